@@ -4,6 +4,7 @@
 //! cut where a slice begins before everything new ([`cut`]); what is before stays as it is, and tells
 //! what attributes are there ([`crate::resume`]); packets that reach behind that are read, and all later ones, as in a build.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -165,6 +166,14 @@ fn begins(missing: &[NotRecorded]) -> Vec<NotRecorded> {
     without_end.map(begin).collect()
 }
 
+/// Ends of CPUs: trace and CPU; time in nanoseconds from the origin.
+fn ends(missing: &[NotRecorded]) -> BTreeSet<((u32, u32), i64)> {
+    let ended = missing
+        .iter()
+        .filter_map(|of| Some(((of.trace, of.cpu), of.after_ns?)));
+    ended.collect()
+}
+
 /// What was asked for when it was built, if it can be gone on with at all.
 fn asked(file: &Path, meta: &Meta) -> Result<Asked, AppendError> {
     let path = || file.to_owned();
@@ -222,15 +231,10 @@ fn cut(set: &TraceSet, slices: &Slices, index: &Index, (growth, ground): (Growth
         let mut kept = index.checkpoints.iter().rev().map(|kept| kept.time);
         kept.find(|&time| time <= until && slices.last_begin(time) == Some(time))
     };
-    // Values after the earliest end of a CPU, in the history or in the trace now, may change.
-    let missing = index
-        .meta
-        .not_recorded
-        .iter()
-        .copied()
-        .chain(ground.not_recorded());
-    let ends = missing.filter_map(|of| of.after_ns);
-    let mut until = ends.fold(growth.since, i64::min);
+    // Values after the end of a CPU change where that end moves.
+    let [before, now] = [&index.meta.not_recorded, &ground.not_recorded()].map(|missing| ends(missing));
+    let moved = before.symmetric_difference(&now).map(|&(_, end)| end);
+    let mut until = moved.fold(growth.since, i64::min);
     loop {
         let cut = match ground.needs_checkpoints() {
             true => kept(until)?,

@@ -462,8 +462,7 @@ impl Analysis for HistoryAnalysis {
                     return;
                 }
             }
-            let recorded = &self.ground.input.recorded;
-            partial.kernel.event(slices, recorded, event, body);
+            partial.kernel.event(slices, &self.ground.input, event, body);
         });
     }
 

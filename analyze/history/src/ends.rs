@@ -14,7 +14,7 @@ use crate::varint::{self, NULL};
 /// Attributes that lose their values at the next end, and the running threads, which keep theirs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ends {
-    /// States and calls of threads, and depths of disks' queues: bits of [`Attribute`].
+    /// States, CPUs and calls of threads, and depths of disks' queues: bits of [`Attribute`].
     known: BTreeSet<u64>,
     /// By trace and CPU: time of the last switch (nanoseconds from the origin) and code of the thread's id.
     running: BTreeMap<(u32, u32), (i64, u64)>,
@@ -24,7 +24,7 @@ impl Ends {
     /// Records that `attribute` has the value `code` from `time` (nanoseconds from the origin) on.
     pub(crate) fn note(&mut self, time: i64, attribute: Attribute, code: u64) {
         match attribute.kind() {
-            Kind::ThreadState | Kind::ThreadSyscall | Kind::DiskDepth => {
+            Kind::ThreadState | Kind::ThreadCpu | Kind::ThreadSyscall | Kind::DiskDepth => {
                 self.known.insert(attribute.bits());
             }
             Kind::CpuThread => {
@@ -72,14 +72,17 @@ impl Ends {
         let running: BTreeSet<(u32, i64)> = running
             .filter_map(|(&(trace, _), &(_, code))| Some((trace, varint::number(code)?)))
             .collect();
-        let attributes = self.known.iter().filter_map(|&bits| Attribute::of_bits(bits));
-        for attribute in attributes.filter(|attribute| traces.contains(&attribute.host())) {
-            let goes_on = running.contains(&(attribute.host(), attribute.id().into()));
-            match attribute.kind() {
-                Kind::ThreadState | Kind::ThreadSyscall if goes_on => {}
-                _ => set(attribute, NULL),
-            }
-        }
+        let goes_on = |attribute: Attribute| {
+            let thread = (attribute.host(), attribute.id().into());
+            !traces.contains(&attribute.host())
+                || attribute.kind() != Kind::DiskDepth && running.contains(&thread)
+        };
+        // What has no value loses none at the next end.
+        self.known.retain(|&bits| {
+            let attribute = Attribute::of_bits(bits).filter(|&attribute| !goes_on(attribute));
+            attribute.into_iter().for_each(|attribute| set(attribute, NULL));
+            attribute.is_none()
+        });
         piece
     }
 }

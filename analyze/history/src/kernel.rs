@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{ByCpu, CpuKey, Event, Items, Lane, Packet, Recorded, taken_over};
+use tracebraid_kernel_fold::{ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Recorded, taken_over};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::power::CpuIdle;
 use tracebraid_kernel_model::events::sched::{EndStep, WakeStep, Wakeup};
@@ -193,10 +193,11 @@ impl Partial {
     pub(crate) fn event(
         &mut self,
         slices: &Slices,
-        recorded: &Recorded,
+        input: &Input,
         event: &Event<'_>,
         body: &mut Body<'_, '_>,
     ) {
+        let recorded = &*input.recorded;
         let at = &mut self.at(slices, event.cpu, event.time);
         match &event.model.event {
             KernelEvent::Entry(entry) => {
@@ -204,7 +205,7 @@ impl Partial {
                 at.by(event.model.tid(body), Step::Enter(call));
             }
             KernelEvent::Exit(_) => at.by(event.model.tid(body), Step::Exit),
-            KernelEvent::Switch(switch) => at.switch(recorded, switch, body),
+            KernelEvent::Switch(switch) => at.switch(input, switch, body),
             KernelEvent::Wakeup(wakeup) => at.wakeup(recorded, wakeup, body),
             KernelEvent::IrqEntry(entry) => {
                 let irq = entry.irq.get(body).map_or(NULL, varint::code);
@@ -402,12 +403,13 @@ impl At<'_> {
         pieces.set_text(self.slices, self.time, attribute, number, text);
     }
 
-    fn switch(&mut self, recorded: &Recorded, switch: &Switch, body: &mut Body<'_, '_>) {
+    fn switch(&mut self, input: &Input, switch: &Switch, body: &mut Body<'_, '_>) {
         let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
             return;
         };
         let (prev, next) = (prev as i32, next as i32);
-        let is_whole = recorded.is_whole_at(self.cpu.trace, self.time);
+        let is_whole = input.recorded.is_whole_at(self.cpu.trace, self.time);
+        let loses_calls = !is_whole && input.sources.tells_calls(self.cpu.trace as usize);
         self.set_cpu(Kind::CpuThread, varint::code(next.into()));
         if prev != 0 {
             let state = switch.prev_state(body).map_or(ThreadState::Other, left);
@@ -416,8 +418,11 @@ impl At<'_> {
                 true => self.set_state(prev, state),
                 false => {
                     self.set_thread(Kind::ThreadState, prev, NULL);
-                    self.set_thread(Kind::ThreadSyscall, prev, NULL);
+                    self.set_thread(Kind::ThreadCpu, prev, NULL);
                 }
+            }
+            if loses_calls {
+                self.lose_call(prev);
             }
             self.known(
                 prev,
@@ -427,7 +432,7 @@ impl At<'_> {
         }
         if next != 0 {
             self.set_state(next, ThreadState::Running);
-            if !is_whole {
+            if loses_calls {
                 self.lose_call(next);
             }
             self.set_thread(Kind::ThreadCpu, next, varint::code(self.cpu.cpu.into()));
@@ -465,6 +470,7 @@ impl At<'_> {
             _ => self.set_thread(Kind::ThreadState, tid, WAKE),
         }
         if wakeup.step != WakeStep::Waking
+            && tells.is_whole()
             && let Some(cpu) = get(wakeup.cpu.as_ref(), body)
         {
             self.set_thread(Kind::ThreadCpu, tid, varint::code(cpu));
@@ -473,7 +479,7 @@ impl At<'_> {
 
     fn rare(&mut self, recorded: &Recorded, event: &KernelEvent, body: &mut Body<'_, '_>) {
         match event {
-            KernelEvent::Fork(fork) => self.fork(fork, body),
+            KernelEvent::Fork(fork) => self.fork(recorded, fork, body),
             KernelEvent::Exec(exec) => self.exec(exec, body),
             KernelEvent::Rename(tid, name) => {
                 if let (Some(tid), Some(name)) = (tid.get(body), name.comm(body)) {
@@ -495,7 +501,9 @@ impl At<'_> {
             KernelEvent::Migrate(migrate) => {
                 if let Some(tid) = migrate.tid.get(body) {
                     let to = migrate.to.get(body);
-                    self.of_thread(Kind::ThreadCpu, tid, to);
+                    if recorded.is_whole_at(self.cpu.trace, self.time) {
+                        self.of_thread(Kind::ThreadCpu, tid, to);
+                    }
                     if let Some(cpu) = to.and_then(|cpu| u32::try_from(cpu).ok())
                         && !recorded.tells(CpuKey { cpu, ..self.cpu }, self.time)
                         && tid != 0
@@ -549,13 +557,16 @@ impl At<'_> {
     }
 
     /// A thread is made, whoever had its number before.
-    fn fork(&mut self, fork: &Fork, body: &mut Body<'_, '_>) {
+    fn fork(&mut self, recorded: &Recorded, fork: &Fork, body: &mut Body<'_, '_>) {
         let Some(child) = fork.child_tid.get(body).filter(|&child| child != 0) else {
             return;
         };
         let parent = get(fork.parent_pid.as_ref().or(fork.parent_tid.as_ref()), body);
         let process = get(fork.child_pid.as_ref(), body);
-        self.set_state(child as i32, ThreadState::New);
+        match recorded.is_whole_at(self.cpu.trace, self.time) {
+            true => self.set_state(child as i32, ThreadState::New),
+            false => self.set_thread(Kind::ThreadState, child as i32, NULL),
+        }
         self.set_thread(Kind::ThreadSyscall, child as i32, NULL);
         self.set_thread(
             Kind::ThreadParent,

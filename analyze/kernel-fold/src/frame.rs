@@ -75,6 +75,9 @@ pub struct Head {
     /// Indexes of traces without CPU numbers: each of their streams counts as a CPU.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus_by_stream: Vec<u32>,
+    /// Zero of relative times: the first event record of all traces. Set only if CPUs are missing.
+    #[serde(skip)]
+    pub start: Option<Timestamp>,
 }
 
 /// The unrecorded CPUs of a range.
@@ -97,7 +100,7 @@ fn missing(recorded: &Recorded, range: Option<(Timestamp, Timestamp)>) -> Vec<No
 impl Head {
     /// Note on unrecorded CPUs and on traces without CPU numbers; `None` if there are neither.
     pub fn note(&self) -> Option<String> {
-        let begin = self.begin.map(|begin| begin.0);
+        let begin = self.start.map(|start| start.0);
         let missing = note(&self.not_recorded, begin, |trace, text| self.of_host(trace, text));
         let by_stream = |trace: &u32| {
             let text = "events do not contain a CPU number: each stream of the trace counts as a CPU";
@@ -193,13 +196,16 @@ impl Input {
         let hosts = hosts(set, |trace| sources.reads(trace));
         let recorded = selection.recorded.clone();
         let recorded = recorded.unwrap_or_else(|| Arc::new(Recorded::new(set, &sources.model)));
+        let not_recorded = missing(&recorded, range);
+        let start = (!not_recorded.is_empty()).then(|| Extent::start(set)).flatten();
         let head = Head {
             begin: range.map(|range| range.0),
             end: range.map(|range| range.1),
             duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
             hosts,
-            not_recorded: missing(&recorded, range),
+            not_recorded,
             cpus_by_stream: sources.cpus_by_stream(),
+            start,
         };
         let ends = extents
             .iter()

@@ -270,7 +270,9 @@ impl Recorded {
     #[inline]
     pub fn is_whole_at(&self, trace: u32, time: i64) -> bool {
         self.of_trace(trace).is_none_or(|of| {
-            let is_told = || of.named.is_empty() && of.cpus.iter().all(|span| of.is_told(span, time));
+            // A CPU without switches that nothing names has been idle.
+            let is_told = |span: &Span| !of.tells(span) || of.is_told(span, time);
+            let is_told = || of.named.is_empty() && of.cpus.iter().all(is_told);
             of.tells_all && time < i64::MAX || is_told()
         })
     }

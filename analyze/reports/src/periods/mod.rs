@@ -142,6 +142,7 @@ fn head(set: &TraceSet, window: Window) -> Head {
         // Periods may be about anything: no event is missing by rule.
         not_recorded: Vec::new(),
         cpus_by_stream: Vec::new(),
+        start: None,
     }
 }
 

@@ -101,6 +101,7 @@ pub fn head(set: &TraceSet, (begin, end): (i64, i64)) -> Head {
         hosts: hosts(set),
         not_recorded: Vec::new(),
         cpus_by_stream: Vec::new(),
+        start: None,
     }
 }
 
