@@ -24,7 +24,7 @@ impl Ends {
     /// Records that `attribute` has the value `code` from `time` (nanoseconds from the origin) on.
     pub(crate) fn note(&mut self, time: i64, attribute: Attribute, code: u64) {
         match attribute.kind() {
-            Kind::ThreadState | Kind::ThreadCpu | Kind::ThreadSyscall | Kind::DiskDepth => {
+            Kind::ThreadState | Kind::ThreadCpu | Kind::ThreadSyscall | Kind::DiskDepth if code != NULL => {
                 self.known.insert(attribute.bits());
             }
             Kind::CpuThread => {

@@ -199,7 +199,11 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
     child.kill().unwrap();
     child.wait().unwrap();
     let output = run(&["print", trace.to_str().unwrap()]);
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let said = String::from_utf8_lossy(&output.stderr);
+    // If it came to record before it was killed, CPUs without a packet are missing, and that is worth a warning.
+    let is_of_empty = |line: &str| line.ends_with("the stream file is empty: it has no packets");
+    assert!(said.lines().all(is_of_empty), "{said}");
+    assert!(said.is_empty() || !output.stdout.is_empty(), "{said}");
     succeeds(&output);
 }
 
