@@ -1,4 +1,4 @@
-/** What the address keeps: groups, searches, pins and the token; and where Back leads. */
+/** Restoring groups, searches, pins and the token from the address, and the steps of Back. */
 
 import { brush, calm, EXECUTIONS, expect, hash, open, openAll, size, test } from './page';
 
@@ -12,7 +12,7 @@ test('opens with the groups of the terminal, and says so in the address', async 
   await expect(page.locator('[data-ranked]').first()).toContainText(/sda|copy_tree/);
   expect(hash(page)).toMatch(/^#a=m\.duration_ns.*&b=m\.duration_ns/);
   const told = hash(page);
-  // All is something else than nothing said, also for who opens the link.
+  // A group of all executions is a choice of its own: opening the link must not choose groups automatically.
   await page.click('button:text-is("Reset")');
   await calm(page);
   expect(hash(page)).toBe('#a=all');
@@ -23,7 +23,7 @@ test('opens with the groups of the terminal, and says so in the address', async 
   await calm(page);
   expect(hash(page)).toBe(told);
   expect(await size(page, 'B')).toBe(30);
-  // Once there is something to go back to, an empty address is the start again.
+  // With a history entry to return to, an empty address restores the initial view.
   await page.click('button:text-is("Reset")');
   await calm(page);
   await page.evaluate(() => {
@@ -55,7 +55,7 @@ test('permalinks give the same page, and the way back goes step by step', async 
   expect(await other.locator('[data-flame] canvas').screenshot()).toEqual(
     await page.locator('[data-flame] canvas').screenshot(),
   );
-  // The heights, the pin, the search and the zoom.
+  // Four steps: height, pin, search and zoom.
   for (let step = 0; step < 4; step++) await page.goBack();
   await calm(page);
   expect(await size(page, 'B')).toBe(sizes[1]);
@@ -114,7 +114,7 @@ test('served: the token leaves the address, kinds are switched, the page is expo
   const other = await context.newPage();
   const asked: string[] = [];
   other.on('request', (request) => asked.push(request.url()));
-  // A file from the disk asks nobody.
+  // A page opened from a file sends no requests.
   const { copyFileSync } = await import('node:fs');
   copyFileSync(file, `${file}.html`);
   await open(other, `file://${file}.html${hash(page)}`);
@@ -160,7 +160,7 @@ test('served: links without a token open in other tabs of the same browser, and 
   const other = await context.newPage();
   await open(other, link);
   expect(await size(other, 'B')).toBe(await size(page, 'B'));
-  // A wrong token does no harm to the one that is known.
+  // A wrong token does not replace the stored one.
   await open(other, `${served.origin}?token=wrong`);
   expect(await size(other, 'B')).toBe(30);
   expect(other.url()).not.toContain('wrong');

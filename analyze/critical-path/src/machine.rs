@@ -30,7 +30,7 @@ pub(crate) struct Machine {
     #[serde(skip)]
     near: usize,
     losses: Losses,
-    /// How many of the CPUs that others outlive have ended.
+    /// Number of [`Recorded::ends`] that were processed.
     ended: usize,
     pub(crate) lines: Vec<Actor>,
     /// Which of them had which id, in the order of time, as far as nobody has taken that out.
@@ -200,7 +200,7 @@ impl Player<'_> {
 }
 
 impl Machine {
-    /// Up to a time the recording of some CPUs has ended: what their threads do from then on is unknown.
+    /// Processes the ends of CPUs up to `until` (nanoseconds from the origin): the state of their threads becomes unknown.
     #[inline(always)]
     fn ends_recording(&mut self, recorded: &Recorded, until: i64) {
         while let Some(&(time, cpu)) = recorded.ends().get(self.ended)
@@ -227,7 +227,7 @@ impl Machine {
         self.occupies(cpu, time, Occupant::Unknown);
     }
 
-    /// Behind that time there is nothing more of a trace, or of any: whoever waits still does.
+    /// Ends one trace, or all, at `end` (nanoseconds from the origin): threads that wait there are still waiting.
     pub(crate) fn ends_waiting(&mut self, recorded: &Recorded, trace: Option<u32>, end: i64) {
         self.ends_recording(recorded, end);
         let is_of = |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace);
@@ -235,7 +235,7 @@ impl Machine {
             let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));
             let Some(line) = line else { continue };
             if !recorded.is_whole(key.trace) {
-                // A CPU that was not recorded may have woken it, or run it.
+                // An unrecorded CPU may have woken or run the thread.
                 if let Some(State::Preempted(_) | State::Runnable(_)) = line.now() {
                     line.is(State::Unknown);
                 }
@@ -249,7 +249,7 @@ impl Machine {
         }
     }
 
-    /// When what a thread does now began.
+    /// Begin of the current state of a thread, in nanoseconds from the origin; the least number if it has none.
     fn since(&mut self, thread: ThreadKey) -> i64 {
         let actor = self.life(thread).actor;
         let line = actor.and_then(|actor| self.lines.get(actor as usize));

@@ -106,8 +106,7 @@ pub(crate) fn least_of_times(groups: [Spread; 2]) -> f64 {
     )
 }
 
-/// A number to six digits. What differs by rounding alone is then equal, so that terminal and page have the same
-/// order.
+/// A number rounded to six digits: terminal and page sum in different orders, and must rank equal values equally.
 pub(crate) fn coarse(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }

@@ -77,7 +77,7 @@ impl Ends {
             !traces.contains(&attribute.host())
                 || attribute.kind() != Kind::DiskDepth && running.contains(&thread)
         };
-        // What has no value loses none at the next end.
+        // Attributes without a value need no change at the next end.
         self.known.retain(|&bits| {
             let attribute = Attribute::of_bits(bits).filter(|&attribute| !goes_on(attribute));
             attribute.into_iter().for_each(|attribute| set(attribute, NULL));

@@ -285,9 +285,7 @@ impl Partial {
         }
         self.handed_on = self.handed_on.max(ready);
     }
-}
 
-impl Partial {
     /// Adds the changes at ends of CPUs. Each end is the beginning of a slice.
     fn end_cpus(&mut self, slices: &Slices, recorded: &Recorded, slice: usize, pieces: &mut Vec<Piece>) {
         let begin = slices.begin(slice);
@@ -325,6 +323,14 @@ impl At<'_> {
 
     fn set_state(&mut self, tid: i32, state: ThreadState) {
         self.set_thread(Kind::ThreadState, tid, varint::code(state as i64));
+    }
+
+    /// State of a thread that does not run: unknown where an unrecorded CPU may wake the thread and run it.
+    fn set_away(&mut self, tid: i32, state: ThreadState, is_whole: bool) {
+        match is_whole {
+            true => self.set_state(tid, state),
+            false => self.set_thread(Kind::ThreadState, tid, NULL),
+        }
     }
 
     fn name(&mut self, tid: i32, name: Comm) {
@@ -386,7 +392,7 @@ impl At<'_> {
         }
     }
 
-    /// Whether a thread is in a call becomes unknown.
+    /// Sets the call of a thread to [`UNKNOWN`].
     fn lose_call(&mut self, tid: i32) {
         let attribute = Attribute::new(Kind::ThreadSyscall, self.cpu.trace, tid as u32);
         let pieces = self.pieces.get(self.cpu);
@@ -413,13 +419,9 @@ impl At<'_> {
         self.set_cpu(Kind::CpuThread, varint::code(next.into()));
         if prev != 0 {
             let state = switch.prev_state(body).map_or(ThreadState::Other, left);
-            // An unrecorded CPU may wake the thread and run it.
-            match is_whole {
-                true => self.set_state(prev, state),
-                false => {
-                    self.set_thread(Kind::ThreadState, prev, NULL);
-                    self.set_thread(Kind::ThreadCpu, prev, NULL);
-                }
+            self.set_away(prev, state, is_whole);
+            if !is_whole {
+                self.set_thread(Kind::ThreadCpu, prev, NULL);
             }
             if loses_calls {
                 self.lose_call(prev);
@@ -469,9 +471,9 @@ impl At<'_> {
             WakeStep::WakeupNew => self.set_state(tid, ThreadState::Woken),
             _ => self.set_thread(Kind::ThreadState, tid, WAKE),
         }
-        if wakeup.step != WakeStep::Waking
+        if is_ready
             && tells.is_whole()
-            && let Some(cpu) = get(wakeup.cpu.as_ref(), body)
+            && let Some(cpu) = cpu
         {
             self.set_thread(Kind::ThreadCpu, tid, varint::code(cpu));
         }
@@ -563,10 +565,8 @@ impl At<'_> {
         };
         let parent = get(fork.parent_pid.as_ref().or(fork.parent_tid.as_ref()), body);
         let process = get(fork.child_pid.as_ref(), body);
-        match recorded.is_whole_at(self.cpu.trace, self.time) {
-            true => self.set_state(child as i32, ThreadState::New),
-            false => self.set_thread(Kind::ThreadState, child as i32, NULL),
-        }
+        let is_whole = recorded.is_whole_at(self.cpu.trace, self.time);
+        self.set_away(child as i32, ThreadState::New, is_whole);
         self.set_thread(Kind::ThreadSyscall, child as i32, NULL);
         self.set_thread(
             Kind::ThreadParent,

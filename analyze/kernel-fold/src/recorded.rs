@@ -31,7 +31,7 @@ use crate::sources::CpuKey;
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     traces: Vec<OfTrace>,
-    /// Times after which CPUs were not recorded any more, ascending.
+    /// Ends of recording of CPUs, ascending, in nanoseconds from the origin.
     ends: Vec<(i64, CpuKey)>,
 }
 
@@ -50,8 +50,8 @@ struct OfTrace {
     named: BTreeSet<u32>,
     /// Every known CPU was recorded all the time.
     is_whole: bool,
-    /// As above, and by streams with switches, if any has them. Queried for each event record, so its cost
-    /// must not grow with the number of CPUs.
+    /// As above, of the CPUs by whose streams switches are told. Queried for each event record, so its cost must not grow
+    /// with the number of CPUs.
     tells_all: bool,
 }
 
@@ -237,7 +237,7 @@ impl Recorded {
         Recorded { traces, ends }
     }
 
-    /// Ends of the spans of CPUs that others outlive, in the order of time: nanoseconds from the origin.
+    /// CPUs whose recording ends before that of others: time in nanoseconds from the origin, ascending.
     pub fn ends(&self) -> &[(i64, CpuKey)] {
         &self.ends
     }
@@ -270,15 +270,14 @@ impl Recorded {
     #[inline]
     pub fn is_whole_at(&self, trace: u32, time: i64) -> bool {
         self.of_trace(trace).is_none_or(|of| {
-            // A CPU without switches that nothing names has been idle.
-            let is_told = |span: &Span| !of.tells(span) || of.is_told(span, time);
-            let is_told = || of.named.is_empty() && of.cpus.iter().all(is_told);
+            let told = || of.cpus.iter().filter(|span| of.tells(span));
+            let is_told = || of.named.is_empty() && told().all(|span| of.is_told(span, time));
             of.tells_all && time < i64::MAX || is_told()
         })
     }
 
-    /// True if every known CPU of a trace was recorded between two times. A CPU is recorded in one span, so both ends of the
-    /// time tell. The first time is asked for only where a CPU is missing.
+    /// True if every known CPU of a trace was recorded between two times (nanoseconds from the origin). A CPU is recorded in
+    /// one span, so the two times decide. `since` is computed only where a CPU is missing.
     #[inline]
     pub fn is_whole_between(&self, trace: u32, since: impl FnOnce() -> i64, time: i64) -> bool {
         self.of_trace(trace).is_none_or(|of| {
@@ -418,7 +417,9 @@ impl OfTrace {
     fn judge(&mut self) {
         let is_whole = |span: &Span| span.from == i64::MIN && span.until == i64::MAX;
         self.is_whole = self.named.is_empty() && self.cpus.iter().all(is_whole);
-        self.tells_all = self.is_whole && self.cpus.iter().all(|span| self.tells(span));
+        // A CPU without switches that nothing names has been idle.
+        let mut told = self.cpus.iter().filter(|span| self.tells(span));
+        self.tells_all = self.named.is_empty() && told.all(is_whole);
     }
 
     fn is_told(&self, span: &Span, time: i64) -> bool {

@@ -43,13 +43,7 @@ pub(crate) fn nothing_selected(
 ) -> bool {
     let mut reasons: Vec<String> = outside(set, range, offset, zone).into_iter().collect();
     if reasons.is_empty() {
-        reasons = other_cpus(set, select)
-            .map(|(_, there)| there)
-            .into_iter()
-            .collect();
-    }
-    if reasons.is_empty() && lacks_cpus(set, select) {
-        reasons.push(NO_CPUS.to_owned());
+        reasons.extend(other_cpus(set, select).map(|(_, there)| described(there)));
     }
     if reasons.is_empty() {
         reasons = threads(set, select);
@@ -87,8 +81,9 @@ pub(crate) fn some_not_selected(
     if told_outside(set, (range, zone), warnings) {
         return;
     }
-    if let Some((cpus, there)) = other_cpus(set, select) {
-        warnings.note(&format!("--cpu {cpus} matches nothing: {there}"));
+    // Reports count streams as CPUs where there are no numbers.
+    if let Some((cpus, there)) = other_cpus(set, select).filter(|(_, there)| !there.is_empty()) {
+        warnings.note(&format!("--cpu {cpus} matches nothing: {}", described(there)));
     }
     if lacks_threads {
         let reasons = threads(set, select);
@@ -101,18 +96,8 @@ pub(crate) fn some_not_selected(
 /// Warns of selected CPUs that the traces lack.
 pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut Warnings) {
     if let Some((cpus, there)) = other_cpus(set, select) {
-        warnings.note(&format!("--cpu {cpus} matches nothing: {there}"));
-    } else if lacks_cpus(set, select) {
-        let cpus: Vec<String> = select.cpu.iter().map(ToString::to_string).collect();
-        warnings.note(&format!("--cpu {} matches nothing: {NO_CPUS}", cpus.join(",")));
+        warnings.note(&format!("--cpu {cpus} matches nothing: {}", described(there)));
     }
-}
-
-const NO_CPUS: &str = "neither packets nor event records contain a CPU number; leave out --cpu";
-
-/// True if CPUs are selected, but neither packets nor event records contain one.
-fn lacks_cpus(set: &TraceSet, select: &SelectArgs) -> bool {
-    !select.cpu.is_empty() && known_cpus(set).is_empty()
 }
 
 /// Says that the range is before or behind all event records, if it is.
@@ -157,29 +142,30 @@ fn between(first: i64, last: i64, zone: &TimeZone) -> String {
     format!("from {} to {}", view.time(Some(first)), view.time(Some(last)))
 }
 
-/// CPUs in packet heads and event records. Reads streams shared by several CPUs in full.
-fn known_cpus(set: &TraceSet) -> BTreeSet<u64> {
-    let shared = (0..set.traces.len()).flat_map(|trace| seen_cpus(set, trace));
-    let of_packets = set.streams().filter_map(|(trace, stream)| {
-        let layout = trace.layout.streams.get(stream.class)?;
-        head_cpu(layout, &stream.head)
-    });
-    of_packets.chain(shared.map(|&cpu| u64::from(cpu))).collect()
+/// The CPUs of a trace, or that it has no CPU numbers.
+fn described(cpus: BTreeSet<u64>) -> String {
+    match cpus.is_empty() {
+        true => "neither packets nor event records contain a CPU number; leave out --cpu".to_owned(),
+        false => format!("the trace has CPUs {}", ranges(cpus)),
+    }
 }
 
-/// Selected CPUs that the traces lack, and the CPUs that they have.
-fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, String)> {
+/// Selected CPUs that the traces lack, and the CPUs in packet heads and event records; `None` if no CPU is missing.
+fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, BTreeSet<u64>)> {
     // Finding the CPUs of shared streams requires reading all of these.
     if select.cpu.is_empty() {
         return None;
     }
-    let cpus = known_cpus(set);
+    let shared = (0..set.traces.len()).flat_map(|trace| seen_cpus(set, trace));
+    let shared = shared.map(|&cpu| u64::from(cpu));
+    let cpus: BTreeSet<u64> = set
+        .streams()
+        .filter_map(|(trace, stream)| head_cpu(trace.layout.streams.get(stream.class)?, &stream.head))
+        .chain(shared)
+        .collect();
     let missing = select.cpu.iter().filter(|asked| !asked.meets(&cpus));
     let missing: Vec<String> = missing.map(ToString::to_string).collect();
-    if missing.is_empty() || cpus.is_empty() {
-        return None;
-    }
-    Some((missing.join(","), format!("the trace has CPUs {}", ranges(cpus))))
+    (!missing.is_empty()).then(|| (missing.join(","), cpus))
 }
 
 /// Messages on selected threads that the traces lack; or, if all exist, that none has an event record in the

@@ -25,9 +25,10 @@ pub fn whole() -> PathBuf {
     recorded::unpacked("kernel-mix-small").join("kernel-mix-small/kernel")
 }
 
-/// PartialTrace of the trace with the channel files of some CPUs. Deleted on drop.
+/// Copy of the trace with the channel files of some CPUs. Deleted on drop.
 ///
-/// Its functions panic if the files cannot be written or read.
+/// # Panics
+/// All functions panic if a file cannot be read or written.
 #[derive(Debug)]
 pub struct PartialTrace(PathBuf);
 

@@ -14,7 +14,7 @@ export interface Spread {
   deviation: number;
 }
 
-/** A number to six digits. What differs by rounding alone is then equal, so that page and terminal have the same order. */
+/** A number rounded to six digits: page and terminal sum in different orders, and must rank equal values equally. */
 export function coarse(number: number): number {
   return Number(number.toPrecision(6));
 }

@@ -170,7 +170,7 @@ export function association(counts: Counts): number {
 /** Counts below that are so frequent that what is known of them has a place of its own. */
 const SMALL = 64;
 
-/** Chances beyond that factor differ to six digits. */
+/** Chances whose ratio exceeds it still differ when rounded to six digits. */
 const NEAR = 1.0001;
 
 /** Fisher's test, each pair of counts tested once: most texts of a long list have few executions. */

@@ -320,7 +320,7 @@ impl Database {
             .iter()
             .map(|column| !column.is_value && of_reasons.contains(&column.name))
             .collect();
-        // A part alone does not show what its columns are.
+        // Large integers may be in another part of the rows.
         let are_names = match most {
             usize::MAX => vec![false; self.columns.len()],
             _ => self.names(kind)?,
@@ -366,7 +366,7 @@ impl Database {
         Ok(())
     }
 
-    /// By column whether its captured integers are names, since one of them is too large for exact numbers.
+    /// By column: true if its captured integers are names, because one of them exceeds 2^53.
     fn names(&self, kind: &Kind) -> Result<Vec<bool>, DatabaseError> {
         let sqlite = DatabaseError::sqlite(&self.path);
         let is_name = |column: &Column| -> Result<bool, DatabaseError> {
@@ -680,7 +680,7 @@ struct Filling {
     codes: Vec<Option<u32>>,
     /// Integers that are rounded among the numbers, with their rows.
     large: Vec<(usize, i64)>,
-    /// Another part of the column has such integers.
+    /// True if other rows of the column have such integers.
     are_names: bool,
 }
 
@@ -688,7 +688,7 @@ struct Filling {
 const EXACT: u64 = 1 << 53;
 
 impl Column {
-    /// Whether integers may be names: captured ones without a unit.
+    /// True for captured values without a unit: their integers may be names.
     fn may_be_names(&self) -> bool {
         self.is_value && self.unit.is_empty()
     }

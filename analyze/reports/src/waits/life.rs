@@ -261,7 +261,7 @@ impl Life {
         stretch
     }
 
-    /// When what the thread does now began.
+    /// Begin of the current state, in nanoseconds from the origin.
     pub(super) fn since(&self) -> i64 {
         self.since
     }

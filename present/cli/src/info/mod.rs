@@ -162,11 +162,13 @@ impl Info {
 /// The traces with their unrecorded CPUs.
 fn with_cpus(set: &TraceSet, mut traces: Vec<TraceInfo>) -> Vec<TraceInfo> {
     let recorded = Recorded::of(set);
-    for missing in recorded.missing() {
+    let missing = recorded.missing();
+    let start = (!missing.is_empty()).then(|| Extent::start(set)).flatten();
+    for missing in missing {
         if let Some(trace) = traces.get_mut(missing.trace as usize) {
             trace.recorded_cpus = recorded.recorded(missing.trace);
             trace.not_recorded.push(missing);
-            trace.start = trace.start.or_else(|| Extent::start(set).map(|start| start.0));
+            trace.start = start.map(|start| start.0);
         }
     }
     traces

@@ -1,31 +1,23 @@
 //! Traces without the streams of some CPUs: unrecorded values are unknown, and reported once.
 
-use std::path::Path;
-
 use serde_json::Value;
 use tempfile::TempDir;
+use tracebraid_testkit::partial::PartialTrace;
 
 use crate::support::{recorded_trace, run, succeeds, text};
 
-/// The trace with the channel file of the first of four CPUs only.
-fn first_cpu(index: bool) -> (TempDir, String) {
-    let directory = TempDir::new().expect("a directory");
-    let whole = recorded_trace("kernel-mix-small");
-    let whole = Path::new(&whole).join("kernel");
-    let part = directory.path().join("kernel");
-    std::fs::create_dir_all(part.join("index")).expect("a directory");
-    let index = index.then_some("index/kchan_0.idx");
-    for file in ["metadata", "kchan_0"].into_iter().chain(index) {
-        std::fs::copy(whole.join(file), part.join(file)).expect("a copy");
-    }
-    (directory, part.display().to_string())
+/// The trace with the channel file of the first of four CPUs only, and its path.
+fn first_cpu(index: bool) -> (PartialTrace, String) {
+    let part = PartialTrace::of(&[0], index);
+    let path = part.path().display().to_string();
+    (part, path)
 }
 
 const NOTE: &str = "not recorded: CPUs 1-3. ";
 
 #[test]
 fn reports_say_it_once_at_their_top() {
-    let (_directory, trace) = first_cpu(true);
+    let (_part, trace) = first_cpu(true);
     for command in [
         "report",
         "cpu",
@@ -70,7 +62,7 @@ fn reports_say_it_once_at_their_top() {
 #[test]
 fn the_page_invents_nothing() {
     for index in [true, false] {
-        let (_directory, trace) = first_cpu(index);
+        let (_part, trace) = first_cpu(index);
         let page = text(&["report", &trace]);
         assert!(
             !page.contains("threads wait for CPU") && !page.contains("is busy"),
@@ -96,7 +88,7 @@ fn the_page_invents_nothing() {
 
 #[test]
 fn info_lists_cpus() {
-    let (_directory, trace) = first_cpu(false);
+    let (_part, trace) = first_cpu(false);
     let shown = text(&["info", &trace]);
     let line = |fact: &str| {
         shown
@@ -117,7 +109,7 @@ fn info_lists_cpus() {
 /// Relative times start at the first event record, even if packets begin long before.
 #[test]
 fn info_and_reports_have_the_same_relative_times() {
-    let copy = tracebraid_testkit::partial::PartialTrace::cut(3, 0..4);
+    let copy = PartialTrace::cut(3, 0..4);
     let trace = copy.path().display().to_string();
     let after = |text: &str| {
         let at = text.find("CPU 3 after ").expect("the CPU");
@@ -129,7 +121,8 @@ fn info_and_reports_have_the_same_relative_times() {
 /// The history and SQL have no state for threads that went to an unrecorded CPU.
 #[test]
 fn histories_and_sql_know_what_they_do_not_know() {
-    let (directory, trace) = first_cpu(true);
+    let (_part, trace) = first_cpu(true);
+    let directory = TempDir::new().expect("a directory");
     let history = directory.path().join("history").display().to_string();
     let output = run(&["history", "build", &trace, "-o", &history]);
     succeeds(&output);

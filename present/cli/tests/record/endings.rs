@@ -200,7 +200,7 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
     child.wait().unwrap();
     let output = run(&["print", trace.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // If it came to record before it was killed, CPUs without a packet are missing, and that is worth a warning.
+    // If the recorder had written packets before it was killed, CPUs without one are worth a warning.
     let is_of_empty = |line: &str| line.ends_with("the stream file is empty: it has no packets");
     assert!(said.lines().all(is_of_empty), "{said}");
     assert!(said.is_empty() || !output.stdout.is_empty(), "{said}");
