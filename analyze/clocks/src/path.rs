@@ -1,9 +1,10 @@
 //! From one clock to another over all the time: one line as long as one fits, else one for each stretch.
 //!
-//! A stretch goes on while some line fits all of its inequalities. Two neighbouring stretches share a cell of the
-//! timeline where they can; within it the correction goes over from the one's line to the other's. Both fit there,
-//! and so does what is between them: no inequality is broken anywhere, the correction is continuous, and time never
-//! goes back.
+//! A stretch goes on while some line fits all of its inequalities. Where these do not bound the drift, as behind the
+//! last message of one direction, its line also fits what came before, as far back as it can. Two neighbouring
+//! stretches share a cell of the timeline where they can; within it the correction goes over from the one's line to
+//! the other's. Both fit there, and so does what is between them: no inequality is broken anywhere, the correction is
+//! continuous, and time never goes back.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
@@ -57,22 +58,28 @@ impl Path {
         }
         let mut stretches = Vec::new();
         let mut corners = Vec::new();
+        let mut followed: Option<Stretch> = None;
         let mut at = 0;
         while at < cells.len() {
             let (end, stretch) = longest(&cells, at)?;
-            match stretches.last() {
-                None => corners.push((stretch.first, stretch.fit.at(stretch.first))),
+            let own = Stretch {
+                fit: narrowed(&cells, at, &stretch.fit),
+                ..stretch
+            };
+            match &followed {
+                None => corners.push((own.first, own.fit.at(own.first))),
                 Some(before) => {
-                    let new = transition(before, &stretch, shared(&cells, at));
+                    let new = transition(before, &own, shared(&cells, at));
                     let last = corners.last().map_or(i64::MIN, |corner: &(i64, Fixed)| corner.0);
                     // Where one begins at a corner that is there, the line is the same.
                     corners.extend(new.into_iter().filter(|corner| corner.0 > last));
                 }
             }
+            followed = Some(own);
             stretches.push(stretch);
             at = next_start(&cells, at, end);
         }
-        if let Some(stretch) = stretches.last() {
+        if let Some(stretch) = followed {
             let last = corners.last().map_or(stretch.first, |corner| corner.0);
             let end = stretch.last.max(last.saturating_add(LEAST));
             corners.push((end, stretch.fit.at(end)));
@@ -194,6 +201,24 @@ fn longest(cells: &[&Relation], at: usize) -> Result<(usize, Stretch), Contradic
     }
     let stretch = together(cells.get(..fits).unwrap_or_default())?;
     Ok((at + fits - 1, stretch.ok_or(Contradiction)?))
+}
+
+/// The lines that fit a stretch and, where its messages do not bound the drift, also the cells before it as far back
+/// as they can: few messages, or those of one direction, allow any drift that clocks have, but hardly a clock's drift
+/// changes that much at once.
+fn narrowed(cells: &[&Relation], at: usize, own: &Fit) -> Fit {
+    let mut fit = own.clone();
+    if own.accuracy == Accuracy::Accurate {
+        return fit;
+    }
+    let before = cells.get(..at).unwrap_or_default();
+    for cell in before.iter().rev() {
+        match fit.with(cell) {
+            Some(narrower) => fit = narrower,
+            None => break,
+        }
+    }
+    fit
 }
 
 fn is_one(cells: &[&Relation], count: usize) -> bool {

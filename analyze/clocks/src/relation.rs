@@ -237,6 +237,13 @@ pub struct Fit {
 }
 
 impl Fit {
+    /// The lines that fit more inequalities as well; `None` if there is none.
+    pub(crate) fn with(&self, other: &Relation) -> Option<Fit> {
+        let mut all = self.relation.clone();
+        all.merge(other);
+        all.solve().ok().flatten()
+    }
+
     /// The least and the greatest slope.
     pub fn slopes(&self) -> (Slope, Slope) {
         (self.low.slope, self.high.slope)

@@ -301,6 +301,41 @@ fn each_drift_has_a_line() {
     }
 }
 
+/// A drift changes, and from then on only one direction has messages: they allow any drift that clocks have, but the
+/// messages just before do not.
+#[test]
+fn one_direction_at_the_end_is_bounded_by_what_came_before() {
+    let second = 1_000_000_000;
+    let clock = Clock {
+        begin: 1_700_000_000_000_000_000,
+        offset: 0,
+        drifts: vec![(90 * second, 0), (0, -19)],
+    };
+    let sent = |step: i64| {
+        (
+            step * second / 10,
+            step % 2 == 0 && step < 905,
+            step * 7919 % 20_000,
+        )
+    };
+    let mut sent: Vec<Sent> = (0..1000).map(sent).collect();
+    // These two do not go together with the drift before.
+    sent.push((90 * second, true, 0));
+    sent.push((91 * second, false, 0));
+    let messages: Vec<_> = sent.iter().map(|sent| message(&clock, sent)).collect();
+    let path = Path::of(&timeline(&messages)).unwrap().unwrap();
+    assert!(path.stretches().len() > 1);
+    keeps_order(&path, &messages, 0).unwrap();
+    let last_received = clock.begin + 904 * second / 10;
+    for tenth in 0..1000 {
+        let x = clock.begin + tenth * second / 10;
+        let wrong = path.at(x).unwrap().round() - clock.at(x);
+        // Messages take up to 20 microseconds; of the drift behind the last one 100 parts in a million are unknown.
+        let most = 40_000 + (x - last_received).max(0) / 10_000;
+        assert!(wrong.abs() < most, "{wrong} ns at {tenth} tenths of a second");
+    }
+}
+
 /// Where what bounds the drift is not the messages but what drifts clocks have, that is not called accurate.
 #[test]
 fn assumed_drifts_are_not_accurate() {
