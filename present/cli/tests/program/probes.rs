@@ -163,7 +163,7 @@ int main(int count, char **words) {
 	fclose(number);
 	for (int n = 0; n % 1000 || access(words[count - 2], F_OK) == 0; n++) {
 		tb_trace(shop, tick, n);
-		if (n % 100000)
+		if (n % 5000000)
 			continue;
 		if (fork() == 0) {
 			for (long most = now() + 20; now() < most; n++)
