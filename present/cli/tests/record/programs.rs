@@ -6,10 +6,10 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::record;
 use crate::support::{
     self, can_record_kernel, compiled, compiled_with, recording_directory, succeeds, text, tracebraid,
 };
-use crate::{fields, record};
 
 /// Fires a probe between two system calls, a thousand times.
 const PROBED: &str = r#"
@@ -58,31 +58,32 @@ fn probes_and_kernel_are_one_recording_in_the_order_of_time() {
         said.contains("Probes of 1 process as well: 1,001 events, 0 lost"),
         "{said}"
     );
-    let names = ["syscall_entry_get*", "syscall_exit_get*", "test:between"];
-    let arguments: Vec<&str> = names.iter().flat_map(|name| ["--name", name]).collect();
-    let printed = text(&[&["print"][..], &arguments, &[&trace]].concat());
-    let mut order = printed.lines().map(|line| {
-        let name = line
-            .split_whitespace()
-            .find(|word| word.ends_with(':') && !word.contains("(+"));
-        (name.unwrap_or_default().to_owned(), fields(line).remove("number"))
-    });
-    for number in 0..1000 {
-        let mut next = |expected: &str| {
-            let (name, field) = order.next().expect("there are more");
-            assert!(
-                name.ends_with(expected),
-                "{name} instead of {expected} in round {number}"
-            );
-            field
-        };
-        next("syscall_entry_getppid:");
-        next("syscall_exit_getppid:");
-        assert_eq!(next("between:"), Some(number.to_string()));
-        next("syscall_entry_getuid:");
-        next("syscall_exit_getuid:");
+    let printed = text(&["print", "--format", "json", &trace]);
+    let events: Vec<serde_json::Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let time = |event: &serde_json::Value| event["timestamp"].as_i64().unwrap();
+    assert!(events.is_sorted_by_key(time));
+    let named = |name: &'static str| events.iter().filter(move |event| event["name"] == name);
+    let numbers = named("test:between").map(|event| event["payload"]["number"].as_i64().unwrap());
+    assert!(numbers.eq(0..1000));
+    let times = [
+        "syscall_entry_getppid",
+        "syscall_exit_getppid",
+        "test:between",
+        "syscall_entry_getuid",
+        "syscall_exit_getuid",
+    ]
+    .map(|name| named(name).map(time).collect::<Vec<i64>>());
+    assert!(times.iter().all(|times| times.len() == 1000));
+    for round in 0..1000 {
+        let times = times.each_ref().map(|times| times[round]);
+        // The clocks of probes and of the kernel agree within half a microsecond (docs/probe.md), if nobody takes the
+        // CPU while they are compared.
+        let are_in_order = times.windows(2).all(|pair| pair[0] <= pair[1] + 2_000);
+        assert!(are_in_order, "{times:?} in round {round}");
     }
-    assert!(order.next().is_none());
     let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(&trace).output();
     let Ok(peer) = peer else {
         return support::skipped("babeltrace2 does not run");
