@@ -1,10 +1,10 @@
 //! From one clock to another over all the time: one line as long as one fits, else one for each stretch.
 //!
-//! A stretch goes on while some line fits all of its inequalities. Where these do not bound the drift, as behind the
-//! last message of one direction, its line also fits what came before, as far back as it can. Two neighbouring
-//! stretches share a cell of the timeline where they can; within it the correction goes over from the one's line to
-//! the other's. Both fit there, and so does what is between them: no inequality is broken anywhere, the correction is
-//! continuous, and time never goes back.
+//! A stretch goes on while some line fits all of its inequalities. If these do not bound the drift (after the last
+//! message of one direction, for example), its line must also fit the cells before it, back to the first contradiction.
+//! Two neighbouring stretches share a cell of the timeline where they can; within it the correction goes over from the
+//! one's line to the other's. Both fit there, and so does what is between them: no inequality is broken anywhere, the
+//! correction is continuous, and time never goes back.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
@@ -58,24 +58,25 @@ impl Path {
         }
         let mut stretches = Vec::new();
         let mut corners = Vec::new();
+        // The stretches themselves keep the lines of their own messages, for honest bounds.
         let mut followed: Option<Stretch> = None;
         let mut at = 0;
         while at < cells.len() {
             let (end, stretch) = longest(&cells, at)?;
-            let own = Stretch {
+            let line = Stretch {
                 fit: narrowed(&cells, at, &stretch.fit),
                 ..stretch
             };
             match &followed {
-                None => corners.push((own.first, own.fit.at(own.first))),
+                None => corners.push((line.first, line.fit.at(line.first))),
                 Some(before) => {
-                    let new = transition(before, &own, shared(&cells, at));
+                    let new = transition(before, &line, shared(&cells, at));
                     let last = corners.last().map_or(i64::MIN, |corner: &(i64, Fixed)| corner.0);
                     // Where one begins at a corner that is there, the line is the same.
                     corners.extend(new.into_iter().filter(|corner| corner.0 > last));
                 }
             }
-            followed = Some(own);
+            followed = Some(line);
             stretches.push(stretch);
             at = next_start(&cells, at, end);
         }
@@ -203,16 +204,18 @@ fn longest(cells: &[&Relation], at: usize) -> Result<(usize, Stretch), Contradic
     Ok((at + fits - 1, stretch.ok_or(Contradiction)?))
 }
 
-/// The lines that fit a stretch and, where its messages do not bound the drift, also the cells before it as far back
-/// as they can: few messages, or those of one direction, allow any drift that clocks have, but hardly a clock's drift
-/// changes that much at once.
-fn narrowed(cells: &[&Relation], at: usize, own: &Fit) -> Fit {
-    let mut fit = own.clone();
-    if own.accuracy == Accuracy::Accurate {
+/// Narrows the lines of a stretch that begins at cell `at` by the cells before it, from the nearest one to the first
+/// that contradicts them. Does nothing if the stretch's own messages bound the drift.
+///
+/// Messages of one direction allow drifts of up to 1,000 ppm, far more than the drift of a clock changes at once.
+/// Stopping as soon as messages bound the drift was measured as well: after a change of 19 ppm the error 10 s later was
+/// 1.4 ms, instead of 0.3 ms with all cells and 4.4 ms with none.
+fn narrowed(cells: &[&Relation], at: usize, fit: &Fit) -> Fit {
+    let mut fit = fit.clone();
+    if fit.accuracy == Accuracy::Accurate {
         return fit;
     }
-    let before = cells.get(..at).unwrap_or_default();
-    for cell in before.iter().rev() {
+    for cell in cells.iter().take(at).rev() {
         match fit.with(cell) {
             Some(narrower) => fit = narrower,
             None => break,

@@ -237,7 +237,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The lines that fit more inequalities as well; `None` if there is none.
+    /// Adds the inequalities of `other`; `None` if no line satisfies all of them.
     pub(crate) fn with(&self, other: &Relation) -> Option<Fit> {
         let mut all = self.relation.clone();
         all.merge(other);

@@ -301,8 +301,8 @@ fn each_drift_has_a_line() {
     }
 }
 
-/// A drift changes, and from then on only one direction has messages: they allow any drift that clocks have, but the
-/// messages just before do not.
+/// The drift changes while only one direction still has messages. These allow drifts of up to 1,000 ppm; the messages
+/// before the change must narrow that.
 #[test]
 fn one_direction_at_the_end_is_bounded_by_what_came_before() {
     let second = 1_000_000_000;
@@ -319,7 +319,7 @@ fn one_direction_at_the_end_is_bounded_by_what_came_before() {
         )
     };
     let mut sent: Vec<Sent> = (0..1000).map(sent).collect();
-    // These two do not go together with the drift before.
+    // No line with the earlier drift satisfies these two.
     sent.push((90 * second, true, 0));
     sent.push((91 * second, false, 0));
     let messages: Vec<_> = sent.iter().map(|sent| message(&clock, sent)).collect();
@@ -330,7 +330,7 @@ fn one_direction_at_the_end_is_bounded_by_what_came_before() {
     for tenth in 0..1000 {
         let x = clock.begin + tenth * second / 10;
         let wrong = path.at(x).unwrap().round() - clock.at(x);
-        // Messages take up to 20 microseconds; of the drift behind the last one 100 parts in a million are unknown.
+        // Twice the delay of a message, and 100 ppm of the time since the last message of the other direction.
         let most = 40_000 + (x - last_received).max(0) / 10_000;
         assert!(wrong.abs() < most, "{wrong} ns at {tenth} tenths of a second");
     }
