@@ -161,7 +161,7 @@ int main(int count, char **words) {
 	FILE *number = fopen(words[count - 1], "w");
 	fprintf(number, "%d\n", getpid());
 	fclose(number);
-	for (int n = 0; n % 1000 || access(words[count - 2], F_OK) == 0; n++) {
+	for (unsigned n = 0; n % 1000 || access(words[count - 2], F_OK) == 0; n++) {
 		tb_trace(shop, tick, n);
 		if (n % 5000000)
 			continue;
@@ -187,7 +187,7 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         ("stacks", "--stacks"),
         ("newest", "--snapshot"),
     ] {
-        // The program ends when `goes_on` is gone: also with the directory of a test that fails.
+        // The program runs until `goes_on` is removed, by this test or with its directory if the test fails.
         let files = |attempt: &str| {
             ["trace", "goes_on", "number", "said"]
                 .map(|file| directory.path().join(format!("{name}.{attempt}.{file}")))

@@ -41,6 +41,11 @@ fn probed_program(directory: &Path) -> PathBuf {
     )
 }
 
+/// Largest difference between the clocks of probes and kernel in the first millisecond of a process, in nanoseconds
+/// (docs/probe.md). Near the end of that millisecond, 4 of 140 runs showed a probe 4 to 16 ns before the end of the call
+/// that it follows.
+const CLOCK_ERROR: i64 = 500;
+
 #[test]
 fn probes_and_kernel_are_one_recording_in_the_order_of_time() {
     let Some(directory) = recording_directory() else {
@@ -58,31 +63,35 @@ fn probes_and_kernel_are_one_recording_in_the_order_of_time() {
         said.contains("Probes of 1 process as well: 1,001 events, 0 lost"),
         "{said}"
     );
-    let printed = text(&["print", "--format", "json", &trace]);
+    let names = ["syscall_entry_get*", "syscall_exit_get*", "test:between"];
+    let filter: Vec<&str> = names.iter().flat_map(|name| ["--name", name]).collect();
+    let printed = text(&[&["print", "--format", "json"][..], &filter, &[&trace]].concat());
     let events: Vec<serde_json::Value> = printed
         .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| serde_json::from_str(line).expect(line))
         .collect();
     let time = |event: &serde_json::Value| event["timestamp"].as_i64().unwrap();
     assert!(events.is_sorted_by_key(time));
     let named = |name: &'static str| events.iter().filter(move |event| event["name"] == name);
     let numbers = named("test:between").map(|event| event["payload"]["number"].as_i64().unwrap());
     assert!(numbers.eq(0..1000));
-    let times = [
+    let round = [
         "syscall_entry_getppid",
         "syscall_exit_getppid",
         "test:between",
         "syscall_entry_getuid",
         "syscall_exit_getuid",
-    ]
-    .map(|name| named(name).map(time).collect::<Vec<i64>>());
-    assert!(times.iter().all(|times| times.len() == 1000));
-    for round in 0..1000 {
-        let times = times.each_ref().map(|times| times[round]);
-        // The clocks of probes and of the kernel agree within half a microsecond (docs/probe.md), if nobody takes the
-        // CPU while they are compared.
-        let are_in_order = times.windows(2).all(|pair| pair[0] <= pair[1] + 2_000);
-        assert!(are_in_order, "{times:?} in round {round}");
+    ];
+    let times = round.map(|name| named(name).map(time).collect::<Vec<i64>>());
+    assert_eq!(times.each_ref().map(Vec::len), [1000; 5]);
+    assert_eq!(events.len(), 5000);
+    for number in 0..1000 {
+        let [entry, exit, between, next_entry, next_exit] = times.each_ref().map(|times| times[number]);
+        let probe_is_between = exit - CLOCK_ERROR <= between && between <= next_entry + CLOCK_ERROR;
+        assert!(
+            entry <= exit && exit <= next_entry && next_entry <= next_exit && probe_is_between,
+            "{entry} {exit} {between} {next_entry} {next_exit} in round {number}"
+        );
     }
     let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(&trace).output();
     let Ok(peer) = peer else {
