@@ -28,6 +28,16 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct mm_struct {
+	/* The stack pointer with which the program began. */
+	u64 start_stack;
+};
+
+struct vm_area_struct {
+	u64 vm_start;
+	u64 vm_end;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	s32 exit_state;
@@ -38,7 +48,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	char comm[16];
 	/* None of threads of the kernel, and of those that have ended. */
-	void *mm;
+	struct mm_struct *mm;
 };
 
 struct linux_binprm {
@@ -139,17 +149,24 @@ struct pt_regs {
 };
 #else
 struct pt_regs {
+	u64 r15;
+	u64 r14;
+	u64 r13;
+	u64 r12;
 	u64 bp;
 	u64 bx;
+	u64 r11;
 	u64 r10;
 	u64 r9;
 	u64 r8;
+	u64 ax;
 	u64 cx;
 	u64 dx;
 	u64 si;
 	u64 di;
 	u64 orig_ax;
 	u64 ip;
+	u64 sp;
 };
 #endif
 

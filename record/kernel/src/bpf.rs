@@ -5,7 +5,7 @@ use std::path::Path;
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut, UprobeOpts,
+    Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut,
 };
 
 use perf_event::Counter;
@@ -52,6 +52,7 @@ impl Programs {
         let missing = choose(&mut open, options, rings_end.is_some());
         let rings = make_rings(&mut open, options.ring_bytes, cpus.min(MOST_CPUS))?;
         set_options(&mut open, options, rings_end)?;
+        size_scratch(&mut open, options.stacks.as_ref(), cpus)?;
         let object = open.load().map_err(load_error)?;
         let programs = Programs {
             object,
@@ -108,13 +109,10 @@ impl Programs {
             let section = program.section().to_string_lossy().into_owned();
             let attached = match &*section {
                 CLOCK => attach_to_clocks(&program, self.rings.len(), stacks),
-                FUNCTION => attach_to_library(&program, stacks).map(|link| vec![link]),
                 _ => program.attach_trace().map(|link| vec![link]),
             };
             match attached {
                 Ok(links) => self.links.extend(links),
-                // Then programs find their waits themselves, and say so (`stacks_state`).
-                Err(_) if section == FUNCTION => {}
                 Err(error) => {
                     return Err(RecordError::Attach {
                         tracepoint: tracepoint(&section).to_owned(),
@@ -165,15 +163,8 @@ impl Programs {
     }
 }
 
-/// Sections of programs that are at no tracepoint.
+/// Section of the program that is at no tracepoint.
 const CLOCK: &str = "perf_event";
-const FUNCTION: &str = "uprobe";
-/// The function of `record/stacks` by which a process says that it takes its own stacks.
-const REGISTER: &str = "tracebraid_stacks_register";
-
-fn takes_samples(stacks: &Stacks) -> bool {
-    stacks.takes_stacks && stacks.period_ns > 0
-}
 
 fn attach_to_clocks(
     program: &ProgramMut<'_>,
@@ -184,18 +175,6 @@ fn attach_to_clocks(
     // A link closes its event.
     let attach = |clock: Counter| program.attach_perf_event(clock.into_raw_fd());
     clocks.into_iter().map(attach).collect()
-}
-
-fn attach_to_library(program: &ProgramMut<'_>, stacks: Option<&Stacks>) -> libbpf_rs::Result<Link> {
-    let library = stacks
-        .and_then(|stacks| stacks.library.clone())
-        .unwrap_or_default();
-    let options = UprobeOpts {
-        func_name: Some(REGISTER.to_owned()),
-        ..UprobeOpts::default()
-    };
-    // In all processes.
-    program.attach_uprobe_with_opts(-1, library, 0, options)
 }
 
 /// The tracepoint of a program, of the name of its section.
@@ -213,8 +192,8 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
         let name = tracepoint(&section);
         if program.name().to_string_lossy().starts_with("stacks_") {
             let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
-                CLOCK => takes_samples(stacks),
-                FUNCTION => stacks.library.is_some(),
+                CLOCK => stacks.period_ns > 0,
+                "sys_exit" => stacks.threshold_ns > 0 && !can_resume(stacks, &btf),
                 _ => stacks.threshold_ns > 0,
             });
             program.set_autoload(is_wanted);
@@ -247,8 +226,22 @@ fn has_name(btf: &[u8], name: &str) -> bool {
     memchr::memmem::find(btf, format!("\0{name}\0").as_bytes()).is_some()
 }
 
-/// What the kernel must have so that threads do something when they go back to their programs.
-const RESUMING: [&str; 2] = ["bpf_task_work_schedule_resume_impl", "bpf_send_signal_task"];
+/// Whether the kernel lets threads do something when they go back to their programs (Linux 6.18).
+fn can_resume(stacks: &Stacks, btf: &[u8]) -> bool {
+    stacks.resumes && has_name(btf, "bpf_task_work_schedule_resume_impl")
+}
+
+/// Maps with an element for each CPU that stacks are put together in.
+const SCRATCH: [&str; 2] = ["clock_scratch", "waits_scratch"];
+
+/// Makes them as small as the machine allows, and those that are not needed smaller still.
+fn size_scratch(open: &mut OpenObject, stacks: Option<&Stacks>, cpus: usize) -> Result<(), RecordError> {
+    let count = if stacks.is_some() { cpus.max(1) as u32 } else { 1 };
+    for mut map in open.maps_mut().filter(|map| SCRATCH.iter().any(|name| map.name() == *name)) {
+        map.set_max_entries(count).map_err(failed)?;
+    }
+    Ok(())
+}
 
 fn make_rings(open: &mut OpenObject, bytes: u32, cpus: usize) -> Result<Vec<MapHandle>, RecordError> {
     let options = bpf_map_create_opts {
@@ -283,8 +276,7 @@ fn set_options(
         return Ok(());
     };
     let btf = std::fs::read(BTF).unwrap_or_default();
-    let can_resume = stacks.resumes && RESUMING.iter().all(|name| has_name(&btf, name));
-    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume))
+    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume(stacks, &btf)))
 }
 
 fn set_constants(open: &mut OpenObject, section: &str, values: &[u8]) -> Result<(), RecordError> {

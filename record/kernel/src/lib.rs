@@ -46,7 +46,7 @@ pub use options::Options;
 pub use plan::Syscalls;
 pub use privilege::missing as missing_privileges;
 pub use recorder::{Progress, Recording, Summary};
-pub use stacks::Stacks;
+pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
 
 use tracebraid_ctf::schema::TraceClass;
 

@@ -285,8 +285,7 @@ fn meanings(
     cpus: usize,
     lanes: &[RefCell<Lane>],
 ) -> Result<Option<Meanings>, RecordError> {
-    let stacks = options.stacks.as_ref().filter(|stacks| stacks.takes_stacks);
-    let (Some(stacks), Some(lane)) = (stacks, lanes.first()) else {
+    let (Some(stacks), Some(lane)) = (&options.stacks, lanes.first()) else {
         return Ok(None);
     };
     Meanings::begin(stacks, cpus, now(), &mut lane.borrow_mut()).map(Some)
@@ -477,6 +476,9 @@ impl Drain<'_> {
         if self.full_since.is_some() {
             return Ok(());
         }
+        if let Some(meanings) = self.meanings {
+            meanings.unwind(self.lanes, until);
+        }
         self.full_since = self.options.limit.and_then(|limit| self.over(limit, until));
         let until = self.full_since.or(until);
         let (output, reserve) = (&mut self.output, &mut self.reserve);
@@ -545,6 +547,9 @@ impl Drain<'_> {
         std::thread::sleep(BUSY);
         while take_all(self.rings)? == AT_ONCE {
             self.write(Some(0))?;
+        }
+        if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
+            meanings.mappings(&mut lane.borrow_mut());
         }
         self.write(None)?;
         let mut all = Vec::new();

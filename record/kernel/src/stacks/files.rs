@@ -16,14 +16,19 @@ pub(crate) fn dump(processes: Option<&[u32]>, mut to: impl FnMut(Mapping)) {
     let mut ids = BuildIds::default();
     for pid in all {
         let process = PathBuf::from(format!("/proc/{pid}"));
-        let maps = fs::read(process.join("maps")).unwrap_or_default();
-        for line in maps.split(|&byte| byte == b'\n') {
-            if let Some(mut mapping) = mapping(pid, line) {
-                mapping.build_id = ids.of(&process, &mapping);
-                to(mapping);
-            }
+        // Memory of no file has no names.
+        for mut mapping in mappings(pid).into_iter().filter(|mapping| !mapping.path.is_empty()) {
+            mapping.build_id = ids.of(&process, &mapping);
+            to(mapping);
         }
     }
+}
+
+/// What a process has mapped to execute it now, without build ids; nothing if it has ended.
+pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
+    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let lines = maps.split(|&byte| byte == b'\n');
+    lines.filter_map(|line| mapping(pid, line)).collect()
 }
 
 /// A line of `/proc/PID/maps`, if it is of what can be executed.
@@ -38,14 +43,16 @@ fn mapping(pid: u32, line: &[u8]) -> Option<Mapping> {
     );
     let is_executable = parts.next()?.get(2) == Some(&b'x');
     let offset = hexadecimal(parts.next()?)?;
-    let path = parts.nth(2)?.trim_ascii_start();
-    (is_executable && !path.is_empty()).then(|| Mapping {
+    let inode = std::str::from_utf8(parts.nth(1)?).ok()?.parse().ok()?;
+    let path = parts.next().unwrap_or_default().trim_ascii_start();
+    is_executable.then(|| Mapping {
         pid,
         begin,
         bytes: end.saturating_sub(begin),
         offset,
         path: path.to_vec(),
         build_id: Vec::new(),
+        inode,
     })
 }
 
@@ -93,12 +100,13 @@ mod tests {
             (found.begin, found.bytes, found.offset),
             (0x55d0_c0a0_0000, 0x10_0000, 0x1f000)
         );
-        assert_eq!(found.path, b"/usr/bin/a program");
+        assert_eq!((found.inode, &*found.path), (1234, &b"/usr/bin/a program"[..]));
         assert_eq!(
             mapping(7, b"7000-8000 rw-p 00000000 fe:00 1234    /usr/bin/a"),
             None
         );
-        assert_eq!(mapping(7, b"7000-8000 r-xp 00000000 00:00 0"), None);
+        let anonymous = mapping(7, b"7000-8000 r-xp 00000000 00:00 0").unwrap();
+        assert!(anonymous.path.is_empty());
         assert_eq!(mapping(7, b""), None);
         assert_eq!(mapping(7, b"7000 r-xp"), None);
     }

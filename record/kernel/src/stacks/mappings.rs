@@ -22,6 +22,8 @@ pub(crate) enum Change {
     Fork { parent: u32, pid: u32 },
     /// It has become another program: nothing is mapped any more.
     Exec { pid: u32 },
+    /// Its first thread has ended.
+    Exit { pid: u32 },
 }
 
 /// The rings of all CPUs.
@@ -85,6 +87,7 @@ fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
             offset: mapped.pgoff,
             path: mapped.filename.split(|&byte| byte == 0).next()?.to_vec(),
             build_id: mapped.build_id().unwrap_or_default().to_vec(),
+            inode: mapped.ino().unwrap_or(0),
         })),
         // Threads have their process's memory.
         Record::Fork(fork) => (fork.pid != fork.ppid).then_some(Change::Fork {
@@ -92,6 +95,7 @@ fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
             pid: fork.pid,
         }),
         Record::Comm(comm) => is_exec.then_some(Change::Exec { pid: comm.pid }),
+        Record::Exit(exit) => (exit.pid == exit.tid).then_some(Change::Exit { pid: exit.pid }),
         _ => None,
     }
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use super::mappings::Change;
+use super::unwinding::{Unwinding, is_copy};
 use super::{KernelSymbols, Mappings, Stacks};
 use crate::error::RecordError;
 use crate::lane::Lane;
@@ -15,6 +16,7 @@ pub(crate) struct Meanings {
     state: Vec<u8>,
     symbols: RefCell<KernelSymbols>,
     mappings: RefCell<Mappings>,
+    unwinding: RefCell<Unwinding>,
 }
 
 impl Meanings {
@@ -33,12 +35,14 @@ impl Meanings {
             state,
             symbols: RefCell::new(KernelSymbols::read()),
             mappings: RefCell::new(mappings),
+            unwinding: RefCell::new(Unwinding::new(stacks.most_frames())),
         })
     }
 
     /// Tells of functions of the kernel in a record of a stack that were not met before.
     pub(crate) fn symbols(&self, head: &Head, record: &[u8], lane: &mut Lane) {
-        if head.kind != kinds::TRACEBRAID_CPU_STACK && head.kind != kinds::TRACEBRAID_SYSCALL_STACK {
+        let is_stack = [kinds::TRACEBRAID_CPU_STACK, kinds::TRACEBRAID_SYSCALL_STACK].contains(&head.kind);
+        if !is_stack && !is_copy(head.kind) {
             return;
         }
         let mut symbols = self.symbols.borrow_mut();
@@ -49,20 +53,38 @@ impl Meanings {
         }
     }
 
-    /// Tells what has been mapped since the last time. To be called before stacks are looked at, which may be of what
-    /// has just been mapped.
+    /// Records what has been mapped since the last time.
     pub(crate) fn mappings(&self, lane: &mut Lane) {
-        self.mappings.borrow_mut().take(|time, change| match change {
-            Change::Load(mapping) => add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload()),
-            Change::Fork { parent, pid } => {
-                let payload = Payload::default().int(parent as i32).int(pid as i32);
-                add(lane, time, kinds::TRACEBRAID_MAP_FORK, &payload.bytes_of());
+        let processes = &mut self.unwinding.borrow_mut().processes;
+        self.mappings.borrow_mut().take(|time, change| {
+            match &change {
+                Change::Load(mapping) if mapping.path == ANONYMOUS => {}
+                Change::Load(mapping) => add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload()),
+                Change::Fork { parent, pid } => {
+                    let payload = Payload::default().int(*parent as i32).int(*pid as i32);
+                    add(lane, time, kinds::TRACEBRAID_MAP_FORK, &payload.bytes_of());
+                }
+                Change::Exec { pid } => {
+                    let payload = Payload::default().int(*pid as i32);
+                    add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
+                }
+                Change::Exit { .. } => {}
             }
-            Change::Exec { pid } => {
-                let payload = Payload::default().int(pid as i32);
-                add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
-            }
+            processes.add(time, change);
         });
+    }
+
+    /// Unwinds the copies of stacks that were taken before a time, or all. What was mapped by then must have been
+    /// taken.
+    pub(crate) fn unwind(&self, lanes: &[RefCell<Lane>], until: Option<u64>) {
+        let mut unwinding = self.unwinding.borrow_mut();
+        unwinding.processes.advance(until);
+        for lane in lanes {
+            lane.borrow_mut().rewrite(until, is_copy, |time, kind, record, to| {
+                unwinding.event(time, kind, record, to)
+            });
+        }
+        unwinding.processes.forget(until.unwrap_or(u64::MAX));
     }
 
     /// Tells again how stacks are taken, and what was told of functions, which may be gone.
@@ -73,6 +95,9 @@ impl Meanings {
         }
     }
 }
+
+/// Name of memory of no file.
+const ANONYMOUS: &[u8] = b"//anon";
 
 fn add(lane: &mut Lane, time: u64, id: u16, payload: &[u8]) {
     lane.add(time, None, |to| {

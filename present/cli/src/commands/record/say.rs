@@ -45,22 +45,20 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
 /// What was wanted of programs, where none of them has recorded anything.
 fn missed(options: &SessionOptions) -> Option<&'static str> {
     let probes = options.probes.as_ref()?;
-    let preloads = options.stacks.is_some() || probes.library.is_some();
-    let takes_stacks = options.stacks.as_ref().is_some_and(|stacks| !stacks.modules_only);
-    match takes_stacks {
-        true => options.kernel.is_none().then_some(
-            "no call stacks were recorded: no program used CPU time for a period or waited for long, or none loaded the \
-             library that takes them (static and setuid ones do not; without it they need CAP_BPF and CAP_PERFMON)",
-        ),
-        false if preloads && probes.has_functions() => Some(
-            "no functions were recorded: no program is compiled with -finstrument-functions, or those that are load no library \
-             (static and setuid ones do not)",
-        ),
-        false => preloads.then_some(
-            "no events of probes were recorded: no program has any that --probes names, or those that have load no library \
-             (static and setuid ones do not)",
-        ),
+    let preloads = options.modules.is_some() || probes.library.is_some();
+    if !preloads {
+        return None;
     }
+    Some(match probes.has_functions() {
+        true => {
+            "no functions were recorded: no program is compiled with -finstrument-functions, or those that are load no library \
+             (static and setuid ones do not)"
+        }
+        false => {
+            "no events of probes were recorded: no program has any that --probes names, or those that have load no library \
+             (static and setuid ones do not)"
+        }
+    })
 }
 
 fn warn(kernel: &Summary) {
