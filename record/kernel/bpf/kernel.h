@@ -49,6 +49,9 @@ struct task_struct {
 	char comm[16];
 	/* None of threads of the kernel, and of those that have ended. */
 	struct mm_struct *mm;
+	/* The alternate stack of signal handlers. */
+	u64 sas_ss_sp;
+	u64 sas_ss_size;
 };
 
 struct linux_binprm {

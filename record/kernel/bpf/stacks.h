@@ -53,6 +53,10 @@ struct stack {
 		struct {
 			/* In the order of DWARF; see `copy_registers`. */
 			u64 registers[REGISTERS];
+			/* Where the stack lies that a signal handler on an alternate one has interrupted, and how many
+			 * bytes of the copy, the last ones, are of it. */
+			u64 interrupted;
+			u64 interrupted_count;
 			u8 copy[MOST_COPY];
 		};
 	};
@@ -185,33 +189,89 @@ INLINE u32 copy_pages(u8 *to, u64 from, u32 wanted)
 	return done;
 }
 
+/* Words from the end of an alternate stack in which the kernel has put what the first handler has interrupted: less
+ * than that, with all registers that processors have. */
+#define SIGNAL_FRAME_WORDS 2048
+/* Words in `struct ucontext`: from the address of the alternate stack to its size, and to the stack pointer. */
+#define UCONTEXT_SIZE 2
+#define UCONTEXT_SP 18
+/* Bytes of an alternate stack that are copied at most. */
+#define MOST_ALTERNATE 32768
+
+/* The stack pointer that a signal handler on an alternate stack has interrupted: the kernel has put it, with the place
+ * and the size of that stack, near the end of that stack, of which `bytes` have been copied. 0 if it is not found. */
+__attribute__((noinline)) static u64 find_interrupted(struct stack *stack, u32 bytes, u64 begin, u64 size)
+{
+	for (u32 word = UCONTEXT_SP + 1; word < SIGNAL_FRAME_WORDS; word++) {
+		u32 at = bytes - word * sizeof(u64);
+		u64 *words;
+
+		if (!stack || at > MOST_ALTERNATE - (UCONTEXT_SP + 1) * sizeof(u64))
+			return 0;
+		words = (u64 *)(stack->copy + at);
+		if (words[0] == begin && words[UCONTEXT_SIZE] == size && words[UCONTEXT_SP] - begin >= size)
+			return words[UCONTEXT_SP];
+	}
+	return 0;
+}
+
+/* Copies the stack that a signal handler on an alternate stack has interrupted, after what is there. */
+INLINE void copy_interrupted(struct stack *stack, struct task_struct *task)
+{
+	u32 bytes = stack->count;
+	u64 sp, size;
+
+	if (bytes > MOST_ALTERNATE)
+		return;
+	sp = find_interrupted(stack, bytes, task->sas_ss_sp, task->sas_ss_size);
+	if (!sp)
+		return;
+	size = stack_size(task, sp);
+	if (size > MOST_COPY - MOST_ALTERNATE) {
+		size = MOST_COPY - MOST_ALTERNATE;
+		stack->state |= COPY_IS_CUT;
+	}
+	if (bpf_probe_read_user(stack->copy + bytes, size, (void *)sp)) {
+		stack->state |= COPY_FAILED;
+		return;
+	}
+	stack->interrupted = sp;
+	stack->interrupted_count = size;
+	stack->count = bytes + size;
+}
+
 /* The running thread's registers and stack. */
 INLINE void copy_stack(struct stack *stack, struct task_struct *task)
 {
 	struct pt_regs *regs = task->mm ? bpf_task_pt_regs(task) : 0;
 	u32 most = stack_options.copy_bytes < MOST_COPY ? stack_options.copy_bytes : MOST_COPY;
+	bool is_alternate;
 	u64 size;
 	u32 bytes;
 
 	stack->state = COPY_FAILED;
 	stack->count = 0;
+	stack->interrupted_count = 0;
 	/* Threads that the kernel has begun for a program have no registers there. */
 	if (!regs || !regs->sp || !regs->ip) {
 		stack->registers[16] = 0;
 		return;
 	}
 	copy_registers(stack->registers, regs);
-	size = stack_size(task, regs->sp);
+	is_alternate = regs->sp - task->sas_ss_sp < task->sas_ss_size;
+	size = is_alternate ? task->sas_ss_sp + task->sas_ss_size - regs->sp : stack_size(task, regs->sp);
 	bytes = size < most ? size : most;
 	if (bytes > MOST_COPY)
 		return;
 	stack->state = size > most ? COPY_IS_CUT : 0;
-	if (!bpf_probe_read_user(stack->copy, bytes, (void *)regs->sp)) {
-		stack->count = bytes;
+	if (bpf_probe_read_user(stack->copy, bytes, (void *)regs->sp)) {
+		stack->count = copy_pages(stack->copy, regs->sp, bytes);
+		stack->state |= COPY_FAILED;
 		return;
 	}
-	stack->count = copy_pages(stack->copy, regs->sp, bytes);
-	stack->state |= COPY_FAILED;
+	stack->count = bytes;
+	if (is_alternate)
+		copy_interrupted(stack, task);
 }
 #endif
 

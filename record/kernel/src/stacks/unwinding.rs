@@ -22,7 +22,9 @@ const KERNEL: usize = 40;
 const STATE: usize = KERNEL + 8 * shared::MOST_KERNEL_FRAMES;
 const BYTES: usize = STATE + 4;
 const REGISTERS: usize = BYTES + 4;
-const COPY: usize = REGISTERS + 8 * shared::REGISTERS;
+const INTERRUPTED: usize = REGISTERS + 8 * shared::REGISTERS;
+const INTERRUPTED_BYTES: usize = INTERRUPTED + 8;
+const COPY: usize = INTERRUPTED_BYTES + 8;
 const STACK_POINTER: usize = 7;
 const INSTRUCTION_POINTER: usize = 16;
 
@@ -80,7 +82,10 @@ impl Unwinding {
         }
         let bytes = u32_at(record, BYTES)? as usize;
         let copy = record.get(COPY..COPY.checked_add(bytes)?)?;
+        let interrupted = usize::try_from(u64_at(record, INTERRUPTED_BYTES)?).ok()?;
+        let (copy, interrupted) = copy.split_at_checked(bytes.checked_sub(interrupted)?)?;
         let stack = StackCopy::new(registers.0[STACK_POINTER], copy);
+        let stack = stack.with_interrupted(u64_at(record, INTERRUPTED)?, interrupted);
         let pid = u32_at(record, PID)?;
         let code = self.processes.code(pid, time);
         let end = self.unwinder.walk(registers, &stack, self.depth, code, &mut self.frames);

@@ -116,7 +116,7 @@ pub(super) fn modules(has_functions: bool) -> Option<Modules> {
     Some(Modules { library: library.ok()? })
 }
 
-const MODULES: &str = "libtracebraid_stacks.so";
+const MODULES: &str = "libtracebraid_modules.so";
 const PROBES: &str = "libtracebraid_probe.so";
 
 /// A library that is installed with the program; or where it is not, and what that means.

@@ -1,24 +1,23 @@
-//! The modules of the program: which addresses have which unwind tables.
+//! The modules of the program, and which of them have been recorded.
 //!
-//! The list is made from that of the dynamic loader (`_r_debug`, as debuggers read it), which can be walked in a signal
-//! handler: without the loader's lock, reading only what the kernel finds readable, and believing it only if the loader
-//! says before and after that nothing is being changed. So there is no thread of our own, and `dlopen` is left
-//! alone: interposed, it would look for libraries on behalf of the wrong module. A new module is found when
-//! an address on a stack is in none that is known.
+//! The list is made from that of the dynamic loader (`_r_debug`, as debuggers read it), which can be walked
+//! in a signal handler: without the loader's lock, reading only memory that the kernel finds readable, and
+//! using the result only if the loader's state is consistent before and after. A new module is found when a
+//! function's address is in none of the list.
 //!
-//! `dlclose` *is* interposed ([`closing`]): tables must not be unmapped while a handler reads them. It waits for
-//! handlers to leave; those that come meanwhile use only rules that are cached.
-//!
-//! Safety. Lists are never changed once published. Whoever uses one is counted in `READERS` from before it takes
-//! the list until after; a list that was replaced is unmapped at the next replacement, if nobody else was counted at that
-//! time, else never. `SCANNING` admits one writer; who does not get in leaves it to the next signal (`STALE`).
+//! Safety. Lists are never changed once published. A user of the list is counted in `READERS` from before it
+//! takes the list until after; a list that was replaced is unmapped at the next replacement, if nobody else
+//! was counted at that time, else never. `SCANNING` admits one writer; a thread that does not get in leaves
+//! the work to the next one (`STALE`).
 
 #![allow(unsafe_code)]
 
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use crate::elf::{Headers, Tables};
-use crate::{memory, record, sys};
+use tracebraid_probe::probe;
+
+use crate::elf::Headers;
+use crate::{memory, sys};
 
 const MOST_MODULES: usize = 4096;
 
@@ -27,7 +26,6 @@ const MOST_MODULES: usize = 4096;
 pub(crate) struct Module {
     /// First address, and that behind the last.
     pub(crate) range: [u64; 2],
-    pub(crate) tables: Tables,
     /// What identifies it: its bias and the address of its dynamic section.
     identity: [u64; 2],
     /// Whether an event told of it.
@@ -37,8 +35,6 @@ pub(crate) struct Module {
 /// Modules by address.
 pub(crate) struct List {
     count: usize,
-    /// Differs from that of lists that had modules which this one has not.
-    pub(crate) generation: u16,
     modules: [Module; MOST_MODULES],
 }
 
@@ -75,19 +71,16 @@ impl List {
 static LIST: AtomicPtr<List> = AtomicPtr::new(core::ptr::null_mut());
 static RETIRED: AtomicPtr<List> = AtomicPtr::new(core::ptr::null_mut());
 static READERS: AtomicU32 = AtomicU32::new(0);
-static CLOSING: AtomicU32 = AtomicU32::new(0);
 static SCANNING: AtomicBool = AtomicBool::new(false);
 static STALE: AtomicBool = AtomicBool::new(false);
 static ANNOUNCED: AtomicBool = AtomicBool::new(false);
 /// What was told before is not in this process's trace.
 static UNTOLD: AtomicBool = AtomicBool::new(false);
-static GENERATIONS: AtomicU16 = AtomicU16::new(0);
 /// `_r_debug` of the loader, and the program's own headers.
 static RENDEZVOUS: AtomicU64 = AtomicU64::new(0);
 static PROGRAM: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Regions that no module was found in, each with the time in milliseconds.
 static NOWHERE: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
-static SCANNED_AT: AtomicU64 = AtomicU64::new(0);
 /// Ranges of modules that have been told of and in which functions were met lately.
 static MET: [[AtomicU64; 2]; 8] = [const { [const { AtomicU64::new(0) }; 2] }; 8];
 static NEXT_MET: AtomicU32 = AtomicU32::new(0);
@@ -107,11 +100,6 @@ impl Reader {
         unsafe { LIST.load(Ordering::SeqCst).as_ref() }
     }
 
-    /// Whether tables may be read.
-    pub(crate) fn may_parse(&self) -> bool {
-        CLOSING.load(Ordering::SeqCst) == 0
-    }
-
     /// Looks for new modules if an earlier look failed, or nothing has been told of yet. The list may be another then.
     pub(crate) fn refresh(&mut self) {
         let is_new = !ANNOUNCED.swap(true, Ordering::Relaxed);
@@ -120,17 +108,8 @@ impl Reader {
         }
     }
 
-    /// Looks for a module at an address that none is known for, unless that was in vain within a second, or anything was
-    /// looked for within a millisecond. The list may be another then.
-    #[cold]
-    pub(crate) fn look_for(&mut self, address: u64) {
-        let now = sys::clock(libc::CLOCK_MONOTONIC) / 1_000_000;
-        if SCANNED_AT.swap(now, Ordering::Relaxed) != now {
-            self.look_at(address, now);
-        }
-    }
-
-    /// As [`Reader::look_for`], but however lately something was looked for.
+    /// Looks for a module at an address that is in none of the list, unless that failed within the last second. The
+    /// list may be another then.
     fn look_at(&mut self, address: u64, now: u64) {
         let region = (address >> 16) & 0xFFFF_FFFF;
         let Some(slot) = NOWHERE.get((region % 64) as usize) else {
@@ -154,8 +133,8 @@ impl Drop for Reader {
     }
 }
 
-/// Finds the loader's list and makes the first of ours. Called before there are signals. Gives the program's headers.
-pub(crate) fn begin() -> Option<Headers> {
+/// Finds the loader's list and makes the first of ours.
+pub(crate) fn begin() {
     // SAFETY: a name with a NUL.
     let rendezvous = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_r_debug".as_ptr()) };
     RENDEZVOUS.store(rendezvous as u64, Ordering::Relaxed);
@@ -165,8 +144,6 @@ pub(crate) fn begin() -> Option<Headers> {
         place.store(value, Ordering::Relaxed);
     }
     scan(false, 0);
-    let link = Link::read(memory::word(rendezvous as u64 + 8)?)?;
-    link.headers(true)
 }
 
 /// A function's address is about to be recorded: tells of its module before.
@@ -204,31 +181,19 @@ fn forget_met() {
 }
 
 /// In a forked child, which has one thread: nothing has been told in its trace.
-pub(crate) fn forked() {
+pub(crate) extern "C" fn forked() {
     forget_met();
     READERS.store(0, Ordering::Relaxed);
-    CLOSING.store(0, Ordering::Relaxed);
     SCANNING.store(false, Ordering::Relaxed);
     ANNOUNCED.store(false, Ordering::Relaxed);
     UNTOLD.store(true, Ordering::Relaxed);
 }
 
-/// Runs `close`, which unmaps modules.
-pub(crate) fn closing<T>(close: impl FnOnce() -> T) -> T {
-    CLOSING.fetch_add(1, Ordering::SeqCst);
-    // A handler takes microseconds; whoever is stopped in one for longer is left behind.
-    for _ in 0..1000 {
-        if READERS.load(Ordering::SeqCst) == 0 {
-            break;
-        }
-        sys::yield_now();
-    }
-    let result = close();
+/// Modules may have been unmapped.
+pub(crate) fn closed() {
     if !scan(false, 0) {
         STALE.store(true, Ordering::Relaxed);
     }
-    CLOSING.fetch_sub(1, Ordering::SeqCst);
-    result
 }
 
 /// An entry of the loader's list (`struct link_map`).
@@ -272,7 +237,6 @@ impl Link {
         let headers = self.headers(is_program)?;
         Some(Module {
             range: headers.range()?,
-            tables: headers.tables(),
             identity: [self.bias, self.dynamic],
             announced: false,
         })
@@ -306,7 +270,22 @@ impl Link {
             .headers(is_program)
             .map(Headers::build_id)
             .unwrap_or_default();
-        record::module_load(module.range, path, id.bytes());
+        record_load(module.range, path, id.bytes());
+    }
+}
+
+fn record_load([first, end]: [u64; 2], path: &str, build_id: &[u8]) {
+    probe!(
+        lttng_ust_lib,
+        load,
+        baddr: u64 = first,
+        memsz: u64 = end.wrapping_sub(first),
+        path: &str = path,
+        has_build_id: bool = !build_id.is_empty(),
+        has_debug_link: bool = false,
+    );
+    if !build_id.is_empty() {
+        probe!(lttng_ust_lib, build_id, baddr: u64 = first, build_id: &[u8] = build_id);
     }
 }
 
@@ -355,14 +334,12 @@ fn make(announce: bool) -> Option<*mut List> {
     for gone in old.iter().filter(|module| list.known(module.identity).is_none()) {
         has_lost = true;
         if gone.announced {
-            record::module_unload(gone.range[0]);
+            probe!(lttng_ust_lib, unload, baddr: u64 = gone.range[0]);
         }
     }
     if has_lost {
         forget_met();
     }
-    let step = u16::from(has_lost);
-    list.generation = GENERATIONS.fetch_add(step, Ordering::Relaxed).wrapping_add(step);
     Some(new)
 }
 

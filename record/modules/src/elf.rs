@@ -1,4 +1,4 @@
-//! What the program headers of a loaded module say: where it lies, where its unwind tables are, its build id.
+//! Program headers of a loaded module: its range of addresses and its build id.
 //!
 //! Everything is read through [`crate::memory`]: headers of a module that goes away meanwhile are nothing, not a fault.
 
@@ -6,21 +6,8 @@ use crate::memory;
 
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
-const PT_GNU_EH_FRAME: u32 = 0x6474_E550;
 const NT_GNU_BUILD_ID: u32 = 3;
-const NT_GO_BUILD_ID: u32 = 4;
 const MOST_HEADERS: u16 = 64;
-
-/// Unwind tables of a module: `.eh_frame_hdr` with a sorted table of pairs of 32-bit offsets, and `.eh_frame`.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Tables {
-    /// Address of `.eh_frame_hdr`, to which the table's offsets are relative; 0 for none.
-    pub(crate) header: u64,
-    /// Entries of the table, which begins 12 bytes further.
-    pub(crate) entries: u32,
-    /// Address of `.eh_frame`, and that behind the segment that it lies in.
-    pub(crate) frames: [u64; 2],
-}
 
 /// Bytes of a build id.
 #[derive(Clone, Copy, Default)]
@@ -48,7 +35,6 @@ pub(crate) struct Headers {
 struct Header {
     kind: u32,
     address: u64,
-    file_bytes: u64,
     bytes: u64,
 }
 
@@ -93,7 +79,6 @@ impl Headers {
             Some(Header {
                 kind: u32_at(&bytes, 0)?,
                 address: self.bias.wrapping_add(u64_at(&bytes, 16)?),
-                file_bytes: u64_at(&bytes, 32)?,
                 bytes: u64_at(&bytes, 40)?,
             })
         })
@@ -109,31 +94,6 @@ impl Headers {
             ]
         });
         (joined[0] < joined[1]).then_some(joined)
-    }
-
-    /// Its unwind tables; empty if there are none, or of a form that linkers do not make.
-    pub(crate) fn tables(self) -> Tables {
-        self.find_tables().unwrap_or_default()
-    }
-
-    fn find_tables(self) -> Option<Tables> {
-        let header = self.iter().find(|header| header.kind == PT_GNU_EH_FRAME)?;
-        let mut head = [0; 12];
-        memory::scan(header.address, &mut head).then_some(())?;
-        // Version 1; .eh_frame relative to here, count as it is, table relative to the header.
-        head.starts_with(&[1, 0x1B, 0x03, 0x3B]).then_some(())?;
-        let frames = (header.address + 4).wrapping_add_signed(i64::from(u32_at(&head, 4)? as i32));
-        let entries = u32_at(&head, 8)?;
-        let fits = 12 + u64::from(entries) * 8 <= header.bytes;
-        let segment = self.iter().find(|load| {
-            load.kind == PT_LOAD && (load.address..load.address + load.file_bytes).contains(&frames)
-        })?;
-        let end = segment.address + segment.file_bytes;
-        fits.then_some(Tables {
-            header: header.address,
-            entries,
-            frames: [frames, end],
-        })
     }
 
     /// Calls `see` with each note's name, type, and place and length of its content.
@@ -167,13 +127,6 @@ impl Headers {
         });
         found.unwrap_or_default()
     }
-
-    /// Whether it was built by Go, whose runtime takes all signals for itself by raw system calls.
-    pub(crate) fn is_go(self) -> bool {
-        let found =
-            self.notes(|name, kind, _, _| (name == b"Go\0\0" && kind == NT_GO_BUILD_ID).then_some(()));
-        found.is_some()
-    }
 }
 
 #[cfg(test)]
@@ -187,7 +140,6 @@ mod tests {
         assert!(Headers::of_library(no_elf.as_ptr() as u64).is_none());
         let none = Headers::of_program(0, 8, 9);
         assert!(none.range().is_none());
-        assert_eq!(none.tables().entries, 0);
-        assert!(none.build_id().bytes().is_empty() && !none.is_go());
+        assert!(none.build_id().bytes().is_empty());
     }
 }

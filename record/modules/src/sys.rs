@@ -12,11 +12,6 @@ pub(crate) fn errno() -> Errno {
     unsafe { *libc::__errno_location() }
 }
 
-pub(crate) fn set_errno(value: Errno) {
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = value }
-}
-
 /// Nanoseconds of a clock.
 pub(crate) fn clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
@@ -28,40 +23,6 @@ pub(crate) fn clock(clock: libc::clockid_t) -> u64 {
     (time.tv_sec as u64)
         .wrapping_mul(1_000_000_000)
         .wrapping_add(time.tv_nsec as u64)
-}
-
-/// How often this thread has left its CPU of its own accord.
-pub(crate) fn voluntary_switches() -> u64 {
-    // SAFETY: zeros are a value of it, which is filled.
-    unsafe {
-        let mut usage: libc::rusage = core::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-        usage.ru_nvcsw as u64
-    }
-}
-
-/// Moves a descriptor to a number that programs do not expect to be free.
-pub(crate) fn move_up(descriptor: libc::c_int) -> libc::c_int {
-    // SAFETY: the limit is filled; descriptors are numbers.
-    unsafe {
-        let mut limit = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        let least = limit.rlim_cur.min(1024).saturating_sub(24) as libc::c_int;
-        let high = libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, least);
-        if high < 0 {
-            return descriptor;
-        }
-        libc::close(descriptor);
-        high
-    }
-}
-
-pub(crate) fn close(descriptor: libc::c_int) {
-    // SAFETY: the caller's own.
-    unsafe { libc::close(descriptor) };
 }
 
 /// Fresh zeroed pages.
@@ -80,10 +41,11 @@ pub(crate) unsafe fn unmap(address: *mut u8, bytes: usize) {
     unsafe { libc::munmap(address.cast(), bytes) };
 }
 
-/// Makes a page a barrier.
+/// Makes a page unreadable.
 ///
 /// # Safety
 /// Nobody uses it.
+#[cfg(test)]
 pub(crate) unsafe fn forbid(address: *mut u8, bytes: usize) {
     // SAFETY: the caller's.
     unsafe { libc::mprotect(address.cast(), bytes, libc::PROT_NONE) };
@@ -99,32 +61,6 @@ pub(crate) fn is_readable(address: u64) -> bool {
     // SAFETY: nothing is changed: no such way to change a mask exists.
     let result = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, -1, address & !7, null::<u64>(), 8) };
     result == 0 || errno() != libc::EFAULT
-}
-
-/// The kernel's number for this process: that of a child of `vfork` is its own.
-pub(crate) fn process_id() -> libc::pid_t {
-    // SAFETY: no arguments.
-    unsafe { libc::getpid() }
-}
-
-/// Whether this thread has blocked that signal.
-pub(crate) fn is_blocked(signal: libc::c_int) -> bool {
-    let mut mask = 0_u64;
-    // SAFETY: it is filled; nothing is changed.
-    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, 0, null::<u64>(), &raw mut mask, 8) };
-    mask >> (signal - 1) & 1 == 1
-}
-
-/// The kernel's number for this thread.
-pub(crate) fn thread_id() -> libc::pid_t {
-    // SAFETY: no arguments.
-    unsafe { libc::gettid() }
-}
-
-/// Lets other threads run.
-pub(crate) fn yield_now() {
-    // SAFETY: no arguments.
-    unsafe { libc::sched_yield() };
 }
 
 /// The path of the program, without a NUL.
@@ -162,18 +98,4 @@ pub(crate) fn exists(path: &core::ffi::CStr) -> bool {
 pub(crate) fn say(text: &[u8]) {
     // SAFETY: as many bytes as there are.
     unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len()) };
-}
-
-/// The beginning of a file; how many bytes of it.
-pub(crate) fn read_file(path: &core::ffi::CStr, buffer: &mut [u8]) -> usize {
-    // SAFETY: a path with a NUL; as many bytes as there are; our own descriptor.
-    unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return 0;
-        }
-        let count = libc::read(file, buffer.as_mut_ptr().cast(), buffer.len());
-        libc::close(file);
-        usize::try_from(count).unwrap_or(0)
-    }
 }
