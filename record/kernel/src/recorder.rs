@@ -23,7 +23,7 @@ use crate::raw::Head;
 use crate::reserve::Reserve;
 use crate::schema::schema;
 use crate::shared::kinds;
-use crate::stacks::{self, Meanings};
+use crate::stacks::{self, Meanings, PerfStacks};
 use crate::state;
 
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
@@ -65,6 +65,8 @@ pub struct Summary {
     pub unfollowed: u32,
     /// It ended because the disk was full: up to its end all that was lost is counted.
     pub disk_is_full: bool,
+    /// Stacks of waits were recorded, if they were wanted.
+    pub has_waits: bool,
 }
 
 #[derive(Debug, Default)]
@@ -190,13 +192,23 @@ fn record(
     let mut class = schema(&calls);
     machine::describe(&mut class, options);
     let cpus = libbpf_rs::num_possible_cpus().map_err(failed)?;
-    let mut programs = Programs::load(options, &calls, cpus)?;
-    let output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
-    let lanes: Vec<RefCell<Lane>> = programs.rings().iter().map(|_| RefCell::default()).collect();
+    let mut programs = match options.unprivileged {
+        None => Some(Programs::load(options, &calls, cpus)?),
+        Some(_) => None,
+    };
+    let count = programs.as_ref().map_or(cpus, |programs| programs.rings().len());
+    let output = Output::new(&directory, &class, options, count, now())?;
+    let lanes: Vec<RefCell<Lane>> = (0..count).map(|_| RefCell::default()).collect();
     let meanings = meanings(options, cpus, &lanes)?;
     let encoder = Encoder::new(&class, calls);
-    let rings = rings(&programs, &lanes, &encoder, meanings.as_ref())?;
-    programs.attach(options.stacks.as_ref())?;
+    let rings = match &programs {
+        Some(programs) => rings(programs, &lanes, &encoder, meanings.as_ref())?,
+        None => Vec::new(),
+    };
+    let samples = perf_stacks(options, cpus)?;
+    if let Some(programs) = &mut programs {
+        programs.attach(options.stacks.as_ref())?;
+    }
     // Whoever waits for it may be gone; then it will soon be stopped.
     let _ = started.send(());
     let mut drain = Drain {
@@ -207,10 +219,11 @@ fn record(
         dump: None,
         snapshots: VecDeque::new(),
         meanings: meanings.as_ref(),
+        samples,
         options,
         full_since: None,
         reserve: match options.keep {
-            None => Reserve::new(&directory, programs.rings().len(), options.packet_bytes),
+            None => Reserve::new(&directory, count, options.packet_bytes),
             Some(_) => Reserve::none(),
         },
         written_until: now(),
@@ -218,10 +231,17 @@ fn record(
     };
     drain.begin_dump();
     drain.run(orders, counters)?;
-    programs.detach();
-    let (lost, unfollowed) = programs.lost();
-    let missing = programs.missing().to_vec();
+    let (mut lost, mut unfollowed, mut missing) = (vec![0; count], 0, Vec::new());
+    if let Some(programs) = &mut programs {
+        programs.detach();
+        (lost, unfollowed) = programs.lost();
+        missing = programs.missing().to_vec();
+    }
+    if let Some(samples) = &drain.samples {
+        lost.iter_mut().take(1).for_each(|lost| *lost = samples.lost());
+    }
     let disk_is_full = drain.disk_is_full();
+    let has_waits = drain.samples.as_ref().is_none_or(PerfStacks::has_waits);
     let (total, lost) = drain.finish(&lost)?;
     Ok(Summary {
         total,
@@ -229,7 +249,17 @@ fn record(
         missing,
         unfollowed,
         disk_is_full,
+        has_waits,
     })
+}
+
+/// Begins to sample the stacks of a command, where BPF may not be used.
+fn perf_stacks(options: &Options, cpus: usize) -> Result<Option<PerfStacks>, RecordError> {
+    let (Some(pid), Some(stacks)) = (options.unprivileged, &options.stacks) else {
+        return Ok(None);
+    };
+    let refused = |error: std::io::Error| RecordError::Sample(error.to_string());
+    PerfStacks::open(pid, cpus, stacks).map(Some).map_err(refused)
 }
 
 /// Priorities (nice values) of the thread that empties rings, which overflow if it is late, and of the one that
@@ -288,7 +318,8 @@ fn meanings(
     let (Some(stacks), Some(lane)) = (&options.stacks, lanes.first()) else {
         return Ok(None);
     };
-    Meanings::begin(stacks, cpus, now(), &mut lane.borrow_mut()).map(Some)
+    let pid = options.unprivileged;
+    Meanings::begin(stacks, cpus, pid, now(), &mut lane.borrow_mut()).map(Some)
 }
 
 /// Looks at what is there in a thread of its own: with ten thousand processes that takes its time. `mappings` is the id
@@ -333,6 +364,8 @@ struct Drain<'d> {
     /// Orders that wait until that has been told once more.
     snapshots: VecDeque<Order>,
     meanings: Option<&'d Meanings>,
+    /// Stacks of a command that is recorded without privileges.
+    samples: Option<PerfStacks>,
     options: &'d Options,
     /// When what happened had no room any more.
     full_since: Option<u64>,
@@ -366,6 +399,8 @@ impl Drain<'_> {
             pause = match self.round()? {
                 AT_ONCE.. => Duration::ZERO,
                 MANY.. => BUSY,
+                // Rings of samples are small.
+                _ if self.samples.is_some() => BUSY,
                 _ => IDLE,
             };
             if flushed.elapsed() >= LONGEST {
@@ -409,6 +444,7 @@ impl Drain<'_> {
             meanings.mappings(&mut lane.borrow_mut());
         }
         let most = take_all(self.rings)?;
+        self.take_samples();
         self.take_found();
         let newest = self
             .lanes
@@ -419,6 +455,12 @@ impl Drain<'_> {
         self.write(Some(self.settled))?;
         self.settled = newest;
         Ok(most)
+    }
+
+    fn take_samples(&mut self) {
+        if let (Some(samples), Some(lane)) = (&mut self.samples, self.lanes.first()) {
+            samples.take(&mut lane.borrow_mut());
+        }
     }
 
     /// Takes what has been told of what is there.
@@ -548,6 +590,7 @@ impl Drain<'_> {
         while take_all(self.rings)? == AT_ONCE {
             self.write(Some(0))?;
         }
+        self.take_samples();
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
             meanings.mappings(&mut lane.borrow_mut());
         }

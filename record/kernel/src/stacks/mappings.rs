@@ -10,6 +10,8 @@ use super::Mapping;
 
 /// Bytes of the ring of a CPU: some thousand mappings.
 const RING_BYTES: usize = 512 << 10;
+/// The same where all rings of a user have a limit.
+const UNPRIVILEGED_BYTES: usize = 64 << 10;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const IS_EXEC: u16 = 1 << 13;
 
@@ -32,13 +34,13 @@ pub(crate) struct Mappings {
 }
 
 impl Mappings {
-    /// Begins to listen, on so many CPUs.
-    pub(crate) fn open(cpus: usize) -> io::Result<Mappings> {
+    /// Begins to listen on so many CPUs, to all processes or to one and those that it makes.
+    pub(crate) fn open(cpus: usize, pid: Option<u32>) -> io::Result<Mappings> {
         let mut rings = Vec::new();
         let mut error = None;
         for cpu in 0..cpus {
             // Kernels before 5.12 tell no build ids.
-            match ring(cpu, true).or_else(|_| ring(cpu, false)) {
+            match ring(cpu, pid, true).or_else(|_| ring(cpu, pid, false)) {
                 Ok(ring) => rings.push(ring),
                 // It is switched off.
                 Err(source) => error = Some(source),
@@ -68,14 +70,24 @@ impl Mappings {
     }
 }
 
-fn ring(cpu: usize, build_id: bool) -> io::Result<Sampler> {
+fn ring(cpu: usize, pid: Option<u32>, build_id: bool) -> io::Result<Sampler> {
     let mut builder = Builder::new(Software::DUMMY);
-    builder.any_pid().one_cpu(cpu).include_kernel();
+    let bytes = match pid {
+        Some(pid) => {
+            builder.observe_pid(pid as i32).inherit(true).exclude_kernel(true).exclude_hv(true);
+            UNPRIVILEGED_BYTES
+        }
+        None => {
+            builder.any_pid().include_kernel();
+            RING_BYTES
+        }
+    };
+    builder.one_cpu(cpu);
     builder.mmap(true).mmap2(true).build_id(build_id);
     builder.comm(true).comm_exec(true).task(true);
     builder.sample(SampleFlag::TIME).sample_id_all(true);
     builder.clockid(Clock::MONOTONIC).enabled(true);
-    builder.build()?.sampled(RING_BYTES)
+    builder.build()?.sampled(bytes)
 }
 
 fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {

@@ -20,15 +20,16 @@ pub(crate) struct Meanings {
 }
 
 impl Meanings {
-    /// Begins to listen on so many CPUs; says first, in the lane, how stacks are taken.
+    /// Begins to listen on so many CPUs, to all processes or to one and those that it makes; says first, in the lane, how stacks are taken.
     pub(crate) fn begin(
         stacks: &Stacks,
         cpus: usize,
+        pid: Option<u32>,
         time: u64,
         lane: &mut Lane,
     ) -> Result<Meanings, RecordError> {
         let failed = |error| RecordError::Load(format!("the kernel does not tell what is mapped: {error}"));
-        let mappings = Mappings::open(cpus).map_err(failed)?;
+        let mappings = Mappings::open(cpus, pid).map_err(failed)?;
         let state = stacks.state();
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &state);
         Ok(Meanings {

@@ -8,6 +8,7 @@ mod files;
 mod mappings;
 mod meanings;
 mod modules;
+mod perf;
 mod processes;
 mod symbols;
 mod unwinding;
@@ -17,6 +18,7 @@ pub(crate) use clock::{cpu_clocks, readiness};
 pub(crate) use files::dump;
 use mappings::Mappings;
 pub(crate) use meanings::Meanings;
+pub(crate) use perf::PerfStacks;
 use symbols::KernelSymbols;
 pub(crate) use unwinding::is_copy;
 pub use vdso::image as vdso_image;
@@ -80,7 +82,7 @@ impl Stacks {
     }
 
     /// Bytes that are copied on this machine.
-    fn copied(&self) -> u32 {
+    pub(crate) fn copied(&self) -> u32 {
         let copies = cfg!(target_arch = "x86_64");
         if copies { self.copy_bytes.min(MOST_COPY) } else { 0 }
     }

@@ -7,8 +7,8 @@ use crate::raw::{u32_at, u64_at};
 use crate::shared::{self, kinds};
 
 /// Kinds of records with copies.
-const CPU: u16 = shared::KIND_COPIED_CPU_STACK as u16;
-const WAIT: u16 = shared::KIND_COPIED_SYSCALL_STACK as u16;
+pub(crate) const CPU: u16 = shared::KIND_COPIED_CPU_STACK as u16;
+pub(crate) const WAIT: u16 = shared::KIND_COPIED_SYSCALL_STACK as u16;
 
 /// Whether a record has a copy of a stack.
 pub(crate) fn is_copy(kind: u16) -> bool {
@@ -32,6 +32,40 @@ const INSTRUCTION_POINTER: usize = 16;
 const WHOLE: u32 = 0;
 const CUT: u32 = 1;
 const BROKEN: u32 = 2;
+
+/// A copy that another source than BPF has made, without the kernel's part.
+#[derive(Debug)]
+pub(crate) struct Copied {
+    pub(crate) tid: u32,
+    pub(crate) pid: u32,
+    pub(crate) comm: [u8; 16],
+    pub(crate) wait_ns: u64,
+    pub(crate) syscall: i32,
+    /// In DWARF's order.
+    pub(crate) registers: [u64; shared::REGISTERS],
+    /// It has as many bytes as a copy may have.
+    pub(crate) is_cut: bool,
+    pub(crate) stack: Vec<u8>,
+}
+
+impl Copied {
+    /// Writes it as BPF does (`struct stack`, after its head).
+    pub(crate) fn write(&self, to: &mut Vec<u8>) {
+        let begin = to.len();
+        to.extend_from_slice(&self.tid.to_le_bytes());
+        to.extend_from_slice(&self.pid.to_le_bytes());
+        to.extend_from_slice(&self.comm);
+        to.extend_from_slice(&self.wait_ns.to_le_bytes());
+        to.extend_from_slice(&self.syscall.to_le_bytes());
+        to.resize(begin + STATE, 0);
+        let state = if self.is_cut { shared::COPY_IS_CUT as u32 } else { 0 };
+        to.extend_from_slice(&state.to_le_bytes());
+        to.extend_from_slice(&(self.stack.len() as u32).to_le_bytes());
+        self.registers.iter().for_each(|register| to.extend_from_slice(&register.to_le_bytes()));
+        to.resize(begin + COPY, 0);
+        to.extend_from_slice(&self.stack);
+    }
+}
 
 /// Unwinds copies.
 #[derive(Debug)]

@@ -206,6 +206,7 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<(Session, Op
     let mut command = (!args.command.is_empty()).then(launch).transpose()?;
     if let (Some(command), Some(kernel), false) = (&command, &mut options.kernel, args.system) {
         kernel.processes = Some(vec![command.id()]);
+        kernel.unprivileged = kernel.unprivileged.map(|_| command.id());
     }
     let session = Session::start(options).map_err(failed)?;
     if let Some(command) = &mut command {
@@ -324,14 +325,22 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         ));
     }
     let missing = missing_privileges();
-    let is_choice = args.kernel.is_some() || args.syscalls.is_some() || args.stacks.is_some();
-    if !missing.is_empty() && !is_choice && !args.command.is_empty() {
+    let is_choice = args.kernel.is_some() || args.syscalls.is_some();
+    let is_unprivileged = !missing.is_empty() && !args.command.is_empty() && !(is_choice && has_events);
+    if is_unprivileged && has_events {
+        let stacks = if args.stacks.is_some() { " and its call stacks" } else { "" };
         say!(
-            "warning: kernel events are not recorded, which needs {}: only the command's own probes are",
+            "warning: kernel events are not recorded, which needs {}: only the command's own probes{stacks} are",
             missing.join(" and ")
         );
+    }
+    if is_unprivileged && args.stacks.is_none() {
         return Ok(None);
     }
+    let (groups, syscalls) = match is_unprivileged {
+        true => (Vec::new(), Syscalls::None),
+        false => (groups, syscalls),
+    };
     Ok(Some(Options {
         groups,
         syscalls,
@@ -342,7 +351,9 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         limit: args.max_size.filter(|_| !args.snapshot),
         ctf2: args.ctf2,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
-        state_dump: !args.no_state_dump,
+        state_dump: !args.no_state_dump && !is_unprivileged,
+        // The number of the command is not known yet.
+        unprivileged: is_unprivileged.then_some(0),
         ..Options::default()
     }))
 }

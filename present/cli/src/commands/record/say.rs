@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tracebraid_session::kernel::{Progress, Summary};
+use tracebraid_session::kernel::{Progress, Summary, Syscalls};
 use tracebraid_session::{Finished, SessionOptions, SessionSummary};
 
 use super::written::{Written, see_it};
@@ -39,7 +39,13 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     if let Some(said) = missed(options).filter(|_| !has_loaded) {
         say!("warning: {said}");
     }
-    say!("{}", see_it(&options.directory));
+    let only_stacks = options.kernel.as_ref().is_some_and(|kernel| {
+        kernel.stacks.is_some() && kernel.groups.is_empty() && kernel.syscalls == Syscalls::None
+    });
+    match only_stacks {
+        true => say!("See it by: tracebraid stacks {directory}"),
+        false => say!("{}", see_it(&options.directory)),
+    }
 }
 
 /// What was wanted of programs, where none of them has recorded anything.
@@ -82,6 +88,12 @@ fn warn(kernel: &Summary) {
         say!(
             "warning: {} were not followed: there were too many at once",
             number_of(u64::from(kernel.unfollowed), "process", "processes")
+        );
+    }
+    if !kernel.has_waits {
+        say!(
+            "warning: stacks of waits were not recorded, which needs CAP_BPF and CAP_PERFMON, or kernel.perf_event_paranoid of at \
+             most 1"
         );
     }
     if !kernel.missing.is_empty() {
