@@ -24,6 +24,7 @@ enum map_type {
 	MAP_HASH = 1,
 	MAP_ARRAY = 2,
 	MAP_PERCPU_ARRAY = 6,
+	MAP_LRU_HASH = 9,
 	MAP_ARRAY_OF_MAPS = 12,
 	MAP_RINGBUF = 27,
 	MAP_TASK_STORAGE = 29,
@@ -53,6 +54,8 @@ static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 static long (*const bpf_find_vma)(struct task_struct *task, u64 address, void *callback, void *context,
 				  u64 flags) = (void *)180;
+
+static long (*const bpf_loop)(u32 count, void *callback, void *context, u64 flags) = (void *)181;
 
 /* The consumer looks for itself: waking it costs more than all else that is done for an event. */
 #define NO_WAKEUP 1

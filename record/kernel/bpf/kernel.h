@@ -28,6 +28,11 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct thread_struct {
+	/* Address of what the C library keeps for the thread (x86). */
+	u64 fsbase;
+};
+
 struct mm_struct {
 	/* The stack pointer with which the program began. */
 	u64 start_stack;
@@ -52,6 +57,7 @@ struct task_struct {
 	/* The alternate stack of signal handlers. */
 	u64 sas_ss_sp;
 	u64 sas_ss_size;
+	struct thread_struct thread;
 };
 
 struct linux_binprm {

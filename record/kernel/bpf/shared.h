@@ -37,6 +37,11 @@
 /* ... or at a page that is not in memory. */
 #define COPY_FAILED 2
 
+/* Bytes of struct python, and of text of Python's at most. */
+#define PYTHON_SIZE 48
+#define PYTHON_TEXT 256
+#define MOST_PYTHON_FRAMES 256
+
 /* Kinds of parts. */
 #define PART_NONE 0
 #define PART_TEXT 1
@@ -59,6 +64,8 @@
 /* Kinds of records with copies of stacks, which become events with return addresses. */
 #define KIND_copied_cpu_stack 0xfff4
 #define KIND_copied_syscall_stack 0xfff5
+/* The name of a function of Python's. */
+#define KIND_python_function 0xfff6
 
 /* Calls of 32-bit programs have other numbers: they are marked. */
 #define CALL_COMPAT 0x8000

@@ -5,6 +5,7 @@
  * pointers are wanted instead (`copy_bytes` is 0), and on other machines than x86-64, the kernel follows these. */
 #pragma once
 
+#include "python.h"
 #include "ring.h"
 #include "sched.h"
 #include "targets.h"
@@ -57,7 +58,9 @@ struct stack {
 			 * bytes of the copy, the last ones, are of it. */
 			u64 interrupted;
 			u64 interrupted_count;
-			u8 copy[MOST_COPY];
+			/* How many functions of Python's come after the copy. */
+			u64 python_count;
+			u8 copy[MOST_COPY + MOST_PYTHON_FRAMES * sizeof(u64)];
 		};
 	};
 } PACKED;
@@ -252,6 +255,7 @@ INLINE void copy_stack(struct stack *stack, struct task_struct *task)
 	stack->state = COPY_FAILED;
 	stack->count = 0;
 	stack->interrupted_count = 0;
+	stack->python_count = 0;
 	/* Threads that the kernel has begun for a program have no registers there. */
 	if (!regs || !regs->sp || !regs->ip) {
 		stack->registers[16] = 0;
@@ -273,6 +277,20 @@ INLINE void copy_stack(struct stack *stack, struct task_struct *task)
 	if (is_alternate)
 		copy_interrupted(stack, task);
 }
+
+/* Adds the functions of Python's after the copy; gives how many bytes both have. */
+INLINE u32 add_python(struct stack *stack, struct task_struct *task)
+{
+	u32 process = task->tgid, count = stack->count;
+	struct python *python = bpf_map_lookup_elem(&pythons, &process);
+
+	if (count > MOST_COPY)
+		return 0;
+	if (python)
+		stack->python_count = follow_python((u64 *)(stack->copy + count), task, python);
+	count += stack->python_count * sizeof(u64);
+	return count;
+}
 #endif
 
 /* Sends the stack of the running thread, of which the top is known. */
@@ -283,8 +301,8 @@ INLINE void take_and_send(struct stack *stack, struct task_struct *task, u16 kin
 #if defined(__TARGET_ARCH_x86)
 	if (stack_options.copy_bytes) {
 		copy_stack(stack, task);
-		count = stack->count;
-		if (count <= MOST_COPY)
+		count = add_python(stack, task);
+		if (count <= sizeof(stack->copy))
 			send(&stack->head, copied_kind, 0, offset_of(struct stack, copy) + count);
 		return;
 	}

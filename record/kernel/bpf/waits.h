@@ -199,5 +199,31 @@ int stacks_on_sched_process_exit(u64 *args)
 	u32 thread = task->pid;
 
 	bpf_map_delete_elem(&waits, &thread);
+	bpf_map_delete_elem(&pythons, &thread);
+	return 0;
+}
+
+/* A child has its parent's interpreter. */
+SEC("tp_btf/sched_process_fork")
+int stacks_on_sched_process_fork(u64 *args)
+{
+	struct task_struct *parent = (void *)args[0];
+	struct task_struct *child = (void *)args[1];
+	u32 from = parent->tgid, to = child->tgid;
+	struct python *python = from == to ? 0 : bpf_map_lookup_elem(&pythons, &from);
+
+	if (python)
+		bpf_map_update_elem(&pythons, &to, python, BPF_ANY);
+	return 0;
+}
+
+/* Another program has none, until one is found. */
+SEC("tp_btf/sched_process_exec")
+int stacks_on_sched_process_exec(u64 *args)
+{
+	struct task_struct *task = (void *)args[0];
+	u32 process = task->tgid;
+
+	bpf_map_delete_elem(&pythons, &process);
 	return 0;
 }

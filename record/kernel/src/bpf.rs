@@ -4,9 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::path::Path;
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut,
-};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut};
 
 use perf_event::Counter;
 
@@ -68,6 +66,12 @@ impl Programs {
     /// The rings, by CPU.
     pub(crate) fn rings(&self) -> &[MapHandle] {
         &self.rings
+    }
+
+    /// The map of interpreters of Python (`bpf/python.h`).
+    pub(crate) fn pythons(&self) -> Option<MapHandle> {
+        let map = self.object.maps().find(|map| map.name() == "pythons")?;
+        MapHandle::try_from(&map).ok()
     }
 
     /// Tracepoints that were wanted and that this kernel does not have.
@@ -193,8 +197,9 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
         if program.name().to_string_lossy().starts_with("stacks_") {
             let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
                 CLOCK => stacks.period_ns > 0,
+                "sched_switch" => stacks.threshold_ns > 0,
                 "sys_exit" => stacks.threshold_ns > 0 && !can_resume(stacks, &btf),
-                _ => stacks.threshold_ns > 0,
+                _ => true,
             });
             program.set_autoload(is_wanted);
             continue;
@@ -237,7 +242,10 @@ const SCRATCH: [&str; 2] = ["clock_scratch", "waits_scratch"];
 /// Makes them as small as the machine allows, and those that are not needed smaller still.
 fn size_scratch(open: &mut OpenObject, stacks: Option<&Stacks>, cpus: usize) -> Result<(), RecordError> {
     let count = if stacks.is_some() { cpus.max(1) as u32 } else { 1 };
-    for mut map in open.maps_mut().filter(|map| SCRATCH.iter().any(|name| map.name() == *name)) {
+    for mut map in open
+        .maps_mut()
+        .filter(|map| SCRATCH.iter().any(|name| map.name() == *name))
+    {
         map.set_max_entries(count).map_err(failed)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 
 use crate::bpf::{Programs, failed};
 use crate::calls::calls;
@@ -219,6 +219,7 @@ fn record(
         dump: None,
         snapshots: VecDeque::new(),
         meanings: meanings.as_ref(),
+        pythons: programs.as_ref().and_then(Programs::pythons),
         samples,
         options,
         full_since: None,
@@ -364,6 +365,8 @@ struct Drain<'d> {
     /// Orders that wait until that has been told once more.
     snapshots: VecDeque<Order>,
     meanings: Option<&'d Meanings>,
+    /// Where BPF programs look up interpreters of Python.
+    pythons: Option<MapHandle>,
     /// Stacks of a command that is recorded without privileges.
     samples: Option<PerfStacks>,
     options: &'d Options,
@@ -520,6 +523,7 @@ impl Drain<'_> {
         }
         if let Some(meanings) = self.meanings {
             meanings.unwind(self.lanes, until);
+            self.put_pythons(meanings);
         }
         self.full_since = self.options.limit.and_then(|limit| self.over(limit, until));
         let until = self.full_since.or(until);
@@ -542,6 +546,16 @@ impl Drain<'_> {
             self.full_since = Some(self.written_until);
         }
         Ok(())
+    }
+
+    /// Lets BPF programs read the frames of interpreters that have been found. Where there is no room for more, stacks
+    /// have the interpreters' own frames.
+    fn put_pythons(&self, meanings: &Meanings) {
+        for (pid, python) in meanings.pythons() {
+            if let Some(map) = &self.pythons {
+                let _ = map.update(&pid.to_ne_bytes(), &python.encoded, MapFlags::ANY);
+            }
+        }
     }
 
     /// Has what was written survive this process.

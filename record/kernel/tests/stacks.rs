@@ -167,8 +167,16 @@ fn check(recorded: &Recorded) {
     functions.dedup();
     assert_eq!(functions.len(), 1);
     let stacks = [waits, lines(" tracebraid_cpu_stack:")].concat();
-    let broken: Vec<&&str> = stacks.iter().filter(|line| field(line, "status") != "0").collect();
-    assert!(broken.is_empty(), "{} of {}: {broken:#?}", broken.len(), stacks.len());
+    let broken: Vec<&&str> = stacks
+        .iter()
+        .filter(|line| field(line, "status") != "0")
+        .collect();
+    assert!(
+        broken.is_empty(),
+        "{} of {}: {broken:#?}",
+        broken.len(),
+        stacks.len()
+    );
     let names = lines(" tracebraid_kernel_symbol:").join("\n");
     assert!(names.contains("nanosleep\""), "{names}");
     let samples = lines(" tracebraid_cpu_stack:").len();

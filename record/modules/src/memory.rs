@@ -75,7 +75,10 @@ mod tests {
         let at = address as u64;
         begin_scan();
         assert_eq!((word(at), word(at + PAGE)), (Some(0), Some(0)));
-        assert_eq!((word(at + 2 * PAGE), word(3), word(u64::MAX - 7)), (None, None, None));
+        assert_eq!(
+            (word(at + 2 * PAGE), word(3), word(u64::MAX - 7)),
+            (None, None, None)
+        );
         assert!(!scan(at + PAGE, &mut [0; 4097]));
         assert!(scan(at + PAGE, &mut [0; 4096]));
         assert_eq!((word(0), word(8), word(u64::MAX)), (None, None, None));

@@ -55,8 +55,16 @@ mod tests {
         cache.put(site(7), Rule::FRAME_POINTER);
         assert_eq!(cache.get(site(7)), Some(Rule::FRAME_POINTER));
         assert_eq!(cache.get(site(8)), None);
-        assert_eq!(cache.get(Site { module: 2, address: 7 }), None);
-        let other = (8..).map(site).find(|&other| Cache::slot(other) == Cache::slot(site(7)));
+        assert_eq!(
+            cache.get(Site {
+                module: 2,
+                address: 7
+            }),
+            None
+        );
+        let other = (8..)
+            .map(site)
+            .find(|&other| Cache::slot(other) == Cache::slot(site(7)));
         let other = other.unwrap();
         cache.put(other, Rule::SIGNAL);
         assert_eq!((cache.get(site(7)), cache.get(other)), (None, Some(Rule::SIGNAL)));

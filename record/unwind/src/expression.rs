@@ -1,8 +1,8 @@
 //! DWARF expressions of call frame information, as far as compilers and the C library use them there:
 //! constants, registers, arithmetic, memory. No branches, no stack deeper than eight words.
 
-use crate::stack::StackCopy;
 use crate::rule::Registers;
+use crate::stack::StackCopy;
 
 const MOST_VALUES: usize = 8;
 

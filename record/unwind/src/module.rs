@@ -82,7 +82,9 @@ impl Module {
         if elf.elf_header().e_machine(LittleEndian) != object::elf::EM_X86_64 {
             return Err(ModuleError::Io(io::Error::other("not for x86-64")));
         }
-        let segments = elf.segments().filter(|segment| segment.permissions().executable());
+        let segments = elf
+            .segments()
+            .filter(|segment| segment.permissions().executable());
         let segments = segments.map(|segment| Segment {
             offset: segment.file_range().0,
             address: segment.address(),
@@ -120,9 +122,7 @@ impl Module {
     }
 }
 
-fn tables<'d, R: ReadRef<'d>>(
-    elf: &ElfFile64<'d, LittleEndian, R>,
-) -> Result<Option<Tables>, ModuleError> {
+fn tables<'d, R: ReadRef<'d>>(elf: &ElfFile64<'d, LittleEndian, R>) -> Result<Option<Tables>, ModuleError> {
     let Some(frames) = elf.section_by_name(".eh_frame") else {
         return Ok(None);
     };

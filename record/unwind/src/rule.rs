@@ -122,8 +122,10 @@ impl Rule {
         let mut places = self.0 >> 28;
         for number in SAVED {
             let below = places & 63;
-            if below != 0 {
-                registers.0[number] = stack.word(cfa.wrapping_sub(8 * below))?;
+            let address = cfa.wrapping_sub(8 * below);
+            // Near its end a function has taken the register from the stack again.
+            if below != 0 && address >= registers.0[RSP] {
+                registers.0[number] = stack.word(address)?;
             }
             places >>= 6;
         }
@@ -179,6 +181,18 @@ mod tests {
         let indirect = Rule::usual(10, 8, true, [None; 6]).unwrap();
         assert_eq!(indirect.step(&mut registers, &stack), Step::Called);
         assert_eq!((registers.0[PC], registers.0[RSP]), (0x99, at + 16));
+    }
+
+    #[test]
+    fn a_register_that_was_taken_from_the_stack_again_is_left_alone() {
+        // rbx was pushed last; it has been popped, and the stack pointer is at the return address.
+        let rule = Rule::usual(RSP, 8, false, [Some(-16), None, None, None, None, None]).unwrap();
+        let words = [0x1234_u64, 99].map(u64::to_le_bytes).concat();
+        let stack = StackCopy::new(0x7000, &words);
+        let mut registers = Registers([7; 17]);
+        registers.0[RSP] = 0x7000;
+        assert_eq!(rule.step(&mut registers, &stack), Step::Called);
+        assert_eq!((registers.0[PC], registers.0[3]), (0x1234, 7));
     }
 
     #[test]

@@ -55,7 +55,11 @@ impl<'s> StackCopy<'s> {
     /// True if an address lies above the part that it belongs to.
     pub(crate) fn is_beyond(&self, address: u64) -> bool {
         let is_interrupted = !self.interrupted.bytes.is_empty() && address >= self.interrupted.begin;
-        let part = if is_interrupted { self.interrupted } else { self.top };
+        let part = if is_interrupted {
+            self.interrupted
+        } else {
+            self.top
+        };
         address >= part.begin && part.ends_before(address)
     }
 }
@@ -75,7 +79,10 @@ mod tests {
         }
         assert!(stack.is_beyond(0x100D) && !stack.is_beyond(0x100C) && !stack.is_beyond(0xFF8));
         let stack = stack.with_interrupted(0x8000, &bytes);
-        assert_eq!((stack.word(0x8000), stack.word(0x1000)), (stack.word(0x1000), stack.word(0x8000)));
+        assert_eq!(
+            (stack.word(0x8000), stack.word(0x1000)),
+            (stack.word(0x1000), stack.word(0x8000))
+        );
         assert!(stack.is_beyond(0x2000) && stack.is_beyond(0x8010) && !stack.is_beyond(0x8008));
     }
 }

@@ -24,7 +24,10 @@ pub(crate) struct Tables {
 #[derive(Debug)]
 enum Index {
     /// `.eh_frame_hdr` and its address.
-    Header { address: u64, table: Vec<u8> },
+    Header {
+        address: u64,
+        table: Vec<u8>,
+    },
     Built(Vec<(u64, usize)>),
 }
 
@@ -180,7 +183,12 @@ fn pack(section: &Section<'_>, row: &Row) -> Option<Rule> {
 }
 
 /// Goes to the caller's frame by a row that does not fit in one word.
-fn follow(section: &Section<'_>, row: &Row, registers: &mut Registers, stack: &StackCopy<'_>) -> Option<Step> {
+fn follow(
+    section: &Section<'_>,
+    row: &Row,
+    registers: &mut Registers,
+    stack: &StackCopy<'_>,
+) -> Option<Step> {
     let evaluate = |code: gimli::UnwindExpression<usize>, initial| {
         let code = code.get(section).ok()?.0;
         expression::evaluate(code.slice(), initial, registers, stack)
@@ -199,6 +207,10 @@ fn follow(section: &Section<'_>, row: &Row, registers: &mut Registers, stack: &S
         let place = caller.0.get_mut(register)?;
         *place = match row.register(Register(register as u16)) {
             None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => *place,
+            // Near its end a function has taken the register from the stack again.
+            Some(RegisterRule::Offset(offset)) if cfa.wrapping_add_signed(offset) < registers.0[RSP] => {
+                *place
+            }
             Some(RegisterRule::Offset(offset)) => stack.word(cfa.wrapping_add_signed(offset))?,
             Some(RegisterRule::ValOffset(offset)) => cfa.wrapping_add_signed(offset),
             Some(RegisterRule::Register(other)) => registers.get(number(other))?,

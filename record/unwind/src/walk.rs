@@ -100,7 +100,9 @@ impl Unwinder {
         if let Some(rule) = self.cache.get(site) {
             return rule.step(registers, stack);
         }
-        let found = module.tables().map(|tables| tables.find(site.address, registers, stack));
+        let found = module
+            .tables()
+            .map(|tables| tables.find(site.address, registers, stack));
         match found {
             Some(Found::Rule(rule)) => {
                 self.cache.put(site, rule);
@@ -121,10 +123,6 @@ fn by_frame_pointer<'m>(
     mut code: impl FnMut(u64) -> Code<'m>,
 ) -> Step {
     let frame = registers.0[RBP];
-    // Runtimes begin their stacks with a frame pointer of 0.
-    if frame == 0 && !is_first {
-        return Step::Outermost;
-    }
     let mut is_code = |address: Option<u64>| {
         address.is_some_and(|address| !matches!(code(address.wrapping_sub(1)), Code::None))
     };
@@ -134,6 +132,10 @@ fn by_frame_pointer<'m>(
     }
     if is_first && is_code(stack.word(registers.0[RSP])) {
         return Rule::LEAF.step(registers, stack);
+    }
+    // The loader and runtimes begin their stacks with a frame pointer of 0.
+    if frame == 0 {
+        return Step::Outermost;
     }
     let is_beyond = is_frame && stack.is_beyond(frame.wrapping_add(8));
     if is_beyond { Step::Beyond } else { Step::Lost }

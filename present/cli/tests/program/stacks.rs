@@ -52,7 +52,12 @@ fn events(trace: &str, class: &str) -> Vec<String> {
 fn chains(directory: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/chains.c");
     let source = fs::read_to_string(source).unwrap();
-    compiled_with(directory, "chains", &source, &["-pthread", "-fomit-frame-pointer", "-ldl"])
+    compiled_with(
+        directory,
+        "chains",
+        &source,
+        &["-pthread", "-fomit-frame-pointer", "-ldl"],
+    )
 }
 
 const ONLY_STACKS: [&str; 5] = ["--kernel", "none", "--syscalls", "none", "--stacks"];
@@ -85,9 +90,9 @@ fn stacks_are_whole_without_frame_pointers() {
         ("signal", &[begin, ";main;interrupted;", ";handler;burn"]),
         ("altstack", &[begin, ";main;interrupted;", ";handler;burn"]),
         ("realigned", &[begin, ";main;realigned;burn_there;burn"]),
-        ("plugin", &[begin, ";main;plugin;plugin;inside;burn"]),
+        ("plugin", &[begin, ";main;plugin;", ";inside;burn"]),
         ("threads", &["start_thread;thread;burn"]),
-        ("fork", &[begin, ";main;forks;recurse;"]),
+        ("fork", &[begin, ";recurse;recurse;recurse;"]),
     ] {
         let run = TempDir::new().unwrap();
         let command = [program.to_str().unwrap(), what, plugin.to_str().unwrap()];
@@ -95,12 +100,23 @@ fn stacks_are_whole_without_frame_pointers() {
         assert!(output.status.success(), "{what}: {}", error(&output));
         let folded = text(&["stacks", "--format", "folded", &trace]);
         let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
-        let samples = folded.lines().filter(has_all).filter_map(|line| line.rsplit_once(' '));
+        let samples = folded
+            .lines()
+            .filter(has_all)
+            .filter_map(|line| line.rsplit_once(' '));
         let samples: u64 = samples.map(|(_, count)| count.parse::<u64>().unwrap()).sum();
         assert!(samples >= 20, "{what}: {samples} in {folded}");
         let stacks = stacks_of_chains(&trace);
-        let broken: Vec<&String> = stacks.iter().filter(|line| !line.contains("status = 0,")).collect();
-        assert!(broken.is_empty(), "{what}: {} of {}: {broken:#?}", broken.len(), stacks.len());
+        let broken: Vec<&String> = stacks
+            .iter()
+            .filter(|line| !line.contains("status = 0,"))
+            .collect();
+        assert!(
+            broken.is_empty(),
+            "{what}: {} of {}: {broken:#?}",
+            broken.len(),
+            stacks.len()
+        );
     }
 }
 
@@ -116,7 +132,10 @@ fn stacks_are_cut_where_asked_for() {
         let command = [program.to_str().unwrap(), "deep"];
         let (output, trace) = record(run.path(), &[&ONLY_STACKS[..4], &[options]].concat(), &command);
         assert!(output.status.success(), "{}", error(&output));
-        let cut = stacks_of_chains(&trace).iter().filter(|line| line.contains("status = 1,")).count();
+        let cut = stacks_of_chains(&trace)
+            .iter()
+            .filter(|line| line.contains("status = 1,"))
+            .count();
         assert!(cut >= 50, "{options}: {cut}");
     }
 }
@@ -154,10 +173,16 @@ fn waits_have_whole_stacks_and_are_not_interrupted() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert_eq!(said, "end\n", "{}", error(&output));
         let stacks = stacks_of_chains(&trace);
-        let broken: Vec<&String> = stacks.iter().filter(|line| !line.contains("status = 0,")).collect();
+        let broken: Vec<&String> = stacks
+            .iter()
+            .filter(|line| !line.contains("status = 0,"))
+            .collect();
         assert!(broken.is_empty(), "{broken:#?}");
         for (name, number) in WAITS {
-            if stacks.iter().any(|line| line.contains(&format!("syscall = {number},"))) {
+            if stacks
+                .iter()
+                .any(|line| line.contains(&format!("syscall = {number},")))
+            {
                 missing.remove(name);
             }
         }
@@ -336,6 +361,88 @@ let x = 0; while (process.cpuUsage().user < end) x += burntAway(100000);";
     let folded = text(&["stacks", "--format", "folded", &trace]);
     let samples = samples_in(&folded, "burntAway");
     assert!(samples >= 250, "{samples} of {all}: {folded}");
+}
+
+/// Interpreters of which functions can be seen.
+const PYTHONS: [&str; 4] = ["python3", "python3.11", "python3.12", "python3.13"];
+
+#[test]
+fn functions_of_python_are_seen() {
+    if !can_record_kernel() {
+        return;
+    }
+    let script = "
+import sys, threading, time
+def inner(n):
+    return sum(i * i for i in range(n))
+class Shop:
+    def serve(self):
+        return inner(20000)
+def naïve(n):
+    return sorted(range(n), key=lambda value: inner(20))
+def doze():
+    time.sleep(0.005)
+def work():
+    end = time.thread_time() + 0.3
+    while time.thread_time() < end:
+        Shop().serve(); naïve(500); doze()
+thread = threading.Thread(target=work)
+thread.start(); work(); thread.join()
+print(sys.version_info[1])";
+    let mut tried = 0;
+    for python in PYTHONS {
+        let directory = TempDir::new().unwrap();
+        let file = directory.path().join("shop.py");
+        fs::write(&file, script).unwrap();
+        let command = [python, file.to_str().unwrap()];
+        let runs = Command::new(python)
+            .arg("-c")
+            .arg("import sys; print(sys.version_info[1])")
+            .output();
+        let minor = runs
+            .ok()
+            .and_then(|output| String::from_utf8(output.stdout).ok()?.trim().parse::<u32>().ok());
+        if !minor.is_some_and(|minor| (11..=13).contains(&minor)) {
+            continue;
+        }
+        tried += 1;
+        let (output, trace) = record(directory.path(), &ONLY_STACKS, &command);
+        assert!(output.status.success(), "{python}: {}", error(&output));
+        let folded = text(&["stacks", "--format", "folded", &trace]);
+        let serves = |begin: &str| {
+            let parts = [
+                begin,
+                "work (shop.py:12);Shop.serve (shop.py:6);",
+                "inner (shop.py:3)",
+            ];
+            let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
+            let counts = folded
+                .lines()
+                .filter(has_all)
+                .filter_map(|line| line.rsplit_once(' '));
+            counts
+                .map(|(_, count)| count.parse::<u64>().unwrap())
+                .sum::<u64>()
+        };
+        // In the main thread and in the other one.
+        assert!(serves("<module> (shop.py:") >= 30, "{python}: {folded}");
+        assert!(serves("Thread.run (threading.py:") >= 30, "{python}: {folded}");
+        assert!(folded.contains("naïve (shop.py:8);"), "{python}: {folded}");
+        let waits = text(&["stacks", "--waits", "--format", "folded", &trace]);
+        assert!(
+            waits.contains("work (shop.py:12);doze (shop.py:10)"),
+            "{python}: {waits}"
+        );
+        let all = events(&trace, "tracebraid_cpu_stack").len();
+        let broken = events(&trace, "tracebraid_cpu_stack")
+            .iter()
+            .filter(|line| line.contains("status = 2,"))
+            .count();
+        assert!(broken * 100 <= all, "{python}: {broken} of {all}");
+    }
+    if tried == 0 {
+        skipped("there is no Python 3.11 to 3.13: its functions are not tried");
+    }
 }
 
 /// Samples of those folded stacks that have a function whose name has that in it.

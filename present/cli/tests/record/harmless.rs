@@ -38,11 +38,32 @@ fn ten_thousand_delicate_programs_end_as_ever() {
     fs::create_dir(&root).unwrap();
     let inside = compiled_with(directory.path(), "static", &source, &["-static"]);
     fs::copy(&inside, root.join("delicate")).unwrap();
-    let command = [program.to_str().unwrap(), program.to_str().unwrap(), root.to_str().unwrap()];
-    let alone = Command::new(command[0]).args(&command[1..]).arg("5").output().unwrap();
-    let expected = String::from_utf8(alone.stdout).unwrap().replace(" x 5", &format!(" x {ROUNDS}"));
-    assert_eq!((alone.status.code(), expected.lines().count()), (Some(7), 11), "{expected}");
-    let options = ["--quiet", "--stacks=period_us=100,threshold_us=0", "--kernel", "sched", "--syscalls", "none"];
+    let command = [
+        program.to_str().unwrap(),
+        program.to_str().unwrap(),
+        root.to_str().unwrap(),
+    ];
+    let alone = Command::new(command[0])
+        .args(&command[1..])
+        .arg("5")
+        .output()
+        .unwrap();
+    let expected = String::from_utf8(alone.stdout)
+        .unwrap()
+        .replace(" x 5", &format!(" x {ROUNDS}"));
+    assert_eq!(
+        (alone.status.code(), expected.lines().count()),
+        (Some(7), 11),
+        "{expected}"
+    );
+    let options = [
+        "--quiet",
+        "--stacks=period_us=100,threshold_us=0",
+        "--kernel",
+        "sched",
+        "--syscalls",
+        "none",
+    ];
     let (output, _) = record(directory.path(), &options, &[&command[..], &[ROUNDS]].concat());
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");

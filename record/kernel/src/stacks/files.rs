@@ -17,7 +17,10 @@ pub(crate) fn dump(processes: Option<&[u32]>, mut to: impl FnMut(Mapping)) {
     for pid in all {
         let process = PathBuf::from(format!("/proc/{pid}"));
         // Memory of no file has no names.
-        for mut mapping in mappings(pid).into_iter().filter(|mapping| !mapping.path.is_empty()) {
+        for mut mapping in mappings(pid)
+            .into_iter()
+            .filter(|mapping| !mapping.path.is_empty())
+        {
             mapping.build_id = ids.of(&process, &mapping);
             to(mapping);
         }

@@ -74,7 +74,11 @@ fn ring(cpu: usize, pid: Option<u32>, build_id: bool) -> io::Result<Sampler> {
     let mut builder = Builder::new(Software::DUMMY);
     let bytes = match pid {
         Some(pid) => {
-            builder.observe_pid(pid as i32).inherit(true).exclude_kernel(true).exclude_hv(true);
+            builder
+                .observe_pid(pid as i32)
+                .inherit(true)
+                .exclude_kernel(true)
+                .exclude_hv(true);
             UNPRIVILEGED_BYTES
         }
         None => {

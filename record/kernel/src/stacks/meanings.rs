@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 
 use super::mappings::Change;
+use super::python::{Functions, Python};
 use super::unwinding::{Unwinding, is_copy};
 use super::{KernelSymbols, Mappings, Stacks};
 use crate::error::RecordError;
 use crate::lane::Lane;
 use crate::raw::{Head, u64_at};
-use crate::shared::kinds;
+use crate::shared::{self, kinds};
 use crate::state::Payload;
 
 /// Tells what addresses mean while stacks are recorded.
@@ -17,6 +18,7 @@ pub(crate) struct Meanings {
     symbols: RefCell<KernelSymbols>,
     mappings: RefCell<Mappings>,
     unwinding: RefCell<Unwinding>,
+    functions: RefCell<Functions>,
 }
 
 impl Meanings {
@@ -37,11 +39,19 @@ impl Meanings {
             symbols: RefCell::new(KernelSymbols::read()),
             mappings: RefCell::new(mappings),
             unwinding: RefCell::new(Unwinding::new(stacks.most_frames())),
+            functions: RefCell::default(),
         })
     }
 
-    /// Tells of functions of the kernel in a record of a stack that were not met before.
+    /// Adds events that a record's addresses need: functions of the kernel in a stack that were not met before,
+    /// and functions of Python.
     pub(crate) fn symbols(&self, head: &Head, record: &[u8], lane: &mut Lane) {
+        if usize::from(head.kind) == shared::KIND_PYTHON_FUNCTION {
+            if let Some(payload) = self.functions.borrow_mut().add(record) {
+                add(lane, head.time, kinds::TRACEBRAID_CODE_SYMBOL, &payload);
+            }
+            return;
+        }
         let is_stack = [kinds::TRACEBRAID_CPU_STACK, kinds::TRACEBRAID_SYSCALL_STACK].contains(&head.kind);
         if !is_stack && !is_copy(head.kind) {
             return;
@@ -69,7 +79,7 @@ impl Meanings {
                     let payload = Payload::default().int(*pid as i32);
                     add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
                 }
-                Change::Exit { .. } => {}
+                Change::Exit { pid } => self.functions.borrow_mut().forget(*pid),
             }
             processes.add(time, change);
         });
@@ -81,11 +91,17 @@ impl Meanings {
         let mut unwinding = self.unwinding.borrow_mut();
         unwinding.processes.advance(until);
         for lane in lanes {
-            lane.borrow_mut().rewrite(until, is_copy, |time, kind, record, to| {
-                unwinding.event(time, kind, record, to)
-            });
+            lane.borrow_mut()
+                .rewrite(until, is_copy, |time, kind, record, to| {
+                    unwinding.event(time, kind, record, to)
+                });
         }
         unwinding.processes.forget(until.unwrap_or(u64::MAX));
+    }
+
+    /// Interpreters of Python that have been found since the last call, by process.
+    pub(crate) fn pythons(&self) -> Vec<(u32, Python)> {
+        self.unwinding.borrow_mut().processes.take_found()
     }
 
     /// Tells again how stacks are taken, and what was told of functions, which may be gone.
@@ -93,6 +109,9 @@ impl Meanings {
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &self.state);
         for payload in self.symbols.borrow().told() {
             add(lane, time, kinds::TRACEBRAID_KERNEL_SYMBOL, &payload);
+        }
+        for payload in self.functions.borrow().all() {
+            add(lane, time, kinds::TRACEBRAID_CODE_SYMBOL, payload);
         }
     }
 }

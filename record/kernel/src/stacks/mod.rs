@@ -10,6 +10,7 @@ mod meanings;
 mod modules;
 mod perf;
 mod processes;
+mod python;
 mod symbols;
 mod unwinding;
 mod vdso;
@@ -89,7 +90,11 @@ impl Stacks {
 
     /// Frames of a program at most, as stacks are taken on this machine.
     pub(crate) fn most_frames(&self) -> u32 {
-        let most = if self.copied() > 0 { MOST_DEPTH } else { MOST_FOLLOWED };
+        let most = if self.copied() > 0 {
+            MOST_DEPTH
+        } else {
+            MOST_FOLLOWED
+        };
         self.depth.clamp(1, most)
     }
 

@@ -63,7 +63,7 @@ fn is_same_id(of_file: &[u8], of_mapping: &[u8]) -> bool {
 
 /// Opens the file: as the process has mapped it, or by its path as the process or this one sees it, if that is still
 /// the same file.
-fn open(mapping: &Mapping) -> Option<File> {
+pub(crate) fn open(mapping: &Mapping) -> Option<File> {
     let process = PathBuf::from(format!("/proc/{}", mapping.pid));
     let end = mapping.begin.wrapping_add(mapping.bytes);
     let mapped = process.join(format!("map_files/{:x}-{end:x}", mapping.begin));
@@ -85,5 +85,6 @@ fn is_it(file: &File, mapping: &Mapping) -> bool {
     let Ok(metadata) = file.metadata() else {
         return false;
     };
-    metadata.is_file() && (!mapping.build_id.is_empty() || mapping.inode == 0 || metadata.ino() == mapping.inode)
+    metadata.is_file()
+        && (!mapping.build_id.is_empty() || mapping.inode == 0 || metadata.ino() == mapping.inode)
 }

@@ -51,9 +51,18 @@ pub(crate) struct PerfStacks {
 
 /// What a ring contains, by time.
 enum Found {
-    Sample { tid: u32, copied: Copied, is_switch: bool },
-    Out { tid: u32, is_preempted: bool },
-    In { tid: u32 },
+    Sample {
+        tid: u32,
+        copied: Copied,
+        is_switch: bool,
+    },
+    Out {
+        tid: u32,
+        is_preempted: bool,
+    },
+    In {
+        tid: u32,
+    },
 }
 
 impl PerfStacks {
@@ -124,7 +133,11 @@ impl PerfStacks {
             });
         };
         match found {
-            Found::Sample { tid, mut copied, is_switch } => {
+            Found::Sample {
+                tid,
+                mut copied,
+                is_switch,
+            } => {
                 copied.comm = self.names.of(copied.pid, tid);
                 copied.is_cut = copied.stack.len() >= self.bytes as usize;
                 match is_switch {
@@ -132,7 +145,10 @@ impl PerfStacks {
                     false => write(CPU, &copied),
                 }
             }
-            Found::Out { tid, is_preempted: true } => drop(self.waits.0.remove(&tid)),
+            Found::Out {
+                tid,
+                is_preempted: true,
+            } => drop(self.waits.0.remove(&tid)),
             Found::Out { .. } => {}
             Found::In { tid } => {
                 let Some((since, mut copied)) = self.waits.0.remove(&tid) else {
@@ -162,7 +178,11 @@ impl Names {
         if let Some(read) = read {
             *known = [0; 16];
             let text = read.trim_ascii_end();
-            known.iter_mut().take(15).zip(text).for_each(|(to, from)| *to = *from);
+            known
+                .iter_mut()
+                .take(15)
+                .zip(text)
+                .for_each(|(to, from)| *to = *from);
         }
         *known
     }
@@ -171,7 +191,9 @@ impl Names {
 fn base(event: Software, pid: u32, cpu: usize) -> Builder<'static> {
     let mut builder = Builder::new(event);
     builder.observe_pid(pid as i32).one_cpu(cpu).inherit(true);
-    builder.sample(SampleFlag::TID | SampleFlag::TIME).sample_id_all(true);
+    builder
+        .sample(SampleFlag::TID | SampleFlag::TIME)
+        .sample_id_all(true);
     builder.clockid(Clock::MONOTONIC).enabled(true);
     builder
 }
@@ -180,7 +202,10 @@ fn clock(pid: u32, cpu: usize, period_ns: u64, bytes: u32) -> io::Result<Sampler
     let mut builder = base(Software::TASK_CLOCK, pid, cpu);
     builder.sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER);
     builder.sample_regs_user(REGISTERS).sample_stack_user(bytes);
-    builder.sample_period(period_ns).exclude_kernel(true).exclude_hv(true);
+    builder
+        .sample_period(period_ns)
+        .exclude_kernel(true)
+        .exclude_hv(true);
     builder.build()?.sampled(CLOCK_BYTES)
 }
 
@@ -214,7 +239,14 @@ fn of_sample(sample: &perf_event::data::Sample<'_>) -> Option<(u64, Found)> {
         stack: sample.stack_user().unwrap_or_default().to_vec(),
     };
     let is_switch = sample.cpu().is_some();
-    Some((sample.time()?, Found::Sample { tid, copied, is_switch }))
+    Some((
+        sample.time()?,
+        Found::Sample {
+            tid,
+            copied,
+            is_switch,
+        },
+    ))
 }
 
 /// A record that has nothing but what stands at the end of all records: process, thread, time, CPU.

@@ -12,6 +12,7 @@ use tracebraid_unwind::{Code, Module};
 
 use super::mappings::Change;
 use super::modules::Modules;
+use super::python::{self, Python};
 use super::{Mapping, files};
 
 /// All processes that have been met.
@@ -20,6 +21,8 @@ pub(crate) struct Processes {
     pending: Vec<(u64, Change)>,
     processes: HashMap<u32, Process>,
     modules: RefCell<Modules>,
+    /// Interpreters that have been found since they were taken.
+    found: Vec<(u32, Python)>,
 }
 
 /// Memory of a process that can be executed.
@@ -31,6 +34,7 @@ pub(crate) struct Process {
     mapped: Vec<Entry>,
     /// Mappings that were replaced, with the time.
     replaced: Vec<(u64, Entry)>,
+    python: Option<Python>,
 }
 
 #[derive(Clone, Debug)]
@@ -97,13 +101,15 @@ impl Processes {
         match change {
             Change::Load(mapping) => {
                 let process = self.processes.entry(mapping.pid).or_default();
-                process.load(time, Rc::new(mapping));
+                self.found.extend(process.load(time, mapping));
             }
             Change::Fork { parent, pid } => {
-                let inherited = self.whole(parent, time).mapped.clone();
+                let parent = self.whole(parent, time);
+                let (inherited, python) = (parent.mapped.clone(), parent.python.clone());
                 let process = self.processes.entry(pid).or_default();
                 process.replace_all(time);
                 process.mapped = inherited;
+                process.python = python;
                 process.mapped.iter_mut().for_each(|entry| entry.since = time);
             }
             Change::Exec { pid } => self.processes.entry(pid).or_default().replace_all(time),
@@ -123,7 +129,9 @@ impl Processes {
             let found = files::mappings(pid);
             // One that has been reported replaces what was there before.
             let known = std::mem::take(&mut process.mapped);
-            found.into_iter().for_each(|mapping| process.load(0, Rc::new(mapping)));
+            for mapping in found {
+                self.found.extend(process.load(0, mapping));
+            }
             known.into_iter().for_each(|entry| process.insert(now, entry));
         }
         process
@@ -135,13 +143,32 @@ impl Processes {
         let (process, modules) = (self.processes.get(&pid), &self.modules);
         move |address| process.map_or(Code::None, |process| process.code(address, time, modules))
     }
+
+    /// Addresses of the function with which a process interprets Python.
+    pub(crate) fn evaluates(&self, pid: u32) -> Option<[u64; 2]> {
+        Some(self.processes.get(&pid)?.python.as_ref()?.evaluates)
+    }
+
+    /// Interpreters of Python that have been found since the last call.
+    pub(crate) fn take_found(&mut self) -> Vec<(u32, Python)> {
+        std::mem::take(&mut self.found)
+    }
 }
 
 impl Process {
-    fn load(&mut self, time: u64, mapping: Rc<Mapping>) {
+    /// Adds a mapping; gives the interpreter of Python that it contains, if it is the first one.
+    fn load(&mut self, time: u64, mapping: Mapping) -> Option<(u32, Python)> {
+        let found = match self.python {
+            None => python::find(&mapping),
+            Some(_) => None,
+        };
+        let pid = mapping.pid;
         if mapping.bytes > 0 {
-            self.insert(time, Entry::new(time, mapping));
+            self.insert(time, Entry::new(time, Rc::new(mapping)));
         }
+        let found = found?;
+        self.python = Some(found.clone());
+        Some((pid, found))
     }
 
     /// Puts a mapping in its place; parts of others that it does not cover stay.
@@ -153,7 +180,11 @@ impl Process {
         for other in covered {
             for (begin, end) in [(other.begin, entry.begin), (entry.end, other.end)] {
                 if begin < end {
-                    parts.push(Entry { begin, end, ..other.clone() });
+                    parts.push(Entry {
+                        begin,
+                        end,
+                        ..other.clone()
+                    });
                 }
             }
             self.replaced.push((time, other));
@@ -165,8 +196,10 @@ impl Process {
 
     /// Nothing is mapped any more; all that will be is known.
     fn replace_all(&mut self, time: u64) {
-        self.replaced.extend(self.mapped.drain(..).map(|entry| (time, entry)));
+        self.replaced
+            .extend(self.mapped.drain(..).map(|entry| (time, entry)));
         self.is_whole = true;
+        self.python = None;
     }
 
     fn code<'p>(&'p self, address: u64, time: u64, modules: &RefCell<Modules>) -> Code<'p> {
@@ -175,9 +208,8 @@ impl Process {
         if let Some(entry) = entry.filter(|entry| entry.has(address) && entry.since <= time) {
             return entry.code(address, modules);
         }
-        let was_there = |(until, entry): &&(u64, Entry)| {
-            entry.has(address) && entry.since <= time && time <= *until
-        };
+        let was_there =
+            |(until, entry): &&(u64, Entry)| entry.has(address) && entry.since <= time && time <= *until;
         match self.replaced.iter().rev().find(was_there) {
             Some((_, entry)) => entry.code(address, modules),
             None => Code::None,
@@ -205,9 +237,9 @@ mod tests {
         let process = &processes.processes[&pid];
         let now = process.mapped.iter().map(|entry| (u64::MAX, entry));
         let before = process.replaced.iter().map(|(until, entry)| (*until, entry));
-        let mut found = now.chain(before).filter(|(until, entry)| {
-            entry.has(address) && entry.since <= time && time <= *until
-        });
+        let mut found = now
+            .chain(before)
+            .filter(|(until, entry)| entry.has(address) && entry.since <= time && time <= *until);
         let (_, entry) = found.next()?;
         Some(String::from_utf8(entry.mapping.path.clone()).unwrap())
     }
@@ -226,7 +258,12 @@ mod tests {
         assert_eq!(at(5, 1, 0x2000), None);
         assert_eq!(at(5, 3, 0x2000).as_deref(), Some("a"));
         assert_eq!(at(5, 5, 0x2000).as_deref(), Some("b"));
-        for (address, expected) in [(0xFFF, None), (0x1FFF, Some("a")), (0x3000, Some("a")), (0x5000, None)] {
+        for (address, expected) in [
+            (0xFFF, None),
+            (0x1FFF, Some("a")),
+            (0x3000, Some("a")),
+            (0x5000, None),
+        ] {
             assert_eq!(at(5, 5, address).as_deref(), expected, "{address:#x}");
         }
         assert_eq!((at(6, 2, 0x2000), at(6, 5, 0x2000).as_deref()), (None, Some("a")));

@@ -3,6 +3,7 @@
 use tracebraid_unwind::{End, Registers, StackCopy, Unwinder};
 
 use super::processes::Processes;
+use super::python;
 use crate::raw::{u32_at, u64_at};
 use crate::shared::{self, kinds};
 
@@ -24,7 +25,8 @@ const BYTES: usize = STATE + 4;
 const REGISTERS: usize = BYTES + 4;
 const INTERRUPTED: usize = REGISTERS + 8 * shared::REGISTERS;
 const INTERRUPTED_BYTES: usize = INTERRUPTED + 8;
-const COPY: usize = INTERRUPTED_BYTES + 8;
+const PYTHON_COUNT: usize = INTERRUPTED_BYTES + 8;
+const COPY: usize = PYTHON_COUNT + 8;
 const STACK_POINTER: usize = 7;
 const INSTRUCTION_POINTER: usize = 16;
 
@@ -58,10 +60,16 @@ impl Copied {
         to.extend_from_slice(&self.wait_ns.to_le_bytes());
         to.extend_from_slice(&self.syscall.to_le_bytes());
         to.resize(begin + STATE, 0);
-        let state = if self.is_cut { shared::COPY_IS_CUT as u32 } else { 0 };
+        let state = if self.is_cut {
+            shared::COPY_IS_CUT as u32
+        } else {
+            0
+        };
         to.extend_from_slice(&state.to_le_bytes());
         to.extend_from_slice(&(self.stack.len() as u32).to_le_bytes());
-        self.registers.iter().for_each(|register| to.extend_from_slice(&register.to_le_bytes()));
+        self.registers
+            .iter()
+            .for_each(|register| to.extend_from_slice(&register.to_le_bytes()));
         to.resize(begin + COPY, 0);
         to.extend_from_slice(&self.stack);
     }
@@ -96,7 +104,9 @@ impl Unwinding {
         to.extend_from_slice(kernel);
         to.extend_from_slice(&status.to_le_bytes());
         to.extend_from_slice(&(self.frames.len() as u32).to_le_bytes());
-        self.frames.iter().for_each(|frame| to.extend_from_slice(&frame.to_le_bytes()));
+        self.frames
+            .iter()
+            .for_each(|frame| to.extend_from_slice(&frame.to_le_bytes()));
         Some(match kind {
             CPU => kinds::TRACEBRAID_CPU_STACK,
             _ => kinds::TRACEBRAID_SYSCALL_STACK,
@@ -122,7 +132,14 @@ impl Unwinding {
         let stack = stack.with_interrupted(u64_at(record, INTERRUPTED)?, interrupted);
         let pid = u32_at(record, PID)?;
         let code = self.processes.code(pid, time);
-        let end = self.unwinder.walk(registers, &stack, self.depth, code, &mut self.frames);
+        let end = self
+            .unwinder
+            .walk(registers, &stack, self.depth, code, &mut self.frames);
+        if let Some(evaluates) = self.processes.evaluates(pid) {
+            let functions = python_functions(record, bytes)?;
+            python::merge(&mut self.frames, &functions, evaluates);
+            self.frames.truncate(self.depth);
+        }
         let is_cut = u32_at(record, STATE)? == shared::COPY_IS_CUT as u32;
         Some(match end {
             End::Complete => WHOLE,
@@ -131,6 +148,13 @@ impl Unwinding {
             End::Copy | End::Lost => BROKEN,
         })
     }
+}
+
+/// Functions of Python after a copy of so many bytes.
+fn python_functions(record: &[u8], bytes: usize) -> Option<Vec<u64>> {
+    let count = usize::try_from(u64_at(record, PYTHON_COUNT)?).ok()?;
+    let places = (0..count.min(shared::MOST_PYTHON_FRAMES)).map(|place| COPY + bytes + 8 * place);
+    places.map(|place| u64_at(record, place)).collect()
 }
 
 #[cfg(test)]
@@ -152,7 +176,11 @@ mod tests {
         record[REGISTERS + 8 * INSTRUCTION_POINTER] = 1;
         assert_eq!(unwinding.event(1, WAIT, &record, &mut to), None);
         for short in [0, KERNEL, COPY - 1] {
-            assert_eq!(unwinding.event(1, WAIT, &record[..short], &mut to), None, "{short}");
+            assert_eq!(
+                unwinding.event(1, WAIT, &record[..short], &mut to),
+                None,
+                "{short}"
+            );
         }
         // A process that there is not.
         record.push(0);

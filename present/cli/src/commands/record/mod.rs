@@ -328,7 +328,11 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     let is_choice = args.kernel.is_some() || args.syscalls.is_some();
     let is_unprivileged = !missing.is_empty() && !args.command.is_empty() && !(is_choice && has_events);
     if is_unprivileged && has_events {
-        let stacks = if args.stacks.is_some() { " and its call stacks" } else { "" };
+        let stacks = if args.stacks.is_some() {
+            " and its call stacks"
+        } else {
+            ""
+        };
         say!(
             "warning: kernel events are not recorded, which needs {}: only the command's own probes{stacks} are",
             missing.join(" and ")

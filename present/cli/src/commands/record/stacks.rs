@@ -63,6 +63,7 @@ impl Wanted {
             "period_us" => self.period_us = number(100, 10_000_000)?,
             "threshold_us" => self.threshold_us = number(0, 10_000_000)?,
             "depth" => self.depth = number(1, kernel::MOST_DEPTH.into())? as u32,
+            "stack_bytes" if value == "0" => self.stack_bytes = 0,
             "stack_bytes" => {
                 let most = u64::from(kernel::MOST_COPY);
                 let bytes = fold::size(value).ok().filter(|bytes| *bytes <= most);
@@ -86,7 +87,11 @@ impl Wanted {
         kernel::Stacks {
             period_ns: self.period_us * 1000,
             // One nanosecond is a wait of any length; none would be no waits.
-            threshold_ns: if self.waits { (self.threshold_us * 1000).max(1) } else { 0 },
+            threshold_ns: if self.waits {
+                (self.threshold_us * 1000).max(1)
+            } else {
+                0
+            },
             depth: self.depth,
             copy_bytes: self.stack_bytes,
             ..kernel::Stacks::default()
@@ -113,7 +118,9 @@ pub(super) fn modules(has_functions: bool) -> Option<Modules> {
     if let Err(why) = &library {
         say!("warning: functions will have no names: {why}");
     }
-    Some(Modules { library: library.ok()? })
+    Some(Modules {
+        library: library.ok()?,
+    })
 }
 
 const MODULES: &str = "libtracebraid_modules.so";
@@ -148,7 +155,12 @@ mod tests {
     fn options_are_understood_or_refused() {
         let wanted: Wanted = "period_us=0, depth=64,waits=off,stack_bytes=16K".parse().unwrap();
         assert_eq!(
-            (wanted.period_us, wanted.threshold_us, wanted.depth, wanted.stack_bytes),
+            (
+                wanted.period_us,
+                wanted.threshold_us,
+                wanted.depth,
+                wanted.stack_bytes
+            ),
             (0, 100, 64, 16384)
         );
         assert_eq!(wanted.of_kernel().threshold_ns, 0);
