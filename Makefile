@@ -37,7 +37,7 @@ test: ## Run all tests, and each fuzz target for some seconds
 bench: tuned ## Measure reading and recording beside their peers (an hour and a half; recording the kernel needs root)
 	@scripts/setup bench
 	$(CARGO) build --release --locked -p tracebraid-testkit -p tracebraid-bench
-	$(CARGO) build --release --locked -p tracebraid-stacks --example unwinders
+	$(CARGO) build --release --locked -p tracebraid-unwind --example unwinders
 	BENCH_PROFILE=tuned python3 bench/run.py
 	BENCH_PROFILE=tuned python3 bench/studies.py
 	BENCH_PROFILE=tuned python3 bench/record/run.py

@@ -1,4 +1,4 @@
-"""What a captured stack costs, by the example `unwinders` of record/stacks."""
+"""What a captured stack costs, by the example `unwinders` of record/unwind."""
 
 import re
 import statistics
@@ -16,7 +16,7 @@ PAPER = "7", "326"
 def measure(runs, out):
     out("### A call stack\n")
     if not EXAMPLE.exists():
-        out(f"**NOT MEASURED**: {EXAMPLE} is missing: cargo build --release -p tracebraid-stacks --example unwinders\n")
+        out(f"**NOT MEASURED**: {EXAMPLE} is missing: cargo build --release -p tracebraid-unwind --example unwinders\n")
         return
     results = {}
     for _ in range(runs):

@@ -36,6 +36,10 @@ impl Cache {
         (found == site && rule != Rule::NONE).then_some(rule)
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.slots.fill((Site::default(), Rule::NONE));
+    }
+
     pub(crate) fn put(&mut self, site: Site, rule: Rule) {
         if let Some(slot) = self.slots.get_mut(Self::slot(site)) {
             *slot = (site, rule);

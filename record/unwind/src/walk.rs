@@ -80,6 +80,11 @@ impl Unwinder {
         End::Depth
     }
 
+    /// Forgets all rules.
+    pub fn forget(&mut self) {
+        self.cache.clear();
+    }
+
     #[inline]
     fn step<'m>(
         &mut self,
@@ -139,4 +144,79 @@ fn by_frame_pointer<'m>(
     }
     let is_beyond = is_frame && stack.is_beyond(frame.wrapping_add(8));
     if is_beyond { Step::Beyond } else { Step::Lost }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn walk(registers: Registers, begin: u64, bytes: &[u8], module: Option<&Module>) -> (Vec<u64>, End) {
+        let stack = StackCopy::new(begin, bytes);
+        let mut frames = Vec::new();
+        let code = |address: u64| match (address >> 20, module) {
+            (0x4, Some(module)) => Code::Module(module, address & 0xF_FFFF),
+            (0x4 | 0x5, _) => Code::Other,
+            _ => Code::None,
+        };
+        let end = Unwinder::default().walk(registers, &stack, 64, code, &mut frames);
+        (frames, end)
+    }
+
+    fn at(pc: u64, sp: u64, frame: u64) -> Registers {
+        let mut registers = Registers([0; 17]);
+        (registers.0[PC], registers.0[RSP], registers.0[RBP]) = (pc, sp, frame);
+        registers
+    }
+
+    #[test]
+    fn frame_pointers_lead_to_the_outermost_function() {
+        // Two frames: each is the caller's frame pointer and the return address.
+        let words = [0x7020_u64, 0x50_0010, 0, 0, 0, 0x50_0020]
+            .map(u64::to_le_bytes)
+            .concat();
+        let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words, None);
+        assert_eq!(
+            (frames, end),
+            (vec![0x50_0000, 0x50_0010, 0x50_0020], End::Complete)
+        );
+        // The second frame lies beyond the copy.
+        let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words[..40], None);
+        assert_eq!((frames.len(), end), (2, End::Copy));
+    }
+
+    #[test]
+    fn only_executable_addresses_are_frames() {
+        let words = [0x7010_u64, 0x60_0010].map(u64::to_le_bytes).concat();
+        let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words, None);
+        assert_eq!((frames, end), (vec![0x50_0000], End::Lost));
+        assert_eq!(
+            walk(at(0x60_0000, 0x7000, 0), 0x7000, &words, None),
+            (vec![], End::Lost)
+        );
+    }
+
+    proptest! {
+        /// Whatever the registers and the stack contain, unwinding by real tables ends, and yields executable
+        /// addresses only.
+        #[test]
+        fn any_bytes_end(
+            registers in prop::array::uniform17(prop_oneof![
+                any::<u64>(), 0x7000..0x7400_u64, 0x40_0000..0x5F_FFFF_u64,
+            ]),
+            words in prop::collection::vec(prop_oneof![
+                any::<u64>(), 0x7000..0x7400_u64, 0x40_0000..0x5F_FFFF_u64,
+            ], 0..128),
+        ) {
+            thread_local!(static OWN: Module = Module::read(std::fs::File::open("/proc/self/exe").unwrap()).unwrap());
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let (frames, _) = OWN.with(|own| walk(Registers(registers), 0x7000, &bytes, Some(own)));
+            prop_assert!(frames.len() <= 64);
+            for (place, frame) in frames.iter().enumerate() {
+                let address = if place == 0 { *frame } else { frame.wrapping_sub(1) };
+                prop_assert!(matches!(address >> 20, 0x4 | 0x5) || matches!(frame >> 20, 0x4 | 0x5));
+            }
+        }
+    }
 }
