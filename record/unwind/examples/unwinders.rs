@@ -256,9 +256,12 @@ fn libunwind(depth: usize) {
 }
 
 fn main() {
+    // What is copied beyond the frames.
+    let room = black_box([0_u8; 2 * COPIED]);
     for depth in [5, 25] {
         ours(depth);
         theirs(depth);
         libunwind(depth);
     }
+    black_box(room);
 }
