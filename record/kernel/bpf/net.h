@@ -57,7 +57,6 @@ INLINE u32 copy_headers(struct packet *record, u16 type, const u8 *from)
 {
 	u8 *to = record->headers;
 
-	record->network = NETWORK_UNKNOWN;
 	if (type == ETHERTYPE_IPV4 && !bpf_probe_read_kernel(to, IPV4_SIZE, from)) {
 		record->network = NETWORK_IPV4;
 		/* Only the first fragment has the header of what is carried. */
@@ -81,19 +80,22 @@ INLINE void copy_device(char *to, struct net_device *device)
 }
 
 /* `network` is where the network header begins, from the buffer's head. */
-INLINE void send_packet(struct sk_buff *skb, u16 kind, u32 network)
+INLINE int send_packet(struct sk_buff *skb, u16 kind, u32 network)
 {
-	struct packet record = {};
+	u32 cpu = bpf_get_smp_processor_id();
+	struct packet *record = reserve(cpu, kind, 0, sizeof(struct packet));
 	u32 size = 0;
 
-	record.skbaddr = (u64)skb;
-	record.len = skb->len;
-	copy_device(record.name, skb->dev);
+	if (!record)
+		return 0;
+	record->skbaddr = (u64)skb;
+	record->len = skb->len;
+	copy_device(record->name, skb->dev);
+	record->network = NETWORK_UNKNOWN;
 	if (network != NO_HEADER)
-		size = copy_headers(&record, skb->protocol, skb->head + network);
-	if (size > sizeof(record.headers))
-		return;
-	send(&record.head, kind, 0, UP_TO_HEADERS + size);
+		size = copy_headers(record, skb->protocol, skb->head + network);
+	end_after(record, UP_TO_HEADERS + size);
+	return 0;
 }
 
 SEC("tp_btf/net_dev_queue")
@@ -101,8 +103,7 @@ int on_net_dev_queue(u64 *args)
 {
 	struct sk_buff *skb = (void *)args[0];
 
-	send_packet(skb, KIND_net_dev_queue, skb->network_header);
-	return 0;
+	return send_packet(skb, KIND_net_dev_queue, skb->network_header);
 }
 
 /* The device's header has been taken off, and the network header is not told of before the next layer. */
@@ -111,8 +112,7 @@ int on_netif_receive_skb(u64 *args)
 {
 	struct sk_buff *skb = (void *)args[0];
 
-	send_packet(skb, KIND_net_if_receive_skb, skb->data - skb->head);
-	return 0;
+	return send_packet(skb, KIND_net_if_receive_skb, skb->data - skb->head);
 }
 
 struct transmitted {
