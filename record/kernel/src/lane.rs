@@ -33,6 +33,8 @@ pub(crate) const AROUND_PACKET: u64 = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     waiting: Vec<Waiting>,
+    /// Some of them are not in the order of time.
+    is_unsorted: bool,
     payloads: Vec<u8>,
     /// What was lost in all before the event that was given away last.
     lost: u64,
@@ -54,6 +56,7 @@ impl Lane {
             self.payloads.truncate(start);
             return;
         };
+        self.is_unsorted |= time < self.newest;
         self.newest = self.newest.max(time);
         let before = self
             .waiting
@@ -78,8 +81,10 @@ impl Lane {
         until: Option<u64>,
         mut to: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Nearly in order already, which this sort makes use of.
-        self.waiting.sort_by_key(|waiting| waiting.time);
+        if std::mem::take(&mut self.is_unsorted) {
+            // Nearly in order already, which this sort makes use of.
+            self.waiting.sort_by_key(|waiting| waiting.time);
+        }
         let count = match until {
             Some(until) => self.waiting.partition_point(|waiting| waiting.time < until),
             None => self.waiting.len(),
@@ -100,15 +105,14 @@ impl Lane {
     }
 
     fn drop_first(&mut self, count: usize) {
-        let mut payloads = Vec::new();
         self.waiting.drain(..count);
+        // Payloads lie in the order of arrival, so few of those that are dropped lie after the first one that stays.
+        let starts = self.waiting.iter().map(|waiting| waiting.payload.start);
+        let first = starts.min().unwrap_or(self.payloads.len());
+        self.payloads.drain(..first);
         for waiting in &mut self.waiting {
-            let start = payloads.len();
-            payloads.extend_from_slice(self.payloads.get(waiting.payload.clone()).unwrap_or_default());
-            waiting.payload = start..payloads.len();
+            waiting.payload = waiting.payload.start - first..waiting.payload.end - first;
         }
-        self.payloads.clear();
-        self.payloads.extend_from_slice(&payloads);
     }
 
     /// What was lost before the event that was given away last, in all.
