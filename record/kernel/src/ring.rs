@@ -178,10 +178,10 @@ impl Ring {
             taken += 1;
             self.prefetch(at);
             self.dirty += room;
-            let next = self.shape.after(self.position, room);
-            let is_in_chunk = next == self.position + room;
-            self.position = next;
-            if !is_in_chunk || self.dirty >= self.freed_at_once {
+            let chunk = self.position / self.shape.chunk;
+            self.position = self.shape.after(self.position, room);
+            let leaves_chunk = self.position / self.shape.chunk != chunk;
+            if leaves_chunk || self.dirty >= self.freed_at_once {
                 self.free()?;
             }
         }

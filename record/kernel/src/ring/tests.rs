@@ -188,6 +188,18 @@ fn the_last_record_of_a_chunk_runs_into_its_slack() {
 }
 
 #[test]
+fn records_that_end_with_their_chunks_leave_zeros() {
+    let (mut writer, mut ring) = pair(4 << 20);
+    for round in 0..50 {
+        // Some more than a chunk has, at once.
+        for _ in 0..(2 << 20) / 1024 + 3 {
+            assert!(writer.send(1024 - RING_WORD as u64, 1), "{round}");
+        }
+        taken(&mut ring);
+    }
+}
+
+#[test]
 fn an_incomplete_record_holds_back_those_after_it() {
     let (mut writer, mut ring) = pair(4096);
     assert!(writer.send(8, 1));
