@@ -29,6 +29,9 @@ struct Waiting {
 const AROUND_EVENT: u64 = 14;
 pub(crate) const AROUND_PACKET: u64 = 256;
 
+/// Events that an event may be late by until all are sorted: an interrupt makes few. What other threads find is later.
+const MOST_STEPS: usize = 32;
+
 /// Events of one CPU that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
@@ -56,7 +59,7 @@ impl Lane {
             self.payloads.truncate(start);
             return;
         };
-        self.is_unsorted |= time < self.newest;
+        let is_late = time < self.newest;
         self.newest = self.newest.max(time);
         let before = self
             .waiting
@@ -68,6 +71,25 @@ impl Lane {
             id,
             payload: start..self.payloads.len(),
         });
+        if is_late {
+            self.settle_last();
+        }
+    }
+
+    /// Moves the last event to its place in the order of time, if that is near.
+    fn settle_last(&mut self) {
+        let mut at = self.waiting.len();
+        let least = at.saturating_sub(MOST_STEPS);
+        while let Some([.., before, last]) = self.waiting.get_mut(..at)
+            && before.time > last.time
+        {
+            if at == least {
+                self.is_unsorted = true;
+                return;
+            }
+            std::mem::swap(before, last);
+            at -= 1;
+        }
     }
 
     /// The latest time of any event so far.
@@ -82,7 +104,7 @@ impl Lane {
         mut to: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         if std::mem::take(&mut self.is_unsorted) {
-            // Nearly in order already, which this sort makes use of.
+            // In order but for some, which this sort makes use of.
             self.waiting.sort_by_key(|waiting| waiting.time);
         }
         let count = match until {
@@ -182,6 +204,21 @@ mod tests {
         assert_eq!(released(&mut lane, Some(26)), [(20, 0), (25, 2)]);
         assert_eq!(released(&mut lane, None), [(30, 2)]);
         assert!(lane.payloads.is_empty());
+    }
+
+    #[test]
+    fn events_that_are_very_late_come_first_too() {
+        let mut lane = Lane::default();
+        let times = (1000..1200)
+            .chain([1190, 1, 1150, 1199, 1000, 0])
+            .chain(1300..1310);
+        times.clone().for_each(|time| add(&mut lane, time, 0));
+        let mut sorted: Vec<u64> = times.collect();
+        sorted.sort_unstable();
+        let (before, after) = sorted.split_at(sorted.partition_point(|&time| time < 1180));
+        let with_losses = |times: &[u64]| times.iter().map(|&time| (time, 0)).collect::<Vec<_>>();
+        assert_eq!(released(&mut lane, Some(1180)), with_losses(before));
+        assert_eq!(released(&mut lane, None), with_losses(after));
     }
 
     #[test]
