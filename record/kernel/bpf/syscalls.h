@@ -225,7 +225,7 @@ int on_sys_enter(u64 *args)
 	u16 number = number_of(task, args[1]);
 	struct plan *plan = plan_of(number);
 
-	if (!plan || !current_is_target())
+	if (!plan || !is_target(task->tgid))
 		return 0;
 	if (plan->entry[0].kind == PART_NONE)
 		return send_entry(task, regs, number);
@@ -240,7 +240,7 @@ int on_sys_exit(u64 *args)
 	u16 number = number_left(task, regs);
 	struct plan *plan = plan_of(number);
 
-	if (!plan || !current_is_target())
+	if (!plan || !is_target(task->tgid))
 		return 0;
 	if (!plan->exit_has_arguments)
 		return send_exit(task, args[1], number);
