@@ -1,4 +1,5 @@
-/* The state of each CPU, shared by all programs: its position in the ring, and the thread that runs. */
+/* The state of each CPU, shared by all programs: its position in the ring, and the thread that
+ * runs. */
 #pragma once
 
 #include "kernel.h"
@@ -22,12 +23,14 @@ struct runner {
 } PACKED;
 
 struct cpu {
-	/* Position in the ring, in bytes since the recording began: where the next record begins. */
+	/* Position in the ring, in bytes since the recording began: where the next record
+	 * begins. */
 	u64 written;
 	/* The thread to which the trace has switched; unknown before the first switch. */
 	struct runner runner;
 	u32 is_known;
-	/* Written by the consumer, hence on a cache line of its own: the ring is free up to this position. */
+	/* Written by the consumer, hence on a cache line of its own: the ring is free up to this
+	 * position. */
 	u64 consumed __attribute__((aligned(CACHE_LINE)));
 } __attribute__((aligned(CACHE_LINE)));
 _Static_assert(sizeof(struct cpu) == CPU_SIZE, "CPU_SIZE in shared.h");

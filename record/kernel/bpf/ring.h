@@ -1,15 +1,19 @@
-/* The way out: a ring of memory for each CPU, which the consumer maps, and a count of the records that found no room.
+/* The way out: a ring of memory for each CPU, which the consumer maps, and a count of the
+ * records that found no room.
  *
- * A BPF ring buffer takes a lock for each record. Here only the CPU itself writes to its ring, so a record competes with
- * none but those of the programs that interrupt it, and one compare-and-swap of the position takes room.
+ * A BPF ring buffer takes a lock for each record. Here only the CPU itself writes to its ring,
+ * so a record competes with none but those of the programs that interrupt it, and one
+ * compare-and-swap of the position takes room.
  *
- * A ring consists of chunks, each an element of one array: an element of more than 4 MiB is refused by older kernels. A
- * record begins below the size of a chunk, at a multiple of eight, and may run on into the slack of its chunk: it always
- * lies in one piece. The next record then begins in the next chunk.
+ * A ring consists of chunks, each an element of one array: an element of more than 4 MiB is
+ * refused by older kernels. A record begins below the size of a chunk, at a multiple of eight,
+ * and may run on into the slack of its chunk: it always lies in one piece. The next record then
+ * begins in the next chunk.
  *
- * A record begins with a word: its bytes without the word (low half), and the bytes up to the next record (high half).
- * The word is zero until the record is complete. The consumer stops at a zero word, and fills all that it has consumed
- * with zeros before it moves `consumed`: free memory is zero, whatever records contained. */
+ * A record begins with a word: its bytes without the word (low half), and the bytes up to the
+ * next record (high half). The word is zero until the record is complete. The consumer stops at
+ * a zero word, and fills all that it has consumed with zeros before it moves `consumed`: free
+ * memory is zero, whatever records contained. */
 #pragma once
 
 #include "cpu.h"
@@ -23,7 +27,8 @@ struct {
 	MAP_TYPE(key, u32);
 } rings SEC(".maps");
 
-/* The size of rings: constants to the verifier, which derives the bounds of all accesses from them. */
+/* The size of rings: constants to the verifier, which derives the bounds of all accesses from
+ * them. */
 struct ring_shape {
 	/* Bytes of a ring, without the slack of its chunks. */
 	u64 bytes;
@@ -37,12 +42,13 @@ struct ring_shape {
 
 const volatile struct ring_shape ring_shape SEC(".rodata.ring") = {};
 
-/* By CPU: events that found no room since the recording began. Behind them: processes that could not be followed. */
+/* By CPU: events that found no room since the recording began. Behind them: processes that could
+ * not be followed. */
 u32 lost[MOST_CPUS + 1];
 #define UNFOLLOWED MOST_CPUS
 
-/* Nothing is recorded before all programs are there: an end without its beginning, or the other way round, would
- * be the rule. */
+/* Nothing is recorded before all programs are there: an end without its beginning, or the other
+ * way round, would be the rule. */
 volatile u32 is_on SEC(".data.switch") = 0;
 
 struct head {
@@ -59,9 +65,6 @@ _Static_assert(sizeof(struct head) == HEAD_SIZE, "HEAD_SIZE in shared.h");
 
 /* Bytes from the beginning of a record to that of the next one. */
 #define ROOM(size) (((u64)(size) + RING_WORD + 7) & ~7ULL)
-
-/* Each try fails only if an interrupt came between reading the position and moving it. */
-#define MOST_TRIES 16
 
 #define once(place) (*(volatile __typeof__(place) *)&(place))
 
@@ -150,10 +153,11 @@ INLINE void *reserve(u32 cpu, u16 kind, u16 more, u64 size)
 #define end_after(record, size) complete(record, size, ROOM(sizeof(*(record))))
 #define end(record) end_after(record, sizeof(*(record)))
 
-/* Room for a record whose size is decided while it is written: at most MOST_RECORD bytes, which must all be free. Writes
- * must go from the beginning to the end, and leave zeros after the `size` that `end_large` is then given: the helpers that
- * read memory do, since they fill what they could not read with zeros. The record keeps the rest of the ring from the
- * consumer until it is completed. */
+/* Room for a record whose size is decided while it is written: at most MOST_RECORD bytes, which
+ * must all be free. Writes must go from the beginning to the end, and leave zeros after the
+ * `size` that `end_large` is then given: the helpers that read memory do, since they fill what
+ * they could not read with zeros. The record keeps the rest of the ring from the consumer until
+ * it is completed. */
 INLINE void *reserve_large(u32 cpu, u16 kind, u16 more, u64 most, struct room *room)
 {
 	struct head *head = is_on ? take_room(cpu, ROOM(most), room) : 0;
@@ -163,7 +167,8 @@ INLINE void *reserve_large(u32 cpu, u16 kind, u16 more, u64 most, struct room *r
 	return head;
 }
 
-/* Completes such a record, and gives the rest of its room back, unless records of interrupts follow it already. */
+/* Completes such a record, and gives the rest of its room back, unless records of interrupts
+ * follow it already. */
 INLINE void end_large(u32 cpu, void *record, u64 most, u64 size, const struct room *room)
 {
 	u64 end = position_after(room->begin, ROOM(size));
@@ -173,7 +178,8 @@ INLINE void end_large(u32 cpu, void *record, u64 most, u64 size, const struct ro
 	complete(record, size, ROOM(is_given ? size : most));
 }
 
-/* Sends a record that was made elsewhere, whose size the content decides: at most MOST_RECORD bytes. */
+/* Sends a record that was made elsewhere, whose size the content decides: at most MOST_RECORD
+ * bytes. */
 INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();

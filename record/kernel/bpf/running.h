@@ -1,4 +1,5 @@
-/* Who runs on each CPU, as far as the trace says, and the records of all events, which must fit to it. */
+/* Who runs on each CPU, as far as the trace says, and the records of all events, which must fit
+ * to it. */
 #pragma once
 
 #include "ring.h"
@@ -47,9 +48,10 @@ __attribute__((noinline)) static int send_noticed_switch(void)
 	return 0;
 }
 
-/* Some kernels do not report all switches: what keeps a machine may hide those out of its own threads. What the next
- * thread did would be the hidden one's, so the trace has a switch as soon as it is noticed. Not to be called where
- * the kernel may be between reporting a switch and switching, when it stops clocks of the thread that goes. */
+/* Some kernels do not report all switches: what keeps a machine may hide those out of its own
+ * threads. What the next thread did would be the hidden one's, so the trace has a switch as soon
+ * as it is noticed. Not to be called where the kernel may be between reporting a switch and
+ * switching, when it stops clocks of the thread that goes. */
 INLINE void notice_switch(u32 cpu, struct task_struct *task)
 {
 	if (cpu < MOST_CPUS && cpus[cpu].is_known && cpus[cpu].runner.tid != task->pid)

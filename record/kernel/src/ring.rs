@@ -1,19 +1,22 @@
-//! The rings through which records leave the kernel: memory that BPF programs write and this process maps.
+//! The rings through which records leave the kernel: memory that BPF programs write and this
+//! process maps.
 //!
-//! `bpf/ring.h` has the layout. A record begins with a word that is zero until the record is complete; memory that holds no
-//! record is zero. So a ring is read without knowing how far it was written: it ends at the first zero word.
+//! `bpf/ring.h` has the layout. A record begins with a word that is zero until the record is
+//! complete; memory that holds no record is zero. So a ring is read without knowing how far it was
+//! written: it ends at the first zero word.
 //!
 //! # Safety
 //!
-//! This is the only module of the crate with unsafe code. A [`Region`] is mapped as long as it lives, and every access is
-//! checked against its size. Words that both sides use are atomic. The bytes of a record are read as a plain slice, and
-//! freed ones are filled with zeros, while nothing else accesses them:
+//! This is the only module of the crate with unsafe code. A [`Region`] is mapped as long as it
+//! lives, and every access is checked against its size. Words that both sides use are atomic. The
+//! bytes of a record are read as a plain slice, and freed ones are filled with zeros, while nothing
+//! else accesses them:
 //!
-//! - The kernel's programs write a record before they complete its word, which is read with acquire order, and never
-//!   again. They take room for another record there only below `consumed` plus the size of the ring, and `consumed` is
-//!   stored, with release order, after the zeros have been.
-//! - In this process one [`Ring`] exists for each CPU: [`Rings::new`] consumes the mappings, and `consume` borrows its
-//!   ring exclusively.
+//! - The kernel's programs write a record before they complete its word, which is read with acquire
+//!   order, and never again. They take room for another record there only below `consumed` plus the
+//!   size of the ring, and `consumed` is stored, with release order, after the zeros.
+//! - In this process one [`Ring`] exists for each CPU: [`rings`] takes the mappings, and `consume`
+//!   borrows its ring exclusively.
 #![allow(unsafe_code)]
 
 use std::os::fd::AsRawFd;
@@ -38,10 +41,12 @@ pub(crate) struct RingShape {
     chunks: u64,
 }
 
-/// Bytes of a chunk at most: with its slack less than the 4 MiB that older kernels allow for an element of an array.
+/// Bytes of a chunk at most: with its slack less than the 4 MiB that older kernels allow for an
+/// element of an array.
 const MOST_CHUNK: u64 = 2 << 20;
-/// Bytes that are consumed before they are given back, unless the ring is small: few enough to be in the processor's
-/// nearest cache still when they are filled with zeros, and enough to seldom disturb the CPU that looks at `consumed`.
+/// Bytes that are consumed before they are given back, unless the ring is small: few enough to be
+/// in the processor's nearest cache still when they are filled with zeros, and enough to seldom
+/// disturb the CPU that looks at `consumed`.
 const FREED_AT_ONCE: u64 = 16 << 10;
 
 impl RingShape {
@@ -79,7 +84,8 @@ impl RingShape {
         position & (self.chunk - 1)
     }
 
-    /// The position after a record: a record that reaches the end of its chunk is followed by the next chunk.
+    /// The position after a record: a record that reaches the end of its chunk is followed by the
+    /// next chunk.
     fn after(&self, position: u64, room: u64) -> u64 {
         match self.offset_in_chunk(position) + room {
             offset if offset < self.chunk => position + room,
@@ -109,8 +115,8 @@ impl Region {
 
     fn word(&self, offset: u64) -> Option<&AtomicU64> {
         let at = self.at(offset, 8)?.cast::<u64>();
-        // SAFETY: aligned as checked here, inside the mapping, and as all words that both sides use accessed by atomic
-        // operations only, but for what the module's head argues.
+        // SAFETY: aligned as checked here, inside the mapping, and as all words that both sides use
+        // accessed by atomic operations only, but for what the module's head argues.
         at.is_aligned().then(|| unsafe { AtomicU64::from_ptr(at) })
     }
 }
@@ -152,7 +158,8 @@ pub(crate) struct Ring {
     position: u64,
     /// `consumed`, as it was stored last.
     freed: u64,
-    /// Bytes from `freed` on that records have taken: they may lie in the slack, after which `position` is elsewhere.
+    /// Bytes from `freed` on that records have taken: they may lie in the slack, after which
+    /// `position` is elsewhere.
     dirty: u64,
     freed_at_once: u64,
 }
@@ -189,7 +196,8 @@ impl Ring {
         Ok(taken)
     }
 
-    /// Asks for bytes of records that come soon: another CPU has just written them, from whose cache they come slowly.
+    /// Asks for bytes of records that come soon: another CPU has just written them, from whose
+    /// cache they come slowly.
     #[inline]
     fn prefetch(&self, at: u64) {
         #[cfg(target_arch = "x86_64")]
@@ -210,7 +218,8 @@ impl Ring {
             .chunks
             .at(self.offset(self.freed), self.dirty)
             .ok_or(Damaged)?;
-        // SAFETY: inside the mapping; these bytes are of records that were consumed and are not freed.
+        // SAFETY: inside the mapping; these bytes are of records that were consumed and are not
+        // freed.
         unsafe { at.write_bytes(0, self.dirty as usize) };
         let consumed = self.cpu * CPU_SIZE as u64 + CPU_CONSUMED as u64;
         let consumed = self.states.word(consumed).ok_or(Damaged)?;

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-
-const MOST_TRIES: usize = 16;
+use crate::shared::MOST_TRIES;
 
 /// The side of the kernel, for one CPU.
 struct Writer {
@@ -290,7 +289,8 @@ fn impossible_sizes_are_an_error() {
     }
 }
 
-/// All that was sent arrives while it is consumed, in order and once, and all that was not is counted.
+/// All that was sent arrives while it is consumed, in order and once, and all that was not is
+/// counted.
 #[test]
 fn a_writer_with_interrupts_beside_the_consumer() {
     const RECORDS: u64 = 300_000;
