@@ -28,10 +28,6 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::error::RecordError;
 use crate::shared::{CPU_CONSUMED, CPU_SIZE, MOST_RECORD, RING_SLACK, RING_WORD};
 
-/// How far ahead bytes are asked for.
-#[cfg(target_arch = "x86_64")]
-const AHEAD: u64 = 512;
-
 /// Sizes of all rings: `struct ring_shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RingShape {
@@ -183,7 +179,6 @@ impl Ring {
             // SAFETY: inside the mapping; complete and not yet freed, so that nothing writes there.
             take(unsafe { std::slice::from_raw_parts(record, size as usize) });
             taken += 1;
-            self.prefetch(at);
             self.dirty += room;
             let chunk = self.position / self.shape.chunk;
             self.position = self.shape.after(self.position, room);
@@ -194,19 +189,6 @@ impl Ring {
         }
         self.free()?;
         Ok(taken)
-    }
-
-    /// Asks for bytes of records that come soon: another CPU has just written them, from whose
-    /// cache they come slowly.
-    #[inline]
-    fn prefetch(&self, at: u64) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(ahead) = self.chunks.at(at + AHEAD, 0) {
-            // SAFETY: prefetching reads nothing that the program could see.
-            unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(ahead.cast()) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
     }
 
     /// Gives back what was consumed, filled with zeros.
