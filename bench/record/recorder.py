@@ -11,6 +11,9 @@ from common import TARGET, TRACEBRAID
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 IS_ROOT = os.geteuid() == 0
+# What `record` does if nothing else is said.
+DEFAULT = []
+SCHEDULING = ["--syscalls", "none"]
 SYSCALLS = ["--kernel", "none", "--syscalls", "all"]
 STACKS = ["--kernel", "none", "--syscalls", "none", "--stacks"]
 CRITICAL_PATH = ["--syscalls", "none", "--stacks"]

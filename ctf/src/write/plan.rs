@@ -31,6 +31,8 @@ pub struct EventPlan {
     layout: TraceLayout,
     /// Largest alignment in its body, in bits.
     align: u32,
+    /// Bytes of its body, if they are the same in all event records.
+    pub(super) body_bytes: Option<usize>,
     /// Registers for writing it.
     pub(super) slots: usize,
     /// Its fields one after the other, if there are only plain ones and structures.
@@ -171,9 +173,12 @@ impl EventPlan {
             lead,
             align: all().map(FieldClass::own_align).max().unwrap_or(1),
             layout,
+            body_bytes: None,
             flat: None,
         };
         plan.flat = flat(plan.roots());
+        let bits = plan.body().and_then(SkipProgram::constant);
+        plan.body_bytes = bits.filter(|bits| bits % 8 == 0).map(|bits| (bits / 8) as usize);
         Ok(plan)
     }
 

@@ -465,6 +465,7 @@ fn field_error(event: &EventPlan, field: Name, problem: FieldProblem) -> WriteEr
 }
 
 /// Copies the bytes of an event's body, if they are those of its fields.
+#[inline]
 fn encoded(plan: &EventPlan, out: &mut Buffer, slots: &mut [u64], body: &[u8]) -> Result<(), Stop> {
     let refuse = |problem| Err(Stop::Field(Name::default(), problem));
     if out.pos & 7 != 0 {
@@ -476,6 +477,10 @@ fn encoded(plan: &EventPlan, out: &mut Buffer, slots: &mut [u64], body: &[u8]) -
     };
     place.copy_from_slice(body);
     let end = out.pos + body.len() as u64 * 8;
+    if plan.body_bytes == Some(body.len()) {
+        out.pos = end;
+        return Ok(());
+    }
     let mut cursor = Cursor::new(&out.data);
     (cursor.pos, cursor.end) = (out.pos, end);
     out.pos = end;

@@ -91,7 +91,7 @@ struct requested {
 	{ \
 		struct request *request = (void *)args[0]; \
 		struct task_struct *task = bpf_get_current_task_btf(); \
-		BEGIN(record, requested, name); \
+		BEGIN_OF(task, record, requested, name, 0); \
 		record->dev = device_of(request); \
 		record->sector = request->__sector; \
 		record->nr_sector = request->__data_len >> SECTOR_SHIFT; \

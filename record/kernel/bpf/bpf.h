@@ -25,8 +25,6 @@ enum map_type {
 	MAP_ARRAY = 2,
 	MAP_PERCPU_ARRAY = 6,
 	MAP_LRU_HASH = 9,
-	MAP_ARRAY_OF_MAPS = 12,
-	MAP_RINGBUF = 27,
 	MAP_TASK_STORAGE = 29,
 };
 
@@ -45,9 +43,6 @@ static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from)
 static long (*const bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
-static long (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
-static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
-static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
 static long (*const bpf_get_task_stack)(struct task_struct *task, void *to, u32 size, u64 flags) = (void *)141;
 static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
@@ -57,11 +52,11 @@ static long (*const bpf_find_vma)(struct task_struct *task, u64 address, void *c
 
 static long (*const bpf_loop)(u32 count, void *callback, void *context, u64 flags) = (void *)181;
 
-/* The consumer looks for itself: waking it costs more than all else that is done for an event. */
-#define NO_WAKEUP 1
 #define BPF_ANY 0
 /* Maps whose elements are made when they are needed, which those of tasks must be. */
 #define NO_PREALLOC 1
+/* Arrays that user space maps. */
+#define MMAPABLE (1 << 10)
 /* Makes what a task does not have yet. */
 #define STORAGE_CREATE 1
 /* The stack of the program, not of the kernel. */

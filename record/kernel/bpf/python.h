@@ -125,7 +125,7 @@ __attribute__((noinline)) static int name_function(u64 code, const struct python
 	known = bpf_map_lookup_elem(&python_names, &key);
 	if (known && *known == name)
 		return 0;
-	record = reserve(KIND_python_function, sizeof(*record));
+	record = reserve(bpf_get_smp_processor_id(), KIND_python_function, 0, sizeof(*record));
 	if (!record)
 		return 0;
 	record->pid = key.process;
@@ -185,15 +185,16 @@ INLINE u64 python_thread(struct task_struct *task, const struct python *python)
 struct frames_walk {
 	const struct python *python;
 	u64 *to;
+	/* In a map: the verifier follows numbers on its own stack one by one. */
+	u64 *count;
 	u64 frame;
-	u32 count;
 };
 
 static long look_at_frame(u32 index, struct frames_walk *walk)
 {
 	const struct python *python = walk->python;
 	u64 frame = walk->frame, code, is_entry = 0;
-	u32 count = walk->count;
+	u64 count = *walk->count;
 	u8 owner;
 
 	if (!frame || count >= MOST_PYTHON_FRAMES)
@@ -204,28 +205,27 @@ static long look_at_frame(u32 index, struct frames_walk *walk)
 	if (python->frame_is_entry != NO_FIELD) {
 		is_entry = read_word(frame + python->frame_is_entry) & 0xff ? 1 : 0;
 	} else if (owner == OWNED_BY_C_STACK) {
-		if (count > 0)
+		if (count > 0 && count <= MOST_PYTHON_FRAMES)
 			walk->to[count - 1] |= 1;
 		return 0;
 	}
 	name_function(code, python);
 	walk->to[count] = (code & ~1ULL) | is_entry;
-	walk->count = count + 1;
+	*walk->count = count + 1;
 	return 0;
 }
 
-/* Writes the code of each function of the running thread, innermost first; the lowest bit is set where the interpreter was
- * called by C. Gives how many there are. */
-INLINE u32 follow_python(u64 *to, struct task_struct *task, const struct python *python)
+/* Writes the code of each function of the running thread, innermost first, and counts them; the lowest bit is set where
+ * the interpreter was called by C. */
+INLINE void follow_python(u64 *to, u64 *count, struct task_struct *task, const struct python *python)
 {
-	struct frames_walk walk = { .python = python, .to = to };
+	struct frames_walk walk = { .python = python, .to = to, .count = count };
 	u64 thread = python_thread(task, python);
 
 	if (!thread)
-		return 0;
+		return;
 	walk.frame = read_word(thread + python->thread_frame);
 	if (python->cframe_frame != NO_FIELD && walk.frame)
 		walk.frame = read_word(walk.frame + python->cframe_frame);
 	bpf_loop(MOST_PYTHON_FRAMES + 1, look_at_frame, &walk, 0);
-	return walk.count;
 }

@@ -36,11 +36,11 @@ int on_sched_switch(u64 *args)
 	struct task_struct *next = (void *)args[2];
 	u32 state = args[3];
 
-	BEGIN(record, switched, sched_switch);
+	BEGIN_OF(prev, record, switched, sched_switch, 0);
 	set_runner(&record->prev, prev);
 	record->prev_state = preempted ? STATE_PREEMPTED : reported_state(state, prev->exit_state);
 	set_runner(&record->next, next);
-	now_runs(&record->next);
+	now_runs(this_cpu, next);
 	end(record);
 	return 0;
 }

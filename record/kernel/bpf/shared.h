@@ -3,6 +3,20 @@
 
 /* CPUs that there can be. */
 #define MOST_CPUS 1024
+/* Bytes of struct cpu, and of it up to `consumed`. */
+#define CACHE_LINE 64
+#define CPU_SIZE 128
+#define CPU_CONSUMED 64
+
+/* Tries to take room: each fails only if an interrupt comes between reading the position and
+ * moving it. */
+#define MOST_TRIES 8
+/* Bytes of the word that a record in a ring begins with. */
+#define RING_WORD 8
+/* Bytes after each chunk of a ring, into which its last record may run, and bytes of a record at most. */
+#define RING_SLACK 81920
+#define MOST_RECORD 81912
+
 /* Bytes of struct head. */
 #define HEAD_SIZE 16
 

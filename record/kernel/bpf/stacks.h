@@ -287,9 +287,8 @@ INLINE u32 add_python(struct stack *stack, struct task_struct *task)
 	if (count > MOST_COPY)
 		return 0;
 	if (python)
-		stack->python_count = follow_python((u64 *)(stack->copy + count), task, python);
-	count += stack->python_count * sizeof(u64);
-	return count;
+		follow_python((u64 *)(stack->copy + count), &stack->python_count, task, python);
+	return count + stack->python_count * sizeof(u64);
 }
 #endif
 

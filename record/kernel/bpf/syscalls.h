@@ -63,14 +63,6 @@ struct call {
 	u8 parts[MOST_PARTS * PART_SIZE];
 } PACKED;
 
-/* Preemption is off, and nothing that interrupts makes system calls: one for each CPU will do. */
-struct {
-	MAP_INT(type, MAP_PERCPU_ARRAY);
-	MAP_INT(max_entries, 1);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct call);
-} scratch SEC(".maps");
-
 /* As 32-bit programs pass them. */
 INLINE void copy_compat_arguments(u64 *to, struct pt_regs *regs)
 {
@@ -105,11 +97,9 @@ INLINE void copy_arguments(u64 *to, struct pt_regs *regs, u16 number)
 #endif
 }
 
-INLINE u16 number_of(u64 number)
+INLINE u16 number_of(struct task_struct *task, u64 number)
 {
 #if defined(__TARGET_ARCH_x86)
-	struct task_struct *task = bpf_get_current_task_btf();
-
 	if (task->thread_info.status & STATUS_COMPAT)
 		return (number < OTHER_PLAN ? number : CALL_OTHER) | CALL_COMPAT;
 #endif
@@ -117,14 +107,14 @@ INLINE u16 number_of(u64 number)
 }
 
 /* The number of the call that is left. */
-INLINE u16 number_left(struct pt_regs *regs)
+INLINE u16 number_left(struct task_struct *task, struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_arm64)
 	s64 number = regs->syscallno;
 #else
 	s64 number = regs->orig_ax;
 #endif
-	return number == -1 ? CALL_SIGRETURN : number_of(number);
+	return number == -1 ? CALL_SIGRETURN : number_of(task, number);
 }
 
 /* The number that an argument points at. */
@@ -182,18 +172,6 @@ INLINE u32 copy_part(struct call *call, u32 at, const struct part *part)
 	return 2 + size;
 }
 
-/* Sends the call with its parts. */
-INLINE void send_call(struct call *call, u16 kind, u16 number, const struct part *parts)
-{
-	u32 at = copy_part(call, 0, &parts[0]);
-
-	at += copy_part(call, at, &parts[1]);
-	at += copy_part(call, at, &parts[2]);
-	if (at > MOST_PARTS * PART_SIZE)
-		return;
-	send(&call->head, kind, number, offset_of(struct call, parts) + at);
-}
-
 INLINE struct plan *plan_of(u16 number)
 {
 	u32 call = number & (CALL_COMPAT - 1);
@@ -203,35 +181,39 @@ INLINE struct plan *plan_of(u16 number)
 	return plan && plan->is_wanted ? plan : 0;
 }
 
-INLINE int send_entry(struct pt_regs *regs, u16 number)
+INLINE int send_entry(struct task_struct *task, struct pt_regs *regs, u16 number)
 {
-	BEGIN(record, call_entered, syscall_entry);
-	record->head.more = number;
+	BEGIN_OF(task, record, call_entered, syscall_entry, number);
 	copy_arguments(record->arguments, regs, number);
 	end(record);
 	return 0;
 }
 
-INLINE int send_exit(s64 result, u16 number)
+INLINE int send_exit(struct task_struct *task, s64 result, u16 number)
 {
-	BEGIN(record, call_left, syscall_exit);
-	record->head.more = number;
+	BEGIN_OF(task, record, call_left, syscall_exit, number);
 	record->result = result;
 	end(record);
 	return 0;
 }
 
-INLINE int send_with_parts(struct pt_regs *regs, s64 result, u16 kind, u16 number, const struct part *parts)
+INLINE int send_with_parts(struct task_struct *task, struct pt_regs *regs, s64 result, u16 kind, u16 number,
+			   const struct part *parts)
 {
-	u32 first = 0;
-	struct call *call = bpf_map_lookup_elem(&scratch, &first);
+	u32 cpu = bpf_get_smp_processor_id(), at;
+	struct room room;
+	struct call *call;
 
+	notice_switch(cpu, task);
+	call = reserve_large(cpu, kind, number, sizeof(*call), &room);
 	if (!call)
 		return 0;
-	notice_switch();
 	call->result = result;
 	copy_arguments(call->arguments, regs, number);
-	send_call(call, kind, number, parts);
+	at = copy_part(call, 0, &parts[0]);
+	at += copy_part(call, at, &parts[1]);
+	at += copy_part(call, at, &parts[2]);
+	end_large(cpu, call, sizeof(*call), offset_of(struct call, parts) + at, &room);
 	return 0;
 }
 
@@ -239,26 +221,28 @@ SEC("tp_btf/sys_enter")
 int on_sys_enter(u64 *args)
 {
 	struct pt_regs *regs = (void *)args[0];
-	u16 number = number_of(args[1]);
+	struct task_struct *task = bpf_get_current_task_btf();
+	u16 number = number_of(task, args[1]);
 	struct plan *plan = plan_of(number);
 
-	if (!plan || !current_is_target())
+	if (!plan || !is_target(task->tgid))
 		return 0;
 	if (plan->entry[0].kind == PART_NONE)
-		return send_entry(regs, number);
-	return send_with_parts(regs, 0, KIND_syscall_entry_parts, number, plan->entry);
+		return send_entry(task, regs, number);
+	return send_with_parts(task, regs, 0, KIND_syscall_entry_parts, number, plan->entry);
 }
 
 SEC("tp_btf/sys_exit")
 int on_sys_exit(u64 *args)
 {
 	struct pt_regs *regs = (void *)args[0];
-	u16 number = number_left(regs);
+	struct task_struct *task = bpf_get_current_task_btf();
+	u16 number = number_left(task, regs);
 	struct plan *plan = plan_of(number);
 
-	if (!plan || !current_is_target())
+	if (!plan || !is_target(task->tgid))
 		return 0;
 	if (!plan->exit_has_arguments)
-		return send_exit(args[1], number);
-	return send_with_parts(regs, args[1], KIND_syscall_exit_parts, number, plan->exit);
+		return send_exit(task, args[1], number);
+	return send_with_parts(task, regs, args[1], KIND_syscall_exit_parts, number, plan->exit);
 }

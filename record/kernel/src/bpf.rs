@@ -3,8 +3,10 @@
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::path::Path;
 
-use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut};
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject, PrintLevel,
+    ProgramMut,
+};
 
 use perf_event::Counter;
 
@@ -13,20 +15,28 @@ use crate::error::RecordError;
 use crate::groups::Group;
 use crate::options::Options;
 use crate::plan::Syscalls;
-use crate::shared::MOST_CPUS;
+use crate::ring::{Region, Ring, RingShape, rings};
+use crate::shared::{CPU_SIZE, MOST_CPUS};
 use crate::stacks::{Stacks, cpu_clocks, readiness};
 use crate::uring::Completion;
 
 /// Programs that run in the kernel as long as this lives.
 pub(crate) struct Programs {
     object: Object,
-    /// By CPU.
-    rings: Vec<MapHandle>,
+    cpus: usize,
+    ring_shape: RingShape,
     links: Vec<Link>,
     /// See [`readiness`].
     readiness: Option<Counter>,
     /// Tracepoints that this kernel does not have.
     missing: Vec<String>,
+}
+
+/// Environment variable with which the loader prints what it does, and why the kernel refuses a program.
+const LOG: &str = "TRACEBRAID_BPF_LOG";
+
+fn print(_: PrintLevel, text: String) {
+    eprint!("{text}");
 }
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
@@ -40,7 +50,7 @@ impl Programs {
         if !Path::new(BTF).exists() {
             return Err(RecordError::NoBtf);
         }
-        libbpf_rs::set_print(None);
+        libbpf_rs::set_print(std::env::var_os(LOG).map(|_| (PrintLevel::Debug, print as _)));
         let open = ObjectBuilder::default().open_memory(OBJECT);
         let mut open = open.map_err(|error| RecordError::Load(error.to_string()))?;
         let rings_end = match options.groups.contains(&Group::Work) {
@@ -48,13 +58,16 @@ impl Programs {
             false => None,
         };
         let missing = choose(&mut open, options, rings_end.is_some());
-        let rings = make_rings(&mut open, options.ring_bytes, cpus.min(MOST_CPUS))?;
+        let cpus = cpus.min(MOST_CPUS);
+        let ring_shape = RingShape::new(options.ring_bytes);
+        size_rings(&mut open, ring_shape, cpus)?;
         set_options(&mut open, options, rings_end)?;
         size_scratch(&mut open, options.stacks.as_ref(), cpus)?;
         let object = open.load().map_err(load_error)?;
         let programs = Programs {
             object,
-            rings,
+            cpus,
+            ring_shape,
             links: Vec::new(),
             readiness: None,
             missing,
@@ -63,9 +76,33 @@ impl Programs {
         Ok(programs)
     }
 
-    /// The rings, by CPU.
-    pub(crate) fn rings(&self) -> &[MapHandle] {
-        &self.rings
+    /// CPUs that have a ring.
+    pub(crate) fn cpus(&self) -> usize {
+        self.cpus
+    }
+
+    /// The rings, by CPU. They must be made once: each has one consumer.
+    pub(crate) fn rings(&self) -> Result<Vec<Ring>, RecordError> {
+        let chunks = self.ring_shape.element_bytes() * self.ring_shape.elements(self.cpus);
+        let chunks = self.region(|name| name == "rings", chunks)?;
+        let states = (MOST_CPUS * CPU_SIZE) as u64;
+        let states = self.region(|name| name.ends_with(".data.cpus"), states)?;
+        Ok(rings(chunks, states, self.ring_shape, self.cpus))
+    }
+
+    /// The memory of a map, of so many bytes.
+    fn region(&self, is_wanted: impl Fn(&str) -> bool, bytes: u64) -> Result<Region, RecordError> {
+        let map = self.map(is_wanted)?;
+        Region::of_map(&map.as_fd().as_raw_fd(), bytes)
+            .map_err(|error| RecordError::Load(format!("the rings cannot be mapped: {error}")))
+    }
+
+    fn map(&self, is_wanted: impl Fn(&str) -> bool) -> Result<MapImpl<'_>, RecordError> {
+        let found = self
+            .object
+            .maps()
+            .find(|map| is_wanted(&map.name().to_string_lossy()));
+        found.ok_or_else(|| RecordError::Load("a map is missing".into()))
     }
 
     /// The map of interpreters of Python (`bpf/python.h`).
@@ -79,15 +116,8 @@ impl Programs {
         &self.missing
     }
 
-    /// Makes the programs know the rings, the calls that are wanted, and the processes.
+    /// Makes the programs know the calls that are wanted, and the processes.
     fn fill(&self, options: &Options, calls: &Calls) -> Result<(), RecordError> {
-        for (cpu, ring) in (0u32..).zip(&self.rings) {
-            self.put(
-                "rings",
-                &cpu.to_ne_bytes(),
-                &ring.as_fd().as_raw_fd().to_ne_bytes(),
-            )?;
-        }
         if options.syscalls != Syscalls::None {
             for (number, plan) in (0u32..).zip(options.syscalls.plans(calls)) {
                 self.put("plans", &number.to_ne_bytes(), &plan)?;
@@ -112,7 +142,7 @@ impl Programs {
         for program in programs {
             let section = program.section().to_string_lossy().into_owned();
             let attached = match &*section {
-                CLOCK => attach_to_clocks(&program, self.rings.len(), stacks),
+                CLOCK => attach_to_clocks(&program, self.cpus, stacks),
                 _ => program.attach_trace().map(|link| vec![link]),
             };
             match attached {
@@ -251,21 +281,15 @@ fn size_scratch(open: &mut OpenObject, stacks: Option<&Stacks>, cpus: usize) -> 
     Ok(())
 }
 
-fn make_rings(open: &mut OpenObject, bytes: u32, cpus: usize) -> Result<Vec<MapHandle>, RecordError> {
-    let options = bpf_map_create_opts {
-        sz: size_of::<bpf_map_create_opts>() as u64,
-        ..Default::default()
-    };
-    let ring = |cpu| {
-        let name = format!("ring{cpu}");
-        MapHandle::create(MapType::RingBuf, Some(name), 0, 0, bytes, &options).map_err(load_error)
-    };
-    let rings: Vec<MapHandle> = (0..cpus).map(ring).collect::<Result<_, _>>()?;
-    let mut outer = open.maps_mut().find(|map| map.name() == "rings");
-    if let (Some(outer), Some(first)) = (&mut outer, rings.first()) {
-        outer.set_inner_map_fd(first.as_fd()).map_err(failed)?;
-    }
-    Ok(rings)
+fn size_rings(open: &mut OpenObject, shape: RingShape, cpus: usize) -> Result<(), RecordError> {
+    let too_large = |_| RecordError::Load("the rings are too large".into());
+    let value_size = u32::try_from(shape.element_bytes()).map_err(too_large)?;
+    let max_entries = u32::try_from(shape.elements(cpus)).map_err(too_large)?;
+    let rings = open.maps_mut().find(|map| map.name() == "rings");
+    let mut rings = rings.ok_or_else(|| RecordError::Load("no map rings".into()))?;
+    rings.set_value_size(value_size).map_err(failed)?;
+    rings.set_max_entries(max_entries).map_err(failed)?;
+    set_constants(open, ".rodata.ring", &shape.encode())
 }
 
 fn set_options(

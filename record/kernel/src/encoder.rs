@@ -6,7 +6,7 @@ use crate::calls::{Call, Calls, Field};
 use crate::raw::{Head, RawCall};
 use crate::recipe::Recipe;
 use crate::schema::{COMPAT_CALL, UNKNOWN_CALL, call_ids};
-use crate::shared::CALL_COMPAT;
+use crate::shared::{ARGUMENTS, CALL_COMPAT};
 use crate::stacks::is_copy;
 
 /// Knows all event classes.
@@ -58,15 +58,15 @@ impl Encoder {
             to.extend_from_slice(record);
             return Some(head.kind);
         }
-        let call = RawCall::new(head.kind, record)?;
-        Some(self.call(head.more, call, to))
+        let mut call = RawCall::new(head.kind, record)?;
+        Some(self.call(head.more, &mut call, to))
     }
 
-    fn call(&self, number: u16, mut raw: RawCall<'_>, to: &mut Vec<u8>) -> u16 {
+    fn call(&self, number: u16, raw: &mut RawCall<'_>, to: &mut Vec<u8>) -> u16 {
         let is_compat = number & COMPAT != 0;
         let table = if is_compat { &self.compat } else { &self.own };
         let Some((place, call)) = table.find(number & !COMPAT) else {
-            return unknown(number, &raw, to);
+            return unknown(number, raw, to);
         };
         let [entry, exit] = call_ids(is_compat, place);
         let (id, fields) = if raw.is_exit {
@@ -76,7 +76,7 @@ impl Encoder {
             (entry, &call.entry)
         };
         for field in fields {
-            write(field, &mut raw, to);
+            write(field, raw, to);
         }
         id
     }
@@ -103,11 +103,16 @@ impl Table {
 }
 
 fn write(field: &Field, raw: &mut RawCall<'_>, to: &mut Vec<u8>) {
-    let value_of = |argument: u8| raw.arguments.get(usize::from(argument)).copied().unwrap_or(0);
     match *field {
         Field::Value { argument, bytes, .. } => {
-            let value = value_of(argument).to_le_bytes();
-            to.extend_from_slice(value.get(..usize::from(bytes)).unwrap_or_default());
+            let value = raw.argument(usize::from(argument));
+            // Sizes that the compiler knows become single stores.
+            match bytes {
+                8 => to.extend_from_slice(&value.to_le_bytes()),
+                4 => to.extend_from_slice(&(value as u32).to_le_bytes()),
+                2 => to.extend_from_slice(&(value as u16).to_le_bytes()),
+                _ => to.push(value as u8),
+            }
         }
         Field::Text { .. } => {
             let text = raw.next_part().split(|&byte| byte == 0).next();
@@ -115,7 +120,7 @@ fn write(field: &Field, raw: &mut RawCall<'_>, to: &mut Vec<u8>) {
             to.push(0);
         }
         Field::Shape { shape, argument } => {
-            let value = value_of(argument);
+            let value = raw.argument(usize::from(argument));
             let part = match shape.part() {
                 Some(_) => raw.next_part(),
                 None => &[],
@@ -135,8 +140,8 @@ fn unknown(number: u16, raw: &RawCall<'_>, to: &mut Vec<u8>) -> u16 {
     if raw.is_exit {
         to.extend_from_slice(&raw.result.to_le_bytes());
     }
-    for argument in raw.arguments {
-        to.extend_from_slice(&argument.to_le_bytes());
+    for number in 0..ARGUMENTS {
+        to.extend_from_slice(&raw.argument(number).to_le_bytes());
     }
     if raw.is_exit { exit } else { entry }
 }

@@ -29,10 +29,15 @@ struct Waiting {
 const AROUND_EVENT: u64 = 14;
 pub(crate) const AROUND_PACKET: u64 = 256;
 
+/// Events that an event may be late by until all are sorted: an interrupt makes few. What other threads find is later.
+const MOST_STEPS: usize = 32;
+
 /// Events of one CPU that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     waiting: Vec<Waiting>,
+    /// Some of them are not in the order of time.
+    is_unsorted: bool,
     payloads: Vec<u8>,
     /// What was lost in all before the event that was given away last.
     lost: u64,
@@ -54,6 +59,7 @@ impl Lane {
             self.payloads.truncate(start);
             return;
         };
+        let is_late = time < self.newest;
         self.newest = self.newest.max(time);
         let before = self
             .waiting
@@ -65,6 +71,25 @@ impl Lane {
             id,
             payload: start..self.payloads.len(),
         });
+        if is_late {
+            self.settle_last();
+        }
+    }
+
+    /// Moves the last event to its place in the order of time, if that is near.
+    fn settle_last(&mut self) {
+        let mut at = self.waiting.len();
+        let least = at.saturating_sub(MOST_STEPS);
+        while let Some([.., before, last]) = self.waiting.get_mut(..at)
+            && before.time > last.time
+        {
+            if at == least {
+                self.is_unsorted = true;
+                return;
+            }
+            std::mem::swap(before, last);
+            at -= 1;
+        }
     }
 
     /// Makes other events of those that happened before a time, or of all, and whose ids are chosen. `write` makes the
@@ -103,8 +128,10 @@ impl Lane {
         until: Option<u64>,
         mut to: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Nearly in order already, which this sort makes use of.
-        self.waiting.sort_by_key(|waiting| waiting.time);
+        if std::mem::take(&mut self.is_unsorted) {
+            // In order but for some, which this sort makes use of.
+            self.waiting.sort_by_key(|waiting| waiting.time);
+        }
         let count = match until {
             Some(until) => self.waiting.partition_point(|waiting| waiting.time < until),
             None => self.waiting.len(),
@@ -125,15 +152,14 @@ impl Lane {
     }
 
     fn drop_first(&mut self, count: usize) {
-        let mut payloads = Vec::new();
         self.waiting.drain(..count);
+        // Payloads lie in the order of arrival, so few of those that are dropped lie after the first one that stays.
+        let starts = self.waiting.iter().map(|waiting| waiting.payload.start);
+        let first = starts.min().unwrap_or(self.payloads.len());
+        self.payloads.drain(..first);
         for waiting in &mut self.waiting {
-            let start = payloads.len();
-            payloads.extend_from_slice(self.payloads.get(waiting.payload.clone()).unwrap_or_default());
-            waiting.payload = start..payloads.len();
+            waiting.payload = waiting.payload.start - first..waiting.payload.end - first;
         }
-        self.payloads.clear();
-        self.payloads.extend_from_slice(&payloads);
     }
 
     /// What was lost before the event that was given away last, in all.
@@ -203,6 +229,21 @@ mod tests {
         assert_eq!(released(&mut lane, Some(26)), [(20, 0), (25, 2)]);
         assert_eq!(released(&mut lane, None), [(30, 2)]);
         assert!(lane.payloads.is_empty());
+    }
+
+    #[test]
+    fn events_that_are_very_late_come_first_too() {
+        let mut lane = Lane::default();
+        let times = (1000..1200)
+            .chain([1190, 1, 1150, 1199, 1000, 0])
+            .chain(1300..1310);
+        times.clone().for_each(|time| add(&mut lane, time, 0));
+        let mut sorted: Vec<u64> = times.collect();
+        sorted.sort_unstable();
+        let (before, after) = sorted.split_at(sorted.partition_point(|&time| time < 1180));
+        let with_losses = |times: &[u64]| times.iter().map(|&time| (time, 0)).collect::<Vec<_>>();
+        assert_eq!(released(&mut lane, Some(1180)), with_losses(before));
+        assert_eq!(released(&mut lane, None), with_losses(after));
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod raw;
 mod recipe;
 mod recorder;
 mod reserve;
+mod ring;
 mod schema;
 mod shapes;
 mod shared;

@@ -4,6 +4,9 @@ use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_gettime};
 use tracebraid_ctf::schema::{ClockOrigin, EnvValue, TraceClass, Uuid};
 
+use crate::bpf::failed;
+use crate::error::RecordError;
+
 /// Nanoseconds of CLOCK_MONOTONIC, the clock of all events.
 pub(crate) fn now() -> u64 {
     nanoseconds(ClockId::CLOCK_MONOTONIC)
@@ -24,6 +27,21 @@ pub fn clock_offset() -> u64 {
         (after - before, wall.saturating_sub(before + (after - before) / 2))
     };
     (0..10).map(try_once).min().map_or(0, |(_, offset)| offset)
+}
+
+/// The number of CPUs up to the last one that is present: some machines could have many more.
+pub(crate) fn cpus() -> Result<usize, RecordError> {
+    let present = std::fs::read_to_string("/sys/devices/system/cpu/present");
+    match present.ok().and_then(|list| cpus_of(&list)) {
+        Some(cpus) => Ok(cpus),
+        None => libbpf_rs::num_possible_cpus().map_err(failed),
+    }
+}
+
+/// One more than the greatest number in a list of the kernel's: `0-3,8`.
+fn cpus_of(list: &str) -> Option<usize> {
+    let last = list.trim().rsplit([',', '-']).next()?;
+    last.parse::<usize>().ok()?.checked_add(1)
 }
 
 /// A UUID of the kernel's.
@@ -80,5 +98,18 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options) {
         clock.uid = kernel_text("boot_id");
         clock.offset_seconds = (offset / 1_000_000_000) as i64;
         clock.offset_cycles = (offset % 1_000_000_000) as i64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_counted_up_to_the_last_one() {
+        assert_eq!(cpus_of("0-1\n"), Some(2));
+        assert_eq!(cpus_of("0,2-3,7\n"), Some(8));
+        assert_eq!(cpus_of("0\n"), Some(1));
+        assert_eq!(cpus_of(""), None);
     }
 }

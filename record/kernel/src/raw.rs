@@ -42,57 +42,56 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// A system call, entered or left.
+/// A system call, entered or left. Refers to the record: copies of it that are used at once make the processor wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawCall<'r> {
     pub(crate) is_exit: bool,
     /// 0 at the entry.
     pub(crate) result: i64,
-    /// Zeros where the record has none.
-    pub(crate) arguments: [u64; 6],
-    /// Each behind two bytes that say how many it has.
-    pub(crate) parts: &'r [u8],
+    /// Empty where the record has none.
+    arguments: &'r [[u8; 8]],
+    /// Each follows two bytes that hold its size.
+    parts: &'r [u8],
 }
+
+/// Bytes of the arguments of a call.
+const ARGUMENTS: usize = 8 * shared::ARGUMENTS;
 
 impl<'r> RawCall<'r> {
     /// Of a record of one of the four kinds.
+    #[inline]
     pub(crate) fn new(kind: u16, record: &'r [u8]) -> Option<RawCall<'r>> {
-        let result = |at| u64_at(record, at).map(|result| result as i64);
-        let arguments = |at| {
-            let mut arguments = [0; 6];
-            for (place, argument) in arguments.iter_mut().enumerate() {
-                *argument = u64_at(record, at + 8 * place)?;
-            }
-            Some(arguments)
-        };
-        let parts = record.get(56..).unwrap_or_default();
-        Some(match kind {
-            ENTRY => RawCall {
-                is_exit: false,
-                result: 0,
-                arguments: arguments(0)?,
-                parts: &[],
-            },
-            EXIT => RawCall {
-                is_exit: true,
-                result: result(0)?,
-                arguments: [0; 6],
-                parts: &[],
-            },
-            ENTRY_WITH_PARTS => RawCall {
-                is_exit: false,
-                result: 0,
-                arguments: arguments(8)?,
-                parts,
-            },
-            EXIT_WITH_PARTS => RawCall {
-                is_exit: true,
-                result: result(0)?,
-                arguments: arguments(8)?,
-                parts,
-            },
+        let (is_exit, has_result, has_arguments) = match kind {
+            ENTRY => (false, false, true),
+            EXIT => (true, true, false),
+            ENTRY_WITH_PARTS => (false, true, true),
+            EXIT_WITH_PARTS => (true, true, true),
             _ => return None,
+        };
+        let (result, rest) = match has_result {
+            true => record
+                .split_first_chunk()
+                .map(|(result, rest)| (i64::from_le_bytes(*result), rest))?,
+            false => (0, record),
+        };
+        let (arguments, parts) = match has_arguments {
+            true => rest.split_at_checked(ARGUMENTS)?,
+            false => (&[][..], &[][..]),
+        };
+        Some(RawCall {
+            is_exit,
+            result,
+            arguments: arguments.as_chunks().0,
+            parts,
         })
+    }
+
+    /// The argument of that number; 0 if the record does not have it.
+    #[inline]
+    pub(crate) fn argument(&self, number: usize) -> u64 {
+        self.arguments
+            .get(number)
+            .map_or(0, |argument| u64::from_le_bytes(*argument))
     }
 
     /// The next part; empty if there is none.

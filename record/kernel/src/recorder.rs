@@ -9,9 +9,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-use crate::bpf::{Programs, failed};
+use crate::bpf::Programs;
 use crate::calls::calls;
 use crate::encoder::Encoder;
 use crate::error::RecordError;
@@ -21,6 +21,7 @@ use crate::options::Options;
 use crate::output::Output;
 use crate::raw::Head;
 use crate::reserve::Reserve;
+use crate::ring::{Damaged, Ring};
 use crate::schema::schema;
 use crate::shared::kinds;
 use crate::stacks::{self, Meanings, PerfStacks};
@@ -191,20 +192,16 @@ fn record(
     let calls = calls();
     let mut class = schema(&calls);
     machine::describe(&mut class, options);
-    let cpus = libbpf_rs::num_possible_cpus().map_err(failed)?;
+    let cpus = machine::cpus()?;
     let mut programs = match options.unprivileged {
         None => Some(Programs::load(options, &calls, cpus)?),
         Some(_) => None,
     };
-    let count = programs.as_ref().map_or(cpus, |programs| programs.rings().len());
-    let output = Output::new(&directory, &class, options, count, now())?;
-    let lanes: Vec<RefCell<Lane>> = (0..count).map(|_| RefCell::default()).collect();
+    let cpus = programs.as_ref().map_or(cpus, Programs::cpus);
+    let output = Output::new(&directory, &class, options, cpus, now())?;
+    let lanes: Vec<RefCell<Lane>> = (0..cpus).map(|_| RefCell::default()).collect();
     let meanings = meanings(options, cpus, &lanes)?;
     let encoder = Encoder::new(&class, calls);
-    let rings = match &programs {
-        Some(programs) => rings(programs, &lanes, &encoder, meanings.as_ref())?,
-        None => Vec::new(),
-    };
     let samples = perf_stacks(options, cpus)?;
     if let Some(programs) = &mut programs {
         programs.attach(options.stacks.as_ref())?;
@@ -212,7 +209,11 @@ fn record(
     // Whoever waits for it may be gone; then it will soon be stopped.
     let _ = started.send(());
     let mut drain = Drain {
-        rings: &rings,
+        rings: match &programs {
+            Some(programs) => programs.rings()?,
+            None => Vec::new(),
+        },
+        encoder: &encoder,
         lanes: &lanes,
         output,
         settled: 0,
@@ -224,7 +225,7 @@ fn record(
         options,
         full_since: None,
         reserve: match options.keep {
-            None => Reserve::new(&directory, count, options.packet_bytes),
+            None => Reserve::new(&directory, cpus, options.packet_bytes),
             Some(_) => Reserve::none(),
         },
         written_until: now(),
@@ -232,7 +233,7 @@ fn record(
     };
     drain.begin_dump();
     drain.run(orders, counters)?;
-    let (mut lost, mut unfollowed, mut missing) = (vec![0; count], 0, Vec::new());
+    let (mut lost, mut unfollowed, mut missing) = (vec![0; cpus], 0, Vec::new());
     if let Some(programs) = &mut programs {
         programs.detach();
         (lost, unfollowed) = programs.lost();
@@ -273,32 +274,12 @@ fn hurry(nice: i32) {
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
 }
 
-/// Readers of the rings, which put what they find in the lanes.
-fn rings<'c>(
-    programs: &Programs,
-    lanes: &'c [RefCell<Lane>],
-    encoder: &'c Encoder,
-    meanings: Option<&'c Meanings>,
-) -> Result<Vec<RingBuffer<'c>>, RecordError> {
-    let reader = |(ring, lane): (&MapHandle, &'c RefCell<Lane>)| {
-        let mut builder = RingBufferBuilder::new();
-        let add = move |record: &[u8]| {
-            take(record, lane, encoder, meanings);
-            0
-        };
-        builder.add(ring, add).map_err(failed)?;
-        builder.build().map_err(failed)
-    };
-    programs.rings().iter().zip(lanes).map(reader).collect()
-}
-
-fn take(record: &[u8], lane: &RefCell<Lane>, encoder: &Encoder, meanings: Option<&Meanings>) {
+fn take(record: &[u8], lane: &mut Lane, encoder: &Encoder, meanings: Option<&Meanings>) {
     let Some((head, rest)) = Head::split(record) else {
         return;
     };
-    let mut lane = lane.borrow_mut();
     if let Some(meanings) = meanings {
-        meanings.symbols(&head, rest, &mut lane);
+        meanings.symbols(&head, rest, lane);
     }
     lane.add(head.time, Some(head.lost), |to| encoder.encode(&head, rest, to));
 }
@@ -355,7 +336,9 @@ fn dump_state(is_wanted: bool, mappings: Option<u16>, processes: Option<Vec<u32>
 
 /// Empties the rings.
 struct Drain<'d> {
-    rings: &'d [RingBuffer<'d>],
+    /// By CPU.
+    rings: Vec<Ring>,
+    encoder: &'d Encoder,
     lanes: &'d [RefCell<Lane>],
     output: Output,
     /// What came before can hardly be overtaken any more.
@@ -446,7 +429,7 @@ impl Drain<'_> {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
             meanings.mappings(&mut lane.borrow_mut());
         }
-        let most = take_all(self.rings)?;
+        let most = self.take_all()?;
         self.take_samples();
         self.take_found();
         let newest = self
@@ -464,6 +447,19 @@ impl Drain<'_> {
         if let (Some(samples), Some(lane)) = (&mut self.samples, self.lanes.first()) {
             samples.take(&mut lane.borrow_mut());
         }
+    }
+
+    /// Takes what is in the rings, in turn; gives how many events the fullest one had.
+    fn take_all(&mut self) -> Result<usize, Damaged> {
+        let mut most = 0;
+        for (ring, lane) in self.rings.iter_mut().zip(self.lanes) {
+            let mut lane = lane.borrow_mut();
+            let taken = ring.consume(AT_ONCE, |record| {
+                take(record, &mut lane, self.encoder, self.meanings);
+            })?;
+            most = most.max(taken);
+        }
+        Ok(most)
     }
 
     /// Takes what has been told of what is there.
@@ -601,7 +597,7 @@ impl Drain<'_> {
     fn finish(mut self, lost: &[u32]) -> Result<(Progress, Vec<u64>), RecordError> {
         // Programs that were running when they were detached have put their last records by now.
         std::thread::sleep(BUSY);
-        while take_all(self.rings)? == AT_ONCE {
+        while self.take_all()? == AT_ONCE {
             self.write(Some(0))?;
         }
         self.take_samples();
@@ -621,16 +617,4 @@ impl Drain<'_> {
         }
         Ok((self.output.finish(self.full_since.unwrap_or_else(now))?, all))
     }
-}
-
-/// Takes what is in the rings; gives how many events the fullest one had.
-fn take_all(rings: &[RingBuffer<'_>]) -> Result<usize, RecordError> {
-    let mut most = 0;
-    for ring in rings {
-        let taken = ring.consume_raw_n(AT_ONCE);
-        let taken =
-            usize::try_from(taken).map_err(|_| RecordError::Load(format!("a ring fails: error {taken}")))?;
-        most = most.max(taken);
-    }
-    Ok(most)
 }
