@@ -24,12 +24,14 @@ enum map_type {
 	MAP_HASH = 1,
 	MAP_ARRAY = 2,
 	MAP_PERCPU_ARRAY = 6,
+	MAP_LRU_HASH = 9,
 	MAP_ARRAY_OF_MAPS = 12,
 	MAP_RINGBUF = 27,
 	MAP_TASK_STORAGE = 29,
 };
 
 struct task_struct;
+struct seq_file;
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
@@ -45,6 +47,7 @@ static long (*const bpf_probe_read_user_str)(void *to, u32 size, const void *fro
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static long (*const bpf_send_signal_thread)(u32 signal) = (void *)117;
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
+static long (*const bpf_seq_write)(struct seq_file *to, const void *data, u32 size) = (void *)127;
 static long (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;

@@ -34,11 +34,18 @@ struct task_struct {
 	s32 pid;
 	s32 tgid;
 	s32 prio;
+	u32 flags;
+	u32 __state;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	char comm[16];
 	/* None of threads of the kernel, and of those that have ended. */
 	void *mm;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
 };
 
 struct linux_binprm {

@@ -17,6 +17,7 @@ use crate::options::Options;
 use crate::plan::Syscalls;
 use crate::shared::MOST_CPUS;
 use crate::stacks::{Stacks, cpu_clocks, readiness};
+use crate::tasks::{TaskIterator, resolve};
 use crate::uring::Completion;
 
 /// Programs that run in the kernel as long as this lives.
@@ -29,6 +30,11 @@ pub(crate) struct Programs {
     readiness: Option<Counter>,
     /// Tracepoints that this kernel does not have.
     missing: Vec<String>,
+    tasks: TaskIterator,
+    /// This process in the initial PID namespace.
+    own_process: u32,
+    /// Processes that were to be followed and had ended.
+    ended: Vec<u32>,
 }
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
@@ -52,16 +58,42 @@ impl Programs {
         let missing = choose(&mut open, options, rings_end.is_some());
         let rings = make_rings(&mut open, options.ring_bytes, cpus.min(MOST_CPUS))?;
         set_options(&mut open, options, rings_end)?;
-        let object = open.load().map_err(load_error)?;
-        let programs = Programs {
+        let mut object = open.load().map_err(load_error)?;
+        let tasks = list_tasks(&mut object)?;
+        let mut programs = Programs {
             object,
             rings,
             links: Vec::new(),
             readiness: None,
             missing,
+            tasks,
+            own_process: 0,
+            ended: Vec::new(),
         };
         programs.fill(options, calls)?;
         Ok(programs)
+    }
+
+    pub(crate) fn tasks(&self) -> &TaskIterator {
+        &self.tasks
+    }
+
+    /// The number of this process in the initial PID namespace.
+    pub(crate) fn own_process(&self) -> u32 {
+        self.own_process
+    }
+
+    /// Processes that were to be followed and had ended by then, by their numbers in the namespace of this process.
+    pub(crate) fn ended(&self) -> &[u32] {
+        &self.ended
+    }
+
+    /// The map from numbers of processes in the namespace of this process to those in the initial one; empty if both are
+    /// the same.
+    pub(crate) fn numbers(&self) -> Result<MapHandle, RecordError> {
+        let found = self.object.maps().find(|map| map.name() == "numbers");
+        let found = found.ok_or_else(|| RecordError::Load("no map numbers".into()))?;
+        MapHandle::try_from(&found).map_err(failed)
     }
 
     /// The rings, by CPU.
@@ -75,7 +107,7 @@ impl Programs {
     }
 
     /// Makes the programs know the rings, the calls that are wanted, and the processes.
-    fn fill(&self, options: &Options, calls: &Calls) -> Result<(), RecordError> {
+    fn fill(&mut self, options: &Options, calls: &Calls) -> Result<(), RecordError> {
         for (cpu, ring) in (0u32..).zip(&self.rings) {
             self.put(
                 "rings",
@@ -88,11 +120,20 @@ impl Programs {
                 self.put("plans", &number.to_ne_bytes(), &plan)?;
             }
         }
-        options
-            .processes
-            .iter()
-            .flatten()
-            .try_for_each(|process| self.put("targets", &process.to_ne_bytes(), &[1]))
+        let tasks = self.tasks.list()?;
+        let own = std::process::id();
+        self.own_process = resolve(&tasks, own).ok_or(RecordError::Unresolved(own))?;
+        let wanted: Vec<u32> = options.followed().collect();
+        for &number in &wanted {
+            match resolve(&tasks, number) {
+                Some(process) => self.put("targets", &process.to_ne_bytes(), &[1])?,
+                None => self.ended.push(number),
+            }
+        }
+        match self.ended.first() {
+            Some(&number) if self.ended.len() == wanted.len() => Err(RecordError::Unresolved(number)),
+            _ => Ok(()),
+        }
     }
 
     fn put(&self, map: &str, key: &[u8], value: &[u8]) -> Result<(), RecordError> {
@@ -109,6 +150,7 @@ impl Programs {
             let attached = match &*section {
                 CLOCK => attach_to_clocks(&program, self.rings.len(), stacks),
                 FUNCTION => attach_to_library(&program, stacks).map(|link| vec![link]),
+                TASKS => continue,
                 _ => program.attach_trace().map(|link| vec![link]),
             };
             match attached {
@@ -168,8 +210,16 @@ impl Programs {
 /// Sections of programs that are at no tracepoint.
 const CLOCK: &str = "perf_event";
 const FUNCTION: &str = "uprobe";
+const TASKS: &str = "iter/task";
 /// The function of `record/stacks` by which a process says that it takes its own stacks.
 const REGISTER: &str = "tracebraid_stacks_register";
+
+fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
+    let mut programs = object.progs_mut();
+    let program = programs.find(|program| program.section() == TASKS);
+    let program = program.ok_or_else(|| RecordError::Load("no program lists threads".into()))?;
+    program.attach().map(TaskIterator::new).map_err(failed)
+}
 
 fn takes_samples(stacks: &Stacks) -> bool {
     stacks.takes_stacks && stacks.period_ns > 0
@@ -211,6 +261,9 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let name = tracepoint(&section);
+        if name == TASKS {
+            continue;
+        }
         if program.name().to_string_lossy().starts_with("stacks_") {
             let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
                 CLOCK => takes_samples(stacks),
@@ -224,9 +277,12 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
             Some(group) => options.groups.contains(&group),
             None => options.syscalls != Syscalls::None,
         };
-        // The forks and ends of processes that are followed.
-        let follows = ["sched_process_fork", "sched_process_free"];
-        let is_needed = options.processes.is_some() && follows.contains(&name);
+        // Processes are followed by their forks and ends; stacks need the numbers of new ones.
+        let is_needed = match name {
+            "sched_process_fork" => options.follows() || options.stacks.is_some(),
+            "sched_process_free" => options.follows(),
+            _ => false,
+        };
         let is_known = knows_rings || !name.starts_with("io_uring_");
         let is_there = is_known && has_type(&btf, name);
         if is_wanted && !is_there {
@@ -275,6 +331,7 @@ fn set_options(
     // `struct options`.
     let values = [
         options.processes.is_some(),
+        options.follows(),
         !options.groups.contains(&Group::Sched),
         rings_end == Some(Completion::Entry),
     ];
@@ -306,6 +363,9 @@ pub(crate) fn failed(error: libbpf_rs::Error) -> RecordError {
 /// Says which capability is missing where that is why.
 fn load_error(error: libbpf_rs::Error) -> RecordError {
     if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+        if crate::privilege::is_in_user_namespace() {
+            return RecordError::UserNamespace;
+        }
         let missing = crate::privilege::missing();
         if !missing.is_empty() {
             return RecordError::Privilege(missing.join(" and "));

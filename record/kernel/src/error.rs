@@ -12,8 +12,24 @@ pub enum RecordError {
          or give the program both (setcap cap_bpf,cap_perfmon+ep)"
     )]
     Privilege(String),
+    /// Capabilities count in the initial user namespace only.
+    #[error(
+        "recording kernel events needs CAP_BPF and CAP_PERFMON in the initial user namespace, and this process is in \
+         another one, as in a rootless container: run tracebraid outside of it, with --pid and the number that the \
+         process has there"
+    )]
+    UserNamespace,
+    /// A process has no number in the initial PID namespace.
+    #[error(
+        "process {0} is not in the PID namespace of the recorder, or has ended: give the number that `ps` shows in the \
+         recorder's own namespace"
+    )]
+    Unresolved(u32),
     /// The kernel cannot do it.
-    #[error("this kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with CONFIG_DEBUG_INFO_BTF")]
+    #[error(
+        "there is no /sys/kernel/btf/vmlinux: the kernel must be built with CONFIG_DEBUG_INFO_BTF, and a container or \
+         chroot needs /sys (mount -t sysfs sysfs /sys)"
+    )]
     NoBtf,
     /// The kernel refuses a program.
     #[error("the kernel refuses the BPF programs: {0}")]

@@ -37,6 +37,7 @@ mod shared;
 mod stacks;
 mod state;
 mod streams;
+mod tasks;
 mod uring;
 
 pub use error::RecordError;
@@ -45,7 +46,8 @@ pub use machine::clock_offset;
 pub use options::Options;
 pub use plan::Syscalls;
 pub use privilege::missing as missing_privileges;
-pub use recorder::{Progress, Recording, Summary};
+pub use privilege::is_in_user_namespace;
+pub use recorder::{Processes, Progress, Recording, Summary};
 pub use stacks::Stacks;
 
 use tracebraid_ctf::schema::TraceClass;

@@ -11,8 +11,12 @@ pub struct Options {
     pub groups: Vec<Group>,
     /// System calls.
     pub syscalls: Syscalls,
-    /// Only the system calls and page faults of these processes, and of those that they make; of all if `None`.
+    /// Only the system calls and page faults of these processes, and of their descendants; of all if `None`. The numbers
+    /// are those of the PID namespace of this process.
     pub processes: Option<Vec<u32>>,
+    /// A process whose descendants are followed though events of all processes are recorded; see
+    /// [`crate::Recording::processes`].
+    pub command: Option<u32>,
     /// Call stacks, if any.
     pub stacks: Option<Stacks>,
     /// Bytes of the ring of each CPU: a power of two, at least a page.
@@ -43,6 +47,7 @@ impl Default for Options {
             groups: crate::groups::USUAL.to_vec(),
             syscalls: Syscalls::None,
             processes: None,
+            command: None,
             stacks: None,
             ring_bytes: 8 << 20,
             packet_bytes: 256 << 10,
@@ -54,5 +59,16 @@ impl Default for Options {
             creation: String::new(),
             state_dump: true,
         }
+    }
+}
+
+impl Options {
+    /// Processes that are followed, with their descendants.
+    pub(crate) fn followed(&self) -> impl Iterator<Item = u32> {
+        self.processes.iter().flatten().copied().chain(self.command)
+    }
+
+    pub(crate) fn follows(&self) -> bool {
+        self.processes.is_some() || self.command.is_some()
     }
 }

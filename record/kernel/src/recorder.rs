@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 
 use crate::bpf::{Programs, failed};
 use crate::calls::calls;
@@ -25,6 +25,7 @@ use crate::schema::schema;
 use crate::shared::kinds;
 use crate::stacks::{self, Meanings};
 use crate::state;
+use crate::tasks::{Proc, TaskIterator};
 
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
 #[derive(Debug)]
@@ -32,6 +33,15 @@ pub struct Recording {
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<Result<Summary, RecordError>>>,
     progress: Arc<Counters>,
+    processes: Processes,
+}
+
+/// Processes as the kernel numbers them.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    tasks: TaskIterator,
+    numbers: Arc<MapHandle>,
+    own: u32,
 }
 
 /// What the thread is told to do besides; it ends when nobody can tell it anything any more.
@@ -65,6 +75,12 @@ pub struct Summary {
     pub unfollowed: u32,
     /// It ended because the disk was full: up to its end all that was lost is counted.
     pub disk_is_full: bool,
+    /// A system call was recorded.
+    pub has_calls: bool,
+    /// Processes that were to be followed and had ended before the recording began.
+    pub ended: Vec<u32>,
+    /// No files of processes could be listed: there is no /proc.
+    pub lacks_proc: bool,
 }
 
 #[derive(Debug, Default)]
@@ -96,19 +112,24 @@ impl Recording {
             .name("tracebraid-ring".into())
             .spawn(move || record(&options, directory, &ordered, &tell, &counters));
         let thread = thread.map_err(|_| RecordError::Thread)?;
-        let mut recording = Recording {
-            orders: Some(orders),
-            thread: Some(thread),
-            progress,
-        };
         match told.recv() {
-            Ok(()) => Ok(recording),
+            Ok(processes) => Ok(Recording {
+                orders: Some(orders),
+                thread: Some(thread),
+                progress,
+                processes,
+            }),
             // It ended before it could say that all is well.
-            Err(_) => Err(recording
-                .join()
-                .err()
-                .unwrap_or_else(|| RecordError::Load("no reason".into()))),
+            Err(_) => Err(match thread.join() {
+                Ok(Err(error)) => error,
+                _ => RecordError::Thread,
+            }),
         }
+    }
+
+    /// The processes of the machine, and those that are followed.
+    pub fn processes(&self) -> &Processes {
+        &self.processes
     }
 
     /// What has been recorded up to now.
@@ -161,6 +182,43 @@ impl Drop for Recording {
     }
 }
 
+impl Processes {
+    /// Processes that are followed and still run, by their numbers in the initial PID namespace.
+    ///
+    /// # Errors
+    /// When the kernel does not list its threads.
+    pub fn followed(&self) -> Result<Vec<u32>, RecordError> {
+        self.tasks.followed()
+    }
+
+    /// Of each process of this PID namespace, or of one below: its number in the initial one, the number under /proc, and
+    /// that in its own namespace, which is what the process itself knows.
+    ///
+    /// # Errors
+    /// When the kernel does not list its threads.
+    pub fn numbers(&self) -> Result<Vec<[u32; 3]>, RecordError> {
+        let proc = Proc::mounted();
+        let mut all = Vec::new();
+        self.tasks.each(|task| {
+            let own = task.numbers().last().map_or(0, |numbers| numbers.pid);
+            if let Some(number) = proc.and_then(|proc| task.number_in(proc)).filter(|_| task.is_leader()) {
+                all.push([task.pid, number, own]);
+            }
+        })?;
+        Ok(all)
+    }
+
+    /// The number in the initial PID namespace of a process with that number in the namespace of this process, even if the
+    /// process has ended since the recording began.
+    pub fn initial(&self, number: u32) -> Option<u32> {
+        if self.own == std::process::id() {
+            return Some(number);
+        }
+        let found = self.numbers.lookup(&number.to_ne_bytes(), MapFlags::ANY).ok()??;
+        Some(u32::from_ne_bytes(*found.first_chunk()?))
+    }
+}
+
 impl Counters {
     fn get(&self) -> Progress {
         Progress {
@@ -182,23 +240,28 @@ fn record(
     options: &Options,
     directory: PathBuf,
     orders: &Receiver<Order>,
-    started: &Sender<()>,
+    started: &Sender<Processes>,
     counters: &Counters,
 ) -> Result<Summary, RecordError> {
     hurry(FIRST);
     let calls = calls();
     let mut class = schema(&calls);
-    machine::describe(&mut class, options);
     let cpus = libbpf_rs::num_possible_cpus().map_err(failed)?;
     let mut programs = Programs::load(options, &calls, cpus)?;
+    machine::describe(&mut class, options, programs.own_process());
+    let processes = Processes {
+        tasks: programs.tasks().clone(),
+        numbers: Arc::new(programs.numbers()?),
+        own: programs.own_process(),
+    };
     let output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
     let lanes: Vec<RefCell<Lane>> = programs.rings().iter().map(|_| RefCell::default()).collect();
     let meanings = meanings(options, cpus, &lanes)?;
     let encoder = Encoder::new(&class, calls);
     let rings = rings(&programs, &lanes, &encoder, meanings.as_ref())?;
     programs.attach(options.stacks.as_ref())?;
-    // Whoever waits for it may be gone; then it will soon be stopped.
-    let _ = started.send(());
+    // The receiver may be gone; then the recording is stopped soon.
+    let _ = started.send(processes.clone());
     let mut drain = Drain {
         rings: &rings,
         lanes: &lanes,
@@ -208,6 +271,7 @@ fn record(
         snapshots: VecDeque::new(),
         meanings: meanings.as_ref(),
         options,
+        processes,
         full_since: None,
         reserve: match options.keep {
             None => Reserve::new(&directory, programs.rings().len(), options.packet_bytes),
@@ -223,12 +287,16 @@ fn record(
     let missing = programs.missing().to_vec();
     let disk_is_full = drain.disk_is_full();
     let (total, lost) = drain.finish(&lost)?;
+    let wants_files = options.state_dump || meanings.is_some();
     Ok(Summary {
         total,
         lost,
         missing,
         unfollowed,
         disk_is_full,
+        has_calls: encoder.has_calls(),
+        ended: programs.ended().to_vec(),
+        lacks_proc: wants_files && Proc::mounted().is_none(),
     })
 }
 
@@ -293,16 +361,17 @@ fn meanings(
 }
 
 /// Looks at what is there in a thread of its own: with ten thousand processes that takes its time. `mappings` is the id
-/// of their events, if they are wanted, of those processes or of all.
-fn dump_state(is_wanted: bool, mappings: Option<u16>, processes: Option<Vec<u32>>) -> Receiver<Found> {
+/// of their events, if they are wanted, of the processes that are followed or of all.
+fn dump_state(options: &Options, mappings: Option<u16>, tasks: TaskIterator) -> Receiver<Found> {
     struct Tell(Sender<Found>);
     impl state::Sink for Tell {
-        fn event(&mut self, id: u16, payload: &[u8]) {
-            let (time, payload) = (now(), payload.to_vec());
-            // Nobody listens any more when the recording has been stopped.
+        fn event_at(&mut self, time: u64, id: u16, payload: &[u8]) {
+            let payload = payload.to_vec();
+            // The receiver is gone when the recording has been stopped.
             let _ = self.0.send(Found { time, id, payload });
         }
     }
+    let (is_wanted, is_of_followed) = (options.state_dump, options.processes.is_some());
     let (tell, told) = mpsc::channel();
     // Without the thread nobody tells anything, and that is the end of it.
     let _ = std::thread::Builder::new()
@@ -310,13 +379,14 @@ fn dump_state(is_wanted: bool, mappings: Option<u16>, processes: Option<Vec<u32>
         .spawn(move || {
             hurry(USUAL);
             let mut tell = Tell(tell);
+            let proc = Proc::mounted();
             if let Some(id) = mappings {
-                stacks::dump(processes.as_deref(), |mapping| {
+                stacks::dump(&state::processes(&tasks, proc, is_of_followed), |mapping| {
                     state::Sink::event(&mut tell, id, &mapping.payload());
                 });
             }
             if is_wanted {
-                state::dump(&mut tell);
+                state::dump(&tasks, proc, &mut tell);
             }
         });
     told
@@ -335,6 +405,7 @@ struct Drain<'d> {
     snapshots: VecDeque<Order>,
     meanings: Option<&'d Meanings>,
     options: &'d Options,
+    processes: Processes,
     /// When what happened had no room any more.
     full_since: Option<u64>,
     /// For the end, if the disk is full before.
@@ -400,14 +471,14 @@ impl Drain<'_> {
         if !self.options.state_dump && mappings.is_none() {
             return;
         }
-        let processes = self.options.processes.clone();
-        self.dump = Some(dump_state(self.options.state_dump, mappings, processes));
+        let tasks = self.processes.tasks.clone();
+        self.dump = Some(dump_state(self.options, mappings, tasks));
     }
 
     /// Takes what is in the rings, and writes what is settled; gives how many events the fullest ring had.
     fn round(&mut self) -> Result<usize, RecordError> {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
-            meanings.mappings(&mut lane.borrow_mut());
+            meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
         let most = take_all(self.rings)?;
         self.take_found();

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use object::Object;
 
 use super::Mapping;
-use crate::state::numbers;
+use crate::state::Process;
 
-/// Gives what processes have mapped to execute it: those processes, or all.
-pub(crate) fn dump(processes: Option<&[u32]>, mut to: impl FnMut(Mapping)) {
-    let all = processes.map_or_else(|| numbers(Path::new("/proc")), <[u32]>::to_vec);
+/// Gives what those processes have mapped to execute it.
+pub(crate) fn dump(processes: &[Process], mut to: impl FnMut(Mapping)) {
     let mut ids = BuildIds::default();
-    for pid in all {
-        let process = PathBuf::from(format!("/proc/{pid}"));
+    for &Process { pid, number } in processes {
+        let process = PathBuf::from(format!("/proc/{number}"));
         let maps = fs::read(process.join("maps")).unwrap_or_default();
         for line in maps.split(|&byte| byte == b'\n') {
             if let Some(mut mapping) = mapping(pid, line) {
@@ -107,7 +106,9 @@ mod tests {
     fn this_program_is_mapped_with_its_build_id() {
         let own = std::env::current_exe().unwrap();
         let mut found = Vec::new();
-        dump(Some(&[std::process::id()]), |mapping| found.push(mapping));
+        let number = std::process::id();
+        dump(&[Process { pid: 7, number }], |mapping| found.push(mapping));
+        assert!(found.iter().all(|mapping| mapping.pid == 7));
         let program = found
             .iter()
             .find(|mapping| mapping.path == own.as_os_str().as_bytes())

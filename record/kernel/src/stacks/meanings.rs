@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::mappings::Change;
-use super::{KernelSymbols, Mappings, Stacks};
+use super::{KernelSymbols, Mapping, Mappings, Stacks};
 use crate::error::RecordError;
 use crate::lane::Lane;
 use crate::raw::{Head, u64_at};
@@ -50,9 +50,18 @@ impl Meanings {
     }
 
     /// Tells what has been mapped since the last time. To be called before stacks are looked at, which may be of what
-    /// has just been mapped.
-    pub(crate) fn mappings(&self, lane: &mut Lane) {
-        self.mappings.borrow_mut().take(|time, change| match change {
+    /// has just been mapped. Perf events have the numbers of the PID namespace of this process; `initial` gives those of
+    /// event records. Changes of processes outside of the namespace have no number and are left out.
+    pub(crate) fn mappings(&self, lane: &mut Lane, initial: impl Fn(u32) -> Option<u32>) {
+        let numbered = |change| match change {
+            Change::Load(mapping) => initial(mapping.pid).map(|pid| Change::Load(Mapping { pid, ..mapping })),
+            Change::Fork { parent, pid } => {
+                let parent = initial(parent)?;
+                initial(pid).map(|pid| Change::Fork { parent, pid })
+            }
+            Change::Exec { pid } => initial(pid).map(|pid| Change::Exec { pid }),
+        };
+        let mut taken = |time, change| match change {
             Change::Load(mapping) => add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload()),
             Change::Fork { parent, pid } => {
                 let payload = Payload::default().int(parent as i32).int(pid as i32);
@@ -61,6 +70,11 @@ impl Meanings {
             Change::Exec { pid } => {
                 let payload = Payload::default().int(pid as i32);
                 add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
+            }
+        };
+        self.mappings.borrow_mut().take(|time, change| {
+            if let Some(change) = numbered(change) {
+                taken(time, change);
             }
         });
     }
