@@ -65,7 +65,8 @@ impl Default for Options {
 impl Options {
     /// Processes that are followed, with their descendants.
     pub(crate) fn followed(&self) -> impl Iterator<Item = u32> {
-        self.processes.iter().flatten().copied().chain(self.command)
+        let processes = self.processes.iter().flatten().copied();
+        processes.chain(self.command.filter(|_| self.processes.is_none()))
     }
 
     pub(crate) fn follows(&self) -> bool {

@@ -8,7 +8,7 @@ use std::process::{ExitCode, ExitStatus};
 use tracebraid_session::{Launched, wait_and_become};
 
 use super::watch::Ended;
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::Failure;
 
 /// What this program is called with to become a command that is recorded.
 const LAUNCH: &str = "__launch";
@@ -39,7 +39,8 @@ pub(crate) fn become_command() -> Option<ExitCode> {
 pub(super) fn exit_code(ended: &Ended, has_command: bool) -> ExitCode {
     match ended {
         Ended::Command(status) => of_status(*status),
-        Ended::Interrupted if has_command => ExitCode::from(INTERRUPTED),
+        // As a shell gives it that the signal has ended.
+        Ended::Signal(number) if has_command => ExitCode::from(128 + *number as u8),
         _ => ExitCode::SUCCESS,
     }
 }
