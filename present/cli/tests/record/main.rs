@@ -7,6 +7,7 @@ mod beginnings;
 mod calls;
 mod endings;
 mod limits;
+mod namespaces;
 mod preloads;
 mod programs;
 mod readers;
