@@ -25,7 +25,7 @@ use crate::schema::schema;
 use crate::shared::kinds;
 use crate::stacks::{self, Meanings};
 use crate::state;
-use crate::tasks::{Proc, TaskIterator};
+use crate::tasks::{Proc, Task, TaskIterator};
 
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
 #[derive(Debug)]
@@ -260,8 +260,6 @@ fn record(
     let encoder = Encoder::new(&class, calls);
     let rings = rings(&programs, &lanes, &encoder, meanings.as_ref())?;
     programs.attach(options.stacks.as_ref())?;
-    // The receiver may be gone; then the recording is stopped soon.
-    let _ = started.send(processes.clone());
     let mut drain = Drain {
         rings: &rings,
         lanes: &lanes,
@@ -271,7 +269,7 @@ fn record(
         snapshots: VecDeque::new(),
         meanings: meanings.as_ref(),
         options,
-        processes,
+        processes: processes.clone(),
         full_since: None,
         reserve: match options.keep {
             None => Reserve::new(&directory, programs.rings().len(), options.packet_bytes),
@@ -280,7 +278,10 @@ fn record(
         written_until: now(),
         unwritten: vec![0; lanes.len()],
     };
+    // A command that waits to be released is among the threads that are there, however short it is.
     drain.begin_dump();
+    // The receiver may be gone; then the recording is stopped soon.
+    let _ = started.send(processes);
     drain.run(orders, counters)?;
     programs.detach();
     let (lost, unfollowed) = programs.lost();
@@ -362,7 +363,7 @@ fn meanings(
 
 /// Looks at what is there in a thread of its own: with ten thousand processes that takes its time. `mappings` is the id
 /// of their events, if they are wanted, of the processes that are followed or of all.
-fn dump_state(options: &Options, mappings: Option<u16>, tasks: TaskIterator) -> Receiver<Found> {
+fn dump_state(options: &Options, mappings: Option<u16>, tasks: Vec<Task>) -> Receiver<Found> {
     struct Tell(Sender<Found>);
     impl state::Sink for Tell {
         fn event_at(&mut self, time: u64, id: u16, payload: &[u8]) {
@@ -471,7 +472,10 @@ impl Drain<'_> {
         if !self.options.state_dump && mappings.is_none() {
             return;
         }
-        let tasks = self.processes.tasks.clone();
+        // The threads are those of now (a microsecond each); files and mappings take their time. A list that ends with an
+        // error has the threads until then.
+        let mut tasks = Vec::new();
+        let _ = self.processes.tasks.each(|task| tasks.push(task));
         self.dump = Some(dump_state(self.options, mappings, tasks));
     }
 

@@ -287,8 +287,8 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
     std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut number).unwrap();
     let waits = || {
         let status = fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
-        // A process that nobody has waited for yet is none any more.
-        status.contains("tracebraid") && !status.contains(") Z ")
+        // The launcher has the name of the command. A zombie does not wait.
+        status.contains("(true)") && !status.contains(") Z ")
     };
     until("it waits", waits);
     std::thread::sleep(std::time::Duration::from_millis(200));

@@ -1,6 +1,6 @@
 //! What is there when a recording begins: processes, their files, devices, interfaces, interrupts.
 //!
-//! Events of lttng-modules' state dump: threads as the kernel lists them ([`TaskIterator`]), files as `/proc` has them, the
+//! Events of lttng-modules' state dump: threads as the kernel lists them ([`crate::tasks`]), files as `/proc` has them, the
 //! rest as `/sys` has it. A process that ends in the meantime is passed over.
 
 mod devices;
@@ -9,7 +9,7 @@ mod processes;
 use std::path::Path;
 
 use crate::machine::now;
-use crate::tasks::{Proc, TaskIterator};
+use crate::tasks::{Proc, Task};
 
 /// Takes the events of the state dump, one after the other, as they are found.
 pub(crate) trait Sink {
@@ -32,15 +32,10 @@ pub(crate) struct Process {
 }
 
 /// Processes that `/proc` has: those that BPF follows, or all.
-pub(crate) fn processes(tasks: &TaskIterator, proc: Option<Proc>, is_of_followed: bool) -> Vec<Process> {
-    let mut found = Vec::new();
-    // Without a list there is nothing to look up either.
-    let _ = tasks.each(|task| {
-        if task.is_leader() && (task.is_target || !is_of_followed) {
-            found.extend(processes::of_task(&task, proc));
-        }
-    });
-    found
+pub(crate) fn processes(tasks: &[Task], proc: Option<Proc>, is_of_followed: bool) -> Vec<Process> {
+    let is_wanted = |task: &&Task| task.is_leader() && (task.is_target || !is_of_followed);
+    let wanted = tasks.iter().filter(is_wanted);
+    wanted.filter_map(|task| processes::of_task(task, proc)).collect()
 }
 
 /// Ids of event classes, by short names.
@@ -54,7 +49,7 @@ mod ids {
 }
 
 /// Tells of everything.
-pub(crate) fn dump(tasks: &TaskIterator, proc: Option<Proc>, to: &mut impl Sink) {
+pub(crate) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
     to.event(ids::START, &[]);
     processes::dump(tasks, proc, to);
     devices::dump(Path::new("/sys"), to);

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Payload, Process, Sink, ids, numbers};
-use crate::tasks::{Proc, Task, TaskIterator};
+use crate::tasks::{Proc, Task};
 
 /// `PF_KTHREAD`.
 const KERNEL_THREAD: u32 = 0x20_0000;
@@ -17,16 +17,9 @@ const MODE_UNKNOWN: i32 = 5;
 const SUBMODE_NONE: i32 = 0;
 
 /// Gives all threads of this PID namespace, then the open files of their processes, in the order of lttng-modules.
-pub(super) fn dump(tasks: &TaskIterator, proc: Option<Proc>, to: &mut impl Sink) {
-    let mut processes = Vec::new();
-    // The threads that were listed until an error stay; /proc has no more of them.
-    let _ = tasks.each(|task| {
-        thread(&task, to);
-        if task.is_leader() {
-            processes.extend(of_task(&task, proc));
-        }
-    });
-    for process in processes {
+pub(super) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
+    tasks.iter().for_each(|task| thread(task, to));
+    for process in super::processes(tasks, proc, false) {
         files(process, to);
     }
 }
