@@ -45,7 +45,20 @@ pub enum RecordError {
     /// The trace cannot be written.
     #[error("the trace cannot be written: {0}")]
     Write(#[from] WriteError),
+    /// There can be no recording thread.
+    #[error("the recording thread cannot be started: {0}{hint}", hint = hint(.0))]
+    NoThread(std::io::Error),
     /// The recording thread has gone.
     #[error("the recording thread ended unexpectedly: what was written up to then can be read")]
     Thread,
+}
+
+/// The usual reason why a process can have no second thread.
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::InvalidInput => {
+            " (a process whose children get another PID namespace can have none: `unshare --pid` needs --fork)"
+        }
+        _ => "",
+    }
 }

@@ -45,8 +45,8 @@ pub use groups::{GROUPS, Group, USUAL};
 pub use machine::clock_offset;
 pub use options::Options;
 pub use plan::Syscalls;
-pub use privilege::missing as missing_privileges;
 pub use privilege::is_in_user_namespace;
+pub use privilege::missing as missing_privileges;
 pub use recorder::{Processes, Progress, Recording, Summary};
 pub use stacks::Stacks;
 

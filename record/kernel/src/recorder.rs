@@ -111,7 +111,7 @@ impl Recording {
         let thread = std::thread::Builder::new()
             .name("tracebraid-ring".into())
             .spawn(move || record(&options, directory, &ordered, &tell, &counters));
-        let thread = thread.map_err(|_| RecordError::Thread)?;
+        let thread = thread.map_err(RecordError::NoThread)?;
         match told.recv() {
             Ok(processes) => Ok(Recording {
                 orders: Some(orders),
@@ -201,7 +201,10 @@ impl Processes {
         let mut all = Vec::new();
         self.tasks.each(|task| {
             let own = task.numbers().last().map_or(0, |numbers| numbers.pid);
-            if let Some(number) = proc.and_then(|proc| task.number_in(proc)).filter(|_| task.is_leader()) {
+            if let Some(number) = proc
+                .and_then(|proc| task.number_in(proc))
+                .filter(|_| task.is_leader())
+            {
                 all.push([task.pid, number, own]);
             }
         })?;

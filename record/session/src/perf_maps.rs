@@ -25,7 +25,9 @@ const SLACK: Duration = Duration::from_secs(1);
 /// directory. A runtime names its map by the number that it has in its own PID namespace; the copy has the number of event
 /// records, which is that of the initial one.
 pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Processes>) {
-    let listed = processes.and_then(|processes| processes.numbers().ok()).unwrap_or_default();
+    let listed = processes
+        .and_then(|processes| processes.numbers().ok())
+        .unwrap_or_default();
     keep_own(directory, since, processes, &listed);
     for &[initial, number, own] in &listed {
         let to = directory.join(format!("perf-{initial}.map"));

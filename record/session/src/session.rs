@@ -117,6 +117,8 @@ impl Session {
     /// # Errors
     /// When a recorder cannot be started; then none is.
     pub fn start(options: &SessionOptions) -> Result<Session, SessionError> {
+        // Earlier than recording begins: file times are those of the last tick of the clock.
+        let since = SystemTime::now();
         let kernel = match &options.kernel {
             Some(kernel) => Some(Recording::start(
                 kernel.clone(),
@@ -130,7 +132,7 @@ impl Session {
                 .kernel
                 .as_ref()
                 .is_some_and(|kernel| kernel.stacks.is_some());
-        let compiled = takes_stacks.then(|| (options.directory.clone(), SystemTime::now()));
+        let compiled = takes_stacks.then(|| (options.directory.clone(), since));
         let keeps_probes = options.probes.as_ref().is_some_and(|probes| probes.ring);
         let keeps_kernel = options
             .kernel

@@ -89,7 +89,8 @@ impl Signals {
 /// Of `/proc/PID/status`, the signals that a process ignores, by bit.
 fn ignored(status: &str) -> u64 {
     let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+    bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -325,14 +325,23 @@ impl Begun {
 
     fn signal(&self, signal: &str) {
         let process = self.recorder.id().to_string();
-        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &process])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     /// Its exit code and what it says; the trace is whole.
     fn end(self) -> (Option<i32>, String) {
         let output = self.recorder.wait_with_output().unwrap();
         is_whole(&self.trace);
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
     }
 }
 
@@ -346,7 +355,10 @@ fn a_signal_to_the_recorder_goes_on_to_the_command() {
         recording.signal(signal);
         let (ended, said) = recording.end();
         assert_eq!(ended, Some(code), "{signal}: {said}");
-        assert!(!said.contains("goes on") && !said.contains("still run"), "{signal}: {said}");
+        assert!(
+            !said.contains("goes on") && !said.contains("still run"),
+            "{signal}: {said}"
+        );
     }
     // A command that ends by itself has its own code.
     let script = "trap 'exit 7' TERM; : > \"$0\"; while :; do sleep 0.01; done > /dev/null 2>&1";
@@ -384,12 +396,22 @@ fn a_second_signal_ends_a_recording_at_once_and_loses_nothing() {
     recording.signal("-HUP");
     let (ended, said) = recording.end();
     assert!(matches!(ended, Some(143 | 129)), "{ended:?} {said}");
-    assert!(since.elapsed() < std::time::Duration::from_secs(30), "{:?}", since.elapsed());
+    assert!(
+        since.elapsed() < std::time::Duration::from_secs(30),
+        "{:?}",
+        since.elapsed()
+    );
     let process = said
         .split_once("The command goes on (process ")
         .and_then(|(_, rest)| rest.split_once(')'));
     let (process, _) = process.unwrap_or_else(|| panic!("{said}"));
-    assert!(Command::new("kill").args(["-KILL", process]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-KILL", process])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -400,13 +422,22 @@ fn a_recorder_under_nohup_survives_its_terminal() {
     let directory = TempDir::new().unwrap();
     let trace = directory.path().join("trace");
     let mut record = Command::new("sh");
-    record.args(["-c", "trap '' HUP; exec \"$0\" record --system --syscalls none -o \"$1\""]);
+    record.args([
+        "-c",
+        "trap '' HUP; exec \"$0\" record --system --syscalls none -o \"$1\"",
+    ]);
     record.arg(env!("CARGO_BIN_EXE_tracebraid")).arg(&trace);
     let mut recorder = record.spawn().unwrap();
     begun(&trace);
     let process = recorder.id().to_string();
     let send = |signal: &str| {
-        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args([signal, &process])
+                .status()
+                .unwrap()
+                .success()
+        );
     };
     send("-HUP");
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -433,7 +464,11 @@ fn daemons_are_named_where_they_are_not_followed() {
     let end = directory.path().join("end");
     let command = ["sh", "-c", DAEMON, "sh", end.to_str().unwrap()];
     for options in [&[][..], &["--system"]] {
-        let (output, _) = record(&directory.path().join(options.len().to_string()), options, &command);
+        let (output, _) = record(
+            &directory.path().join(options.len().to_string()),
+            options,
+            &command,
+        );
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         succeeds(&output);
         assert!(
@@ -456,7 +491,9 @@ fn daemons_are_recorded_to_their_end_on_request() {
     let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
     let mut recorder = tracebraid();
     recorder.args(["record", "--follow-daemons", "-o"]).arg(&trace);
-    recorder.args(["--", "sh", "-c", &format!("{DAEMON} exit 5"), "sh"]).arg(&end);
+    recorder
+        .args(["--", "sh", "-c", &format!("{DAEMON} exit 5"), "sh"])
+        .arg(&end);
     let recorder = recorder.stderr(std::process::Stdio::piped()).spawn().unwrap();
     begun(&trace);
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -489,11 +526,20 @@ fn a_recording_that_follows_daemons_ends_by_a_signal() {
     begun(&trace);
     std::thread::sleep(std::time::Duration::from_millis(500));
     let process = recorder.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &process]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &process])
+            .status()
+            .unwrap()
+            .success()
+    );
     let output = recorder.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("1 process started by the command still runs"), "{said}");
+    assert!(
+        said.contains("1 process started by the command still runs"),
+        "{said}"
+    );
     is_whole(&trace);
     fs::write(end, "").unwrap();
 }

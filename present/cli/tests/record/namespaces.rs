@@ -49,7 +49,9 @@ impl Place {
 }
 
 fn can_unshare() -> bool {
-    let tried = Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"]).output();
+    let tried = Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc", "true"])
+        .output();
     let can = tried.is_ok_and(|tried| tried.status.success());
     if !can {
         skipped("there is no unshare, or it may not make a PID namespace");
@@ -87,18 +89,22 @@ fn events(trace: &Path, names: &str) -> Vec<String> {
 fn dumped(trace: &Path, name: &str) -> Vec<BTreeMap<String, String>> {
     let states = events(trace, "lttng_statedump_process_state");
     let states = states.iter().map(|line| fields(line));
-    states.filter(|state| state["name"] == format!("\"{name}\"")).collect()
+    states
+        .filter(|state| state["name"] == format!("\"{name}\""))
+        .collect()
 }
 
 /// Numbers of a thread by depth: its own, those of its process and of the parent.
 fn numbers(trace: &Path, tid: &str) -> Vec<[String; 3]> {
     let all = events(trace, "lttng_statedump_process_pid_ns");
-    let of_thread = all.iter().map(|line| fields(line)).filter(|numbers| numbers["tid"] == tid);
+    let of_thread = all
+        .iter()
+        .map(|line| fields(line))
+        .filter(|numbers| numbers["tid"] == tid);
     of_thread
         .map(|numbers| ["vtid", "vpid", "vppid"].map(|name| numbers[name].clone()))
         .collect()
 }
-
 
 #[test]
 fn a_command_in_a_pid_namespace_is_recorded() {
@@ -108,13 +114,27 @@ fn a_command_in_a_pid_namespace_is_recorded() {
     for (name, namespaces) in [
         ("mounted", &["--pid", "--fork", "--mount-proc"][..]),
         ("outer", &["--pid", "--fork"]),
-        ("container", &["--pid", "--fork", "--mount-proc", "--net", "--uts", "--ipc", "--cgroup"]),
+        (
+            "container",
+            &[
+                "--pid",
+                "--fork",
+                "--mount-proc",
+                "--net",
+                "--uts",
+                "--ipc",
+                "--cgroup",
+            ],
+        ),
     ] {
         let trace = place.path(name);
         let script = r#""$0" record --syscalls exit_group -o "$1" -- "$2" /"#;
         let said = said(inside(namespaces, script, &[&trace, &place.busy]));
         assert!(!said.contains("warning"), "{name}: {said}");
-        assert!(!events(&trace, "syscall_entry_exit_group").is_empty(), "{name}: {said}");
+        assert!(
+            !events(&trace, "syscall_entry_exit_group").is_empty(),
+            "{name}: {said}"
+        );
         // The recorder and the launched command, by the numbers that their events have.
         let environment = text(&["info", "--format", "json", trace.to_str().unwrap()]);
         let environment: serde_json::Value = serde_json::from_str(&environment).unwrap();
@@ -179,7 +199,11 @@ fn a_process_of_a_container_is_recorded_from_inside_and_from_outside() {
     // The file that it has open is found by the same number.
     let files = events(&inner, "lttng_statedump_file_descriptor");
     let table = &dumped(&inner, "busy")[0]["file_table_address"].clone();
-    assert!(files.iter().any(|line| fields(line)["file_table_address"] == *table));
+    assert!(
+        files
+            .iter()
+            .any(|line| fields(line)["file_table_address"] == *table)
+    );
     let mut record = crate::support::tracebraid();
     record.args(["record", "--pid", process, "--duration", "300ms", "-o"]);
     let output = record.arg(&outer).output().unwrap();
@@ -197,7 +221,14 @@ fn a_command_that_makes_a_container_is_recorded_with_both_numbers() {
     };
     let end = place.path("end");
     fs::write(&end, "").unwrap();
-    let command = ["unshare", "--pid", "--fork", "--mount-proc", place.busy.to_str().unwrap(), end.to_str().unwrap()];
+    let command = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        place.busy.to_str().unwrap(),
+        end.to_str().unwrap(),
+    ];
     let (output, trace) = record(&place.path("outer"), &[], &command);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && !said.contains("warning"), "{said}");
@@ -248,7 +279,10 @@ fn a_user_namespace_is_named_where_it_is_the_reason() {
         return skipped(format_args!("no user namespace can be made here: {said}"));
     }
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("initial user namespace") && said.contains("--pid"), "{said}");
+    assert!(
+        said.contains("initial user namespace") && said.contains("--pid"),
+        "{said}"
+    );
     let script = r#""$0" record -o "$1" -- true"#;
     let output = inside(&namespaces, script, &[&trace]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -265,13 +299,30 @@ fn a_target_without_events_is_told_of() {
     let sleep = Running(sleep);
     std::thread::sleep(std::time::Duration::from_millis(200));
     let mut record = crate::support::tracebraid();
-    record.args(["record", "--pid", &sleep.0.id().to_string(), "--duration", "200ms", "-o"]);
+    record.args([
+        "record",
+        "--pid",
+        &sleep.0.id().to_string(),
+        "--duration",
+        "200ms",
+        "-o",
+    ]);
     let output = record.arg(directory.path().join("trace")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("the processes of --pid made none in that time"), "{said}");
-    let (output, _) = crate::record(&directory.path().join("other"), &["--syscalls", "getppid"], &["true"]);
+    assert!(
+        said.contains("the processes of --pid made none in that time"),
+        "{said}"
+    );
+    let (output, _) = crate::record(
+        &directory.path().join("other"),
+        &["--syscalls", "getppid"],
+        &["true"],
+    );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("none of those that --syscalls names was made"), "{said}");
+    assert!(
+        said.contains("none of those that --syscalls names was made"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -291,11 +342,31 @@ fn a_map_of_compiled_code_is_kept_by_the_number_of_event_records() {
         command.arg(program);
         command
     });
-    let names = fs::read_dir(place.path("trace/symbols")).into_iter().flatten().flatten();
-    let names: Vec<String> = names.map(|name| name.file_name().to_string_lossy().into_owned()).collect();
+    let names = fs::read_dir(place.path("trace/symbols"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names: Vec<String> = names
+        .map(|name| name.file_name().to_string_lossy().into_owned())
+        .collect();
     let command = dumped(&place.path("trace"), "sh");
-    let own = command.iter().find(|state| {
-        names.contains(&format!("perf-{}.map", state["pid"]))
-    });
+    let own = command
+        .iter()
+        .find(|state| names.contains(&format!("perf-{}.map", state["pid"])));
     assert!(own.is_some(), "{names:?} {command:?} {said_}");
+}
+
+#[test]
+fn a_namespace_for_children_only_is_named() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let trace = place.path("trace");
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", env!("CARGO_BIN_EXE_tracebraid"), "record", "--system", "-o"]);
+    let output = unshare.arg(&trace).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("--fork"), "{said}");
+    assert!(!trace.exists());
 }

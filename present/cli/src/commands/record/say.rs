@@ -69,7 +69,11 @@ pub(super) fn left(count: usize, has_command: bool, followed: bool) {
         1 => ["process", "runs and is"],
         _ => ["processes", "run and are"],
     };
-    let by = if has_command { "the command" } else { "the chosen processes" };
+    let by = if has_command {
+        "the command"
+    } else {
+        "the chosen processes"
+    };
     let remedy = match followed {
         true => "",
         false => "; record them with --follow-daemons",
@@ -80,7 +84,8 @@ pub(super) fn left(count: usize, has_command: bool, followed: bool) {
 
 /// Why there is no system call in a trace in which there should be some.
 fn lacks_calls(options: &Options, kernel: &Summary) -> Option<&'static str> {
-    if kernel.has_calls || options.syscalls == Syscalls::None || kernel.total.lost > 0 || kernel.disk_is_full {
+    if kernel.has_calls || options.syscalls == Syscalls::None || kernel.total.lost > 0 || kernel.disk_is_full
+    {
         return None;
     }
     Some(match (&options.syscalls, options.command, &options.processes) {
