@@ -310,7 +310,15 @@ impl Begun {
     fn new(options: &[&str], command: &[&str], script: &str) -> Begun {
         let directory = TempDir::new().unwrap();
         let (trace, ready) = (directory.path().join("trace"), directory.path().join("ready"));
-        let mut record = tracebraid();
+        // Tests that run in the background or under `nohup` inherit ignored signals.
+        let mut record = Command::new("env");
+        record.args(["--default-signal=INT,HUP", env!("CARGO_BIN_EXE_tracebraid")]);
+        for (name, value) in tracebraid().get_envs() {
+            match value {
+                Some(value) => record.env(name, value),
+                None => record.env_remove(name),
+            };
+        }
         record.arg("record").args(options).arg("-o").arg(&trace).arg("--");
         record.args(command).args(["sh", "-c", script]).arg(&ready);
         record.stderr(std::process::Stdio::piped());

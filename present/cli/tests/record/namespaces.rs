@@ -363,7 +363,13 @@ fn a_namespace_for_children_only_is_named() {
     };
     let trace = place.path("trace");
     let mut unshare = Command::new("unshare");
-    unshare.args(["--pid", env!("CARGO_BIN_EXE_tracebraid"), "record", "--system", "-o"]);
+    unshare.args([
+        "--pid",
+        env!("CARGO_BIN_EXE_tracebraid"),
+        "record",
+        "--system",
+        "-o",
+    ]);
     let output = unshare.arg(&trace).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
