@@ -56,7 +56,7 @@ impl Signals {
     }
 
     /// The next one, if one has come.
-    pub fn next(&mut self) -> Option<Received> {
+    pub fn receive(&mut self) -> Option<Received> {
         loop {
             let signal = self.descriptor.read_signal().ok()??;
             let number = i32::try_from(signal.ssi_signo).ok()?;

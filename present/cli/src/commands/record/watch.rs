@@ -156,7 +156,7 @@ pub(super) fn watch(
 /// Passes signals that have come on to a command that runs; gives the last one.
 fn react(signals: &mut Signals, command: Option<&Launched>) -> Option<Received> {
     let mut last = None;
-    while let Some(signal) = signals.next() {
+    while let Some(signal) = signals.receive() {
         if let Some(command) = command {
             command.pass_on(signal);
         }
