@@ -32,9 +32,6 @@ CANNOT = 3
 def recorded(study, executions, directory):
     """The trace of a study that was recorded anew; None if that cannot be done here."""
     environment = {**os.environ, "TRACEBRAID": str(TRACEBRAID), "STUDY_EXECUTIONS": str(executions)}
-    # A tuned program has its libraries where all was built.
-    if "TRACEBRAID_LIBRARIES" not in environment and not (TRACEBRAID.parent / "libtracebraid_stacks.so").exists():
-        environment["TRACEBRAID_LIBRARIES"] = str(common.TARGET)
     done = subprocess.run([STUDIES / study / "run", directory], env=environment, capture_output=True, text=True)
     if done.returncode == CANNOT:
         print(f"bench: {study} is left out: {done.stderr.strip()}", file=sys.stderr)

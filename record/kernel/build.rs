@@ -60,7 +60,9 @@ fn compile(out: &Path) {
         other => panic!("recording kernel events is for x86-64 and arm64, not for {other}"),
     };
     let status = Command::new(&clang)
-        .args(["-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-I"])
+        .args([
+            "-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3", "-I",
+        ])
         .arg(out)
         .arg(format!("-D__TARGET_ARCH_{machine}"))
         .args(["-c", "bpf/recorder.bpf.c", "-o"])

@@ -11,6 +11,7 @@ use tracebraid_symbols::{AddressSpace, Symbols};
 use crate::events::{Kind, Place, StackSource};
 use crate::fields::Fields;
 use crate::kinds::Kinds;
+use crate::mapped::Later;
 use crate::naming::{NameId, Naming};
 use crate::process::OwnStacks;
 use crate::profile::beside_in;
@@ -108,7 +109,7 @@ impl<'s> Addresses<'s> {
         let own = program.own.get_or_insert_with(|| (**new).clone());
         let ids = own
             .mapped
-            .functions(&[address], Some(&program.later), &mut self.naming);
+            .functions(&[address], Later::modules(&program.later), &mut self.naming);
         // What the compiler put into it stands before it.
         ids.last().map(|&id| self.naming.name(id))
     }
@@ -174,7 +175,9 @@ impl Known {
                 };
                 let own = program.own.get_or_insert_with(|| (**new).clone());
                 let mut name = |field, addresses: &[u64]| {
-                    let ids = own.mapped.functions(addresses, Some(&program.later), naming);
+                    let ids = own
+                        .mapped
+                        .functions(addresses, Later::modules(&program.later), naming);
                     found.push((field, ids));
                 };
                 for field in EXACT {

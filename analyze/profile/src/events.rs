@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     MapLoad,
     MapFork,
     MapExec,
+    /// A function that an interpreter runs.
+    Interpreted,
     /// In one of perf: a sample with a call chain, and the CPU time that it stands for.
     PerfSample(Weight),
     /// A `sched_switch` with a call chain.
@@ -66,6 +68,7 @@ impl Kind {
             "tracebraid_map_load" => Kind::MapLoad,
             "tracebraid_map_fork" => Kind::MapFork,
             "tracebraid_map_exec" => Kind::MapExec,
+            "tracebraid_code_symbol" => Kind::Interpreted,
             "perf_switch" => Kind::PerfTask,
             "perf_mmap" | "perf_mmap2" => Kind::PerfMap,
             "perf_fork" => Kind::PerfFork,

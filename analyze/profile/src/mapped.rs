@@ -1,6 +1,6 @@
 //! What is mapped where in a process, and the names of the functions there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -15,6 +15,8 @@ pub(crate) struct Mapped {
     space: AddressSpace,
     /// By first address: modules of which more is to be told.
     known: HashMap<u64, Module>,
+    /// Functions that an interpreter has no machine code for, by the addresses of what it keeps of them.
+    interpreted: BTreeMap<u64, String>,
     /// Names at addresses, while nothing is mapped or taken away.
     names: HashMap<u64, Vec<NameId>>,
     beside: Beside,
@@ -27,6 +29,23 @@ pub(crate) struct Beside {
     pub(crate) compiled: Option<PerfMap>,
     /// The library that the kernel gives each program, which is no file elsewhere.
     pub(crate) vdso: Option<PathBuf>,
+}
+
+/// What a process has in the end, which a trace that lacks its beginning shows only there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Later<'l> {
+    pub(crate) space: Option<&'l AddressSpace>,
+    pub(crate) interpreted: Option<&'l BTreeMap<u64, String>>,
+}
+
+impl<'l> Later<'l> {
+    /// Modules alone.
+    pub(crate) fn modules(space: impl Into<Option<&'l AddressSpace>>) -> Later<'l> {
+        Later {
+            space: space.into(),
+            interpreted: None,
+        }
+    }
 }
 
 /// Finds what stands beside a trace for the process of that number.
@@ -51,6 +70,7 @@ impl Mapped {
         Mapped {
             space: self.space.clone(),
             known: self.known.clone(),
+            interpreted: self.interpreted.clone(),
             names: HashMap::new(),
             beside: Beside { compiled, ..beside },
         }
@@ -65,6 +85,12 @@ impl Mapped {
         }
         self.space.load(module.clone());
         self.known.insert(module.begin, module);
+        self.names.clear();
+    }
+
+    /// An interpreter keeps a function there.
+    pub(crate) fn interpret(&mut self, address: u64, name: String) {
+        self.interpreted.insert(address, name);
         self.names.clear();
     }
 
@@ -86,11 +112,11 @@ impl Mapped {
         }
     }
 
-    /// The functions of a stack, the innermost first; `later` is what is mapped in the end.
+    /// The functions of a stack, the innermost first.
     pub(crate) fn functions(
         &mut self,
         addresses: &[u64],
-        later: Option<&AddressSpace>,
+        later: Later<'_>,
         naming: &mut Naming<'_>,
     ) -> Vec<NameId> {
         // A chain of frame pointers may end in what is no address.
@@ -112,9 +138,16 @@ impl Mapped {
     }
 
     /// Functions at an address, the innermost first; without any, the module, or the address.
-    fn names_at(&self, address: u64, later: Option<&AddressSpace>, symbols: &mut Symbols) -> Vec<String> {
+    fn names_at(&self, address: u64, later: Later<'_>, symbols: &mut Symbols) -> Vec<String> {
+        let functions = [Some(&self.interpreted), later.interpreted].into_iter().flatten();
+        if let Some(name) = functions
+            .filter_map(|functions| interpreted(functions, address))
+            .next()
+        {
+            return vec![name.to_owned()];
+        }
         let module = self.space.module(address);
-        let module = module.or_else(|| later?.module(address));
+        let module = module.or_else(|| later.space?.module(address));
         let is_file = module.is_some_and(|module| module.path.is_absolute() && !is_anonymous(module));
         if !is_file && let Some(name) = self.beside.compiled.as_ref().and_then(|map| map.name(address)) {
             return vec![name.to_owned()];
@@ -131,6 +164,25 @@ impl Mapped {
         }
         names
     }
+}
+
+/// Bytes that what an interpreter keeps of a function has at least: an address in a stack may be one past the first.
+const INTERPRETED_BYTES: u64 = 8;
+
+/// The interpreted function at an address.
+pub(crate) fn interpreted(functions: &BTreeMap<u64, String>, address: u64) -> Option<&str> {
+    let (begin, name) = functions.range(..=address).next_back()?;
+    (address - begin < INTERPRETED_BYTES).then_some(name)
+}
+
+/// The name of an interpreted function in an event: with its file and line, since many have the same.
+pub(crate) fn interpreted_name(fields: &Fields) -> Option<(u64, String)> {
+    let address = fields.integer("addr")?;
+    let text = |name| String::from_utf8_lossy(fields.text(name)).into_owned();
+    let (name, path) = (text("name"), text("path"));
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let line = fields.integer("line")? as i32;
+    Some((address, format!("{name} ({file}:{line})")))
 }
 
 /// What the kernel calls memory that is no file's.

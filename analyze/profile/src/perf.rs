@@ -17,7 +17,7 @@ use tracebraid_symbols::{AddressSpace, BuildId, KernelSymbols, Module, Placed};
 use crate::Process;
 use crate::events::{Kind, Place, Sample, StackSource, Weight};
 use crate::fields::Fields;
-use crate::mapped::{FindBeside, Mapped};
+use crate::mapped::{FindBeside, Later, Mapped};
 use crate::naming::{NameId, Naming};
 
 /// State of a machine so far.
@@ -138,7 +138,7 @@ impl PerfSystem {
             let beside = &self.beside;
             let process = self.processes.entry(pid);
             let process = process.or_insert_with(|| Mapped::new(beside(pid)));
-            functions.extend(process.functions(&chain.user, self.later.get(&pid), naming));
+            functions.extend(process.functions(&chain.user, Later::modules(self.later.get(&pid)), naming));
         }
         functions
     }

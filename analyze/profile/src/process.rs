@@ -5,7 +5,7 @@ use tracebraid_symbols::{Module, Placed};
 
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
-use crate::mapped::{Beside, FindBeside, Mapped, module};
+use crate::mapped::{Beside, FindBeside, Later, Mapped, module};
 use crate::naming::Naming;
 use crate::{Missing, Process};
 
@@ -76,7 +76,7 @@ impl OwnStacks {
             // That whose packet it is in.
             tid: None,
             process: self.process.clone(),
-            functions: self.mapped.functions(addresses, None, naming),
+            functions: self.mapped.functions(addresses, Later::default(), naming),
             wait_ns,
             period_ns: self.period_ns,
         }

@@ -7,7 +7,7 @@ use tracebraid_symbols::{AddressSpace, Placed};
 use crate::Process;
 use crate::events::{Kind, Place, Sample, StackSource};
 use crate::fields::Fields;
-use crate::mapped::{FindBeside, Mapped, module};
+use crate::mapped::{FindBeside, Later, Mapped, interpreted_name, module};
 use crate::naming::{NameId, Naming};
 
 /// What is known of a machine by now.
@@ -15,6 +15,8 @@ pub(crate) struct System {
     processes: HashMap<u32, Mapped>,
     /// What processes have mapped in the end. A trace that lacks its beginning is told only then what is there.
     later: HashMap<u32, AddressSpace>,
+    /// Interpreted functions of processes in the end, for the same reason.
+    later_interpreted: HashMap<u32, BTreeMap<u64, String>>,
     /// Functions of the kernel: behind their last address, and the name, by first address.
     kernel: BTreeMap<u64, (u64, String)>,
     /// Names at addresses in the kernel.
@@ -31,6 +33,7 @@ impl System {
         System {
             processes: HashMap::new(),
             later: HashMap::new(),
+            later_interpreted: HashMap::new(),
             kernel: BTreeMap::new(),
             known: HashMap::new(),
             period_ns: 0,
@@ -70,7 +73,10 @@ impl System {
         };
         process(&mut self.processes, &self.beside, pid).functions(
             fields.array("callstack_user"),
-            self.later.get(&pid),
+            Later {
+                space: self.later.get(&pid),
+                interpreted: self.later_interpreted.get(&pid),
+            },
             naming,
         )
     }
@@ -105,6 +111,11 @@ impl StackSource for System {
             Kind::MapExec => {
                 self.later.remove(&pid(fields, "pid")?);
             }
+            Kind::Interpreted => {
+                let (address, name) = interpreted_name(fields)?;
+                let functions = self.later_interpreted.entry(pid(fields, "pid")?).or_default();
+                functions.insert(address, name);
+            }
             Kind::State => self.period_ns = fields.integer("period_ns")?,
             _ => {}
         }
@@ -117,6 +128,10 @@ impl StackSource for System {
             Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
             Kind::MapLoad => {
                 process(&mut self.processes, &self.beside, pid(fields, "pid")?).load(part(fields)?);
+            }
+            Kind::Interpreted => {
+                let (address, name) = interpreted_name(fields)?;
+                process(&mut self.processes, &self.beside, pid(fields, "pid")?).interpret(address, name);
             }
             Kind::MapFork => {
                 let parent = self.processes.get(&pid(fields, "parent_pid")?)?;

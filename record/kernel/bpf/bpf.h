@@ -45,7 +45,6 @@ static long (*const bpf_probe_read_user)(void *to, u32 size, const void *from) =
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
-static long (*const bpf_send_signal_thread)(u32 signal) = (void *)117;
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
 static long (*const bpf_seq_write)(struct seq_file *to, const void *data, u32 size) = (void *)127;
 static long (*const bpf_ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
@@ -55,6 +54,10 @@ static long (*const bpf_get_task_stack)(struct task_struct *task, void *to, u32 
 static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
+static long (*const bpf_find_vma)(struct task_struct *task, u64 address, void *callback, void *context,
+				  u64 flags) = (void *)180;
+
+static long (*const bpf_loop)(u32 count, void *callback, void *context, u64 flags) = (void *)181;
 
 /* The consumer looks for itself: waking it costs more than all else that is done for an event. */
 #define NO_WAKEUP 1

@@ -28,6 +28,21 @@ struct pid {
 	struct upid numbers[1];
 };
 
+struct thread_struct {
+	/* Address of what the C library keeps for the thread (x86). */
+	u64 fsbase;
+};
+
+struct mm_struct {
+	/* The stack pointer with which the program began. */
+	u64 start_stack;
+};
+
+struct vm_area_struct {
+	u64 vm_start;
+	u64 vm_end;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	s32 exit_state;
@@ -41,7 +56,11 @@ struct task_struct {
 	struct pid *thread_pid;
 	char comm[16];
 	/* None of threads of the kernel, and of those that have ended. */
-	void *mm;
+	struct mm_struct *mm;
+	/* The alternate stack of signal handlers. */
+	u64 sas_ss_sp;
+	u64 sas_ss_size;
+	struct thread_struct thread;
 };
 
 struct bpf_iter_meta {
@@ -146,17 +165,24 @@ struct pt_regs {
 };
 #else
 struct pt_regs {
+	u64 r15;
+	u64 r14;
+	u64 r13;
+	u64 r12;
 	u64 bp;
 	u64 bx;
+	u64 r11;
 	u64 r10;
 	u64 r9;
 	u64 r8;
+	u64 ax;
 	u64 cx;
 	u64 dx;
 	u64 si;
 	u64 di;
 	u64 orig_ax;
 	u64 ip;
+	u64 sp;
 };
 #endif
 

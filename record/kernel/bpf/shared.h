@@ -31,6 +31,19 @@
 #define MOST_KERNEL_FRAMES 48
 #define MOST_USER_FRAMES 127
 
+/* Bytes of a program's stack that are copied at most, and registers of it. */
+#define MOST_COPY 65536
+#define REGISTERS 17
+/* The copy ends before the stack does: at the wanted number of bytes, ... */
+#define COPY_IS_CUT 1
+/* ... or at a page that is not in memory. */
+#define COPY_FAILED 2
+
+/* Bytes of struct python, and of text of Python's at most. */
+#define PYTHON_SIZE 48
+#define PYTHON_TEXT 256
+#define MOST_PYTHON_FRAMES 256
+
 /* Kinds of parts. */
 #define PART_NONE 0
 #define PART_TEXT 1
@@ -49,6 +62,12 @@
 #define KIND_syscall_exit 0xfff1
 #define KIND_syscall_entry_parts 0xfff2
 #define KIND_syscall_exit_parts 0xfff3
+
+/* Kinds of records with copies of stacks, which become events with return addresses. */
+#define KIND_copied_cpu_stack 0xfff4
+#define KIND_copied_syscall_stack 0xfff5
+/* The name of a function of Python's. */
+#define KIND_python_function 0xfff6
 
 /* Calls of 32-bit programs have other numbers: they are marked. */
 #define CALL_COMPAT 0x8000

@@ -1,6 +1,11 @@
-/* Call stacks: who wants them, how they are taken, and those of CPU time. */
+/* Call stacks: whose are taken, how, and those of CPU time.
+ *
+ * The stack of a program is copied with its registers, and unwound by the recorder with the unwind tables of the
+ * program's files (record/unwind). No program has to be prepared for that, and none gets a signal. Where frame
+ * pointers are wanted instead (`copy_bytes` is 0), and on other machines than x86-64, the kernel follows these. */
 #pragma once
 
+#include "python.h"
 #include "ring.h"
 #include "sched.h"
 #include "targets.h"
@@ -9,33 +14,24 @@
 struct stack_options {
 	/* Waits that are shorter are passed over. */
 	u64 threshold_ns;
-	/* Frames of the program that are taken. */
+	/* Frames of the program that are taken, where the kernel follows frame pointers. */
 	u32 depth;
-	/* Stacks of all processes that are wanted, not only signals for those that take their own. */
-	u8 takes_stacks;
+	/* Bytes of the program's stack that are copied at most; 0 for frame pointers. */
+	u32 copy_bytes;
 	/* The kernel lets a thread do something when it goes back to its program. */
 	u8 can_resume;
 };
 
 const volatile struct stack_options stack_options SEC(".rodata.stacks") = {};
 
-/* Processes that take their own stacks, with the wait in nanoseconds from which on they want to know of it. */
-struct {
-	MAP_INT(type, MAP_HASH);
-	MAP_INT(max_entries, 65536);
-	MAP_INT(map_flags, NO_PREALLOC);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u64);
-} registered SEC(".maps");
-
-/* `status` of a stack, as in record/stacks. */
+/* `status` of a stack that was followed by frame pointers. */
 enum stack_status { STACK_WHOLE, STACK_CUT, STACK_BROKEN };
 
 /* No system call. */
 #define NO_CALL (-1)
 
-struct stack {
-	struct head head;
+/* The part of a stack that is known when a thread is switched to. */
+struct stack_top {
 	s32 tid;
 	s32 pid;
 	struct comm comm;
@@ -43,9 +39,30 @@ struct stack {
 	s32 syscall;
 	u32 kernel_count;
 	u64 kernel[MOST_KERNEL_FRAMES];
-	u32 status;
-	u32 user_count;
-	u64 user[MOST_USER_FRAMES];
+} PACKED;
+
+/* A copy of a stack, or addresses. */
+struct stack {
+	struct head head;
+	struct stack_top top;
+	/* COPY_..., or a status. */
+	u32 state;
+	/* Bytes or addresses. */
+	u32 count;
+	union {
+		u64 user[MOST_USER_FRAMES];
+		struct {
+			/* In the order of DWARF; see `copy_registers`. */
+			u64 registers[REGISTERS];
+			/* Where the stack lies that a signal handler on an alternate one has interrupted, and how many
+			 * bytes of the copy, the last ones, are of it. */
+			u64 interrupted;
+			u64 interrupted_count;
+			/* How many functions of Python's come after the copy. */
+			u64 python_count;
+			u8 copy[MOST_COPY + MOST_PYTHON_FRAMES * sizeof(u64)];
+		};
+	};
 } PACKED;
 
 /* The system call that a thread is in: the instruction leaves its own end in a register. */
@@ -70,61 +87,274 @@ INLINE u32 frames(s64 bytes, u32 most)
 	return count > most ? most : count;
 }
 
-INLINE u32 user_bytes(void)
+/* Addresses of the running thread's program by frame pointers. */
+INLINE void follow_frames(struct stack *stack, struct task_struct *task)
 {
-	u32 depth = stack_options.depth;
+	u32 depth = stack_options.depth < MOST_USER_FRAMES ? stack_options.depth : MOST_USER_FRAMES;
+	s64 bytes = task->mm ? bpf_get_task_stack(task, stack->user, depth * sizeof(u64), USER_STACK) : 0;
 
-	return (depth < MOST_USER_FRAMES ? depth : MOST_USER_FRAMES) * sizeof(u64);
+	stack->count = frames(bytes, MOST_USER_FRAMES);
+	stack->state = stack->count == 0 ? STACK_BROKEN : stack->count >= depth ? STACK_CUT : STACK_WHOLE;
 }
 
-INLINE void set_user(struct stack *stack, s64 bytes)
+#if defined(__TARGET_ARCH_x86)
+INLINE void copy_registers(u64 *to, struct pt_regs *regs)
 {
-	stack->user_count = frames(bytes, MOST_USER_FRAMES);
-	stack->status = stack->user_count == 0                     ? STACK_BROKEN
-			: stack->user_count >= stack_options.depth ? STACK_CUT
-								   : STACK_WHOLE;
+	to[0] = regs->ax;
+	to[1] = regs->dx;
+	to[2] = regs->cx;
+	to[3] = regs->bx;
+	to[4] = regs->si;
+	to[5] = regs->di;
+	to[6] = regs->bp;
+	to[7] = regs->sp;
+	to[8] = regs->r8;
+	to[9] = regs->r9;
+	to[10] = regs->r10;
+	to[11] = regs->r11;
+	to[12] = regs->r12;
+	to[13] = regs->r13;
+	to[14] = regs->r14;
+	to[15] = regs->r15;
+	to[16] = regs->ip;
 }
 
-/* The stack of the program, which must be the one that runs. */
-INLINE void take_user(struct stack *stack, struct task_struct *task)
-{
-	set_user(stack, task->mm ? bpf_get_task_stack(task, stack->user, user_bytes(), USER_STACK) : 0);
-}
+struct range {
+	u64 begin;
+	u64 end;
+};
 
-INLINE void send_stack(struct stack *stack, u16 kind)
-{
-	u32 count = stack->user_count;
-
-	if (count > MOST_USER_FRAMES)
-		count = MOST_USER_FRAMES;
-	send(&stack->head, kind, 0, offset_of(struct stack, user) + count * sizeof(u64));
-}
-
-/* Where the stack is put together: an interrupt comes after another one on its CPU. */
+/* By thread: the mapping that its stack was found in last. Only a bound: it may have changed since. */
 struct {
-	MAP_INT(type, MAP_PERCPU_ARRAY);
-	MAP_INT(max_entries, 1);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, struct stack);
-} clock_scratch SEC(".maps");
+	MAP_INT(type, MAP_TASK_STORAGE);
+	MAP_INT(map_flags, NO_PREALLOC);
+	MAP_TYPE(key, int);
+	MAP_TYPE(value, struct range);
+} stack_ranges SEC(".maps");
+
+static long take_range(struct task_struct *task, struct vm_area_struct *vma, struct range *range)
+{
+	range->begin = vma->vm_start;
+	range->end = vma->vm_end;
+	return 0;
+}
+
+/* The main thread's stack is no larger on any usual machine. */
+#define MOST_MAIN_STACK (64ULL << 20)
+/* Bytes above the first stack pointer that the first function may look at. */
+#define ABOVE_START 64
+/* Stacks of goroutines and of other threads that the kernel does not know lie in heaps. Their ends are unknown, and
+ * they are small: no more is copied of a mapping that is larger than any stack. */
+#define MOST_STACK (128ULL << 20)
+#define MOST_HEAP_COPY 16384
+
+/* Bytes from the stack pointer to the end of the stack, or more. */
+INLINE u64 stack_size(struct task_struct *task, u64 sp)
+{
+	u64 start = task->mm->start_stack;
+	struct range found = {};
+	struct range *range;
+
+	if (sp <= start && start - sp < MOST_MAIN_STACK)
+		return start - sp + ABOVE_START;
+	range = bpf_task_storage_get(&stack_ranges, task, 0, STORAGE_CREATE);
+	if (!range)
+		return MOST_HEAP_COPY;
+	if (sp < range->begin || sp >= range->end) {
+		/* It fails where somebody else changes the mappings. */
+		if (bpf_find_vma(task, sp, take_range, &found, 0) || sp < found.begin || sp >= found.end)
+			return MOST_HEAP_COPY;
+		*range = found;
+	}
+	if (range->end - range->begin > MOST_STACK && range->end - sp > MOST_HEAP_COPY)
+		return MOST_HEAP_COPY;
+	return range->end - sp;
+}
+
+#define PAGE 4096
+
+/* Copies up to the first page that is not in memory; gives how many bytes. */
+INLINE u32 copy_pages(u8 *to, u64 from, u32 wanted)
+{
+	u32 done = 0;
+
+	for (int i = 0; i <= MOST_COPY / PAGE; i++) {
+		u32 step = PAGE - ((from + done) & (PAGE - 1));
+
+		if (done >= wanted || done > MOST_COPY - PAGE)
+			break;
+		if (step > wanted - done)
+			step = wanted - done;
+		if (step > PAGE || bpf_probe_read_user(to + done, step, (void *)(from + done)))
+			break;
+		done += step;
+	}
+	return done;
+}
+
+/* Words from the end of an alternate stack in which the kernel has put what the first handler has interrupted: less
+ * than that, with all registers that processors have. */
+#define SIGNAL_FRAME_WORDS 2048
+/* Words in `struct ucontext`: from the address of the alternate stack to its size, and to the stack pointer. */
+#define UCONTEXT_SIZE 2
+#define UCONTEXT_SP 18
+/* Bytes of an alternate stack that are copied at most. */
+#define MOST_ALTERNATE 32768
+
+/* The stack pointer that a signal handler on an alternate stack has interrupted: the kernel has put it, with the place
+ * and the size of that stack, near the end of that stack, of which `bytes` have been copied. 0 if it is not found. */
+__attribute__((noinline)) static u64 find_interrupted(struct stack *stack, u32 bytes, u64 begin, u64 size)
+{
+	for (u32 word = UCONTEXT_SP + 1; word < SIGNAL_FRAME_WORDS; word++) {
+		u32 at = bytes - word * sizeof(u64);
+		u64 *words;
+
+		if (!stack || at > MOST_ALTERNATE - (UCONTEXT_SP + 1) * sizeof(u64))
+			return 0;
+		words = (u64 *)(stack->copy + at);
+		if (words[0] == begin && words[UCONTEXT_SIZE] == size && words[UCONTEXT_SP] - begin >= size)
+			return words[UCONTEXT_SP];
+	}
+	return 0;
+}
+
+/* Copies the stack that a signal handler on an alternate stack has interrupted, after what is there. */
+INLINE void copy_interrupted(struct stack *stack, struct task_struct *task)
+{
+	u32 bytes = stack->count;
+	u64 sp, size;
+
+	if (bytes > MOST_ALTERNATE)
+		return;
+	sp = find_interrupted(stack, bytes, task->sas_ss_sp, task->sas_ss_size);
+	if (!sp)
+		return;
+	size = stack_size(task, sp);
+	if (size > MOST_COPY - MOST_ALTERNATE) {
+		size = MOST_COPY - MOST_ALTERNATE;
+		stack->state |= COPY_IS_CUT;
+	}
+	if (bpf_probe_read_user(stack->copy + bytes, size, (void *)sp)) {
+		stack->state |= COPY_FAILED;
+		return;
+	}
+	stack->interrupted = sp;
+	stack->interrupted_count = size;
+	stack->count = bytes + size;
+}
+
+/* The running thread's registers and stack. */
+INLINE void copy_stack(struct stack *stack, struct task_struct *task)
+{
+	struct pt_regs *regs = task->mm ? bpf_task_pt_regs(task) : 0;
+	u32 most = stack_options.copy_bytes < MOST_COPY ? stack_options.copy_bytes : MOST_COPY;
+	bool is_alternate;
+	u64 size;
+	u32 bytes;
+
+	stack->state = COPY_FAILED;
+	stack->count = 0;
+	stack->interrupted_count = 0;
+	stack->python_count = 0;
+	/* Threads that the kernel has begun for a program have no registers there. */
+	if (!regs || !regs->sp || !regs->ip) {
+		stack->registers[16] = 0;
+		return;
+	}
+	copy_registers(stack->registers, regs);
+	is_alternate = regs->sp - task->sas_ss_sp < task->sas_ss_size;
+	size = is_alternate ? task->sas_ss_sp + task->sas_ss_size - regs->sp : stack_size(task, regs->sp);
+	bytes = size < most ? size : most;
+	if (bytes > MOST_COPY)
+		return;
+	stack->state = size > most ? COPY_IS_CUT : 0;
+	if (bpf_probe_read_user(stack->copy, bytes, (void *)regs->sp)) {
+		stack->count = copy_pages(stack->copy, regs->sp, bytes);
+		stack->state |= COPY_FAILED;
+		return;
+	}
+	stack->count = bytes;
+	if (is_alternate)
+		copy_interrupted(stack, task);
+}
+
+/* Adds the functions of Python's after the copy; gives how many bytes both have. */
+INLINE u32 add_python(struct stack *stack, struct task_struct *task)
+{
+	u32 process = task->tgid, count = stack->count;
+	struct python *python = bpf_map_lookup_elem(&pythons, &process);
+
+	if (count > MOST_COPY)
+		return 0;
+	if (python)
+		stack->python_count = follow_python((u64 *)(stack->copy + count), task, python);
+	count += stack->python_count * sizeof(u64);
+	return count;
+}
+#endif
+
+/* Sends the stack of the running thread, of which the top is known. */
+INLINE void take_and_send(struct stack *stack, struct task_struct *task, u16 kind, u16 copied_kind)
+{
+	u32 count;
+
+#if defined(__TARGET_ARCH_x86)
+	if (stack_options.copy_bytes) {
+		copy_stack(stack, task);
+		count = add_python(stack, task);
+		if (count <= sizeof(stack->copy))
+			send(&stack->head, copied_kind, 0, offset_of(struct stack, copy) + count);
+		return;
+	}
+#endif
+	follow_frames(stack, task);
+	count = stack->count;
+	if (count <= MOST_USER_FRAMES)
+		send(&stack->head, kind, 0, offset_of(struct stack, user) + count * sizeof(u64));
+}
+
+/* Sends a stack without the program's part. */
+INLINE void send_top(struct stack *stack, u16 kind)
+{
+	stack->count = 0;
+	stack->state = STACK_BROKEN;
+	send(&stack->head, kind, 0, offset_of(struct stack, user));
+}
+
+/* By CPU, where a stack is put together. It is larger than what per-CPU maps take. */
+#define SCRATCH(name) \
+	struct { \
+		MAP_INT(type, MAP_ARRAY); \
+		MAP_INT(max_entries, MOST_CPUS); \
+		MAP_TYPE(key, u32); \
+		MAP_TYPE(value, struct stack); \
+	} name SEC(".maps")
+
+/* An interrupt comes after another one on its CPU. */
+SCRATCH(clock_scratch);
 
 SEC("perf_event")
 int stacks_on_clock(void *context)
 {
 	u64 ids = bpf_get_current_pid_tgid();
-	u32 process = ids >> 32, first = 0;
-	struct stack *stack = bpf_map_lookup_elem(&clock_scratch, &first);
+	u32 process = ids >> 32, cpu = bpf_get_smp_processor_id();
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct stack *stack;
+	struct stack_top *top;
 
 	/* The thread that a CPU has when it has nothing to do is number 0. */
-	if (!is_on || !stack || !(u32)ids || !is_target(process) || bpf_map_lookup_elem(&registered, &process))
+	if (!is_on || !(u32)ids || !is_target(process))
 		return 0;
-	stack->tid = ids;
-	stack->pid = process;
-	bpf_get_current_comm(&stack->comm, sizeof(stack->comm));
-	stack->wait_ns = 0;
-	stack->kernel_count = frames(bpf_get_stack(context, stack->kernel, sizeof(stack->kernel), 0), MOST_KERNEL_FRAMES);
-	stack->syscall = stack->kernel_count ? call_of(bpf_get_current_task_btf()) : NO_CALL;
-	set_user(stack, bpf_get_stack(context, stack->user, user_bytes(), USER_STACK));
-	send_stack(stack, KIND_tracebraid_cpu_stack);
+	stack = bpf_map_lookup_elem(&clock_scratch, &cpu);
+	if (!stack)
+		return 0;
+	top = &stack->top;
+	top->tid = ids;
+	top->pid = process;
+	copy_comm(&top->comm, task);
+	top->wait_ns = 0;
+	top->kernel_count = frames(bpf_get_stack(context, top->kernel, sizeof(top->kernel), 0), MOST_KERNEL_FRAMES);
+	top->syscall = top->kernel_count ? call_of(task) : NO_CALL;
+	take_and_send(stack, task, KIND_tracebraid_cpu_stack, KIND_copied_cpu_stack);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* Long waits, found where a thread comes back to a CPU: a system call that does not wait costs nothing.
  *
- * A thread may want to be told, by a signal, and take its own stack (record/stacks); of others the stack is taken
- * here. Both happen when the thread goes back to its program: a signal that was sent at the switch would end some
- * system calls too early, and only the stack of the program that runs can be read. */
+ * The kernel's part of the stack is taken at the switch to the thread. The program's part can only be read when the
+ * thread itself runs: when it goes back to its program, or, in kernels without that (before 6.18), when it leaves its
+ * system call. */
 #pragma once
 
 #include "stacks.h"
@@ -16,16 +16,8 @@ struct bpf_task_work {
 	u64 __opaque;
 } __attribute__((aligned(8)));
 
-enum pid_type { PIDTYPE_PID };
-
-KFUNC int bpf_send_signal_task(struct task_struct *task, int signal, enum pid_type type, u64 value);
 KFUNC int bpf_task_work_schedule_resume_impl(struct task_struct *task, struct bpf_task_work *work, void *map,
 					     int (*callback)(struct bpf_map *map, void *key, void *value), void *program);
-
-#define SIGNAL_TRAP 5
-/* The value that comes with the signal: that it is ours, and the nanoseconds. */
-#define SIGNAL_OURS (0x7b57ULL << 48)
-#define SIGNAL_NS ((1ULL << 48) - 1)
 
 /* By thread: when it began to wait; 0 while it does not. */
 struct {
@@ -35,13 +27,12 @@ struct {
 	MAP_TYPE(value, u64);
 } away_since SEC(".maps");
 
-/* A thread that has waited long, or may have. */
+/* A thread that has waited long. */
 struct waited {
 	struct bpf_task_work work;
 	/* It has not been back in its program since. */
 	u32 is_pending;
-	u32 signals;
-	struct stack stack;
+	struct stack_top top;
 };
 
 struct {
@@ -55,16 +46,13 @@ struct {
 /* Too large for the stack of a program. */
 const struct waited no_wait SEC(".rodata.waits") = {};
 
-/* The wait from which on somebody wants to know of it; 0 if nobody does. */
-INLINE u64 threshold_of(struct task_struct *task, bool *signals)
-{
-	u32 process = task->tgid;
-	u64 *threshold = bpf_map_lookup_elem(&registered, &process);
+/* A thread may be preempted while it fills its CPU's: `is_used` is not 0 then. */
+SCRATCH(waits_scratch);
+u32 is_used[MOST_CPUS] SEC(".data.used") = {};
 
-	*signals = threshold;
-	if (threshold)
-		return ~*threshold ? *threshold : 0;
-	return stack_options.takes_stacks && task->mm && is_target(process) ? stack_options.threshold_ns : 0;
+INLINE bool is_wanted(struct task_struct *task)
+{
+	return task->mm && is_target(task->tgid);
 }
 
 INLINE struct waited *waited_of(u32 tid)
@@ -77,22 +65,31 @@ INLINE struct waited *waited_of(u32 tid)
 	return bpf_map_lookup_elem(&waits, &tid);
 }
 
+/* Sends what the thread that runs has waited for. */
+INLINE void send_wait(struct waited *waited, struct task_struct *task)
+{
+	u32 cpu = bpf_get_smp_processor_id(), key = cpu;
+	struct stack *stack = bpf_map_lookup_elem(&waits_scratch, &key);
+
+	waited->is_pending = 0;
+	if (!stack || cpu >= MOST_CPUS)
+		return;
+	if (__sync_lock_test_and_set(&is_used[cpu], 1)) {
+		count_loss(cpu);
+		return;
+	}
+	stack->top = waited->top;
+	if (stack_options.can_resume || stack->top.syscall != NO_CALL)
+		take_and_send(stack, task, KIND_tracebraid_syscall_stack, KIND_copied_syscall_stack);
+	else
+		send_top(stack, KIND_tracebraid_syscall_stack);
+	is_used[cpu] = 0;
+}
+
 /* In the thread, on its way back to its program. */
 static int on_resume(struct bpf_map *map, void *key, void *value)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct waited *waited = value;
-	u32 process = task->tgid;
-
-	waited->is_pending = 0;
-	if (!waited->signals) {
-		waited->stack.syscall = call_of(task);
-		take_user(&waited->stack, task);
-		send_stack(&waited->stack, KIND_tracebraid_syscall_stack);
-	} else if (bpf_map_lookup_elem(&registered, &process)) {
-		/* Still: a program that it has become meanwhile would be killed. */
-		bpf_send_signal_task(task, SIGNAL_TRAP, PIDTYPE_PID, SIGNAL_OURS | (waited->stack.wait_ns & SIGNAL_NS));
-	}
+	send_wait(value, bpf_get_current_task_btf());
 	return 0;
 }
 
@@ -100,25 +97,15 @@ static int on_resume(struct bpf_map *map, void *key, void *value)
 INLINE void leave(struct task_struct *task, u64 now)
 {
 	u64 *since = bpf_task_storage_get(&away_since, task, 0, 0);
-	struct waited *waited;
-	bool signals;
 
-	if (!since) {
-		if (!threshold_of(task, &signals))
-			return;
+	if (!since && is_wanted(task))
 		since = bpf_task_storage_get(&away_since, task, 0, STORAGE_CREATE);
-	}
 	if (since)
 		*since = now;
-	if (stack_options.can_resume || !(waited = waited_of(task->pid)))
-		return;
-	/* There is no later time at which it could be looked at. */
-	waited->stack.syscall = call_of(task);
-	take_user(&waited->stack, task);
 }
 
-/* This thread ran, and wants to run on. Some kernels do not tell of all switches: if it came back unseen, nobody knows
- * how long it waited, and what it does now is not what it waited for. */
+/* This thread ran, and wants to run on. Some kernels do not report all switches: if it came back unseen, the length of
+ * its wait is unknown, and what it does now is not what it waited for. */
 INLINE void stay(struct task_struct *task)
 {
 	u64 *since = bpf_task_storage_get(&away_since, task, 0, 0);
@@ -128,41 +115,37 @@ INLINE void stay(struct task_struct *task)
 }
 
 /* That thread has waited long. */
-INLINE void tell(struct task_struct *task, u64 ns, bool signals)
+INLINE void note_wait(struct task_struct *task, u64 ns)
 {
 	struct waited *waited;
-	struct stack *stack;
+	struct stack_top *top;
 
-	/* One that ends has no program to go back to, and nobody to take its entry away. */
-	if (!task->mm)
+	/* One that ends has no program to go back to, and its entry would stay. */
+	if (!is_wanted(task))
 		return;
 	waited = waited_of(task->pid);
 	if (!waited) {
 		count_loss(bpf_get_smp_processor_id());
 		return;
 	}
-	stack = &waited->stack;
+	top = &waited->top;
 	if (waited->is_pending) {
 		/* One system call waits several times: it has one stack. */
-		stack->wait_ns += ns;
+		top->wait_ns += ns;
 		return;
 	}
-	stack->wait_ns = ns;
-	waited->signals = signals;
-	if (!signals) {
-		s64 bytes = bpf_get_task_stack(task, stack->kernel, sizeof(stack->kernel), 0);
-
-		stack->kernel_count = frames(bytes, MOST_KERNEL_FRAMES);
-		stack->tid = task->pid;
-		stack->pid = task->tgid;
-		copy_comm(&stack->comm, task);
-	}
-	if (!stack_options.can_resume)
-		send_stack(stack, KIND_tracebraid_syscall_stack);
-	else if (bpf_task_work_schedule_resume_impl(task, &waited->work, &waits, on_resume, 0))
+	top->tid = task->pid;
+	top->pid = task->tgid;
+	copy_comm(&top->comm, task);
+	top->wait_ns = ns;
+	top->syscall = call_of(task);
+	top->kernel_count = frames(bpf_get_task_stack(task, top->kernel, sizeof(top->kernel), 0), MOST_KERNEL_FRAMES);
+	if (stack_options.can_resume &&
+	    bpf_task_work_schedule_resume_impl(task, &waited->work, &waits, on_resume, 0)) {
 		count_loss(bpf_get_smp_processor_id());
-	else
-		waited->is_pending = 1;
+		return;
+	}
+	waited->is_pending = 1;
 }
 
 SEC("tp_btf/sched_switch")
@@ -172,9 +155,8 @@ int stacks_on_sched_switch(u64 *args)
 	struct task_struct *prev = (void *)args[1];
 	struct task_struct *next = (void *)args[2];
 	u32 state = args[3];
-	u64 now, ns, threshold;
+	u64 now, ns;
 	u64 *since;
-	bool signals;
 
 	if (!is_on)
 		return 0;
@@ -188,20 +170,25 @@ int stacks_on_sched_switch(u64 *args)
 		return 0;
 	ns = now - *since;
 	*since = 0;
-	threshold = threshold_of(next, &signals);
-	if (threshold && ns >= threshold)
-		tell(next, ns, signals);
+	if (ns >= stack_options.threshold_ns)
+		note_wait(next, ns);
 	return 0;
 }
 
-/* A program that becomes another one no longer knows what our signal means. */
-SEC("tp_btf/sched_process_exec")
-int stacks_on_sched_process_exec(u64 *args)
+/* For kernels in which threads cannot be made to do something when they go back to their programs. A wait in a page
+ * fault is sent by the next system call, when the program is elsewhere: it has the kernel's part only. */
+SEC("tp_btf/sys_exit")
+int stacks_on_sys_exit(u64 *args)
 {
-	struct task_struct *task = (void *)args[0];
-	u32 process = task->tgid;
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 tid = task->pid;
+	struct waited *waited;
 
-	bpf_map_delete_elem(&registered, &process);
+	if (!is_on || !bpf_task_storage_get(&away_since, task, 0, 0))
+		return 0;
+	waited = bpf_map_lookup_elem(&waits, &tid);
+	if (waited && waited->is_pending)
+		send_wait(waited, task);
 	return 0;
 }
 
@@ -212,38 +199,31 @@ int stacks_on_sched_process_exit(u64 *args)
 	u32 thread = task->pid;
 
 	bpf_map_delete_elem(&waits, &thread);
+	bpf_map_delete_elem(&pythons, &thread);
 	return 0;
 }
 
-SEC("tp_btf/sched_process_free")
-int stacks_on_sched_process_free(u64 *args)
+/* A child has its parent's interpreter. */
+SEC("tp_btf/sched_process_fork")
+int stacks_on_sched_process_fork(u64 *args)
+{
+	struct task_struct *parent = (void *)args[0];
+	struct task_struct *child = (void *)args[1];
+	u32 from = parent->tgid, to = child->tgid;
+	struct python *python = from == to ? 0 : bpf_map_lookup_elem(&pythons, &from);
+
+	if (python)
+		bpf_map_update_elem(&pythons, &to, python, BPF_ANY);
+	return 0;
+}
+
+/* Another program has none, until one is found. */
+SEC("tp_btf/sched_process_exec")
+int stacks_on_sched_process_exec(u64 *args)
 {
 	struct task_struct *task = (void *)args[0];
 	u32 process = task->tgid;
 
-	if (task->pid == task->tgid)
-		bpf_map_delete_elem(&registered, &process);
-	return 0;
-}
-
-/* The function of record/stacks by which a process says that it takes its own stacks (`tracebraid_stacks_register`):
- * with the threshold of its waits in nanoseconds, or with the greatest number if it finds them by itself. */
-SEC("uprobe")
-int stacks_on_register(struct pt_regs *regs)
-{
-	u32 process = bpf_get_current_pid_tgid() >> 32;
-#if defined(__TARGET_ARCH_arm64)
-	u64 threshold = regs->regs[0];
-#else
-	u64 threshold = regs->di;
-#endif
-
-	if (!stack_options.can_resume)
-		threshold = ~0ULL;
-	if (bpf_map_update_elem(&registered, &process, &threshold, BPF_ANY))
-		return 0;
-	/* The answer, for which the function's caller waits. */
-	if (~threshold)
-		bpf_send_signal_thread(SIGNAL_TRAP);
+	bpf_map_delete_elem(&pythons, &process);
 	return 0;
 }

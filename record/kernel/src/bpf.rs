@@ -4,9 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::path::Path;
 
 use libbpf_rs::libbpf_sys::bpf_map_create_opts;
-use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut, UprobeOpts,
-};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, ProgramMut};
 
 use perf_event::Counter;
 
@@ -58,6 +56,7 @@ impl Programs {
         let missing = choose(&mut open, options, rings_end.is_some());
         let rings = make_rings(&mut open, options.ring_bytes, cpus.min(MOST_CPUS))?;
         set_options(&mut open, options, rings_end)?;
+        size_scratch(&mut open, options.stacks.as_ref(), cpus)?;
         let mut object = open.load().map_err(load_error)?;
         let tasks = list_tasks(&mut object)?;
         let mut programs = Programs {
@@ -99,6 +98,12 @@ impl Programs {
     /// The rings, by CPU.
     pub(crate) fn rings(&self) -> &[MapHandle] {
         &self.rings
+    }
+
+    /// The map of interpreters of Python (`bpf/python.h`).
+    pub(crate) fn pythons(&self) -> Option<MapHandle> {
+        let map = self.object.maps().find(|map| map.name() == "pythons")?;
+        MapHandle::try_from(&map).ok()
     }
 
     /// Tracepoints that were wanted and that this kernel does not have.
@@ -149,14 +154,11 @@ impl Programs {
             let section = program.section().to_string_lossy().into_owned();
             let attached = match &*section {
                 CLOCK => attach_to_clocks(&program, self.rings.len(), stacks),
-                FUNCTION => attach_to_library(&program, stacks).map(|link| vec![link]),
                 TASKS => continue,
                 _ => program.attach_trace().map(|link| vec![link]),
             };
             match attached {
                 Ok(links) => self.links.extend(links),
-                // Then programs find their waits themselves, and say so (`stacks_state`).
-                Err(_) if section == FUNCTION => {}
                 Err(error) => {
                     return Err(RecordError::Attach {
                         tracepoint: tracepoint(&section).to_owned(),
@@ -207,22 +209,15 @@ impl Programs {
     }
 }
 
-/// Sections of programs that are at no tracepoint.
+/// Section of the program that is at no tracepoint.
 const CLOCK: &str = "perf_event";
-const FUNCTION: &str = "uprobe";
 const TASKS: &str = "iter/task";
-/// The function of `record/stacks` by which a process says that it takes its own stacks.
-const REGISTER: &str = "tracebraid_stacks_register";
 
 fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
     let mut programs = object.progs_mut();
     let program = programs.find(|program| program.section() == TASKS);
     let program = program.ok_or_else(|| RecordError::Load("no program lists threads".into()))?;
     program.attach().map(TaskIterator::new).map_err(failed)
-}
-
-fn takes_samples(stacks: &Stacks) -> bool {
-    stacks.takes_stacks && stacks.period_ns > 0
 }
 
 fn attach_to_clocks(
@@ -234,18 +229,6 @@ fn attach_to_clocks(
     // A link closes its event.
     let attach = |clock: Counter| program.attach_perf_event(clock.into_raw_fd());
     clocks.into_iter().map(attach).collect()
-}
-
-fn attach_to_library(program: &ProgramMut<'_>, stacks: Option<&Stacks>) -> libbpf_rs::Result<Link> {
-    let library = stacks
-        .and_then(|stacks| stacks.library.clone())
-        .unwrap_or_default();
-    let options = UprobeOpts {
-        func_name: Some(REGISTER.to_owned()),
-        ..UprobeOpts::default()
-    };
-    // In all processes.
-    program.attach_uprobe_with_opts(-1, library, 0, options)
 }
 
 /// The tracepoint of a program, of the name of its section.
@@ -266,9 +249,10 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
         }
         if program.name().to_string_lossy().starts_with("stacks_") {
             let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
-                CLOCK => takes_samples(stacks),
-                FUNCTION => stacks.library.is_some(),
-                _ => stacks.threshold_ns > 0,
+                CLOCK => stacks.period_ns > 0,
+                "sched_switch" => stacks.threshold_ns > 0,
+                "sys_exit" => stacks.threshold_ns > 0 && !can_resume(stacks, &btf),
+                _ => true,
             });
             program.set_autoload(is_wanted);
             continue;
@@ -303,8 +287,25 @@ fn has_name(btf: &[u8], name: &str) -> bool {
     memchr::memmem::find(btf, format!("\0{name}\0").as_bytes()).is_some()
 }
 
-/// What the kernel must have so that threads do something when they go back to their programs.
-const RESUMING: [&str; 2] = ["bpf_task_work_schedule_resume_impl", "bpf_send_signal_task"];
+/// Whether the kernel lets threads do something when they go back to their programs (Linux 6.18).
+fn can_resume(stacks: &Stacks, btf: &[u8]) -> bool {
+    stacks.resumes && has_name(btf, "bpf_task_work_schedule_resume_impl")
+}
+
+/// Maps with an element for each CPU that stacks are put together in.
+const SCRATCH: [&str; 2] = ["clock_scratch", "waits_scratch"];
+
+/// Makes them as small as the machine allows, and those that are not needed smaller still.
+fn size_scratch(open: &mut OpenObject, stacks: Option<&Stacks>, cpus: usize) -> Result<(), RecordError> {
+    let count = if stacks.is_some() { cpus.max(1) as u32 } else { 1 };
+    for mut map in open
+        .maps_mut()
+        .filter(|map| SCRATCH.iter().any(|name| map.name() == *name))
+    {
+        map.set_max_entries(count).map_err(failed)?;
+    }
+    Ok(())
+}
 
 fn make_rings(open: &mut OpenObject, bytes: u32, cpus: usize) -> Result<Vec<MapHandle>, RecordError> {
     let options = bpf_map_create_opts {
@@ -340,8 +341,7 @@ fn set_options(
         return Ok(());
     };
     let btf = std::fs::read(BTF).unwrap_or_default();
-    let can_resume = stacks.resumes && RESUMING.iter().all(|name| has_name(&btf, name));
-    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume))
+    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume(stacks, &btf)))
 }
 
 fn set_constants(open: &mut OpenObject, section: &str, values: &[u8]) -> Result<(), RecordError> {

@@ -9,6 +9,7 @@ use crate::raw::{Head, RawCall};
 use crate::recipe::Recipe;
 use crate::schema::{COMPAT_CALL, UNKNOWN_CALL, call_ids};
 use crate::shared::CALL_COMPAT;
+use crate::stacks::is_copy;
 
 /// Knows all event classes.
 #[derive(Debug)]
@@ -56,10 +57,14 @@ impl Encoder {
     }
 
     /// Writes the payload of the event that a record tells of, and gives the id of its class; `None` if the
-    /// record makes no sense.
+    /// record makes no sense. A copy of a stack stays what it is, to be unwound later.
     pub(crate) fn encode(&self, head: &Head, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
         if let Some(recipe) = self.recipes.get(usize::from(head.kind)) {
             recipe.write(record, to)?;
+            return Some(head.kind);
+        }
+        if is_copy(head.kind) {
+            to.extend_from_slice(record);
             return Some(head.kind);
         }
         let call = RawCall::new(head.kind, record)?;

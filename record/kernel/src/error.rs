@@ -51,6 +51,12 @@ pub enum RecordError {
     /// The recording thread has gone.
     #[error("the recording thread ended unexpectedly: what was written up to then can be read")]
     Thread,
+    /// The kernel does not let this process sample stacks of its own programs.
+    #[error(
+        "call stacks cannot be sampled ({0}): without CAP_BPF and CAP_PERFMON that needs kernel.perf_event_paranoid of at \
+         most 2"
+    )]
+    Sample(String),
 }
 
 /// The usual reason why a process can have no second thread.

@@ -67,6 +67,31 @@ impl Lane {
         });
     }
 
+    /// Makes other events of those that happened before a time, or of all, and whose ids are chosen. `write` makes the
+    /// payload of one of the time, id and payload, and gives its id; what it makes nothing of is taken away.
+    pub(crate) fn rewrite(
+        &mut self,
+        until: Option<u64>,
+        is_chosen: impl Fn(u16) -> bool,
+        mut write: impl FnMut(u64, u16, &[u8], &mut Vec<u8>) -> Option<u16>,
+    ) {
+        let mut made = Vec::new();
+        self.waiting.retain_mut(|waiting| {
+            if !is_chosen(waiting.id) || until.is_some_and(|until| waiting.time >= until) {
+                return true;
+            }
+            made.clear();
+            let payload = self.payloads.get(waiting.payload.clone()).unwrap_or_default();
+            let Some(id) = write(waiting.time, waiting.id, payload, &mut made) else {
+                return false;
+            };
+            waiting.id = id;
+            waiting.payload = self.payloads.len()..self.payloads.len() + made.len();
+            self.payloads.extend_from_slice(&made);
+            true
+        });
+    }
+
     /// The latest time of any event so far.
     pub(crate) fn newest(&self) -> u64 {
         self.newest

@@ -48,7 +48,7 @@ pub use plan::Syscalls;
 pub use privilege::is_in_user_namespace;
 pub use privilege::missing as missing_privileges;
 pub use recorder::{Processes, Progress, Recording, Summary};
-pub use stacks::Stacks;
+pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
 
 use tracebraid_ctf::schema::TraceClass;
 

@@ -19,6 +19,9 @@ pub struct Options {
     pub command: Option<u32>,
     /// Call stacks, if any.
     pub stacks: Option<Stacks>,
+    /// Without privileges: nothing but the stacks of this process and of those that it makes, by perf events. The
+    /// process must not have begun anything yet.
+    pub unprivileged: Option<u32>,
     /// Bytes of the ring of each CPU: a power of two, at least a page.
     pub ring_bytes: u32,
     /// Bytes of a packet at most.
@@ -49,6 +52,7 @@ impl Default for Options {
             processes: None,
             command: None,
             stacks: None,
+            unprivileged: None,
             ring_bytes: 8 << 20,
             packet_bytes: 256 << 10,
             keep: None,

@@ -23,7 +23,7 @@ use crate::raw::Head;
 use crate::reserve::Reserve;
 use crate::schema::schema;
 use crate::shared::kinds;
-use crate::stacks::{self, Meanings};
+use crate::stacks::{self, Meanings, PerfStacks};
 use crate::state;
 use crate::tasks::{Proc, Task, TaskIterator};
 
@@ -39,8 +39,8 @@ pub struct Recording {
 /// Processes as the kernel numbers them.
 #[derive(Clone, Debug)]
 pub struct Processes {
-    tasks: TaskIterator,
-    numbers: Arc<MapHandle>,
+    /// The threads, and the map of their processes' numbers; `None` where BPF may not be used.
+    kernel: Option<(TaskIterator, Arc<MapHandle>)>,
     own: u32,
 }
 
@@ -81,6 +81,8 @@ pub struct Summary {
     pub ended: Vec<u32>,
     /// No files of processes could be listed: there is no /proc.
     pub lacks_proc: bool,
+    /// Stacks of waits were recorded, if they were wanted.
+    pub has_waits: bool,
 }
 
 #[derive(Debug, Default)]
@@ -183,12 +185,26 @@ impl Drop for Recording {
 }
 
 impl Processes {
+    /// Without BPF, event records have the numbers of the namespace of this process.
+    fn unprivileged() -> Processes {
+        Processes {
+            kernel: None,
+            own: std::process::id(),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Task>, RecordError> {
+        let tasks = self.kernel.as_ref().map(|(tasks, _)| tasks.list());
+        Ok(tasks.transpose()?.unwrap_or_default())
+    }
+
     /// Processes that are followed and still run, by their numbers in the initial PID namespace.
     ///
     /// # Errors
     /// When the kernel does not list its threads.
     pub fn followed(&self) -> Result<Vec<u32>, RecordError> {
-        self.tasks.followed()
+        let followed = self.kernel.as_ref().map(|(tasks, _)| tasks.followed());
+        Ok(followed.transpose()?.unwrap_or_default())
     }
 
     /// Of each process of this PID namespace, or of one below: its number in the initial one, the number under /proc, and
@@ -198,26 +214,22 @@ impl Processes {
     /// When the kernel does not list its threads.
     pub fn numbers(&self) -> Result<Vec<[u32; 3]>, RecordError> {
         let proc = Proc::mounted();
-        let mut all = Vec::new();
-        self.tasks.each(|task| {
+        let numbers = |task: Task| {
             let own = task.numbers().last().map_or(0, |numbers| numbers.pid);
-            if let Some(number) = proc
-                .and_then(|proc| task.number_in(proc))
-                .filter(|_| task.is_leader())
-            {
-                all.push([task.pid, number, own]);
-            }
-        })?;
-        Ok(all)
+            let number = task.number_in(proc?).filter(|_| task.is_leader())?;
+            Some([task.pid, number, own])
+        };
+        Ok(self.list()?.into_iter().filter_map(numbers).collect())
     }
 
     /// The number in the initial PID namespace of a process with that number in the namespace of this process, even if the
     /// process has ended since the recording began.
     pub fn initial(&self, number: u32) -> Option<u32> {
-        if self.own == std::process::id() {
-            return Some(number);
-        }
-        let found = self.numbers.lookup(&number.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let (_, numbers) = match &self.kernel {
+            Some(kernel) if self.own != std::process::id() => kernel,
+            _ => return Some(number),
+        };
+        let found = numbers.lookup(&number.to_ne_bytes(), MapFlags::ANY).ok()??;
         Some(u32::from_ne_bytes(*found.first_chunk()?))
     }
 }
@@ -250,19 +262,34 @@ fn record(
     let calls = calls();
     let mut class = schema(&calls);
     let cpus = libbpf_rs::num_possible_cpus().map_err(failed)?;
-    let mut programs = Programs::load(options, &calls, cpus)?;
-    machine::describe(&mut class, options, programs.own_process());
-    let processes = Processes {
-        tasks: programs.tasks().clone(),
-        numbers: Arc::new(programs.numbers()?),
-        own: programs.own_process(),
+    let mut programs = match options.unprivileged {
+        None => Some(Programs::load(options, &calls, cpus)?),
+        Some(_) => None,
     };
-    let output = Output::new(&directory, &class, options, programs.rings().len(), now())?;
-    let lanes: Vec<RefCell<Lane>> = programs.rings().iter().map(|_| RefCell::default()).collect();
+    let processes = match &programs {
+        Some(programs) => Processes {
+            kernel: Some((programs.tasks().clone(), Arc::new(programs.numbers()?))),
+            own: programs.own_process(),
+        },
+        None => Processes::unprivileged(),
+    };
+    machine::describe(&mut class, options, processes.own);
+    let count = programs.as_ref().map_or(cpus, |programs| programs.rings().len());
+    let output = Output::new(&directory, &class, options, count, now())?;
+    let lanes: Vec<RefCell<Lane>> = (0..count).map(|_| RefCell::default()).collect();
     let meanings = meanings(options, cpus, &lanes)?;
+    if let Some(meanings) = &meanings {
+        meanings.know(&processes.numbers()?);
+    }
     let encoder = Encoder::new(&class, calls);
-    let rings = rings(&programs, &lanes, &encoder, meanings.as_ref())?;
-    programs.attach(options.stacks.as_ref())?;
+    let rings = match &programs {
+        Some(programs) => rings(programs, &lanes, &encoder, meanings.as_ref())?,
+        None => Vec::new(),
+    };
+    let samples = perf_stacks(options, cpus)?;
+    if let Some(programs) = &mut programs {
+        programs.attach(options.stacks.as_ref())?;
+    }
     let mut drain = Drain {
         rings: &rings,
         lanes: &lanes,
@@ -271,11 +298,13 @@ fn record(
         dump: None,
         snapshots: VecDeque::new(),
         meanings: meanings.as_ref(),
+        pythons: programs.as_ref().and_then(Programs::pythons),
+        samples,
         options,
         processes: processes.clone(),
         full_since: None,
         reserve: match options.keep {
-            None => Reserve::new(&directory, programs.rings().len(), options.packet_bytes),
+            None => Reserve::new(&directory, count, options.packet_bytes),
             Some(_) => Reserve::none(),
         },
         written_until: now(),
@@ -286,10 +315,17 @@ fn record(
     // The receiver may be gone; then the recording is stopped soon.
     let _ = started.send(processes);
     drain.run(orders, counters)?;
-    programs.detach();
-    let (lost, unfollowed) = programs.lost();
-    let missing = programs.missing().to_vec();
+    let (mut lost, mut unfollowed, mut missing) = (vec![0; count], 0, Vec::new());
+    if let Some(programs) = &mut programs {
+        programs.detach();
+        (lost, unfollowed) = programs.lost();
+        missing = programs.missing().to_vec();
+    }
+    if let Some(samples) = &drain.samples {
+        lost.iter_mut().take(1).for_each(|lost| *lost = samples.lost());
+    }
     let disk_is_full = drain.disk_is_full();
+    let has_waits = drain.samples.as_ref().is_none_or(PerfStacks::has_waits);
     let (total, lost) = drain.finish(&lost)?;
     let wants_files = options.state_dump || meanings.is_some();
     Ok(Summary {
@@ -299,9 +335,19 @@ fn record(
         unfollowed,
         disk_is_full,
         has_calls: encoder.has_calls(),
-        ended: programs.ended().to_vec(),
+        ended: programs.map_or_else(Vec::new, |programs| programs.ended().to_vec()),
         lacks_proc: wants_files && Proc::mounted().is_none(),
+        has_waits,
     })
+}
+
+/// Begins to sample the stacks of a command, where BPF may not be used.
+fn perf_stacks(options: &Options, cpus: usize) -> Result<Option<PerfStacks>, RecordError> {
+    let (Some(pid), Some(stacks)) = (options.unprivileged, &options.stacks) else {
+        return Ok(None);
+    };
+    let refused = |error: std::io::Error| RecordError::Sample(error.to_string());
+    PerfStacks::open(pid, cpus, stacks).map(Some).map_err(refused)
 }
 
 /// Priorities (nice values) of the thread that empties rings, which overflow if it is late, and of the one that
@@ -357,16 +403,17 @@ fn meanings(
     cpus: usize,
     lanes: &[RefCell<Lane>],
 ) -> Result<Option<Meanings>, RecordError> {
-    let stacks = options.stacks.as_ref().filter(|stacks| stacks.takes_stacks);
-    let (Some(stacks), Some(lane)) = (stacks, lanes.first()) else {
+    let (Some(stacks), Some(lane)) = (&options.stacks, lanes.first()) else {
         return Ok(None);
     };
-    Meanings::begin(stacks, cpus, now(), &mut lane.borrow_mut()).map(Some)
+    let pid = options.unprivileged;
+    Meanings::begin(stacks, cpus, pid, now(), &mut lane.borrow_mut()).map(Some)
 }
 
 /// Looks at what is there in a thread of its own: with ten thousand processes that takes its time. `mappings` is the id
 /// of their events, if they are wanted, of the processes that are followed or of all.
 fn dump_state(options: &Options, mappings: Option<u16>, tasks: Vec<Task>) -> Receiver<Found> {
+    let unprivileged = options.unprivileged;
     struct Tell(Sender<Found>);
     impl state::Sink for Tell {
         fn event_at(&mut self, time: u64, id: u16, payload: &[u8]) {
@@ -385,7 +432,11 @@ fn dump_state(options: &Options, mappings: Option<u16>, tasks: Vec<Task>) -> Rec
             let mut tell = Tell(tell);
             let proc = Proc::mounted();
             if let Some(id) = mappings {
-                stacks::dump(&state::processes(&tasks, proc, is_of_followed), |mapping| {
+                let processes = match unprivileged {
+                    Some(pid) => vec![state::Process { pid, number: pid }],
+                    None => state::processes(&tasks, proc, is_of_followed),
+                };
+                stacks::dump(&processes, |mapping| {
                     state::Sink::event(&mut tell, id, &mapping.payload());
                 });
             }
@@ -408,6 +459,10 @@ struct Drain<'d> {
     /// Orders that wait until that has been told once more.
     snapshots: VecDeque<Order>,
     meanings: Option<&'d Meanings>,
+    /// Where BPF programs look up interpreters of Python.
+    pythons: Option<MapHandle>,
+    /// Stacks of a command that is recorded without privileges.
+    samples: Option<PerfStacks>,
     options: &'d Options,
     processes: Processes,
     /// When what happened had no room any more.
@@ -442,6 +497,8 @@ impl Drain<'_> {
             pause = match self.round()? {
                 AT_ONCE.. => Duration::ZERO,
                 MANY.. => BUSY,
+                // Rings of samples are small.
+                _ if self.samples.is_some() => BUSY,
                 _ => IDLE,
             };
             if flushed.elapsed() >= LONGEST {
@@ -475,10 +532,8 @@ impl Drain<'_> {
         if !self.options.state_dump && mappings.is_none() {
             return;
         }
-        // The threads are those of now (a microsecond each); files and mappings take their time. A list that ends with an
-        // error has the threads until then.
-        let mut tasks = Vec::new();
-        let _ = self.processes.tasks.each(|task| tasks.push(task));
+        // The threads are those of now (a microsecond each); files and mappings take their time.
+        let tasks = self.processes.list().unwrap_or_default();
         self.dump = Some(dump_state(self.options, mappings, tasks));
     }
 
@@ -488,6 +543,7 @@ impl Drain<'_> {
             meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
         let most = take_all(self.rings)?;
+        self.take_samples();
         self.take_found();
         let newest = self
             .lanes
@@ -498,6 +554,12 @@ impl Drain<'_> {
         self.write(Some(self.settled))?;
         self.settled = newest;
         Ok(most)
+    }
+
+    fn take_samples(&mut self) {
+        if let (Some(samples), Some(lane)) = (&mut self.samples, self.lanes.first()) {
+            samples.take(&mut lane.borrow_mut());
+        }
     }
 
     /// Takes what has been told of what is there.
@@ -555,6 +617,10 @@ impl Drain<'_> {
         if self.full_since.is_some() {
             return Ok(());
         }
+        if let Some(meanings) = self.meanings {
+            meanings.unwind(self.lanes, until);
+            self.put_pythons(meanings);
+        }
         self.full_since = self.options.limit.and_then(|limit| self.over(limit, until));
         let until = self.full_since.or(until);
         let (output, reserve) = (&mut self.output, &mut self.reserve);
@@ -576,6 +642,16 @@ impl Drain<'_> {
             self.full_since = Some(self.written_until);
         }
         Ok(())
+    }
+
+    /// Lets BPF programs read the frames of interpreters that have been found. Where there is no room for more, stacks
+    /// have the interpreters' own frames.
+    fn put_pythons(&self, meanings: &Meanings) {
+        for (pid, python) in meanings.pythons() {
+            if let Some(map) = &self.pythons {
+                let _ = map.update(&pid.to_ne_bytes(), &python.encoded, MapFlags::ANY);
+            }
+        }
     }
 
     /// Has what was written survive this process.
@@ -623,6 +699,10 @@ impl Drain<'_> {
         std::thread::sleep(BUSY);
         while take_all(self.rings)? == AT_ONCE {
             self.write(Some(0))?;
+        }
+        self.take_samples();
+        if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
+            meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
         self.write(None)?;
         let mut all = Vec::new();

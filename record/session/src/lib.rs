@@ -22,7 +22,7 @@ use thiserror::Error;
 use tracebraid_kernel_recorder::RecordError;
 
 pub use launch::{Launched, wait_and_become};
-pub use probes::{Probes, Stacks, finish_probes, forget_probes};
+pub use probes::{Modules, Probes, finish_probes, forget_probes};
 pub use session::{Session, SessionOptions, SessionSummary};
 pub use signals::{Received, Signals};
 pub use target::Target;

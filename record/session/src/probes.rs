@@ -20,43 +20,19 @@ pub struct Probes {
     pub ring: bool,
     /// Bytes that a process may write, if not the usual.
     pub limit: Option<u64>,
-    /// The library to preload, for programs that are not linked with it; that of stacks, if there is one, serves as well.
+    /// The library to preload, for programs that are not linked with it; that of modules, if there is one, serves as well.
     pub library: Option<PathBuf>,
 }
 
-/// How call stacks of programs are recorded that know nothing of it.
+/// The library that records which modules of a program are loaded where, so that addresses of functions have names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stacks {
+pub struct Modules {
     /// The library to preload.
     pub library: PathBuf,
-    /// Its options (`period_us=1000,threshold_us=100`), if not the usual.
-    pub options: String,
-    /// No stacks are taken: the library only tells what is loaded where, so that addresses of functions have names.
-    pub modules_only: bool,
 }
 
-/// Event classes of stacks, and those that tell what is loaded where.
-const STACKS: &str = "tracebraid:*";
+/// Event classes of modules.
 const MODULES: &str = "lttng_ust_lib:*";
-
-impl Stacks {
-    /// Takes none: the library only tells what the addresses of functions mean.
-    pub fn none(library: PathBuf) -> Stacks {
-        Stacks {
-            library,
-            options: "period_us=0,waits=off".to_owned(),
-            modules_only: true,
-        }
-    }
-
-    /// What the environment of a program must have.
-    pub(crate) fn environment(&self) -> [(String, OsString); 2] {
-        [
-            preload(&self.library),
-            ("TRACEBRAID_STACKS".to_owned(), self.options.clone().into()),
-        ]
-    }
-}
 
 /// Has programs load a library, before what the user has them load.
 pub(crate) fn preload(library: &Path) -> (String, OsString) {
@@ -74,12 +50,9 @@ impl Probes {
         switches_on(&self.patterns, "lttng_ust_cyg_profile:func_entry")
     }
 
-    /// With the event classes of stacks.
-    pub(crate) fn with_stacks(mut self, stacks: &Stacks) -> Probes {
+    /// With the event classes of modules.
+    pub(crate) fn with_modules(mut self) -> Probes {
         self.patterns.push(MODULES.to_owned());
-        if !stacks.modules_only {
-            self.patterns.push(STACKS.to_owned());
-        }
         self
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracebraid_kernel_recorder::{Options, Processes, Progress, Recording, Summary, clock_offset};
 use tracebraid_probe::finish::Finished;
 
-use crate::probes::{Probes, Stacks, copy_probes, finish_probes, preload, prepare};
+use crate::probes::{Modules, Probes, copy_probes, finish_probes, preload, prepare};
 use crate::{SessionError, symbols};
 
 /// What is recorded, and where.
@@ -20,8 +20,8 @@ pub struct SessionOptions {
     pub kernel: Option<Options>,
     /// Events of programs' own, if any.
     pub probes: Option<Probes>,
-    /// Call stacks of programs, if any.
-    pub stacks: Option<Stacks>,
+    /// The library that records modules of programs, if functions need it.
+    pub modules: Option<Modules>,
 }
 
 /// A recording that runs.
@@ -94,19 +94,17 @@ impl SessionOptions {
         if let Some(kernel) = &mut self.kernel {
             kernel.clock_offset = Some(offset);
         }
-        if let Some(stacks) = &self.stacks {
+        if self.modules.is_some() {
             let probes = self.probes.take().unwrap_or_default();
-            self.probes = Some(probes.with_stacks(stacks));
+            self.probes = Some(probes.with_modules());
         }
         let mut environment = match &self.probes {
             Some(probes) => prepare(probes, &self.directory, offset)?,
             None => Vec::new(),
         };
-        let library = self.probes.as_ref().and_then(|probes| probes.library.as_deref());
-        match (&self.stacks, library) {
-            (Some(stacks), _) => environment.extend(stacks.environment()),
-            (None, library) => environment.extend(library.map(preload)),
-        }
+        let of_modules = self.modules.as_ref().map(|modules| modules.library.as_path());
+        let of_probes = self.probes.as_ref().and_then(|probes| probes.library.as_deref());
+        environment.extend(of_modules.or(of_probes).map(preload));
         Ok(environment)
     }
 }
@@ -127,11 +125,8 @@ impl Session {
             None => None,
         };
         let probes = options.probes.is_some().then(|| options.directory.clone());
-        let takes_stacks = options.stacks.is_some()
-            || options
-                .kernel
-                .as_ref()
-                .is_some_and(|kernel| kernel.stacks.is_some());
+        let kernel_stacks = options.kernel.as_ref().and_then(|kernel| kernel.stacks.as_ref());
+        let takes_stacks = options.modules.is_some() || kernel_stacks.is_some();
         let compiled = takes_stacks.then(|| (options.directory.clone(), since));
         let keeps_probes = options.probes.as_ref().is_some_and(|probes| probes.ring);
         let keeps_kernel = options

@@ -71,10 +71,6 @@ pub(crate) fn study(
 ) -> Option<Study> {
     let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = recording_directory()?;
-    if !libraries().join("libtracebraid_stacks.so").is_file() {
-        skipped("libtracebraid_stacks.so has not been built: no case studies");
-        return None;
-    }
     let study = Study {
         directory,
         slow,

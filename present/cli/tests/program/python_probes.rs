@@ -139,7 +139,7 @@ fn a_program_that_has_loaded_a_library_already_uses_that() {
     if fs::copy(libraries.join(name), copies.path().join(name)).is_err() {
         return skipped("libtracebraid_probe.so has not been built");
     }
-    for preloaded in ["libtracebraid_stacks.so", name] {
+    for preloaded in ["libtracebraid_modules.so", name] {
         let session = TempDir::new().unwrap();
         let program = r#"
 import tracebraid
@@ -152,7 +152,6 @@ for number in range(3): tracebraid.probe("shop:visit", name="x")
         command
             .env("TRACEBRAID_LIBRARIES", copies.path())
             .env("TRACEBRAID_SESSION", session.path())
-            .env("TRACEBRAID_STACKS", "period_us=0,waits=off")
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("LD_PRELOAD", libraries.join(preloaded));
         let Ok(output) = command.output() else {

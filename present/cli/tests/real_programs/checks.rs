@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::{self, reads_alike, run, skipped, text};
+use crate::support::{self, reads_alike, run, text};
 
 /// Reports that every recording has something to say for.
 const REPORTS: [&str; 13] = [
@@ -145,13 +145,4 @@ pub(crate) fn has_stacks_of(trace: &str, names: &[&str]) {
         let all: Vec<&Value> = functions.iter().map(|row| &row["name"]).collect();
         assert!(found, "no stack has {name}: {all:?}");
     }
-}
-
-/// `--stacks`, if its library has been built.
-pub(crate) fn stacks() -> &'static [&'static str] {
-    if support::libraries().join("libtracebraid_stacks.so").is_file() {
-        return &["--stacks"];
-    }
-    skipped("libtracebraid_stacks.so has not been built: no stacks");
-    &[]
 }

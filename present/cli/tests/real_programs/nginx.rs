@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tracebraid_testkit::processes::{cpu_time, until};
 
-use crate::checks::{events, field, has_stacks_of, is_sound, stacks, written_by};
+use crate::checks::{events, field, has_stacks_of, is_sound, written_by};
 use crate::programs::program;
 use crate::server::{Recorded, client, free_port, process_in, signal};
 use crate::support::recording_directory;
@@ -53,7 +53,7 @@ fn nginx_sent_what_its_log_says() {
         "-c",
         configuration.to_str().unwrap(),
     ];
-    let options = [stacks(), &["--kernel", "sched,irq,net,block"]].concat();
+    let options = ["--stacks", "--kernel", "sched,irq,net,block"];
     let mut recorded = Recorded::start(&directory, &server, &options, &command);
     recorded.wait_for(port);
     recorded.wait_until("it says who it is", || process_in(&at.join("pid")).is_some());
@@ -72,9 +72,7 @@ fn nginx_sent_what_its_log_says() {
     let trace = recorded.end();
     is_sound(&trace);
     agrees(&trace, &fs::read_to_string(at.join("access")).unwrap(), runs);
-    if !stacks().is_empty() {
-        has_stacks_of(&trace, &["ngx_process_events_and_timers", "ngx_writev"]);
-    }
+    has_stacks_of(&trace, &["ngx_process_events_and_timers", "ngx_writev"]);
 }
 
 #[test]

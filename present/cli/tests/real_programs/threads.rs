@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::checks::{events, field, has_stacks_of, is_sound, json, number, rows, stacks};
+use crate::checks::{events, field, has_stacks_of, is_sound, json, number, rows};
 use crate::programs::Program;
 use crate::server::Recorded;
 use crate::support::{compiled, recording_directory};
@@ -71,7 +71,7 @@ fn threads_run_and_wait_as_they_say() {
     let program = Program::installed(path);
     let log = directory.path().join("log");
     let command = [program.name(), log.to_str().unwrap()];
-    let trace = Recorded::start(&directory, &program, stacks(), &command).end();
+    let trace = Recorded::start(&directory, &program, &["--stacks"], &command).end();
     is_sound(&trace);
     let log = fs::read_to_string(&log).unwrap();
     assert_eq!(log.lines().count(), 3);
@@ -98,9 +98,7 @@ fn threads_run_and_wait_as_they_say() {
         assert!(calls <= slept + 2, "{calls} and {slept}");
         assert!(calls + slept / 10 + 5 >= slept, "{calls} and {slept}");
     }
-    if !stacks().is_empty() {
-        has_stacks_of(&trace, &["burn_cpu", "work"]);
-    }
+    has_stacks_of(&trace, &["burn_cpu", "work"]);
 }
 
 /// How often a thread left its CPU to sleep.

@@ -6,6 +6,7 @@ mod support;
 mod beginnings;
 mod calls;
 mod endings;
+mod harmless;
 mod limits;
 mod namespaces;
 mod preloads;

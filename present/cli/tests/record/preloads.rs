@@ -82,13 +82,14 @@ fn probes_that_are_optional_are_recorded_where_patterns_name_them() {
 fn nothing_is_preloaded_without_patterns() {
     for (options, expected) in [
         (&[][..], "none"),
-        (&["--probes", "none", "--stacks"], "libtracebraid_stacks.so"),
+        // Stacks are the kernel's.
+        (&["--probes", "none", "--stacks"], "none"),
         (&["--probes", "*"], "libtracebraid_probe.so"),
         (&["--probes", "my:*", "--snapshot"], "libtracebraid_probe.so"),
-        (&["--probes", "my:*", "--stacks"], "libtracebraid_stacks.so"),
+        (&["--probes", "my:*", "--stacks"], "libtracebraid_probe.so"),
         (
             &["--probes", "lttng_ust_cyg_profile:*"],
-            "libtracebraid_stacks.so",
+            "libtracebraid_modules.so",
         ),
     ] {
         let directory = TempDir::new().unwrap();
@@ -190,12 +191,12 @@ fn stacks_are_told_of_where_there_are_some() {
     let has_cpu =
         fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").is_ok_and(|level| level.trim() == "2");
     if has_cpu {
-        assert!(said.contains("or tracebraid stacks "), "{said}");
+        assert!(said.contains("See it by: tracebraid stacks "), "{said}");
         assert!(
-            said.contains(
-                "stacks of waits are not recorded, which needs CAP_PERFMON, or kernel.perf_event_paranoid"
-            ),
+            said.contains("stacks of waits were not recorded, which needs CAP_BPF and CAP_PERFMON"),
             "{said}"
         );
+        let stacks = text(&["stacks", "--format", "folded", trace.to_str().unwrap()]);
+        assert!(stacks.contains("main"), "{stacks}");
     }
 }

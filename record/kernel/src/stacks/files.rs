@@ -13,20 +13,27 @@ use crate::state::Process;
 /// Gives what those processes have mapped to execute it.
 pub(crate) fn dump(processes: &[Process], mut to: impl FnMut(Mapping)) {
     let mut ids = BuildIds::default();
-    for &Process { pid, number } in processes {
-        let process = PathBuf::from(format!("/proc/{number}"));
-        let maps = fs::read(process.join("maps")).unwrap_or_default();
-        for line in maps.split(|&byte| byte == b'\n') {
-            if let Some(mut mapping) = mapping(pid, line) {
-                mapping.build_id = ids.of(&process, &mapping);
-                to(mapping);
-            }
+    for &process in processes {
+        // Memory of no file has no names.
+        for mut mapping in mappings(process)
+            .into_iter()
+            .filter(|mapping| !mapping.path.is_empty())
+        {
+            mapping.build_id = ids.of(&PathBuf::from(format!("/proc/{}", process.number)), &mapping);
+            to(mapping);
         }
     }
 }
 
+/// What a process has mapped to execute it now, without build ids; nothing if it has ended.
+pub(crate) fn mappings(process: Process) -> Vec<Mapping> {
+    let maps = fs::read(format!("/proc/{}/maps", process.number)).unwrap_or_default();
+    let lines = maps.split(|&byte| byte == b'\n');
+    lines.filter_map(|line| mapping(process, line)).collect()
+}
+
 /// A line of `/proc/PID/maps`, if it is of what can be executed.
-fn mapping(pid: u32, line: &[u8]) -> Option<Mapping> {
+fn mapping(process: Process, line: &[u8]) -> Option<Mapping> {
     let mut parts = line.splitn(6, |&byte| byte == b' ');
     let hexadecimal = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
     let range = parts.next()?;
@@ -37,14 +44,17 @@ fn mapping(pid: u32, line: &[u8]) -> Option<Mapping> {
     );
     let is_executable = parts.next()?.get(2) == Some(&b'x');
     let offset = hexadecimal(parts.next()?)?;
-    let path = parts.nth(2)?.trim_ascii_start();
-    (is_executable && !path.is_empty()).then(|| Mapping {
-        pid,
+    let inode = std::str::from_utf8(parts.nth(1)?).ok()?.parse().ok()?;
+    let path = parts.next().unwrap_or_default().trim_ascii_start();
+    is_executable.then(|| Mapping {
+        pid: process.pid,
+        number: process.number,
         begin,
         bytes: end.saturating_sub(begin),
         offset,
         path: path.to_vec(),
         build_id: Vec::new(),
+        inode,
     })
 }
 
@@ -84,22 +94,25 @@ fn build_id(path: &Path) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    const SEVEN: Process = Process { pid: 7, number: 7 };
+
     #[test]
     fn lines_of_maps_with_code_are_taken() {
         let line = b"55d0c0a00000-55d0c0b00000 r-xp 0001f000 fe:00 1234    /usr/bin/a program";
-        let found = mapping(7, line).unwrap();
+        let found = mapping(SEVEN, line).unwrap();
         assert_eq!(
             (found.begin, found.bytes, found.offset),
             (0x55d0_c0a0_0000, 0x10_0000, 0x1f000)
         );
-        assert_eq!(found.path, b"/usr/bin/a program");
+        assert_eq!((found.inode, &*found.path), (1234, &b"/usr/bin/a program"[..]));
         assert_eq!(
-            mapping(7, b"7000-8000 rw-p 00000000 fe:00 1234    /usr/bin/a"),
+            mapping(SEVEN, b"7000-8000 rw-p 00000000 fe:00 1234    /usr/bin/a"),
             None
         );
-        assert_eq!(mapping(7, b"7000-8000 r-xp 00000000 00:00 0"), None);
-        assert_eq!(mapping(7, b""), None);
-        assert_eq!(mapping(7, b"7000 r-xp"), None);
+        let anonymous = mapping(SEVEN, b"7000-8000 r-xp 00000000 00:00 0").unwrap();
+        assert!(anonymous.path.is_empty());
+        assert_eq!(mapping(SEVEN, b""), None);
+        assert_eq!(mapping(SEVEN, b"7000 r-xp"), None);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use super::Mapping;
 
 /// Bytes of the ring of a CPU: some thousand mappings.
 const RING_BYTES: usize = 512 << 10;
+/// The same where all rings of a user have a limit.
+const UNPRIVILEGED_BYTES: usize = 64 << 10;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const IS_EXEC: u16 = 1 << 13;
 
@@ -22,6 +24,8 @@ pub(crate) enum Change {
     Fork { parent: u32, pid: u32 },
     /// It has become another program: nothing is mapped any more.
     Exec { pid: u32 },
+    /// Its first thread has ended.
+    Exit { pid: u32 },
 }
 
 /// The rings of all CPUs.
@@ -30,13 +34,13 @@ pub(crate) struct Mappings {
 }
 
 impl Mappings {
-    /// Begins to listen, on so many CPUs.
-    pub(crate) fn open(cpus: usize) -> io::Result<Mappings> {
+    /// Begins to listen on so many CPUs, to all processes or to one and those that it makes.
+    pub(crate) fn open(cpus: usize, pid: Option<u32>) -> io::Result<Mappings> {
         let mut rings = Vec::new();
         let mut error = None;
         for cpu in 0..cpus {
             // Kernels before 5.12 tell no build ids.
-            match ring(cpu, true).or_else(|_| ring(cpu, false)) {
+            match ring(cpu, pid, true).or_else(|_| ring(cpu, pid, false)) {
                 Ok(ring) => rings.push(ring),
                 // It is switched off.
                 Err(source) => error = Some(source),
@@ -66,25 +70,41 @@ impl Mappings {
     }
 }
 
-fn ring(cpu: usize, build_id: bool) -> io::Result<Sampler> {
+fn ring(cpu: usize, pid: Option<u32>, build_id: bool) -> io::Result<Sampler> {
     let mut builder = Builder::new(Software::DUMMY);
-    builder.any_pid().one_cpu(cpu).include_kernel();
+    let bytes = match pid {
+        Some(pid) => {
+            builder
+                .observe_pid(pid as i32)
+                .inherit(true)
+                .exclude_kernel(true)
+                .exclude_hv(true);
+            UNPRIVILEGED_BYTES
+        }
+        None => {
+            builder.any_pid().include_kernel();
+            RING_BYTES
+        }
+    };
+    builder.one_cpu(cpu);
     builder.mmap(true).mmap2(true).build_id(build_id);
     builder.comm(true).comm_exec(true).task(true);
     builder.sample(SampleFlag::TIME).sample_id_all(true);
     builder.clockid(Clock::MONOTONIC).enabled(true);
-    builder.build()?.sampled(RING_BYTES)
+    builder.build()?.sampled(bytes)
 }
 
 fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
     match record {
         Record::Mmap2(mapped) => Some(Change::Load(Mapping {
             pid: mapped.pid,
+            number: mapped.pid,
             begin: mapped.addr,
             bytes: mapped.len,
             offset: mapped.pgoff,
             path: mapped.filename.split(|&byte| byte == 0).next()?.to_vec(),
             build_id: mapped.build_id().unwrap_or_default().to_vec(),
+            inode: mapped.ino().unwrap_or(0),
         })),
         // Threads have their process's memory.
         Record::Fork(fork) => (fork.pid != fork.ppid).then_some(Change::Fork {
@@ -92,6 +112,7 @@ fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
             pid: fork.pid,
         }),
         Record::Comm(comm) => is_exec.then_some(Change::Exec { pid: comm.pid }),
+        Record::Exit(exit) => (exit.pid == exit.tid).then_some(Change::Exit { pid: exit.pid }),
         _ => None,
     }
 }

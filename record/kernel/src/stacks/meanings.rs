@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 
 use super::mappings::Change;
+use super::python::{Functions, Python};
+use super::unwinding::{Unwinding, is_copy};
 use super::{KernelSymbols, Mapping, Mappings, Stacks};
 use crate::error::RecordError;
 use crate::lane::Lane;
 use crate::raw::{Head, u64_at};
-use crate::shared::kinds;
+use crate::shared::{self, kinds};
 use crate::state::Payload;
 
 /// Tells what addresses mean while stacks are recorded.
@@ -15,30 +17,43 @@ pub(crate) struct Meanings {
     state: Vec<u8>,
     symbols: RefCell<KernelSymbols>,
     mappings: RefCell<Mappings>,
+    unwinding: RefCell<Unwinding>,
+    functions: RefCell<Functions>,
 }
 
 impl Meanings {
-    /// Begins to listen on so many CPUs; says first, in the lane, how stacks are taken.
+    /// Begins to listen on so many CPUs, to all processes or to one and those that it makes; says first, in the lane, how stacks are taken.
     pub(crate) fn begin(
         stacks: &Stacks,
         cpus: usize,
+        pid: Option<u32>,
         time: u64,
         lane: &mut Lane,
     ) -> Result<Meanings, RecordError> {
         let failed = |error| RecordError::Load(format!("the kernel does not tell what is mapped: {error}"));
-        let mappings = Mappings::open(cpus).map_err(failed)?;
+        let mappings = Mappings::open(cpus, pid).map_err(failed)?;
         let state = stacks.state();
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &state);
         Ok(Meanings {
             state,
             symbols: RefCell::new(KernelSymbols::read()),
             mappings: RefCell::new(mappings),
+            unwinding: RefCell::new(Unwinding::new(stacks.most_frames())),
+            functions: RefCell::default(),
         })
     }
 
-    /// Tells of functions of the kernel in a record of a stack that were not met before.
+    /// Adds events that a record's addresses need: functions of the kernel in a stack that were not met before,
+    /// and functions of Python.
     pub(crate) fn symbols(&self, head: &Head, record: &[u8], lane: &mut Lane) {
-        if head.kind != kinds::TRACEBRAID_CPU_STACK && head.kind != kinds::TRACEBRAID_SYSCALL_STACK {
+        if usize::from(head.kind) == shared::KIND_PYTHON_FUNCTION {
+            if let Some(payload) = self.functions.borrow_mut().add(record) {
+                add(lane, head.time, kinds::TRACEBRAID_CODE_SYMBOL, &payload);
+            }
+            return;
+        }
+        let is_stack = [kinds::TRACEBRAID_CPU_STACK, kinds::TRACEBRAID_SYSCALL_STACK].contains(&head.kind);
+        if !is_stack && !is_copy(head.kind) {
             return;
         }
         let mut symbols = self.symbols.borrow_mut();
@@ -49,10 +64,19 @@ impl Meanings {
         }
     }
 
-    /// Tells what has been mapped since the last time. To be called before stacks are looked at, which may be of what
-    /// has just been mapped. Perf events have the numbers of the PID namespace of this process; `initial` gives those of
-    /// event records. Changes of processes outside of the namespace have no number and are left out.
+    /// Lets the numbers under `/proc` of processes be known: see [`crate::Processes::numbers`].
+    pub(crate) fn know(&self, numbers: &[[u32; 3]]) {
+        let processes = &mut self.unwinding.borrow_mut().processes;
+        numbers
+            .iter()
+            .for_each(|&[pid, number, _]| processes.know(pid, number));
+    }
+
+    /// Records what has been mapped since the last time. Perf events have the numbers of the PID namespace of this process;
+    /// `initial` gives those of event records. Changes of processes outside of the namespace have no number and are left
+    /// out.
     pub(crate) fn mappings(&self, lane: &mut Lane, initial: impl Fn(u32) -> Option<u32>) {
+        let processes = &mut self.unwinding.borrow_mut().processes;
         let numbered = |change| match change {
             Change::Load(mapping) => initial(mapping.pid).map(|pid| Change::Load(Mapping { pid, ..mapping })),
             Change::Fork { parent, pid } => {
@@ -60,23 +84,46 @@ impl Meanings {
                 initial(pid).map(|pid| Change::Fork { parent, pid })
             }
             Change::Exec { pid } => initial(pid).map(|pid| Change::Exec { pid }),
-        };
-        let mut taken = |time, change| match change {
-            Change::Load(mapping) => add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload()),
-            Change::Fork { parent, pid } => {
-                let payload = Payload::default().int(parent as i32).int(pid as i32);
-                add(lane, time, kinds::TRACEBRAID_MAP_FORK, &payload.bytes_of());
-            }
-            Change::Exec { pid } => {
-                let payload = Payload::default().int(pid as i32);
-                add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
-            }
+            Change::Exit { pid } => initial(pid).map(|pid| Change::Exit { pid }),
         };
         self.mappings.borrow_mut().take(|time, change| {
-            if let Some(change) = numbered(change) {
-                taken(time, change);
+            let Some(change) = numbered(change) else {
+                return;
+            };
+            match &change {
+                Change::Load(mapping) if mapping.path == ANONYMOUS => {}
+                Change::Load(mapping) => add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload()),
+                Change::Fork { parent, pid } => {
+                    let payload = Payload::default().int(*parent as i32).int(*pid as i32);
+                    add(lane, time, kinds::TRACEBRAID_MAP_FORK, &payload.bytes_of());
+                }
+                Change::Exec { pid } => {
+                    let payload = Payload::default().int(*pid as i32);
+                    add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
+                }
+                Change::Exit { pid } => self.functions.borrow_mut().forget(*pid),
             }
+            processes.add(time, change);
         });
+    }
+
+    /// Unwinds the copies of stacks that were taken before a time, or all. What was mapped by then must have been
+    /// taken.
+    pub(crate) fn unwind(&self, lanes: &[RefCell<Lane>], until: Option<u64>) {
+        let mut unwinding = self.unwinding.borrow_mut();
+        unwinding.processes.advance(until);
+        for lane in lanes {
+            lane.borrow_mut()
+                .rewrite(until, is_copy, |time, kind, record, to| {
+                    unwinding.event(time, kind, record, to)
+                });
+        }
+        unwinding.processes.forget(until.unwrap_or(u64::MAX));
+    }
+
+    /// Interpreters of Python that have been found since the last call, by process.
+    pub(crate) fn pythons(&self) -> Vec<(u32, Python)> {
+        self.unwinding.borrow_mut().processes.take_found()
     }
 
     /// Tells again how stacks are taken, and what was told of functions, which may be gone.
@@ -85,8 +132,14 @@ impl Meanings {
         for payload in self.symbols.borrow().told() {
             add(lane, time, kinds::TRACEBRAID_KERNEL_SYMBOL, &payload);
         }
+        for payload in self.functions.borrow().all() {
+            add(lane, time, kinds::TRACEBRAID_CODE_SYMBOL, payload);
+        }
     }
 }
+
+/// Name of memory of no file.
+const ANONYMOUS: &[u8] = b"//anon";
 
 fn add(lane: &mut Lane, time: u64, id: u16, payload: &[u8]) {
     lane.add(time, None, |to| {

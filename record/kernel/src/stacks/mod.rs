@@ -1,22 +1,30 @@
-//! Call stacks from the kernel: what is wanted, and what is needed to know what their addresses mean.
+//! Call stacks from the kernel: how they are taken, and what is needed to understand their addresses.
 //!
-//! BPF programs (`bpf/stacks.h`, `bpf/waits.h`) take stacks of programs that have frame pointers, and send a signal
-//! after long waits to those that take their own stacks (`record/stacks`).
+//! BPF programs (`bpf/stacks.h`, `bpf/waits.h`) copy registers and stacks; `unwinding` turns the copies
+//! into return addresses when their events are written, with the mappings that `processes` follows.
 
 mod clock;
 mod files;
 mod mappings;
 mod meanings;
+mod modules;
+mod perf;
+mod processes;
+mod python;
 mod symbols;
-
-use std::path::PathBuf;
+mod unwinding;
+mod vdso;
 
 pub(crate) use clock::{cpu_clocks, readiness};
 pub(crate) use files::dump;
 use mappings::Mappings;
 pub(crate) use meanings::Meanings;
+pub(crate) use perf::PerfStacks;
 use symbols::KernelSymbols;
+pub(crate) use unwinding::is_copy;
+pub use vdso::image as vdso_image;
 
+use crate::shared;
 use crate::state::Payload;
 
 /// Which call stacks are recorded.
@@ -26,14 +34,13 @@ pub struct Stacks {
     pub period_ns: u64,
     /// Waits of that many nanoseconds and more; 0 for none.
     pub threshold_ns: u64,
-    /// Frames of a program at most, up to 127.
+    /// Frames of a program at most, up to [`MOST_DEPTH`]; 127 where frame pointers are followed.
     pub depth: u32,
-    /// Those of all processes that are recorded, by frame pointers. Processes that take their own are passed over.
-    pub takes_stacks: bool,
-    /// The library with which processes take their own (`libtracebraid_stacks.so`): they are told of long waits.
-    pub library: Option<PathBuf>,
-    /// Uses what the newest kernels have; else, and where they do not have it, stacks are taken whenever a thread
-    /// begins to wait, and processes are told nothing.
+    /// Bytes of a program's stack that are copied at most, up to 65536, to be unwound by unwind tables;
+    /// 0: the kernel follows frame pointers. Other machines than x86-64 always do.
+    pub copy_bytes: u32,
+    /// Uses the newest kernels' ability to let a thread do something when it goes back to its program; else,
+    /// and where they lack it, the stack of a wait is taken when the thread leaves its system call.
     pub resumes: bool,
 }
 
@@ -42,25 +49,31 @@ impl Default for Stacks {
         Stacks {
             period_ns: 1_000_000,
             threshold_ns: 100_000,
-            depth: 127,
-            takes_stacks: false,
-            library: None,
+            depth: 256,
+            copy_bytes: MOST_COPY,
             resumes: true,
         }
     }
 }
 
-/// Frames of a program that BPF programs have room for.
-const MOST_DEPTH: u32 = 127;
+/// Frames of a program at most.
+pub const MOST_DEPTH: u32 = 1024;
+
+/// Bytes of a stack that are copied at most.
+pub const MOST_COPY: u32 = shared::MOST_COPY as u32;
+
+/// The kernel follows no more frames.
+const MOST_FOLLOWED: u32 = shared::MOST_USER_FRAMES as u32;
 
 impl Stacks {
     /// `struct stack_options`.
-    pub(crate) fn encode(&self, can_resume: bool) -> [u8; 16] {
-        let mut bytes = [0; 16];
+    pub(crate) fn encode(&self, can_resume: bool) -> [u8; 24] {
+        let mut bytes = [0; 24];
         let fields = [
             &self.threshold_ns.to_ne_bytes()[..],
-            &self.depth.clamp(1, MOST_DEPTH).to_ne_bytes(),
-            &[u8::from(self.takes_stacks), u8::from(can_resume)],
+            &self.depth.clamp(1, MOST_FOLLOWED).to_ne_bytes(),
+            &self.copied().to_ne_bytes(),
+            &[u8::from(can_resume)],
         ];
         bytes
             .iter_mut()
@@ -69,10 +82,26 @@ impl Stacks {
         bytes
     }
 
+    /// Bytes that are copied on this machine.
+    pub(crate) fn copied(&self) -> u32 {
+        let copies = cfg!(target_arch = "x86_64");
+        if copies { self.copy_bytes.min(MOST_COPY) } else { 0 }
+    }
+
+    /// Frames of a program at most, as stacks are taken on this machine.
+    pub(crate) fn most_frames(&self) -> u32 {
+        let most = if self.copied() > 0 {
+            MOST_DEPTH
+        } else {
+            MOST_FOLLOWED
+        };
+        self.depth.clamp(1, most)
+    }
+
     /// The event that says how stacks are taken.
     pub(crate) fn state(&self) -> Vec<u8> {
         let times = Payload::default().long(self.period_ns).long(self.threshold_ns);
-        times.int(self.depth.clamp(1, MOST_DEPTH) as i32).bytes_of()
+        times.int(self.most_frames() as i32).bytes_of()
     }
 }
 
@@ -80,6 +109,8 @@ impl Stacks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) pid: u32,
+    /// Of the process under `/proc`.
+    pub(crate) number: u32,
     pub(crate) begin: u64,
     pub(crate) bytes: u64,
     /// In the file.
@@ -87,6 +118,8 @@ pub(crate) struct Mapping {
     pub(crate) path: Vec<u8>,
     /// Empty if there is none.
     pub(crate) build_id: Vec<u8>,
+    /// Number of the file; 0 where it is not known.
+    pub(crate) inode: u64,
 }
 
 impl Mapping {

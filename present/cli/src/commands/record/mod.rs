@@ -66,9 +66,9 @@ pub(crate) struct RecordArgs {
     /// libtracebraid_probe.so that are not linked with it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
-    /// Call stacks: each millisecond of CPU time, and after waits of 100 us or more; other lengths by OPTIONS:
-    /// period_us=500,threshold_us=50,depth=64. Those of a command need nothing of it; those of other processes are
-    /// whole if these have frame pointers
+    /// Call stacks: each millisecond of CPU time, and after waits of 100 us or more; change that by OPTIONS, for example
+    /// period_us=500,threshold_us=50,depth=64. Programs need not be prepared. stack_bytes=0 follows frame pointers
+    /// instead of unwind tables
     #[arg(long, value_name = "OPTIONS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     stacks: Option<stacks::Wanted>,
     /// System calls and page faults of these processes, and of those that they start; recording ends when these
@@ -147,12 +147,13 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         );
     }
     let mut options = session_options(args)?;
-    if options.kernel.is_none() && options.probes.is_none() && options.stacks.is_none() {
+    if options.kernel.is_none() && options.probes.is_none() && options.modules.is_none() {
         return Err(Failure::usage(
             "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
         ));
     }
-    if args.follow_daemons && options.kernel.is_none() {
+    let follows = |kernel: &Options| kernel.unprivileged.is_none();
+    if args.follow_daemons && !options.kernel.as_ref().is_some_and(follows) {
         return Err(Failure::usage(
             "--follow-daemons needs the recorder of kernel events: CAP_BPF and CAP_PERFMON, and --kernel or --syscalls other \
              than none",
@@ -246,6 +247,7 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<Begun, Failu
         if let Some(kernel) = &mut options.kernel {
             kernel.command = Some(command.id());
             kernel.processes = (!args.system).then(|| vec![command.id()]);
+            kernel.unprivileged = kernel.unprivileged.map(|_| command.id());
         }
     }
     let session = Session::start(options).map_err(failed)?;
@@ -259,7 +261,7 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<Begun, Failu
 /// in the background may begin it yet.
 fn is_empty(options: &SessionOptions) -> bool {
     let has = |name: &str| options.directory.join(name).exists();
-    options.kernel.is_none() && options.stacks.is_none() && !has("ust")
+    options.kernel.is_none() && options.modules.is_none() && !has("ust")
 }
 
 /// Nothing was recorded: nothing is left behind.
@@ -327,21 +329,15 @@ fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
         library: None,
     };
     let has_probes = !args.command.is_empty() && !probes.patterns.is_empty();
-    // Others than a command have begun without it; and of the newest only, what tells about modules would be gone.
-    let has_library = args.stacks.is_some() && !args.command.is_empty() && !args.snapshot;
-    let library = has_library.then(stacks::library).transpose()?;
-    let kernel = kernel_options(args, library.as_deref())?;
-    let stacks = args.stacks.as_ref().zip(library);
-    let stacks = stacks.map(|(wanted, library)| wanted.of_command(library));
-    let has_functions = has_probes && probes.has_functions() && !args.snapshot;
-    let stacks = stacks.or_else(|| stacks::modules_only(has_functions));
+    let kernel = kernel_options(args)?;
+    let modules = stacks::modules(has_probes && probes.has_functions() && !args.snapshot);
     // Not without being asked: programs of other C libraries or sanitizers may refuse to begin with a library preloaded.
-    if has_probes && !args.probes.is_empty() && stacks.is_none() {
+    if has_probes && !args.probes.is_empty() && modules.is_none() {
         probes.library = stacks::of_probes();
     }
     Ok(SessionOptions {
         kernel,
-        stacks,
+        modules,
         probes: has_probes.then_some(probes),
         ..SessionOptions::default()
     })
@@ -349,7 +345,7 @@ fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
 
 /// What is recorded of the kernel; nothing if that is not possible, nobody asked for it, and there is something
 /// else to be recorded.
-fn kernel_options(args: &RecordArgs, library: Option<&Path>) -> Result<Option<Options>, Failure> {
+fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     let groups = args
         .kernel
         .as_ref()
@@ -371,19 +367,13 @@ fn kernel_options(args: &RecordArgs, library: Option<&Path>) -> Result<Option<Op
         ));
     }
     let missing = missing_privileges();
-    if let (Some(wanted), Some(_)) = (&args.stacks, library) {
-        wanted.warn(&missing);
-    }
-    // Stacks of others than a command that loads the library are taken by the kernel.
-    let needs_none = args.stacks.is_none() || library.is_some();
-    if !missing.is_empty() && !has_events && needs_none {
-        return Ok(None);
-    }
     let is_choice = args.kernel.is_some() || args.syscalls.is_some();
-    if !missing.is_empty() && !is_choice && !args.command.is_empty() && needs_none {
-        let stacks = match library {
-            Some(_) => " and its call stacks",
-            None => "",
+    let is_unprivileged = !missing.is_empty() && !args.command.is_empty() && !(is_choice && has_events);
+    if is_unprivileged && has_events {
+        let stacks = if args.stacks.is_some() {
+            " and its call stacks"
+        } else {
+            ""
         };
         say!(
             "warning: kernel events are not recorded, which needs {}{}: only the command's own probes{stacks} are",
@@ -393,19 +383,27 @@ fn kernel_options(args: &RecordArgs, library: Option<&Path>) -> Result<Option<Op
                 false => "",
             }
         );
+    }
+    if is_unprivileged && args.stacks.is_none() {
         return Ok(None);
     }
+    let (groups, syscalls) = match is_unprivileged {
+        true => (Vec::new(), Syscalls::None),
+        false => (groups, syscalls),
+    };
     Ok(Some(Options {
         groups,
         syscalls,
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
-        stacks: args.stacks.as_ref().map(|wanted| wanted.of_kernel(library)),
+        stacks: args.stacks.as_ref().map(stacks::Wanted::of_kernel),
         ring_bytes: args.buffer_size,
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
         limit: args.max_size.filter(|_| !args.snapshot),
         ctf2: args.ctf2,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
-        state_dump: !args.no_state_dump,
+        state_dump: !args.no_state_dump && !is_unprivileged,
+        // The number of the command is not known yet.
+        unprivileged: is_unprivileged.then_some(0),
         ..Options::default()
     }))
 }

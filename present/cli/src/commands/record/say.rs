@@ -39,28 +39,32 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     if let Some(said) = missed(options).filter(|_| !has_loaded) {
         say!("warning: {said}");
     }
-    say!("{}", see_it(&options.directory));
+    let only_stacks = options.kernel.as_ref().is_some_and(|kernel| {
+        kernel.stacks.is_some() && kernel.groups.is_empty() && kernel.syscalls == Syscalls::None
+    });
+    match only_stacks {
+        true => say!("See it by: tracebraid stacks {directory}"),
+        false => say!("{}", see_it(&options.directory)),
+    }
 }
 
 /// What was wanted of programs, where none of them has recorded anything.
 fn missed(options: &SessionOptions) -> Option<&'static str> {
     let probes = options.probes.as_ref()?;
-    let preloads = options.stacks.is_some() || probes.library.is_some();
-    let takes_stacks = options.stacks.as_ref().is_some_and(|stacks| !stacks.modules_only);
-    match takes_stacks {
-        true => options.kernel.is_none().then_some(
-            "no call stacks were recorded: no program used CPU time for a period or waited for long, or none loaded the \
-             library that takes them (static and setuid ones do not; without it they need CAP_BPF and CAP_PERFMON)",
-        ),
-        false if preloads && probes.has_functions() => Some(
-            "no functions were recorded: no program is compiled with -finstrument-functions, or those that are load no library \
-             (static and setuid ones do not)",
-        ),
-        false => preloads.then_some(
-            "no events of probes were recorded: no program has any that --probes names, or those that have load no library \
-             (static and setuid ones do not)",
-        ),
+    let preloads = options.modules.is_some() || probes.library.is_some();
+    if !preloads {
+        return None;
     }
+    Some(match probes.has_functions() {
+        true => {
+            "no functions were recorded: no program is compiled with -finstrument-functions, or those that are load no library \
+             (static and setuid ones do not)"
+        }
+        false => {
+            "no events of probes were recorded: no program has any that --probes names, or those that have load no library \
+             (static and setuid ones do not)"
+        }
+    })
 }
 
 /// Says that processes go on which a command or chosen processes have started.
@@ -137,6 +141,12 @@ fn warn(options: &Options, kernel: &Summary) {
         say!(
             "warning: {} were not followed: there were too many at once",
             number_of(u64::from(kernel.unfollowed), "process", "processes")
+        );
+    }
+    if !kernel.has_waits {
+        say!(
+            "warning: stacks of waits were not recorded, which needs CAP_BPF and CAP_PERFMON, or kernel.perf_event_paranoid of at \
+             most 1"
         );
     }
     if !kernel.missing.is_empty() {

@@ -1,35 +1,38 @@
-//! Call stacks: how they are wanted, and the library that takes them.
+//! Call stacks: how they are taken, and the libraries that programs load.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use tracebraid_session::{Stacks, kernel};
+use tracebraid_session::{Modules, kernel};
 
-use crate::failure::Failure;
+use crate::fold;
 use crate::output::say;
 
-/// How call stacks are taken, as the command line says it.
+/// How call stacks are taken, from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     period_us: u64,
     threshold_us: u64,
     depth: u32,
-    waits: String,
+    stack_bytes: u32,
+    waits: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
+        let usual = kernel::Stacks::default();
         Wanted {
-            period_us: 1000,
-            threshold_us: 100,
-            depth: 128,
-            waits: "auto".to_owned(),
+            period_us: usual.period_ns / 1000,
+            threshold_us: usual.threshold_ns / 1000,
+            depth: usual.depth,
+            stack_bytes: usual.copy_bytes,
+            waits: true,
         }
     }
 }
 
-/// Ways of finding waits; see docs/recording-stacks.md.
-const WAYS: [&str; 4] = ["auto", "kernel", "perf", "off"];
+/// Options by their names.
+const OPTIONS: &str = "period_us, threshold_us, depth, stack_bytes, waits";
 
 impl FromStr for Wanted {
     type Err = String;
@@ -39,7 +42,7 @@ impl FromStr for Wanted {
         for item in text.split(',').filter(|item| !item.is_empty()) {
             let (key, value) = item
                 .split_once('=')
-                .ok_or_else(|| format!("`{item}`: KEY=NUMBER is expected"))?;
+                .ok_or_else(|| format!("`{item}`: KEY=VALUE is expected"))?;
             wanted.set(key.trim(), value.trim())?;
         }
         Ok(wanted)
@@ -59,80 +62,39 @@ impl Wanted {
             "period_us" if value == "0" => self.period_us = 0,
             "period_us" => self.period_us = number(100, 10_000_000)?,
             "threshold_us" => self.threshold_us = number(0, 10_000_000)?,
-            "depth" => self.depth = number(1, 256)? as u32,
-            "waits" if WAYS.contains(&value) => value.clone_into(&mut self.waits),
-            "waits" => return Err(format!("`waits` is one of {}, not `{value}`", WAYS.join(", "))),
-            _ => {
-                return Err(format!(
-                    "there is no `{key}`: there are period_us, threshold_us, depth, waits"
-                ));
+            "depth" => self.depth = number(1, kernel::MOST_DEPTH.into())? as u32,
+            "stack_bytes" if value == "0" => self.stack_bytes = 0,
+            "stack_bytes" => {
+                let most = u64::from(kernel::MOST_COPY);
+                let bytes = fold::size(value).ok().filter(|bytes| *bytes <= most);
+                let wrong = || format!("`stack_bytes` is a size from 0 to 64K, not `{value}`");
+                self.stack_bytes = bytes.ok_or_else(wrong)? as u32;
             }
+            "waits" => {
+                self.waits = match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(format!("`waits` is on or off, not `{value}`")),
+                }
+            }
+            _ => return Err(format!("unknown option `{key}`; there are {OPTIONS}")),
         }
         Ok(())
     }
 
-    /// What the kernel's recorder does. Programs without the library have their stacks taken there.
-    pub(super) fn of_kernel(&self, library: Option<&Path>) -> kernel::Stacks {
-        let is_off = self.waits == "off";
+    /// Options of the recorder.
+    pub(super) fn of_kernel(&self) -> kernel::Stacks {
         kernel::Stacks {
             period_ns: self.period_us * 1000,
-            threshold_ns: if is_off {
-                0
+            // One nanosecond is a wait of any length; none would be no waits.
+            threshold_ns: if self.waits {
+                (self.threshold_us * 1000).max(1)
             } else {
-                self.threshold_us.max(1) * 1000
+                0
             },
             depth: self.depth,
-            takes_stacks: true,
-            library: library.map(Path::to_owned),
+            copy_bytes: self.stack_bytes,
             ..kernel::Stacks::default()
-        }
-    }
-
-    /// Says what of it a command cannot do by itself without those capabilities.
-    pub(super) fn warn(&self, missing: &[&str]) {
-        let lacks = missing.contains(&"CAP_PERFMON").then(paranoid).flatten();
-        if let Some(said) = lacks.and_then(|level| self.lacking(level)) {
-            say!("warning: {said}");
-        }
-    }
-
-    /// What cannot be recorded without a capability at that level of `kernel.perf_event_paranoid`.
-    fn lacking(&self, level: i64) -> Option<String> {
-        let has_cpu = self.period_us > 0;
-        let has_waits = self.waits != "off";
-        match level {
-            ..=1 => None,
-            2 if has_waits => {
-                let still = match has_cpu {
-                    true => ": only stacks of CPU time are, without the kernel's part of it",
-                    false => "",
-                };
-                Some(format!(
-                    "stacks of waits are not recorded, which needs CAP_PERFMON, or kernel.perf_event_paranoid of at most 1 (it \
-                     is 2){still}"
-                ))
-            }
-            2 => None,
-            _ if has_cpu || has_waits => Some(format!(
-                "no call stacks are recorded where the kernel keeps to its kernel.perf_event_paranoid of {level}: those of \
-                 CPU time need CAP_PERFMON or at most 2 there, those of waits at most 1"
-            )),
-            _ => None,
-        }
-    }
-
-    /// What a command does that loads the library.
-    pub(super) fn of_command(&self, library: PathBuf) -> Stacks {
-        let Wanted {
-            period_us,
-            threshold_us,
-            depth,
-            waits,
-        } = self;
-        Stacks {
-            library,
-            options: format!("period_us={period_us},threshold_us={threshold_us},depth={depth},waits={waits}"),
-            modules_only: false,
         }
     }
 }
@@ -146,30 +108,22 @@ pub(super) fn of_probes() -> Option<PathBuf> {
     found.ok()
 }
 
-/// The library that tells what is loaded where, if functions of a command are recorded; without it these have no names.
-pub(super) fn modules_only(has_functions: bool) -> Option<Stacks> {
+/// The library that records which modules are loaded where, if functions of a command are recorded; without
+/// it these have no names.
+pub(super) fn modules(has_functions: bool) -> Option<Modules> {
     if !has_functions {
         return None;
     }
-    let told = find(STACKS, "which tells what is loaded where").map(Stacks::none);
-    if let Err(why) = &told {
+    let library = find(MODULES, "which records the modules of a program");
+    if let Err(why) = &library {
         say!("warning: functions will have no names: {why}");
     }
-    told.ok()
+    Some(Modules {
+        library: library.ok()?,
+    })
 }
 
-/// What the kernel lets everybody measure; nothing if it does not say.
-fn paranoid() -> Option<i64> {
-    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
-    level.trim().parse().ok()
-}
-
-/// The library with which commands take their own stacks, which is installed with the program.
-pub(super) fn library() -> Result<PathBuf, Failure> {
-    find(STACKS, "which tells of stacks").map_err(Failure::output)
-}
-
-const STACKS: &str = "libtracebraid_stacks.so";
+const MODULES: &str = "libtracebraid_modules.so";
 const PROBES: &str = "libtracebraid_probe.so";
 
 /// A library that is installed with the program; or where it is not, and what that means.
@@ -198,38 +152,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_recorded_without_privilege_is_told() {
-        let lacking = |options: &str, level| {
-            let wanted: Wanted = options.parse().unwrap();
-            wanted.lacking(level).unwrap_or_default()
-        };
-        assert_eq!(lacking("", 1), "");
-        assert_eq!(lacking("", -1), "");
-        let waits = lacking("", 2);
-        assert!(
-            waits.contains("waits") && waits.contains("at most 1 (it is 2): only stacks of CPU time are"),
-            "{waits}"
-        );
-        assert!(lacking("period_us=0", 2).ends_with("(it is 2)"));
-        assert_eq!(lacking("waits=off", 2), "");
-        assert!(lacking("waits=off", 3).contains("no call stacks"));
-        assert_eq!(lacking("waits=off,period_us=0", 4), "");
-    }
-
-    #[test]
     fn options_are_understood_or_refused() {
-        let wanted: Wanted = "period_us=0, depth=64,waits=perf".parse().unwrap();
+        let wanted: Wanted = "period_us=0, depth=64,waits=off,stack_bytes=16K".parse().unwrap();
         assert_eq!(
-            (wanted.period_us, wanted.threshold_us, wanted.depth),
-            (0, 100, 64)
+            (
+                wanted.period_us,
+                wanted.threshold_us,
+                wanted.depth,
+                wanted.stack_bytes
+            ),
+            (0, 100, 64, 16384)
         );
+        assert_eq!(wanted.of_kernel().threshold_ns, 0);
         assert_eq!("".parse::<Wanted>(), Ok(Wanted::default()));
         for (text, part) in [
             ("period_us=5", "from 100 to"),
-            ("depth", "KEY=NUMBER"),
-            ("deep=3", "there is no `deep`"),
-            ("waits=maybe", "one of auto, kernel, perf, off"),
+            ("depth", "KEY=VALUE"),
+            ("deep=3", "unknown option `deep`"),
+            ("waits=maybe", "on or off"),
             ("threshold_us=-1", "not `-1`"),
+            ("stack_bytes=65K", "from 0 to 64K"),
         ] {
             let error = text.parse::<Wanted>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

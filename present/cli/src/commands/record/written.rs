@@ -47,30 +47,12 @@ impl std::fmt::Display for Written {
     }
 }
 
-/// Whether there are call stacks that programs took themselves.
-fn has_stacks(directory: &Path) -> bool {
-    let Ok(set) = TraceSet::open(&[directory.to_owned()]) else {
-        return false;
-    };
-    let streams = set.traces.iter().flat_map(|trace| &trace.layout.streams);
-    let mut names = streams
-        .flat_map(|stream| &stream.events)
-        .map(|event| event.name.as_bytes());
-    names.any(|name| STACKS.iter().any(|stack| name == stack.as_bytes()))
-}
-
-/// Event classes of call stacks.
-const STACKS: [&str; 2] = ["tracebraid:cpu_stack", "tracebraid:syscall_stack"];
-
 /// The command that shows what stands in a directory best.
 pub(crate) fn see_it(directory: &Path) -> String {
     let has = |name: &str| directory.join(name).is_dir();
     let shown = directory.display();
     match (has("kernel"), has("ust")) {
         (true, _) => format!("See it by: tracebraid report {shown}"),
-        (false, true) if has_stacks(directory) => {
-            format!("See it by: tracebraid print --symbols {shown}, or tracebraid stacks {shown}")
-        }
         (false, true) => format!("See it by: tracebraid print --symbols {shown}"),
         (false, false) if directory.exists() => format!("Nothing was recorded in {shown}"),
         (false, false) => format!("Nothing was recorded: there is no {shown}"),

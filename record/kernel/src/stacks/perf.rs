@@ -1,0 +1,265 @@
+//! Stacks of a command without privileges: perf events of its own threads, which sample registers and stacks.
+//!
+//! CPU time is sampled in user mode only. A wait begins with a sample at the context switch and ends with the record of
+//! the switch back; the kernel lets others than privileged users sample context switches only where
+//! `kernel.perf_event_paranoid` is at most 1. No signal is sent and nothing is loaded into the command.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+
+use perf_event::data::Record;
+use perf_event::events::Software;
+use perf_event::{Builder, Clock, SampleFlag, Sampler};
+
+use super::Stacks;
+use super::unwinding::{CPU, Copied, WAIT};
+use crate::lane::Lane;
+use crate::shared;
+
+/// Bytes of a CPU's rings. All rings of a user have a common limit (`kernel.perf_event_mlock_kb`), of 512 KiB for each
+/// CPU as a rule.
+const CLOCK_BYTES: usize = 256 << 10;
+const SWITCH_BYTES: usize = 128 << 10;
+/// Bytes of a stack that a sample takes at most; the kernel's limit is below 64 KiB, and a ring has room for few of those.
+const MOST_BYTES: u32 = 16 << 10;
+/// Registers by their bits in `sample_regs_user`: rax to rip, r8 to r15.
+const REGISTERS: u64 = 0xFF_01FF;
+/// Where the registers of DWARF's order stand among those.
+const ORDER: [usize; shared::REGISTERS] = [0, 3, 2, 1, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 8];
+
+/// `PERF_RECORD_SWITCH`, and its flags.
+const SWITCH: u32 = 14;
+const IS_OUT: u16 = 1 << 13;
+const IS_PREEMPTED: u16 = 1 << 14;
+
+const NO_CALL: i32 = -1;
+const UNKNOWN_CALL: i32 = -2;
+
+/// Events of a command, by CPU.
+pub(crate) struct PerfStacks {
+    rings: Vec<Sampler>,
+    threshold_ns: u64,
+    /// Of a stack, at most.
+    bytes: u32,
+    waits: Waits,
+    names: Names,
+    lost: u32,
+    /// Whether waits are found.
+    has_waits: bool,
+}
+
+/// What a ring contains, by time.
+enum Found {
+    Sample {
+        tid: u32,
+        copied: Copied,
+        is_switch: bool,
+    },
+    Out {
+        tid: u32,
+        is_preempted: bool,
+    },
+    In {
+        tid: u32,
+    },
+}
+
+impl PerfStacks {
+    /// Begins to sample a process and what it will start, on so many CPUs.
+    pub(crate) fn open(pid: u32, cpus: usize, stacks: &Stacks) -> io::Result<PerfStacks> {
+        let bytes = stacks.copied().clamp(8, MOST_BYTES) & !7;
+        let mut rings = Vec::new();
+        let mut has_waits = stacks.threshold_ns > 0;
+        for cpu in 0..cpus {
+            if stacks.period_ns > 0 {
+                rings.push(clock(pid, cpu, stacks.period_ns, bytes)?);
+            }
+            if has_waits {
+                match switches(pid, cpu, bytes) {
+                    Ok(ring) => rings.push(ring),
+                    Err(_) => has_waits = false,
+                }
+            }
+        }
+        Ok(PerfStacks {
+            rings,
+            threshold_ns: stacks.threshold_ns,
+            bytes,
+            waits: Waits::default(),
+            names: Names::default(),
+            lost: 0,
+            has_waits,
+        })
+    }
+
+    /// Whether waits are found, where they are wanted.
+    pub(crate) fn has_waits(&self) -> bool {
+        self.has_waits
+    }
+
+    /// Samples that found no room, in all; wraps.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// Takes what has been sampled since the last call.
+    pub(crate) fn take(&mut self, lane: &mut Lane) {
+        let mut found = Vec::new();
+        for ring in &mut self.rings {
+            while let Some(record) = ring.next_record() {
+                let (kind, misc) = (record.ty(), record.misc());
+                let bytes = record.to_contiguous();
+                match record.parse_record() {
+                    Ok(Record::Lost(lost)) => self.lost = self.lost.wrapping_add(lost.lost as u32),
+                    Ok(Record::Sample(sample)) => found.extend(of_sample(&sample)),
+                    _ if kind == SWITCH => found.extend(of_switch(&bytes, misc)),
+                    _ => {}
+                }
+            }
+        }
+        found.sort_by_key(|&(time, _)| time);
+        for (time, found) in found {
+            self.add(time, found, lane);
+        }
+    }
+
+    fn add(&mut self, time: u64, found: Found, lane: &mut Lane) {
+        let lost = self.lost;
+        let mut write = |kind: u16, copied: &Copied| {
+            lane.add(time, Some(lost), |to| {
+                copied.write(to);
+                Some(kind)
+            });
+        };
+        match found {
+            Found::Sample {
+                tid,
+                mut copied,
+                is_switch,
+            } => {
+                copied.comm = self.names.of(copied.pid, tid);
+                copied.is_cut = copied.stack.len() >= self.bytes as usize;
+                match is_switch {
+                    true => drop(self.waits.0.insert(tid, (time, copied))),
+                    false => write(CPU, &copied),
+                }
+            }
+            Found::Out {
+                tid,
+                is_preempted: true,
+            } => drop(self.waits.0.remove(&tid)),
+            Found::Out { .. } => {}
+            Found::In { tid } => {
+                let Some((since, mut copied)) = self.waits.0.remove(&tid) else {
+                    return;
+                };
+                copied.wait_ns = time.saturating_sub(since);
+                if copied.wait_ns >= self.threshold_ns {
+                    write(WAIT, &copied);
+                }
+            }
+        }
+    }
+}
+
+/// Threads that wait, each since when and with its stack.
+#[derive(Default)]
+struct Waits(HashMap<u32, (u64, Copied)>);
+
+/// Names of threads, as they were read last.
+#[derive(Default)]
+struct Names(HashMap<u32, [u8; 16]>);
+
+impl Names {
+    fn of(&mut self, pid: u32, tid: u32) -> [u8; 16] {
+        let read = fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok();
+        let known = self.0.entry(tid).or_default();
+        if let Some(read) = read {
+            *known = [0; 16];
+            let text = read.trim_ascii_end();
+            known
+                .iter_mut()
+                .take(15)
+                .zip(text)
+                .for_each(|(to, from)| *to = *from);
+        }
+        *known
+    }
+}
+
+fn base(event: Software, pid: u32, cpu: usize) -> Builder<'static> {
+    let mut builder = Builder::new(event);
+    builder.observe_pid(pid as i32).one_cpu(cpu).inherit(true);
+    builder
+        .sample(SampleFlag::TID | SampleFlag::TIME)
+        .sample_id_all(true);
+    builder.clockid(Clock::MONOTONIC).enabled(true);
+    builder
+}
+
+fn clock(pid: u32, cpu: usize, period_ns: u64, bytes: u32) -> io::Result<Sampler> {
+    let mut builder = base(Software::TASK_CLOCK, pid, cpu);
+    builder.sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER);
+    builder.sample_regs_user(REGISTERS).sample_stack_user(bytes);
+    builder
+        .sample_period(period_ns)
+        .exclude_kernel(true)
+        .exclude_hv(true);
+    builder.build()?.sampled(CLOCK_BYTES)
+}
+
+fn switches(pid: u32, cpu: usize, bytes: u32) -> io::Result<Sampler> {
+    let mut builder = base(Software::CONTEXT_SWITCHES, pid, cpu);
+    builder.sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER);
+    builder.sample_regs_user(REGISTERS).sample_stack_user(bytes);
+    builder.sample_period(1).include_kernel().context_switch(true);
+    // Marks these samples.
+    builder.sample(SampleFlag::CPU);
+    builder.build()?.sampled(SWITCH_BYTES)
+}
+
+fn of_sample(sample: &perf_event::data::Sample<'_>) -> Option<(u64, Found)> {
+    let registers = sample.regs_user()?;
+    let mut ordered = [0; shared::REGISTERS];
+    for (register, place) in ordered.iter_mut().zip(ORDER) {
+        *register = *registers.regs.get(place)?;
+    }
+    let [_, _, rcx, .., rip] = ordered;
+    let tid = sample.tid()?;
+    let copied = Copied {
+        tid,
+        pid: sample.pid()?,
+        comm: [0; 16],
+        wait_ns: 0,
+        // The instruction of a system call leaves its own end in rcx; the number is not sampled.
+        syscall: if rcx == rip { UNKNOWN_CALL } else { NO_CALL },
+        registers: ordered,
+        is_cut: false,
+        stack: sample.stack_user().unwrap_or_default().to_vec(),
+    };
+    let is_switch = sample.cpu().is_some();
+    Some((
+        sample.time()?,
+        Found::Sample {
+            tid,
+            copied,
+            is_switch,
+        },
+    ))
+}
+
+/// A record that has nothing but what stands at the end of all records: process, thread, time, CPU.
+fn of_switch(bytes: &[u8], misc: u16) -> Option<(u64, Found)> {
+    let end: &[u8; 24] = bytes.last_chunk()?;
+    let tid = u32::from_ne_bytes(*end.get(4..)?.first_chunk()?);
+    let time = u64::from_ne_bytes(*end.get(8..)?.first_chunk()?);
+    let found = match misc & IS_OUT != 0 {
+        true => Found::Out {
+            tid,
+            is_preempted: misc & IS_PREEMPTED != 0,
+        },
+        false => Found::In { tid },
+    };
+    Some((time, found))
+}

@@ -1,0 +1,300 @@
+//! What each process has mapped to execute it, and since when.
+//!
+//! Changes come from the kernel (`mappings`); a process that was there before is read from `/proc` when a stack of it
+//! is met first. Stacks of one CPU are unwound after those of another, so a mapping that was replaced is kept until
+//! no earlier stack can come.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tracebraid_unwind::{Code, Module};
+
+use super::mappings::Change;
+use super::modules::Modules;
+use super::python::{self, Python};
+use super::{Mapping, files};
+use crate::state;
+
+/// All processes that have been met.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    pending: Vec<(u64, Change)>,
+    processes: HashMap<u32, Process>,
+    /// Numbers under `/proc` of processes that have another one there than in event records.
+    numbers: HashMap<u32, u32>,
+    modules: RefCell<Modules>,
+    /// Interpreters that have been found since they were taken.
+    found: Vec<(u32, Python)>,
+}
+
+/// Memory of a process that can be executed.
+#[derive(Debug, Default)]
+pub(crate) struct Process {
+    /// All its mappings are known, but for those that `/proc` did not show.
+    is_whole: bool,
+    /// In the order of addresses, without overlaps.
+    mapped: Vec<Entry>,
+    /// Mappings that were replaced, with the time.
+    replaced: Vec<(u64, Entry)>,
+    python: Option<Python>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    since: u64,
+    begin: u64,
+    end: u64,
+    mapping: Rc<Mapping>,
+    module: OnceCell<Option<Rc<Module>>>,
+}
+
+impl Entry {
+    fn new(since: u64, mapping: Rc<Mapping>) -> Entry {
+        Entry {
+            since,
+            begin: mapping.begin,
+            end: mapping.begin.saturating_add(mapping.bytes),
+            mapping,
+            module: OnceCell::new(),
+        }
+    }
+
+    fn has(&self, address: u64) -> bool {
+        (self.begin..self.end).contains(&address)
+    }
+
+    fn code(&self, address: u64, modules: &RefCell<Modules>) -> Code<'_> {
+        let module = self.module.get_or_init(|| modules.borrow_mut().of(&self.mapping));
+        match module {
+            Some(module) => Code::Module(module, address - self.mapping.begin + self.mapping.offset),
+            None => Code::Other,
+        }
+    }
+}
+
+impl Processes {
+    /// Notes the number of a process under `/proc`.
+    pub(crate) fn know(&mut self, pid: u32, number: u32) {
+        if pid != number {
+            self.numbers.insert(pid, number);
+        }
+    }
+
+    /// Notes a change that happened at that time.
+    pub(crate) fn add(&mut self, time: u64, change: Change) {
+        self.pending.push((time, change));
+    }
+
+    /// Makes the changes up to a time, or all, and forgets what only earlier stacks can need.
+    pub(crate) fn advance(&mut self, until: Option<u64>) {
+        self.pending.sort_by_key(|&(time, _)| time);
+        let count = match until {
+            Some(until) => self.pending.partition_point(|&(time, _)| time < until),
+            None => self.pending.len(),
+        };
+        for (time, change) in self.pending.drain(..count).collect::<Vec<_>>() {
+            self.change(time, change);
+        }
+    }
+
+    /// Forgets mappings that were replaced, and processes that ended, before a time from which on all has been
+    /// unwound.
+    pub(crate) fn forget(&mut self, before: u64) {
+        self.processes.retain(|_, process| {
+            process.replaced.retain(|&(time, _)| time >= before);
+            !process.mapped.is_empty() || !process.replaced.is_empty()
+        });
+    }
+
+    fn change(&mut self, time: u64, change: Change) {
+        match change {
+            Change::Load(mapping) => {
+                self.know(mapping.pid, mapping.number);
+                let process = self.processes.entry(mapping.pid).or_default();
+                self.found.extend(process.load(time, mapping));
+            }
+            Change::Fork { parent, pid } => {
+                let parent = self.whole(parent, time);
+                let (inherited, python) = (parent.mapped.clone(), parent.python.clone());
+                let process = self.processes.entry(pid).or_default();
+                process.replace_all(time);
+                process.mapped = inherited;
+                process.python = python;
+                process.mapped.iter_mut().for_each(|entry| entry.since = time);
+            }
+            Change::Exec { pid } => self.processes.entry(pid).or_default().replace_all(time),
+            Change::Exit { pid } => {
+                if let Some(process) = self.processes.get_mut(&pid) {
+                    process.replace_all(time);
+                }
+            }
+        }
+    }
+
+    /// A process with its mappings of the time before recording.
+    fn whole(&mut self, pid: u32, now: u64) -> &Process {
+        let number = self.numbers.get(&pid).copied().unwrap_or(pid);
+        let process = self.processes.entry(pid).or_default();
+        if !process.is_whole {
+            process.is_whole = true;
+            let found = files::mappings(state::Process { pid, number });
+            // One that has been reported replaces what was there before.
+            let known = std::mem::take(&mut process.mapped);
+            for mapping in found {
+                self.found.extend(process.load(0, mapping));
+            }
+            known.into_iter().for_each(|entry| process.insert(now, entry));
+        }
+        process
+    }
+
+    /// Finds the code of a process at a time.
+    pub(crate) fn code<'p>(&'p mut self, pid: u32, time: u64) -> impl Fn(u64) -> Code<'p> {
+        self.whole(pid, time);
+        let (process, modules) = (self.processes.get(&pid), &self.modules);
+        move |address| process.map_or(Code::None, |process| process.code(address, time, modules))
+    }
+
+    /// Addresses of the function with which a process interprets Python.
+    pub(crate) fn evaluates(&self, pid: u32) -> Option<[u64; 2]> {
+        Some(self.processes.get(&pid)?.python.as_ref()?.evaluates)
+    }
+
+    /// Interpreters of Python that have been found since the last call.
+    pub(crate) fn take_found(&mut self) -> Vec<(u32, Python)> {
+        std::mem::take(&mut self.found)
+    }
+}
+
+impl Process {
+    /// Adds a mapping; gives the interpreter of Python that it contains, if it is the first one.
+    fn load(&mut self, time: u64, mapping: Mapping) -> Option<(u32, Python)> {
+        let found = match self.python {
+            None => python::find(&mapping),
+            Some(_) => None,
+        };
+        let pid = mapping.pid;
+        if mapping.bytes > 0 {
+            self.insert(time, Entry::new(time, Rc::new(mapping)));
+        }
+        let found = found?;
+        self.python = Some(found.clone());
+        Some((pid, found))
+    }
+
+    /// Puts a mapping in its place; parts of others that it does not cover stay.
+    fn insert(&mut self, time: u64, entry: Entry) {
+        let first = self.mapped.partition_point(|other| other.end <= entry.begin);
+        let after = self.mapped.partition_point(|other| other.begin < entry.end);
+        let covered: Vec<Entry> = self.mapped.drain(first..after.max(first)).collect();
+        let mut parts = Vec::new();
+        for other in covered {
+            for (begin, end) in [(other.begin, entry.begin), (entry.end, other.end)] {
+                if begin < end {
+                    parts.push(Entry {
+                        begin,
+                        end,
+                        ..other.clone()
+                    });
+                }
+            }
+            self.replaced.push((time, other));
+        }
+        parts.push(entry);
+        parts.sort_by_key(|part| part.begin);
+        self.mapped.splice(first..first, parts);
+    }
+
+    /// Nothing is mapped any more; all that will be is known.
+    fn replace_all(&mut self, time: u64) {
+        self.replaced
+            .extend(self.mapped.drain(..).map(|entry| (time, entry)));
+        self.is_whole = true;
+        self.python = None;
+    }
+
+    fn code<'p>(&'p self, address: u64, time: u64, modules: &RefCell<Modules>) -> Code<'p> {
+        let after = self.mapped.partition_point(|entry| entry.begin <= address);
+        let entry = after.checked_sub(1).and_then(|last| self.mapped.get(last));
+        if let Some(entry) = entry.filter(|entry| entry.has(address) && entry.since <= time) {
+            return entry.code(address, modules);
+        }
+        let was_there =
+            |(until, entry): &&(u64, Entry)| entry.has(address) && entry.since <= time && time <= *until;
+        match self.replaced.iter().rev().find(was_there) {
+            Some((_, entry)) => entry.code(address, modules),
+            None => Code::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(pid: u32, begin: u64, end: u64, path: &str) -> Change {
+        Change::Load(Mapping {
+            pid,
+            number: pid,
+            begin,
+            bytes: end - begin,
+            offset: 0,
+            path: path.as_bytes().to_vec(),
+            build_id: Vec::new(),
+            inode: 0,
+        })
+    }
+
+    fn path(processes: &Processes, pid: u32, time: u64, address: u64) -> Option<String> {
+        let process = &processes.processes[&pid];
+        let now = process.mapped.iter().map(|entry| (u64::MAX, entry));
+        let before = process.replaced.iter().map(|(until, entry)| (*until, entry));
+        let mut found = now
+            .chain(before)
+            .filter(|(until, entry)| entry.has(address) && entry.since <= time && time <= *until);
+        let (_, entry) = found.next()?;
+        Some(String::from_utf8(entry.mapping.path.clone()).unwrap())
+    }
+
+    #[test]
+    fn a_mapping_is_found_at_its_time() {
+        let mut processes = Processes::default();
+        processes.add(1, Change::Exec { pid: 5 });
+        processes.add(2, load(5, 0x1000, 0x5000, "a"));
+        processes.add(4, load(5, 0x2000, 0x3000, "b"));
+        // Changes of another CPU come later.
+        processes.add(3, Change::Fork { parent: 5, pid: 6 });
+        processes.add(9, Change::Exec { pid: 5 });
+        processes.advance(Some(9));
+        let at = |pid, time, address| path(&processes, pid, time, address);
+        assert_eq!(at(5, 1, 0x2000), None);
+        assert_eq!(at(5, 3, 0x2000).as_deref(), Some("a"));
+        assert_eq!(at(5, 5, 0x2000).as_deref(), Some("b"));
+        for (address, expected) in [
+            (0xFFF, None),
+            (0x1FFF, Some("a")),
+            (0x3000, Some("a")),
+            (0x5000, None),
+        ] {
+            assert_eq!(at(5, 5, address).as_deref(), expected, "{address:#x}");
+        }
+        assert_eq!((at(6, 2, 0x2000), at(6, 5, 0x2000).as_deref()), (None, Some("a")));
+        processes.advance(None);
+        assert_eq!(path(&processes, 5, 10, 0x2000), None);
+        assert_eq!(path(&processes, 5, 8, 0x2000).as_deref(), Some("b"));
+        processes.forget(10);
+        assert!(!processes.processes.contains_key(&5) && processes.processes.contains_key(&6));
+    }
+
+    #[test]
+    fn this_process_is_read_when_it_is_met() {
+        let mut processes = Processes::default();
+        let own = std::process::id();
+        let here = this_process_is_read_when_it_is_met as *const () as u64;
+        let code = processes.code(own, 5);
+        assert!(matches!(code(here), Code::Module(..)));
+        let local = 0u8;
+        assert!(matches!(code(&raw const local as u64), Code::None));
+    }
+}

@@ -1,0 +1,8 @@
+//! Link options of the shared library.
+
+fn main() {
+    // Handlers of fork stay registered: the library must never be unloaded.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libtracebraid_modules.so");
+    println!("cargo:rerun-if-changed=build.rs");
+}

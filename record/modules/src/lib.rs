@@ -1,0 +1,24 @@
+//! Modules of a program that knows nothing of it: `libtracebraid_modules.so`, to be preloaded.
+//!
+//! **In**: `LD_PRELOAD`, the session's directory in `TRACEBRAID_SESSION`. **Out**: events of LTTng-UST's
+//! names in the trace of the process that `tracebraid_probe` writes, so that the addresses of its functions
+//! (`-finstrument-functions`) can be turned into symbols later:
+//!
+//! | class | fields | meaning |
+//! |---|---|---|
+//! | `lttng_ust_lib:load` | `baddr`, `memsz`, `path`, `has_build_id`, `has_debug_link` | a module is mapped there |
+//! | `lttng_ust_lib:build_id` | `baddr`, `build_id` | its build id |
+//! | `lttng_ust_lib:unload` | `baddr` | it has been unmapped |
+//!
+//! **Promise**: no signal, no thread, no allocation. A module is recorded when the first function in it is.
+//! The library writes one line to standard error where the session's directory does not exist, and nothing
+//! else.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod begin;
+mod close;
+mod elf;
+mod memory;
+mod modules;
+mod sys;

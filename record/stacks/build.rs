@@ -1,8 +1,0 @@
-//! Link options of the shared library.
-
-fn main() {
-    // A signal handler and handlers of fork stay registered: the library must never be unloaded.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libtracebraid_stacks.so");
-    println!("cargo:rerun-if-changed=build.rs");
-}
