@@ -29,6 +29,7 @@ enum map_type {
 };
 
 struct task_struct;
+struct seq_file;
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
@@ -43,6 +44,7 @@ static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from)
 static long (*const bpf_probe_read_user_str)(void *to, u32 size, const void *from) = (void *)114;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
 static u64 (*const bpf_jiffies64)(void) = (void *)118;
+static long (*const bpf_seq_write)(struct seq_file *to, const void *data, u32 size) = (void *)127;
 static long (*const bpf_get_task_stack)(struct task_struct *task, void *to, u32 size, u64 flags) = (void *)141;
 static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;

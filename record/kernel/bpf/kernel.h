@@ -49,6 +49,9 @@ struct task_struct {
 	s32 pid;
 	s32 tgid;
 	s32 prio;
+	u32 flags;
+	u32 __state;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	char comm[16];
@@ -58,6 +61,10 @@ struct task_struct {
 	u64 sas_ss_sp;
 	u64 sas_ss_size;
 	struct thread_struct thread;
+};
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
 };
 
 struct linux_binprm {

@@ -3,6 +3,7 @@
 #include "kinds.h"
 
 #include "sched.h"
+#include "tasks.h"
 #include "irq.h"
 #include "block.h"
 #include "net.h"

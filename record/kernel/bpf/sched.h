@@ -140,6 +140,30 @@ INLINE u8 copy_numbers(s32 *to, struct task_struct *task)
 	return count;
 }
 
+/* The number of a thread at a depth; 0 where it has none. */
+INLINE s32 number_at(struct pid *pid, u32 level)
+{
+	s32 number = 0;
+
+	if (pid && level <= pid->level)
+		bpf_probe_read_kernel(&number, sizeof(number), (void *)pid->numbers + level * sizeof(struct upid));
+	return number;
+}
+
+/* Lets the number of a process in the recorder's PID namespace be found later. */
+INLINE void keep_number(struct task_struct *task)
+{
+	u32 level = own_level;
+	u32 process = task->tgid;
+	u32 number;
+
+	if (!level || task->pid != task->tgid)
+		return;
+	number = number_at(task->thread_pid, level);
+	if (number)
+		bpf_map_update_elem(&numbers, &number, &process, BPF_ANY);
+}
+
 SEC("tp_btf/sched_process_fork")
 int on_sched_process_fork(u64 *args)
 {
@@ -147,6 +171,7 @@ int on_sched_process_fork(u64 *args)
 	struct task_struct *child = (void *)args[1];
 
 	follow_fork(parent->tgid, child->tgid);
+	keep_number(child);
 	if (options.hides_forks)
 		return 0;
 	BEGIN(record, forked, sched_process_fork);

@@ -36,8 +36,10 @@
 #define MOST_TEXT 4096
 #define MOST_BYTES 1024
 
-/* Namespaces of process ids that a child is numbered in at most. */
-#define MOST_LEVELS 4
+/* Nested PID namespaces of a thread whose numbers are recorded, from the initial one inwards. The kernel allows 32. */
+#define MOST_LEVELS 8
+/* Bytes of struct seen. */
+#define SEEN_SIZE 200
 
 /* Frames of the kernel and of the program at most; the kernel itself gives no more than these of a program. */
 #define MOST_KERNEL_FRAMES 48

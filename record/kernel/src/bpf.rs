@@ -18,6 +18,7 @@ use crate::plan::Syscalls;
 use crate::ring::{Region, Ring, RingShape, rings};
 use crate::shared::{CPU_SIZE, MOST_CPUS};
 use crate::stacks::{Stacks, cpu_clocks, readiness};
+use crate::tasks::{TaskIterator, resolve};
 use crate::uring::Completion;
 
 /// Programs that run in the kernel as long as this lives.
@@ -30,6 +31,11 @@ pub(crate) struct Programs {
     readiness: Option<Counter>,
     /// Tracepoints that this kernel does not have.
     missing: Vec<String>,
+    tasks: TaskIterator,
+    /// This process in the initial PID namespace.
+    own_process: u32,
+    /// Processes that were to be followed and had ended.
+    ended: Vec<u32>,
 }
 
 /// Environment variable with which the loader prints what it does, and why the kernel refuses a program.
@@ -63,14 +69,18 @@ impl Programs {
         size_rings(&mut open, ring_shape, cpus)?;
         set_options(&mut open, options, rings_end)?;
         size_scratch(&mut open, options.stacks.as_ref(), cpus)?;
-        let object = open.load().map_err(load_error)?;
-        let programs = Programs {
+        let mut object = open.load().map_err(load_error)?;
+        let tasks = list_tasks(&mut object)?;
+        let mut programs = Programs {
             object,
             cpus,
             ring_shape,
             links: Vec::new(),
             readiness: None,
             missing,
+            tasks,
+            own_process: 0,
+            ended: Vec::new(),
         };
         programs.fill(options, calls)?;
         Ok(programs)
@@ -105,6 +115,28 @@ impl Programs {
         found.ok_or_else(|| RecordError::Load("a map is missing".into()))
     }
 
+    pub(crate) fn tasks(&self) -> &TaskIterator {
+        &self.tasks
+    }
+
+    /// The number of this process in the initial PID namespace.
+    pub(crate) fn own_process(&self) -> u32 {
+        self.own_process
+    }
+
+    /// Processes that were to be followed and had ended by then, by their numbers in the namespace of this process.
+    pub(crate) fn ended(&self) -> &[u32] {
+        &self.ended
+    }
+
+    /// The map from numbers of processes in the namespace of this process to those in the initial one; empty if both are
+    /// the same.
+    pub(crate) fn numbers(&self) -> Result<MapHandle, RecordError> {
+        let found = self.object.maps().find(|map| map.name() == "numbers");
+        let found = found.ok_or_else(|| RecordError::Load("no map numbers".into()))?;
+        MapHandle::try_from(&found).map_err(failed)
+    }
+
     /// The map of interpreters of Python (`bpf/python.h`).
     pub(crate) fn pythons(&self) -> Option<MapHandle> {
         let map = self.object.maps().find(|map| map.name() == "pythons")?;
@@ -117,17 +149,26 @@ impl Programs {
     }
 
     /// Makes the programs know the calls that are wanted, and the processes.
-    fn fill(&self, options: &Options, calls: &Calls) -> Result<(), RecordError> {
+    fn fill(&mut self, options: &Options, calls: &Calls) -> Result<(), RecordError> {
         if options.syscalls != Syscalls::None {
             for (number, plan) in (0u32..).zip(options.syscalls.plans(calls)) {
                 self.put("plans", &number.to_ne_bytes(), &plan)?;
             }
         }
-        options
-            .processes
-            .iter()
-            .flatten()
-            .try_for_each(|process| self.put("targets", &process.to_ne_bytes(), &[1]))
+        let tasks = self.tasks.list()?;
+        let own = std::process::id();
+        self.own_process = resolve(&tasks, own).ok_or(RecordError::Unresolved(own))?;
+        let wanted: Vec<u32> = options.followed().collect();
+        for &number in &wanted {
+            match resolve(&tasks, number) {
+                Some(process) => self.put("targets", &process.to_ne_bytes(), &[1])?,
+                None => self.ended.push(number),
+            }
+        }
+        match self.ended.first() {
+            Some(&number) if self.ended.len() == wanted.len() => Err(RecordError::Unresolved(number)),
+            _ => Ok(()),
+        }
     }
 
     fn put(&self, map: &str, key: &[u8], value: &[u8]) -> Result<(), RecordError> {
@@ -143,6 +184,7 @@ impl Programs {
             let section = program.section().to_string_lossy().into_owned();
             let attached = match &*section {
                 CLOCK => attach_to_clocks(&program, self.cpus, stacks),
+                TASKS => continue,
                 _ => program.attach_trace().map(|link| vec![link]),
             };
             match attached {
@@ -199,6 +241,14 @@ impl Programs {
 
 /// Section of the program that is at no tracepoint.
 const CLOCK: &str = "perf_event";
+const TASKS: &str = "iter/task";
+
+fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
+    let mut programs = object.progs_mut();
+    let program = programs.find(|program| program.section() == TASKS);
+    let program = program.ok_or_else(|| RecordError::Load("no program lists threads".into()))?;
+    program.attach().map(TaskIterator::new).map_err(failed)
+}
 
 fn attach_to_clocks(
     program: &ProgramMut<'_>,
@@ -224,6 +274,9 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         let name = tracepoint(&section);
+        if name == TASKS {
+            continue;
+        }
         if program.name().to_string_lossy().starts_with("stacks_") {
             let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
                 CLOCK => stacks.period_ns > 0,
@@ -238,9 +291,12 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
             Some(group) => options.groups.contains(&group),
             None => options.syscalls != Syscalls::None,
         };
-        // The forks and ends of processes that are followed.
-        let follows = ["sched_process_fork", "sched_process_free"];
-        let is_needed = options.processes.is_some() && follows.contains(&name);
+        // Processes are followed by their forks and ends; stacks need the numbers of new ones.
+        let is_needed = match name {
+            "sched_process_fork" => options.follows() || options.stacks.is_some(),
+            "sched_process_free" => options.follows(),
+            _ => false,
+        };
         let is_known = knows_rings || !name.starts_with("io_uring_");
         let is_there = is_known && has_type(&btf, name);
         if is_wanted && !is_there {
@@ -300,6 +356,7 @@ fn set_options(
     // `struct options`.
     let values = [
         options.processes.is_some(),
+        options.follows(),
         !options.groups.contains(&Group::Sched),
         rings_end == Some(Completion::Entry),
     ];
@@ -330,6 +387,9 @@ pub(crate) fn failed(error: libbpf_rs::Error) -> RecordError {
 /// Says which capability is missing where that is why.
 fn load_error(error: libbpf_rs::Error) -> RecordError {
     if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+        if crate::privilege::is_in_user_namespace() {
+            return RecordError::UserNamespace;
+        }
         let missing = crate::privilege::missing();
         if !missing.is_empty() {
             return RecordError::Privilege(missing.join(" and "));

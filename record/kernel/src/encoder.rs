@@ -1,5 +1,7 @@
 //! From records to events: the id of the event class, and the payload.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tracebraid_ctf::schema::TraceClass;
 
 use crate::calls::{Call, Calls, Field};
@@ -16,6 +18,8 @@ pub(crate) struct Encoder {
     recipes: Vec<Recipe>,
     own: Table,
     compat: Table,
+    /// A system call was met.
+    has_calls: AtomicBool,
 }
 
 /// Calls, which are looked up by number.
@@ -44,7 +48,12 @@ impl Encoder {
             recipes,
             own: Table::new(calls.own),
             compat: Table::new(calls.compat),
+            has_calls: AtomicBool::new(false),
         }
+    }
+
+    pub(crate) fn has_calls(&self) -> bool {
+        self.has_calls.load(Ordering::Relaxed)
     }
 
     /// Writes the payload of the event that a record tells of, and gives the id of its class; `None` if the
@@ -59,6 +68,10 @@ impl Encoder {
             return Some(head.kind);
         }
         let mut call = RawCall::new(head.kind, record)?;
+        // A load is cheaper than a store to a line that each call would dirty.
+        if !self.has_calls() {
+            self.has_calls.store(true, Ordering::Relaxed);
+        }
         Some(self.call(head.more, &mut call, to))
     }
 

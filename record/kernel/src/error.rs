@@ -12,8 +12,24 @@ pub enum RecordError {
          or give the program both (setcap cap_bpf,cap_perfmon+ep)"
     )]
     Privilege(String),
+    /// Capabilities count in the initial user namespace only.
+    #[error(
+        "recording kernel events needs CAP_BPF and CAP_PERFMON in the initial user namespace, and this process is in \
+         another one, as in a rootless container: run tracebraid outside of it, with --pid and the number that the \
+         process has there"
+    )]
+    UserNamespace,
+    /// A process has no number in the initial PID namespace.
+    #[error(
+        "process {0} is not in the PID namespace of the recorder, or has ended: give the number that `ps` shows in the \
+         recorder's own namespace"
+    )]
+    Unresolved(u32),
     /// The kernel cannot do it.
-    #[error("this kernel has no BTF (/sys/kernel/btf/vmlinux): it must be built with CONFIG_DEBUG_INFO_BTF")]
+    #[error(
+        "there is no /sys/kernel/btf/vmlinux: the kernel must be built with CONFIG_DEBUG_INFO_BTF, and a container or \
+         chroot needs /sys (mount -t sysfs sysfs /sys)"
+    )]
     NoBtf,
     /// The kernel refuses a program.
     #[error("the kernel refuses the BPF programs: {0}")]
@@ -29,6 +45,9 @@ pub enum RecordError {
     /// The trace cannot be written.
     #[error("the trace cannot be written: {0}")]
     Write(#[from] WriteError),
+    /// There can be no recording thread.
+    #[error("the recording thread cannot be started: {0}{hint}", hint = hint(.0))]
+    NoThread(std::io::Error),
     /// The recording thread has gone.
     #[error("the recording thread ended unexpectedly: what was written up to then can be read")]
     Thread,
@@ -38,4 +57,14 @@ pub enum RecordError {
          most 2"
     )]
     Sample(String),
+}
+
+/// The usual reason why a process can have no second thread.
+fn hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::InvalidInput => {
+            " (a process whose children get another PID namespace can have none: `unshare --pid` needs --fork)"
+        }
+        _ => "",
+    }
 }

@@ -38,6 +38,7 @@ mod shared;
 mod stacks;
 mod state;
 mod streams;
+mod tasks;
 mod uring;
 
 pub use error::RecordError;
@@ -45,8 +46,9 @@ pub use groups::{GROUPS, Group, USUAL};
 pub use machine::clock_offset;
 pub use options::Options;
 pub use plan::Syscalls;
+pub use privilege::is_in_user_namespace;
 pub use privilege::missing as missing_privileges;
-pub use recorder::{Progress, Recording, Summary};
+pub use recorder::{Processes, Progress, Recording, Summary};
 pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
 
 use tracebraid_ctf::schema::TraceClass;

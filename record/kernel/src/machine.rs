@@ -59,7 +59,7 @@ fn kernel_text(name: &str) -> Option<String> {
 ///
 /// The tracer calls itself lttng-modules, since that is whose names and layouts it uses: by that name, other
 /// tools know how to read it.
-pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options) {
+pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options, own_process: u32) {
     let text = |text: &str| EnvValue::Str(text.to_owned());
     let number = |number: i128| EnvValue::Int(number);
     let mut environment = vec![("domain", text("kernel"))];
@@ -82,8 +82,8 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options) {
         ("trace_name", text(&options.name)),
         ("trace_creation_datetime", text(&options.creation)),
         ("tracebraid_version", text(env!("CARGO_PKG_VERSION"))),
-        // Whoever wants to leave out what recording itself costs looks for this process.
-        ("tracebraid_pid", number(i128::from(std::process::id()))),
+        // In the initial PID namespace, as in event records: filters leave out the cost of recording by it.
+        ("tracebraid_pid", number(i128::from(own_process))),
     ]);
     class.environment = environment
         .into_iter()

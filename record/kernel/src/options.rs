@@ -11,8 +11,12 @@ pub struct Options {
     pub groups: Vec<Group>,
     /// System calls.
     pub syscalls: Syscalls,
-    /// Only the system calls and page faults of these processes, and of those that they make; of all if `None`.
+    /// Only the system calls and page faults of these processes, and of their descendants; of all if `None`. The numbers
+    /// are those of the PID namespace of this process.
     pub processes: Option<Vec<u32>>,
+    /// A process whose descendants are followed though events of all processes are recorded; see
+    /// [`crate::Recording::processes`].
+    pub command: Option<u32>,
     /// Call stacks, if any.
     pub stacks: Option<Stacks>,
     /// Without privileges: nothing but the stacks of this process and of those that it makes, by perf events. The
@@ -46,6 +50,7 @@ impl Default for Options {
             groups: crate::groups::USUAL.to_vec(),
             syscalls: Syscalls::None,
             processes: None,
+            command: None,
             stacks: None,
             unprivileged: None,
             ring_bytes: 8 << 20,
@@ -58,5 +63,17 @@ impl Default for Options {
             creation: String::new(),
             state_dump: true,
         }
+    }
+}
+
+impl Options {
+    /// Processes that are followed, with their descendants.
+    pub(crate) fn followed(&self) -> impl Iterator<Item = u32> {
+        let processes = self.processes.iter().flatten().copied();
+        processes.chain(self.command.filter(|_| self.processes.is_none()))
+    }
+
+    pub(crate) fn follows(&self) -> bool {
+        self.processes.is_some() || self.command.is_some()
     }
 }

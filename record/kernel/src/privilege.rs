@@ -1,12 +1,25 @@
 //! What this process may do.
 
+use std::os::unix::fs::MetadataExt;
+
 /// Capabilities that recording needs, by bit (include/uapi/linux/capability.h).
 const NEEDED: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
 /// Whoever has this one has those too.
 const ADMIN: u32 = 21;
 
+/// Inode of the initial user namespace (`PROC_USER_INIT_INO`, include/linux/proc_ns.h).
+const INITIAL: u64 = 0xEFFF_FFFD;
+
+/// Whether this process is in a user namespace of its own: its capabilities do not let it load BPF programs.
+pub fn is_in_user_namespace() -> bool {
+    std::fs::metadata("/proc/self/ns/user").is_ok_and(|namespace| namespace.ino() != INITIAL)
+}
+
 /// Capabilities that recording needs and this process lacks.
 pub fn missing() -> Vec<&'static str> {
+    if is_in_user_namespace() {
+        return NEEDED.iter().map(|(_, name)| *name).collect();
+    }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     missing_of(&status)
 }

@@ -190,14 +190,14 @@ mod tests {
     fn a_fork_has_as_many_numbers_as_there_are_namespaces() {
         let mut record = vec![1u8; 48];
         record.push(2);
-        record.extend((0u8..16).map(|byte| byte + 100));
+        record.extend((0u8..32).map(|byte| byte + 100));
         record.extend([7; 8]);
         let payload = written("sched_process_fork", &record).unwrap();
         assert_eq!(payload.len(), 49 + 8 + 8);
         assert_eq!(payload[49..57], [100, 101, 102, 103, 104, 105, 106, 107]);
         assert_eq!(payload[57..], [7; 8]);
         // More than a record has room for cannot be.
-        record[48] = 5;
+        record[48] = 9;
         assert_eq!(written("sched_process_fork", &record), None);
     }
 

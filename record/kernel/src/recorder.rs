@@ -26,6 +26,7 @@ use crate::schema::schema;
 use crate::shared::kinds;
 use crate::stacks::{self, Meanings, PerfStacks};
 use crate::state;
+use crate::tasks::{Proc, Task, TaskIterator};
 
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
 #[derive(Debug)]
@@ -33,6 +34,15 @@ pub struct Recording {
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<Result<Summary, RecordError>>>,
     progress: Arc<Counters>,
+    processes: Processes,
+}
+
+/// Processes as the kernel numbers them.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    /// The threads, and the map of their processes' numbers; `None` where BPF may not be used.
+    kernel: Option<(TaskIterator, Arc<MapHandle>)>,
+    own: u32,
 }
 
 /// What the thread is told to do besides; it ends when nobody can tell it anything any more.
@@ -66,6 +76,12 @@ pub struct Summary {
     pub unfollowed: u32,
     /// It ended because the disk was full: up to its end all that was lost is counted.
     pub disk_is_full: bool,
+    /// A system call was recorded.
+    pub has_calls: bool,
+    /// Processes that were to be followed and had ended before the recording began.
+    pub ended: Vec<u32>,
+    /// No files of processes could be listed: there is no /proc.
+    pub lacks_proc: bool,
     /// Stacks of waits were recorded, if they were wanted.
     pub has_waits: bool,
 }
@@ -98,20 +114,25 @@ impl Recording {
         let thread = std::thread::Builder::new()
             .name("tracebraid-ring".into())
             .spawn(move || record(&options, directory, &ordered, &tell, &counters));
-        let thread = thread.map_err(|_| RecordError::Thread)?;
-        let mut recording = Recording {
-            orders: Some(orders),
-            thread: Some(thread),
-            progress,
-        };
+        let thread = thread.map_err(RecordError::NoThread)?;
         match told.recv() {
-            Ok(()) => Ok(recording),
+            Ok(processes) => Ok(Recording {
+                orders: Some(orders),
+                thread: Some(thread),
+                progress,
+                processes,
+            }),
             // It ended before it could say that all is well.
-            Err(_) => Err(recording
-                .join()
-                .err()
-                .unwrap_or_else(|| RecordError::Load("no reason".into()))),
+            Err(_) => Err(match thread.join() {
+                Ok(Err(error)) => error,
+                _ => RecordError::Thread,
+            }),
         }
+    }
+
+    /// The processes of the machine, and those that are followed.
+    pub fn processes(&self) -> &Processes {
+        &self.processes
     }
 
     /// What has been recorded up to now.
@@ -164,6 +185,56 @@ impl Drop for Recording {
     }
 }
 
+impl Processes {
+    /// Without BPF, event records have the numbers of the namespace of this process.
+    fn unprivileged() -> Processes {
+        Processes {
+            kernel: None,
+            own: std::process::id(),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Task>, RecordError> {
+        let tasks = self.kernel.as_ref().map(|(tasks, _)| tasks.list());
+        Ok(tasks.transpose()?.unwrap_or_default())
+    }
+
+    /// Processes that are followed and still run, by their numbers in the initial PID namespace.
+    ///
+    /// # Errors
+    /// When the kernel does not list its threads.
+    pub fn followed(&self) -> Result<Vec<u32>, RecordError> {
+        let followed = self.kernel.as_ref().map(|(tasks, _)| tasks.followed());
+        Ok(followed.transpose()?.unwrap_or_default())
+    }
+
+    /// Of each process of this PID namespace, or of one below: its number in the initial one, the number under /proc, and
+    /// that in its own namespace, which is what the process itself knows.
+    ///
+    /// # Errors
+    /// When the kernel does not list its threads.
+    pub fn numbers(&self) -> Result<Vec<[u32; 3]>, RecordError> {
+        let proc = Proc::mounted();
+        let numbers = |task: Task| {
+            let own = task.numbers().last().map_or(0, |numbers| numbers.pid);
+            let number = task.number_in(proc?).filter(|_| task.is_leader())?;
+            Some([task.pid, number, own])
+        };
+        Ok(self.list()?.into_iter().filter_map(numbers).collect())
+    }
+
+    /// The number in the initial PID namespace of a process with that number in the namespace of this process, even if the
+    /// process has ended since the recording began.
+    pub fn initial(&self, number: u32) -> Option<u32> {
+        let (_, numbers) = match &self.kernel {
+            Some(kernel) if self.own != std::process::id() => kernel,
+            _ => return Some(number),
+        };
+        let found = numbers.lookup(&number.to_ne_bytes(), MapFlags::ANY).ok()??;
+        Some(u32::from_ne_bytes(*found.first_chunk()?))
+    }
+}
+
 impl Counters {
     fn get(&self) -> Progress {
         Progress {
@@ -185,29 +256,37 @@ fn record(
     options: &Options,
     directory: PathBuf,
     orders: &Receiver<Order>,
-    started: &Sender<()>,
+    started: &Sender<Processes>,
     counters: &Counters,
 ) -> Result<Summary, RecordError> {
     hurry(FIRST);
     let calls = calls();
     let mut class = schema(&calls);
-    machine::describe(&mut class, options);
     let cpus = machine::cpus()?;
     let mut programs = match options.unprivileged {
         None => Some(Programs::load(options, &calls, cpus)?),
         Some(_) => None,
     };
     let cpus = programs.as_ref().map_or(cpus, Programs::cpus);
+    let processes = match &programs {
+        Some(programs) => Processes {
+            kernel: Some((programs.tasks().clone(), Arc::new(programs.numbers()?))),
+            own: programs.own_process(),
+        },
+        None => Processes::unprivileged(),
+    };
+    machine::describe(&mut class, options, processes.own);
     let output = Output::new(&directory, &class, options, cpus, now())?;
     let lanes: Vec<RefCell<Lane>> = (0..cpus).map(|_| RefCell::default()).collect();
     let meanings = meanings(options, cpus, &lanes)?;
+    if let Some(meanings) = &meanings {
+        meanings.know(&processes.numbers()?);
+    }
     let encoder = Encoder::new(&class, calls);
     let samples = perf_stacks(options, cpus)?;
     if let Some(programs) = &mut programs {
         programs.attach(options.stacks.as_ref())?;
     }
-    // Whoever waits for it may be gone; then it will soon be stopped.
-    let _ = started.send(());
     let mut drain = Drain {
         rings: match &programs {
             Some(programs) => programs.rings()?,
@@ -223,6 +302,7 @@ fn record(
         pythons: programs.as_ref().and_then(Programs::pythons),
         samples,
         options,
+        processes: processes.clone(),
         full_since: None,
         reserve: match options.keep {
             None => Reserve::new(&directory, cpus, options.packet_bytes),
@@ -231,7 +311,10 @@ fn record(
         written_until: now(),
         unwritten: vec![0; lanes.len()],
     };
+    // A command that waits to be released is among the threads that are there, however short it is.
     drain.begin_dump();
+    // The receiver may be gone; then the recording is stopped soon.
+    let _ = started.send(processes);
     drain.run(orders, counters)?;
     let (mut lost, mut unfollowed, mut missing) = (vec![0; cpus], 0, Vec::new());
     if let Some(programs) = &mut programs {
@@ -245,12 +328,16 @@ fn record(
     let disk_is_full = drain.disk_is_full();
     let has_waits = drain.samples.as_ref().is_none_or(PerfStacks::has_waits);
     let (total, lost) = drain.finish(&lost)?;
+    let wants_files = options.state_dump || meanings.is_some();
     Ok(Summary {
         total,
         lost,
         missing,
         unfollowed,
         disk_is_full,
+        has_calls: encoder.has_calls(),
+        ended: programs.map_or_else(Vec::new, |programs| programs.ended().to_vec()),
+        lacks_proc: wants_files && Proc::mounted().is_none(),
         has_waits,
     })
 }
@@ -305,16 +392,18 @@ fn meanings(
 }
 
 /// Looks at what is there in a thread of its own: with ten thousand processes that takes its time. `mappings` is the id
-/// of their events, if they are wanted, of those processes or of all.
-fn dump_state(is_wanted: bool, mappings: Option<u16>, processes: Option<Vec<u32>>) -> Receiver<Found> {
+/// of their events, if they are wanted, of the processes that are followed or of all.
+fn dump_state(options: &Options, mappings: Option<u16>, tasks: Vec<Task>) -> Receiver<Found> {
+    let unprivileged = options.unprivileged;
     struct Tell(Sender<Found>);
     impl state::Sink for Tell {
-        fn event(&mut self, id: u16, payload: &[u8]) {
-            let (time, payload) = (now(), payload.to_vec());
-            // Nobody listens any more when the recording has been stopped.
+        fn event_at(&mut self, time: u64, id: u16, payload: &[u8]) {
+            let payload = payload.to_vec();
+            // The receiver is gone when the recording has been stopped.
             let _ = self.0.send(Found { time, id, payload });
         }
     }
+    let (is_wanted, is_of_followed) = (options.state_dump, options.processes.is_some());
     let (tell, told) = mpsc::channel();
     // Without the thread nobody tells anything, and that is the end of it.
     let _ = std::thread::Builder::new()
@@ -322,13 +411,18 @@ fn dump_state(is_wanted: bool, mappings: Option<u16>, processes: Option<Vec<u32>
         .spawn(move || {
             hurry(USUAL);
             let mut tell = Tell(tell);
+            let proc = Proc::mounted();
             if let Some(id) = mappings {
-                stacks::dump(processes.as_deref(), |mapping| {
+                let processes = match unprivileged {
+                    Some(pid) => vec![state::Process { pid, number: pid }],
+                    None => state::processes(&tasks, proc, is_of_followed),
+                };
+                stacks::dump(&processes, |mapping| {
                     state::Sink::event(&mut tell, id, &mapping.payload());
                 });
             }
             if is_wanted {
-                state::dump(&mut tell);
+                state::dump(&tasks, proc, &mut tell);
             }
         });
     told
@@ -353,6 +447,7 @@ struct Drain<'d> {
     /// Stacks of a command that is recorded without privileges.
     samples: Option<PerfStacks>,
     options: &'d Options,
+    processes: Processes,
     /// When what happened had no room any more.
     full_since: Option<u64>,
     /// For the end, if the disk is full before.
@@ -420,14 +515,15 @@ impl Drain<'_> {
         if !self.options.state_dump && mappings.is_none() {
             return;
         }
-        let processes = self.options.processes.clone();
-        self.dump = Some(dump_state(self.options.state_dump, mappings, processes));
+        // The threads are those of now (a microsecond each); files and mappings take their time.
+        let tasks = self.processes.list().unwrap_or_default();
+        self.dump = Some(dump_state(self.options, mappings, tasks));
     }
 
     /// Takes what is in the rings, and writes what is settled; gives how many events the fullest ring had.
     fn round(&mut self) -> Result<usize, RecordError> {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
-            meanings.mappings(&mut lane.borrow_mut());
+            meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
         let most = self.take_all()?;
         self.take_samples();
@@ -602,7 +698,7 @@ impl Drain<'_> {
         }
         self.take_samples();
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
-            meanings.mappings(&mut lane.borrow_mut());
+            meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
         self.write(None)?;
         let mut all = Vec::new();

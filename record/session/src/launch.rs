@@ -4,9 +4,10 @@
 //! gate (a named pipe) and becomes the command when the gate opens. It keeps its end of the gate until it has: the
 //! kernel closes that end in the middle of exec, and so says that the command runs.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,15 +18,18 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process, kill_process_group};
 
-use crate::SessionError;
+use crate::{Received, SessionError};
 
 /// A command that has been launched, or waits at the gate.
 #[derive(Debug)]
 pub struct Launched {
     child: Child,
     gate: PathBuf,
+    /// Our end of it, while the launcher waits at the other one.
+    opened: Option<File>,
+    is_released: bool,
     name: OsString,
 }
 
@@ -78,6 +82,8 @@ impl Launched {
             Ok(child) => Ok(Launched {
                 child,
                 gate,
+                opened: None,
+                is_released: false,
                 name: command.first().cloned().unwrap_or_default(),
             }),
             Err(error) => {
@@ -90,6 +96,31 @@ impl Launched {
     /// Its process.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Waits until the launcher is at the gate. From then on it has the name of the command, so that a recording that begins
+    /// now knows it by no other.
+    ///
+    /// # Errors
+    /// When the launcher has ended instead.
+    pub fn wait_until_ready(&mut self) -> Result<(), SessionError> {
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
+        while self.opened.is_none() {
+            match options.open(&self.gate) {
+                Ok(gate) => self.opened = Some(gate),
+                // The launcher is not at the gate yet.
+                Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {
+                    if let Some(status) = self.try_wait()? {
+                        let source = io::Error::other(format!("it ended at once: {status}"));
+                        return Err(SessionError::Launch { source });
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(source) => return Err(SessionError::Launch { source }),
+            }
+        }
+        Ok(())
     }
 
     /// Opens the gate. When this returns the command runs.
@@ -114,26 +145,37 @@ impl Launched {
 
     /// Opens the gate and waits until the launcher no longer has its end of it.
     fn open(&mut self) -> Result<(), SessionError> {
-        let mut options = OpenOptions::new();
-        options.write(true).custom_flags(OFlag::O_NONBLOCK.bits());
-        loop {
-            match options.open(&self.gate) {
-                Ok(mut gate) => {
-                    let opened = gate.write_all(&[GO]);
-                    let _ = std::fs::remove_file(&self.gate);
-                    wait_for_end(&gate);
-                    return opened.map_err(|source| SessionError::Launch { source });
-                }
-                // Nobody is at the gate yet.
-                Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {}
-                Err(source) => return Err(SessionError::Launch { source }),
-            }
-            if let Some(status) = self.try_wait()? {
-                let source = io::Error::other(format!("it ended at once: {status}"));
-                return Err(SessionError::Launch { source });
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        self.wait_until_ready()?;
+        let Some(mut gate) = self.opened.take() else {
+            return Ok(());
+        };
+        let opened = gate.write_all(&[GO]);
+        self.is_released = true;
+        let _ = std::fs::remove_file(&self.gate);
+        wait_for_end(&gate);
+        opened.map_err(|source| SessionError::Launch { source })
+    }
+
+    /// Passes on a signal that the recorder got: to the command, or to its process group if it leads one. A signal of the
+    /// terminal goes to the command only where the terminal has not sent it itself. The recorder's own group is never
+    /// signalled, since others that the user has started are in it.
+    pub fn pass_on(&self, signal: Received) {
+        let (Some(signal_number), Some(command)) = (
+            Signal::from_named_raw(signal.number),
+            Pid::from_raw(self.child.id() as i32),
+        ) else {
+            return;
+        };
+        let group = getpgid(Some(command)).ok();
+        let is_ours = group == Some(getpgrp());
+        if signal.is_of_terminal && is_ours {
+            return;
         }
+        // A command that has just ended needs no signal.
+        let _ = match group == Some(command) && !is_ours {
+            true => kill_process_group(command, signal_number),
+            false => kill_process(command, signal_number),
+        };
     }
 
     /// How it ended, if it has.
@@ -149,13 +191,8 @@ impl Launched {
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        // If the gate was never opened, whoever waits there reads its end, and ends.
-        if self.gate.exists() {
-            let mut options = OpenOptions::new();
-            let _ = options
-                .write(true)
-                .custom_flags(OFlag::O_NONBLOCK.bits())
-                .open(&self.gate);
+        // The launcher never becomes the command.
+        if !self.is_released {
             let _ = std::fs::remove_file(&self.gate);
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -189,6 +226,14 @@ fn die_with(parent: Option<&str>) -> io::Result<()> {
     }
 }
 
+/// Gives this process the name that it will have as the command: what it does until then is part of starting the command.
+fn take_name(program: &OsStr) {
+    let name = Path::new(program).file_name().unwrap_or(program);
+    if let Ok(name) = CString::new(name.as_bytes()) {
+        let _ = rustix::thread::set_name(&name);
+    }
+}
+
 /// Waits at the gate, and becomes the command. Comes back only with the reason why not, and the name of the
 /// command; then the recorder knows it too.
 pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsString, io::Error) {
@@ -199,6 +244,7 @@ pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsStri
         environment.push((name, arguments.next().unwrap_or_default()));
     }
     let program = arguments.next().unwrap_or_default();
+    take_name(&program);
     let mut go = [0];
     let opened = die_with(parent.as_deref().and_then(OsStr::to_str)).and_then(|()| {
         let mut opened = File::open(&gate)?;

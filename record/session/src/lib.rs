@@ -10,6 +10,7 @@ pub mod logs;
 mod perf_maps;
 mod probes;
 mod session;
+mod signals;
 mod symbols;
 mod target;
 
@@ -23,7 +24,8 @@ use tracebraid_kernel_recorder::RecordError;
 pub use launch::{Launched, wait_and_become};
 pub use probes::{Modules, Probes, finish_probes, forget_probes};
 pub use session::{Session, SessionOptions, SessionSummary};
-pub use target::check_process;
+pub use signals::{Received, Signals};
+pub use target::Target;
 pub use tracebraid_kernel_recorder as kernel;
 /// Switching event classes of programs that run.
 pub use tracebraid_probe::control as classes;

@@ -6,9 +6,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use nix::fcntl::OFlag;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{SysconfVar, sysconf};
+use tracebraid_kernel_recorder::Processes;
 
 /// Where runtimes write them.
 const PLACE: &str = "/tmp";
@@ -21,41 +22,81 @@ const MOST_BYTES: u64 = 512 << 20;
 const SLACK: Duration = Duration::from_secs(1);
 
 /// Copies those that processes have written to since that time, or that the process that still runs has written, into a
-/// directory.
-pub(crate) fn keep(directory: &Path, since: SystemTime) {
+/// directory. A runtime names its map by the number that it has in its own PID namespace; the copy has the number of event
+/// records, which is that of the initial one.
+pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Processes>) {
+    let listed = processes
+        .and_then(|processes| processes.numbers().ok())
+        .unwrap_or_default();
+    keep_own(directory, since, processes, &listed);
+    for &[initial, number, own] in &listed {
+        let to = directory.join(format!("perf-{initial}.map"));
+        if !to.exists()
+            && let Ok(file) = open_in(number, own)
+        {
+            let _ = copy(number, file, &to, since);
+        }
+    }
+}
+
+/// Those of this process's own file system. Their processes may have ended.
+fn keep_own(directory: &Path, since: SystemTime, processes: Option<&Processes>, listed: &[[u32; 3]]) {
     for entry in fs::read_dir(PLACE).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| {
             let digits = name.strip_prefix("perf-")?.strip_suffix(".map")?;
             digits.parse::<u32>().ok()
         });
-        if let Some(pid) = pid {
-            let _ = copy(pid, &entry.path(), directory, since);
-        }
+        let Some(pid) = pid else {
+            continue;
+        };
+        let initial = match processes {
+            Some(processes) => processes.initial(pid),
+            None => Some(pid),
+        };
+        let Some(initial) = initial else {
+            continue;
+        };
+        let process = listed.iter().find(|[found, ..]| *found == initial);
+        let number = process.map_or(pid, |[_, number, _]| *number);
+        let to = directory.join(format!("perf-{initial}.map"));
+        let _ = open(&entry.path()).and_then(|file| copy(number, file, &to, since));
     }
 }
 
-fn copy(pid: u32, from: &Path, to: &Path, since: SystemTime) -> io::Result<()> {
-    // Everybody may put things there: what is no plain file is left alone.
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
-    let mut file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits())
-        .open(from)?;
+/// All users may put things there: what is no plain file is left alone.
+const FLAGS: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_CLOEXEC);
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(FLAGS.bits()).open(path)
+}
+
+/// Opens the map of a process, which may be in a container: links there lead nowhere else.
+fn open_in(number: u32, own: u32) -> io::Result<File> {
+    let root = File::open(format!("/proc/{number}/root"))?;
+    let path = format!("tmp/perf-{own}.map");
+    let how = OpenHow::new()
+        .flags(FLAGS | OFlag::O_RDONLY)
+        .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    Ok(File::from(openat2(&root, path.as_str(), how)?))
+}
+
+/// Copies the map of a process that has that number under `/proc`, if it is there.
+fn copy(number: u32, mut file: File, to: &Path, since: SystemTime) -> io::Result<()> {
     let about = file.metadata()?;
     let written = about.modified()?;
     if !about.is_file()
         || about.nlink() > 1
         || about.len() > MOST_BYTES
-        || !(written >= since || is_of_running(pid, &about, written))
+        || !(written >= since || is_of_running(number, &about, written))
     {
         return Ok(());
     }
-    fs::create_dir_all(to)?;
-    let name = from.file_name().unwrap_or_default();
-    let part = to.join(name).with_extension("part");
+    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    let part = to.with_extension("part");
     io::copy(&mut file, &mut File::create(&part)?)?;
-    fs::rename(part, to.join(name))
+    fs::rename(part, to)
 }
 
 /// Whether a map is that of the process that runs under this number now, and not of an earlier one of that number.
@@ -90,15 +131,18 @@ mod tests {
         );
         fs::write(&from, "1000 10 f\n").unwrap();
         let hour = Duration::from_secs(3600);
+        let to_map = to.join("perf-9.map");
+        let copy = |since| copy(u32::MAX, open(&from).unwrap(), &to_map, since).unwrap();
         // No process has this number.
-        copy(u32::MAX, &from, &to, SystemTime::now() + hour).unwrap();
+        copy(SystemTime::now() + hour);
         assert!(!to.exists());
-        copy(u32::MAX, &from, &to, SystemTime::now() - hour).unwrap();
-        assert_eq!(fs::read_to_string(to.join("perf-1.map")).unwrap(), "1000 10 f\n");
+        copy(SystemTime::now() - hour);
+        assert_eq!(fs::read_to_string(&to_map).unwrap(), "1000 10 f\n");
         let link = directory.path().join("perf-2.map");
         std::os::unix::fs::symlink(&from, &link).unwrap();
-        assert!(copy(u32::MAX, &link, &to, SystemTime::now() - hour).is_err());
+        assert!(open(&link).is_err());
     }
+
     #[test]
     fn of_a_running_process_only_its_own_map_is_kept() {
         let directory = tempfile::tempdir().unwrap();
@@ -112,7 +156,7 @@ mod tests {
             let file = File::options().write(true).open(&from).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age))
                 .unwrap();
-            copy(pid, &from, &to, later).unwrap();
+            copy(pid, open(&from).unwrap(), &to.join("perf-7.map"), later).unwrap();
             fs::remove_dir_all(&to).is_ok()
         };
         let (own, earlier) = (keeps(0), keeps(3000));

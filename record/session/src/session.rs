@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use tracebraid_kernel_recorder::{Options, Progress, Recording, Summary, clock_offset};
+use tracebraid_kernel_recorder::{Options, Processes, Progress, Recording, Summary, clock_offset};
 use tracebraid_probe::finish::Finished;
 
 use crate::probes::{Modules, Probes, copy_probes, finish_probes, preload, prepare};
@@ -115,6 +115,8 @@ impl Session {
     /// # Errors
     /// When a recorder cannot be started; then none is.
     pub fn start(options: &SessionOptions) -> Result<Session, SessionError> {
+        // Earlier than recording begins: file times are those of the last tick of the clock.
+        let since = SystemTime::now();
         let kernel = match &options.kernel {
             Some(kernel) => Some(Recording::start(
                 kernel.clone(),
@@ -125,7 +127,7 @@ impl Session {
         let probes = options.probes.is_some().then(|| options.directory.clone());
         let kernel_stacks = options.kernel.as_ref().and_then(|kernel| kernel.stacks.as_ref());
         let takes_stacks = options.modules.is_some() || kernel_stacks.is_some();
-        let compiled = takes_stacks.then(|| (options.directory.clone(), SystemTime::now()));
+        let compiled = takes_stacks.then(|| (options.directory.clone(), since));
         let keeps_probes = options.probes.as_ref().is_some_and(|probes| probes.ring);
         let keeps_kernel = options
             .kernel
@@ -174,7 +176,7 @@ impl Session {
         }
         let progress = written?;
         if let Some((_, since)) = &self.compiled {
-            symbols::keep(directory, *since);
+            symbols::keep(directory, *since, self.processes());
         }
         Ok(progress)
     }
@@ -196,13 +198,28 @@ impl Session {
         self.kernel.as_ref().is_some_and(Recording::has_failed)
     }
 
+    /// Processes as the kernel numbers them, if it is recorded.
+    fn processes(&self) -> Option<&Processes> {
+        self.kernel.as_ref().map(Recording::processes)
+    }
+
+    /// Processes that are followed and still run, by their numbers in the initial PID namespace: the command or the chosen
+    /// processes, and their descendants. None are known where the kernel is not recorded.
+    ///
+    /// # Errors
+    /// When the kernel does not list its threads.
+    pub fn followed(&self) -> Result<Vec<u32>, SessionError> {
+        let followed = self.processes().map(Processes::followed);
+        Ok(followed.transpose()?.unwrap_or_default())
+    }
+
     /// Ends the recording: programs that go on record nothing any more.
     ///
     /// # Errors
     /// When something could not be written.
     pub fn stop(self) -> Result<SessionSummary, SessionError> {
         if let Some((directory, since)) = &self.compiled {
-            symbols::keep(directory, *since);
+            symbols::keep(directory, *since, self.processes());
         }
         // Whatever became of the one, the other is ended.
         let kernel = self.kernel.map(Recording::stop).transpose();

@@ -5,13 +5,15 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
+use tracebraid_kernel_recorder::Processes;
+
 use crate::perf_maps;
 
 /// Keeps what was compiled since that time, and the kernel's functions in programs. What cannot be had is passed over:
 /// names are missing then, and nothing else.
-pub(crate) fn keep(directory: &Path, since: SystemTime) {
+pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Processes>) {
     let symbols = directory.join("symbols");
-    perf_maps::keep(&symbols, since);
+    perf_maps::keep(&symbols, since, processes);
     let _ = vdso(&symbols);
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -71,6 +73,52 @@ fn nginx_sent_what_its_log_says() {
     is_sound(&trace);
     agrees(&trace, &fs::read_to_string(at.join("access")).unwrap(), runs);
     has_stacks_of(&trace, &["ngx_process_events_and_timers", "ngx_writev"]);
+}
+
+#[test]
+fn workers_of_a_daemon_are_followed() {
+    let Some(server) = program("nginx") else {
+        return;
+    };
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let at = directory.path();
+    let port = free_port();
+    fs::create_dir(at.join("pages")).unwrap();
+    fs::write(at.join("pages/page"), "x".repeat(PAGE as usize)).unwrap();
+    let daemon = configuration(at, port).replace(
+        "daemon off; master_process off;",
+        "daemon on; master_process on; worker_processes 2; user root;",
+    );
+    fs::write(at.join("conf"), daemon).unwrap();
+    let configuration = at.join("conf");
+    let command = [
+        server.name(),
+        "-p",
+        at.to_str().unwrap(),
+        "-c",
+        configuration.to_str().unwrap(),
+    ];
+    // The command ends as soon as the daemon listens.
+    let mut recorded = Recorded::start(&directory, &server, &["--follow-daemons"], &command);
+    recorded.wait_for(port);
+    recorded.wait_until("it says who it is", || process_in(&at.join("pid")).is_some());
+    let process = process_in(&at.join("pid")).unwrap();
+    for _ in 0..20 {
+        let mut connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let request = b"GET /page HTTP/1.0\r\n\r\n";
+        connection.write_all(request).unwrap();
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap();
+        assert!(answer.len() as u64 > PAGE);
+    }
+    signal("-QUIT", &process);
+    let trace = recorded.end();
+    is_sound(&trace);
+    let lines = fs::read_to_string(at.join("access")).unwrap().lines().count();
+    assert!(lines >= 20, "{lines}");
+    assert_eq!(log_writes(&trace), lines);
 }
 
 /// The trace agrees with the log of so many runs of wrk.

@@ -113,8 +113,8 @@ fn a_command_that_goes_on_is_told_of() {
         if ending == "--duration" {
             record.args([ending, "100ms"]);
         }
-        // It has no descriptor that would be waited for.
-        let sleep = "exec sleep 60 > /dev/null 2>&1";
+        // It has no descriptor that would be waited for, and no signal ends it.
+        let sleep = "trap '' INT; exec sleep 60 > /dev/null 2>&1";
         record.arg("-o").arg(&trace).args(["--", "sh", "-c", sleep]);
         let child = record.stderr(std::process::Stdio::piped()).spawn().unwrap();
         if ending != "--duration" {
@@ -287,8 +287,8 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
     std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut number).unwrap();
     let waits = || {
         let status = fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
-        // A process that nobody has waited for yet is none any more.
-        status.contains("tracebraid") && !status.contains(") Z ")
+        // The launcher has the name of the command. A zombie does not wait.
+        status.contains("(true)") && !status.contains(") Z ")
     };
     until("it waits", waits);
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -296,4 +296,287 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     until("it waits no more", || !waits());
+}
+
+/// A recording of a shell command that has begun.
+struct Begun {
+    _directory: TempDir,
+    trace: std::path::PathBuf,
+    recorder: std::process::Child,
+}
+
+impl Begun {
+    /// The command makes the file `$0` when it is ready.
+    fn new(options: &[&str], command: &[&str], script: &str) -> Begun {
+        let directory = TempDir::new().unwrap();
+        let (trace, ready) = (directory.path().join("trace"), directory.path().join("ready"));
+        // Tests that run in the background or under `nohup` inherit ignored signals.
+        let mut record = Command::new("env");
+        record.args(["--default-signal=INT,HUP", env!("CARGO_BIN_EXE_tracebraid")]);
+        for (name, value) in tracebraid().get_envs() {
+            match value {
+                Some(value) => record.env(name, value),
+                None => record.env_remove(name),
+            };
+        }
+        record.arg("record").args(options).arg("-o").arg(&trace).arg("--");
+        record.args(command).args(["sh", "-c", script]).arg(&ready);
+        record.stderr(std::process::Stdio::piped());
+        let recorder = record.spawn().unwrap();
+        until("the command is ready", || ready.exists());
+        Begun {
+            _directory: directory,
+            trace,
+            recorder,
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let process = self.recorder.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([signal, &process])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
+    /// Its exit code and what it says; the trace is whole.
+    fn end(self) -> (Option<i32>, String) {
+        let output = self.recorder.wait_with_output().unwrap();
+        is_whole(&self.trace);
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    }
+}
+
+#[test]
+fn a_signal_to_the_recorder_goes_on_to_the_command() {
+    if !can_record_kernel() {
+        return;
+    }
+    for (signal, code) in [("-TERM", 143), ("-HUP", 129), ("-INT", 130)] {
+        let recording = Begun::new(&[], &[], ": > \"$0\"; exec sleep 60 > /dev/null 2>&1");
+        recording.signal(signal);
+        let (ended, said) = recording.end();
+        assert_eq!(ended, Some(code), "{signal}: {said}");
+        assert!(
+            !said.contains("goes on") && !said.contains("still run"),
+            "{signal}: {said}"
+        );
+    }
+    // A command that ends by itself has its own code.
+    let script = "trap 'exit 7' TERM; : > \"$0\"; while :; do sleep 0.01; done > /dev/null 2>&1";
+    let recording = Begun::new(&[], &[], script);
+    recording.signal("-TERM");
+    let (ended, said) = recording.end();
+    assert_eq!(ended, Some(7), "{said}");
+}
+
+#[test]
+fn the_process_group_of_a_command_gets_the_signal_as_well() {
+    if !can_record_kernel() {
+        return;
+    }
+    // The process of this test is in the recorder's group, which must not get it.
+    let script = "sleep 60 > /dev/null 2>&1 & : > \"$0\"; wait";
+    let recording = Begun::new(&[], &["setsid"], script);
+    recording.signal("-TERM");
+    let (ended, said) = recording.end();
+    assert_eq!(ended, Some(143), "{said}");
+    assert!(!said.contains("still run"), "{said}");
+}
+
+#[test]
+fn a_second_signal_ends_a_recording_at_once_and_loses_nothing() {
+    if !can_record_kernel() {
+        return;
+    }
+    let script = "trap '' TERM; : > \"$0\"; exec sleep 60 > /dev/null 2>&1";
+    let recording = Begun::new(&[], &[], script);
+    let since = std::time::Instant::now();
+    recording.signal("-TERM");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    recording.signal("-TERM");
+    recording.signal("-HUP");
+    let (ended, said) = recording.end();
+    assert!(matches!(ended, Some(143 | 129)), "{ended:?} {said}");
+    assert!(
+        since.elapsed() < std::time::Duration::from_secs(30),
+        "{:?}",
+        since.elapsed()
+    );
+    let process = said
+        .split_once("The command goes on (process ")
+        .and_then(|(_, rest)| rest.split_once(')'));
+    let (process, _) = process.unwrap_or_else(|| panic!("{said}"));
+    assert!(
+        Command::new("kill")
+            .args(["-KILL", process])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[test]
+fn a_recorder_under_nohup_survives_its_terminal() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let trace = directory.path().join("trace");
+    let mut record = Command::new("sh");
+    record.args([
+        "-c",
+        "trap '' HUP; exec \"$0\" record --system --syscalls none -o \"$1\"",
+    ]);
+    record.arg(env!("CARGO_BIN_EXE_tracebraid")).arg(&trace);
+    let mut recorder = record.spawn().unwrap();
+    begun(&trace);
+    let process = recorder.id().to_string();
+    let send = |signal: &str| {
+        assert!(
+            Command::new("kill")
+                .args([signal, &process])
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    send("-HUP");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(recorder.try_wait().unwrap().is_none());
+    send("-TERM");
+    assert_eq!(recorder.wait().unwrap().code(), Some(0));
+    is_whole(&trace);
+}
+
+/// Leaves a process in the background that makes system calls until the file `$1` is there.
+const DAEMON: &str = "setsid bash -c 'while [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done' \"$1\" \
+                      < /dev/null > /dev/null 2>&1 &";
+
+/// Calls of a kind in a trace.
+fn calls(trace: &str, call: &str) -> usize {
+    text(&["print", "--name", call, trace]).lines().count()
+}
+
+#[test]
+fn daemons_are_named_where_they_are_not_followed() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let end = directory.path().join("end");
+    let command = ["sh", "-c", DAEMON, "sh", end.to_str().unwrap()];
+    for options in [&[][..], &["--system"]] {
+        let (output, _) = record(
+            &directory.path().join(options.len().to_string()),
+            options,
+            &command,
+        );
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        succeeds(&output);
+        assert!(
+            said.contains("1 process started by the command still runs and is no longer recorded; record")
+                && said.contains("--follow-daemons"),
+            "{said}"
+        );
+    }
+    fs::write(end, "").unwrap();
+    let (output, _) = record(directory.path(), &[], &["sh", "-c", "true & wait; true | cat"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("still run"), "{said}");
+}
+
+#[test]
+fn daemons_are_recorded_to_their_end_on_request() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
+    let mut recorder = tracebraid();
+    recorder.args(["record", "--follow-daemons", "-o"]).arg(&trace);
+    recorder
+        .args(["--", "sh", "-c", &format!("{DAEMON} exit 5"), "sh"])
+        .arg(&end);
+    let recorder = recorder.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    begun(&trace);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    fs::write(end, "").unwrap();
+    let output = recorder.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(!said.contains("still run"), "{said}");
+    let trace = trace.to_str().unwrap();
+    // The shell and the daemon, which ends last.
+    assert!(calls(trace, "syscall_entry_exit_group") >= 2, "{said}");
+    let (output, _) = record(
+        &directory.path().join("none"),
+        &["--follow-daemons", "--kernel", "none", "--syscalls", "none"],
+        &["true"],
+    );
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_recording_that_follows_daemons_ends_by_a_signal() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
+    let mut recorder = tracebraid();
+    recorder.args(["record", "--follow-daemons", "-o"]).arg(&trace);
+    recorder.args(["--", "sh", "-c", DAEMON, "sh"]).arg(&end);
+    let recorder = recorder.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    begun(&trace);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let process = recorder.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &process])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = recorder.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("1 process started by the command still runs"),
+        "{said}"
+    );
+    is_whole(&trace);
+    fs::write(end, "").unwrap();
+}
+
+#[test]
+fn a_command_has_its_own_name_from_the_first_event_on() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let (output, trace) = record(directory.path(), &[], &["sleep", "0.01"]);
+    succeeds(&output);
+    let executed = text(&["print", "--name", "sched_process_exec", &trace]);
+    let executed = executed.lines().find(|line| line.contains("/sleep\""));
+    let tid = crate::fields(executed.expect("the command is executed"))["tid"].clone();
+    let names = "sched_switch,sched_wak*,sched_process_*,lttng_statedump_process_state";
+    let printed = text(&["print", "--name", names, &trace]);
+    let mut known = 0;
+    for fields in printed.lines().map(crate::fields) {
+        for (name, number) in [
+            ("prev_comm", "prev_tid"),
+            ("next_comm", "next_tid"),
+            ("comm", "tid"),
+            ("name", "tid"),
+        ] {
+            if let (Some(name), true) = (fields.get(name), fields.get(number) == Some(&tid)) {
+                assert_eq!(name, "\"sleep\"");
+                known += 1;
+            }
+        }
+    }
+    assert!(known > 3, "{known}");
 }

@@ -8,6 +8,7 @@ mod calls;
 mod endings;
 mod harmless;
 mod limits;
+mod namespaces;
 mod preloads;
 mod programs;
 mod readers;

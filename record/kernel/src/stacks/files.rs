@@ -8,34 +8,32 @@ use std::path::{Path, PathBuf};
 use object::Object;
 
 use super::Mapping;
-use crate::state::numbers;
+use crate::state::Process;
 
-/// Gives what processes have mapped to execute it: those processes, or all.
-pub(crate) fn dump(processes: Option<&[u32]>, mut to: impl FnMut(Mapping)) {
-    let all = processes.map_or_else(|| numbers(Path::new("/proc")), <[u32]>::to_vec);
+/// Gives what those processes have mapped to execute it.
+pub(crate) fn dump(processes: &[Process], mut to: impl FnMut(Mapping)) {
     let mut ids = BuildIds::default();
-    for pid in all {
-        let process = PathBuf::from(format!("/proc/{pid}"));
+    for &process in processes {
         // Memory of no file has no names.
-        for mut mapping in mappings(pid)
+        for mut mapping in mappings(process)
             .into_iter()
             .filter(|mapping| !mapping.path.is_empty())
         {
-            mapping.build_id = ids.of(&process, &mapping);
+            mapping.build_id = ids.of(&PathBuf::from(format!("/proc/{}", process.number)), &mapping);
             to(mapping);
         }
     }
 }
 
 /// What a process has mapped to execute it now, without build ids; nothing if it has ended.
-pub(crate) fn mappings(pid: u32) -> Vec<Mapping> {
-    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+pub(crate) fn mappings(process: Process) -> Vec<Mapping> {
+    let maps = fs::read(format!("/proc/{}/maps", process.number)).unwrap_or_default();
     let lines = maps.split(|&byte| byte == b'\n');
-    lines.filter_map(|line| mapping(pid, line)).collect()
+    lines.filter_map(|line| mapping(process, line)).collect()
 }
 
 /// A line of `/proc/PID/maps`, if it is of what can be executed.
-fn mapping(pid: u32, line: &[u8]) -> Option<Mapping> {
+fn mapping(process: Process, line: &[u8]) -> Option<Mapping> {
     let mut parts = line.splitn(6, |&byte| byte == b' ');
     let hexadecimal = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok();
     let range = parts.next()?;
@@ -49,7 +47,8 @@ fn mapping(pid: u32, line: &[u8]) -> Option<Mapping> {
     let inode = std::str::from_utf8(parts.nth(1)?).ok()?.parse().ok()?;
     let path = parts.next().unwrap_or_default().trim_ascii_start();
     is_executable.then(|| Mapping {
-        pid,
+        pid: process.pid,
+        number: process.number,
         begin,
         bytes: end.saturating_sub(begin),
         offset,
@@ -95,30 +94,34 @@ fn build_id(path: &Path) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    const SEVEN: Process = Process { pid: 7, number: 7 };
+
     #[test]
     fn lines_of_maps_with_code_are_taken() {
         let line = b"55d0c0a00000-55d0c0b00000 r-xp 0001f000 fe:00 1234    /usr/bin/a program";
-        let found = mapping(7, line).unwrap();
+        let found = mapping(SEVEN, line).unwrap();
         assert_eq!(
             (found.begin, found.bytes, found.offset),
             (0x55d0_c0a0_0000, 0x10_0000, 0x1f000)
         );
         assert_eq!((found.inode, &*found.path), (1234, &b"/usr/bin/a program"[..]));
         assert_eq!(
-            mapping(7, b"7000-8000 rw-p 00000000 fe:00 1234    /usr/bin/a"),
+            mapping(SEVEN, b"7000-8000 rw-p 00000000 fe:00 1234    /usr/bin/a"),
             None
         );
-        let anonymous = mapping(7, b"7000-8000 r-xp 00000000 00:00 0").unwrap();
+        let anonymous = mapping(SEVEN, b"7000-8000 r-xp 00000000 00:00 0").unwrap();
         assert!(anonymous.path.is_empty());
-        assert_eq!(mapping(7, b""), None);
-        assert_eq!(mapping(7, b"7000 r-xp"), None);
+        assert_eq!(mapping(SEVEN, b""), None);
+        assert_eq!(mapping(SEVEN, b"7000 r-xp"), None);
     }
 
     #[test]
     fn this_program_is_mapped_with_its_build_id() {
         let own = std::env::current_exe().unwrap();
         let mut found = Vec::new();
-        dump(Some(&[std::process::id()]), |mapping| found.push(mapping));
+        let number = std::process::id();
+        dump(&[Process { pid: 7, number }], |mapping| found.push(mapping));
+        assert!(found.iter().all(|mapping| mapping.pid == 7));
         let program = found
             .iter()
             .find(|mapping| mapping.path == own.as_os_str().as_bytes())

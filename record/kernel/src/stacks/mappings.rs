@@ -98,6 +98,7 @@ fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
     match record {
         Record::Mmap2(mapped) => Some(Change::Load(Mapping {
             pid: mapped.pid,
+            number: mapped.pid,
             begin: mapped.addr,
             bytes: mapped.len,
             offset: mapped.pgoff,

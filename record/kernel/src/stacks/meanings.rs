@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::mappings::Change;
 use super::python::{Functions, Python};
 use super::unwinding::{Unwinding, is_copy};
-use super::{KernelSymbols, Mappings, Stacks};
+use super::{KernelSymbols, Mapping, Mappings, Stacks};
 use crate::error::RecordError;
 use crate::lane::Lane;
 use crate::raw::{Head, u64_at};
@@ -64,10 +64,32 @@ impl Meanings {
         }
     }
 
-    /// Records what has been mapped since the last time.
-    pub(crate) fn mappings(&self, lane: &mut Lane) {
+    /// Lets the numbers under `/proc` of processes be known: see [`crate::Processes::numbers`].
+    pub(crate) fn know(&self, numbers: &[[u32; 3]]) {
         let processes = &mut self.unwinding.borrow_mut().processes;
+        numbers
+            .iter()
+            .for_each(|&[pid, number, _]| processes.know(pid, number));
+    }
+
+    /// Records what has been mapped since the last time. Perf events have the numbers of the PID namespace of this process;
+    /// `initial` gives those of event records. Changes of processes outside of the namespace have no number and are left
+    /// out.
+    pub(crate) fn mappings(&self, lane: &mut Lane, initial: impl Fn(u32) -> Option<u32>) {
+        let processes = &mut self.unwinding.borrow_mut().processes;
+        let numbered = |change| match change {
+            Change::Load(mapping) => initial(mapping.pid).map(|pid| Change::Load(Mapping { pid, ..mapping })),
+            Change::Fork { parent, pid } => {
+                let parent = initial(parent)?;
+                initial(pid).map(|pid| Change::Fork { parent, pid })
+            }
+            Change::Exec { pid } => initial(pid).map(|pid| Change::Exec { pid }),
+            Change::Exit { pid } => initial(pid).map(|pid| Change::Exit { pid }),
+        };
         self.mappings.borrow_mut().take(|time, change| {
+            let Some(change) = numbered(change) else {
+                return;
+            };
             match &change {
                 Change::Load(mapping) if mapping.path == ANONYMOUS => {}
                 Change::Load(mapping) => add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload()),

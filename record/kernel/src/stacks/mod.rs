@@ -109,6 +109,8 @@ impl Stacks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) pid: u32,
+    /// Of the process under `/proc`.
+    pub(crate) number: u32,
     pub(crate) begin: u64,
     pub(crate) bytes: u64,
     /// In the file.

@@ -64,7 +64,7 @@ fn is_same_id(of_file: &[u8], of_mapping: &[u8]) -> bool {
 /// Opens the file: as the process has mapped it, or by its path as the process or this one sees it, if that is still
 /// the same file.
 pub(crate) fn open(mapping: &Mapping) -> Option<File> {
-    let process = PathBuf::from(format!("/proc/{}", mapping.pid));
+    let process = PathBuf::from(format!("/proc/{}", mapping.number));
     let end = mapping.begin.wrapping_add(mapping.bytes);
     let mapped = process.join(format!("map_files/{:x}-{end:x}", mapping.begin));
     // The process may have mapped another file there since.

@@ -14,12 +14,15 @@ use super::mappings::Change;
 use super::modules::Modules;
 use super::python::{self, Python};
 use super::{Mapping, files};
+use crate::state;
 
 /// All processes that have been met.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     pending: Vec<(u64, Change)>,
     processes: HashMap<u32, Process>,
+    /// Numbers under `/proc` of processes that have another one there than in event records.
+    numbers: HashMap<u32, u32>,
     modules: RefCell<Modules>,
     /// Interpreters that have been found since they were taken.
     found: Vec<(u32, Python)>,
@@ -71,6 +74,13 @@ impl Entry {
 }
 
 impl Processes {
+    /// Notes the number of a process under `/proc`.
+    pub(crate) fn know(&mut self, pid: u32, number: u32) {
+        if pid != number {
+            self.numbers.insert(pid, number);
+        }
+    }
+
     /// Notes a change that happened at that time.
     pub(crate) fn add(&mut self, time: u64, change: Change) {
         self.pending.push((time, change));
@@ -100,6 +110,7 @@ impl Processes {
     fn change(&mut self, time: u64, change: Change) {
         match change {
             Change::Load(mapping) => {
+                self.know(mapping.pid, mapping.number);
                 let process = self.processes.entry(mapping.pid).or_default();
                 self.found.extend(process.load(time, mapping));
             }
@@ -123,10 +134,11 @@ impl Processes {
 
     /// A process with its mappings of the time before recording.
     fn whole(&mut self, pid: u32, now: u64) -> &Process {
+        let number = self.numbers.get(&pid).copied().unwrap_or(pid);
         let process = self.processes.entry(pid).or_default();
         if !process.is_whole {
             process.is_whole = true;
-            let found = files::mappings(pid);
+            let found = files::mappings(state::Process { pid, number });
             // One that has been reported replaces what was there before.
             let known = std::mem::take(&mut process.mapped);
             for mapping in found {
@@ -224,6 +236,7 @@ mod tests {
     fn load(pid: u32, begin: u64, end: u64, path: &str) -> Change {
         Change::Load(Mapping {
             pid,
+            number: pid,
             begin,
             bytes: end - begin,
             offset: 0,

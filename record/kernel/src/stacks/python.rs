@@ -143,7 +143,7 @@ pub(crate) fn find(mapping: &Mapping) -> Option<Python> {
         12 => PYTHON_3_12,
         _ => {
             let mut table = [0; TABLE_BYTES];
-            let memory = File::open(format!("/proc/{}/mem", mapping.pid)).ok()?;
+            let memory = File::open(format!("/proc/{}/mem", mapping.number)).ok()?;
             memory.read_exact_at(&mut table, runtime).ok()?;
             Offsets::of_table(&table)?
         }

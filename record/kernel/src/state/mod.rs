@@ -1,17 +1,41 @@
 //! What is there when a recording begins: processes, their files, devices, interfaces, interrupts.
 //!
-//! All of it is what `/proc` and `/sys` tell, as events of lttng-modules' state dump. What ends while it
-//! is being looked at is passed over.
+//! Events of lttng-modules' state dump: threads as the kernel lists them ([`crate::tasks`]), files as `/proc` has them, the
+//! rest as `/sys` has it. A process that ends in the meantime is passed over.
 
 mod devices;
 mod processes;
 
 use std::path::Path;
 
+use crate::machine::now;
+use crate::tasks::{Proc, Task};
+
 /// Takes the events of the state dump, one after the other, as they are found.
 pub(crate) trait Sink {
-    /// An event of the class of that id.
-    fn event(&mut self, id: u16, payload: &[u8]);
+    /// An event of the class of that id, at a time.
+    fn event_at(&mut self, time: u64, id: u16, payload: &[u8]);
+
+    /// One that was found just now.
+    fn event(&mut self, id: u16, payload: &[u8]) {
+        self.event_at(now(), id, payload);
+    }
+}
+
+/// A process whose files can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    /// In the initial PID namespace, as in event records.
+    pub(crate) pid: u32,
+    /// Under `/proc`.
+    pub(crate) number: u32,
+}
+
+/// Processes that `/proc` has: those that BPF follows, or all.
+pub(crate) fn processes(tasks: &[Task], proc: Option<Proc>, is_of_followed: bool) -> Vec<Process> {
+    let is_wanted = |task: &&Task| task.is_leader() && (task.is_target || !is_of_followed);
+    let wanted = tasks.iter().filter(is_wanted);
+    wanted.filter_map(|task| processes::of_task(task, proc)).collect()
 }
 
 /// Ids of event classes, by short names.
@@ -25,9 +49,9 @@ mod ids {
 }
 
 /// Tells of everything.
-pub(crate) fn dump(to: &mut impl Sink) {
+pub(crate) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
     to.event(ids::START, &[]);
-    processes::dump(Path::new("/proc"), to);
+    processes::dump(tasks, proc, to);
     devices::dump(Path::new("/sys"), to);
     to.event(ids::END, &[]);
 }
@@ -93,7 +117,7 @@ struct Collected(Vec<(u16, Vec<u8>)>);
 
 #[cfg(test)]
 impl Sink for Collected {
-    fn event(&mut self, id: u16, payload: &[u8]) {
+    fn event_at(&mut self, _time: u64, id: u16, payload: &[u8]) {
         self.0.push((id, payload.to_vec()));
     }
 }

@@ -4,120 +4,77 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Payload, Sink, ids, numbers};
+use super::{Payload, Process, Sink, ids, numbers};
+use crate::tasks::{Proc, Task};
 
 /// `PF_KTHREAD`.
-const KERNEL_THREAD: u64 = 0x20_0000;
-/// Numbers of lttng-modules' statedump: nobody knows what a thread is doing, and in what.
+const KERNEL_THREAD: u32 = 0x20_0000;
+/// `EXIT_DEAD` and `EXIT_ZOMBIE`.
+const DEAD: u32 = 0x10;
+const ZOMBIE: u32 = 0x20;
+/// Numbers of lttng-modules' statedump: what a thread is doing is unknown.
 const MODE_UNKNOWN: i32 = 5;
 const SUBMODE_NONE: i32 = 0;
 
-/// Tells of all threads and open files.
-pub(super) fn dump(proc: &Path, to: &mut impl Sink) {
-    for pid in numbers(proc) {
-        let process = proc.join(pid.to_string());
-        for tid in numbers(&process.join("task")) {
-            thread(&process, pid, tid, to);
-        }
-        for fd in numbers(&process.join("fd")) {
-            file(&process, pid, fd, to);
-        }
+/// Gives all threads of this PID namespace, then the open files of their processes, in the order of lttng-modules.
+pub(super) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
+    tasks.iter().for_each(|task| thread(task, to));
+    for process in super::processes(tasks, proc, false) {
+        files(process, to);
     }
 }
 
-/// What `/proc/PID/task/TID/stat` tells.
-struct Stat<'s> {
-    name: &'s [u8],
-    state: u8,
-    parent: i32,
-    flags: u64,
-    cpu: i32,
+/// The process of a thread, if `/proc` has it.
+pub(super) fn of_task(task: &Task, proc: Option<Proc>) -> Option<Process> {
+    let number = task.number_in(proc?)?;
+    Some(Process {
+        pid: task.pid,
+        number,
+    })
 }
 
-impl<'s> Stat<'s> {
-    /// A name may have blanks and brackets: it ends with the last bracket.
-    fn parse(text: &'s [u8]) -> Option<Stat<'s>> {
-        let begin = text.iter().position(|&byte| byte == b'(')? + 1;
-        let end = text.iter().rposition(|&byte| byte == b')')?;
-        let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        Some(Stat {
-            name: text.get(begin..end)?,
-            state: *fields.first()?.as_bytes().first()?,
-            parent: fields.get(1)?.parse().ok()?,
-            flags: fields.get(6)?.parse().ok()?,
-            cpu: fields.get(36)?.parse().ok()?,
-        })
-    }
-
-    /// As lttng-modules numbers them.
-    fn status(&self) -> i32 {
-        match self.state {
-            b'R' => 2,
-            b'Z' => 4,
-            b'X' => 7,
-            _ => 5,
-        }
+/// As lttng-modules numbers them.
+fn status(task: &Task) -> i32 {
+    match (task.exit_state, task.state) {
+        (DEAD, _) => 7,
+        (ZOMBIE, _) => 4,
+        (_, 0) => 2,
+        _ => 5,
     }
 }
 
-fn thread(process: &Path, pid: u32, tid: u32, to: &mut impl Sink) {
-    let task = process.join("task").join(tid.to_string());
-    let Ok(text) = fs::read(task.join("stat")) else {
-        return;
-    };
-    let Some(stat) = Stat::parse(&text) else {
-        return;
-    };
-    let (pid, tid) = (pid as i32, tid as i32);
-    let is_kernel = stat.flags & KERNEL_THREAD != 0;
+fn thread(task: &Task, to: &mut impl Sink) {
+    let is_kernel = task.flags & KERNEL_THREAD != 0;
+    let name = task.name.split(|&byte| byte == 0).next().unwrap_or_default();
     let state = Payload::default()
-        .int(tid)
-        .int(pid)
-        .int(stat.parent)
-        .name(stat.name);
-    let state = state
+        .int(task.tid as i32)
+        .int(task.pid as i32)
+        .int(task.parent as i32)
+        .name(name)
         .int(i32::from(is_kernel))
         .int(MODE_UNKNOWN)
-        .int(SUBMODE_NONE);
-    // Where the table of files lies nobody tells, but that threads of a process share it.
-    let state = state.int(stat.status()).int(stat.cpu).long(pid as u64);
-    to.event(ids::PROCESS, &state.0);
-    namespaces(&task, [tid, stat.parent], to);
+        .int(SUBMODE_NONE)
+        .int(status(task))
+        .int(task.cpu as i32)
+        // Threads of a process share the table of files, so its number stands for the address.
+        .long(u64::from(task.pid));
+    to.event_at(task.time, ids::PROCESS, &state.0);
+    for (level, numbers) in task.numbers().iter().enumerate() {
+        let payload = Payload::default()
+            .int(task.tid as i32)
+            .int(numbers.tid as i32)
+            .int(numbers.pid as i32)
+            .int(numbers.parent as i32)
+            .int(level as i32)
+            .int(numbers.namespace as i32);
+        to.event_at(task.time, ids::NAMESPACE, &payload.0);
+    }
 }
 
-/// The numbers of a thread in the namespaces of process ids that it is in.
-fn namespaces(task: &Path, [tid, parent]: [i32; 2], to: &mut impl Sink) {
-    let Ok(status) = fs::read_to_string(task.join("status")) else {
-        return;
-    };
-    let of = |key: &str| -> Vec<i32> {
-        let line = status.lines().find_map(|line| line.strip_prefix(key));
-        line.unwrap_or_default()
-            .split_whitespace()
-            .filter_map(|number| number.parse().ok())
-            .collect()
-    };
-    let inum = fs::read_link(task.join("ns/pid")).ok().and_then(|link| {
-        let text = link
-            .to_str()?
-            .strip_prefix("pid:[")?
-            .strip_suffix(']')?
-            .to_owned();
-        text.parse::<u32>().ok()
-    });
-    let (tids, pids) = (of("NSpid:"), of("NStgid:"));
-    for (level, (vtid, vpid)) in tids.iter().zip(&pids).enumerate() {
-        let vparent = if level == 0 { parent } else { 0 };
-        let numbers = Payload::default()
-            .int(tid)
-            .int(*vtid)
-            .int(*vpid)
-            .int(vparent)
-            .int(level as i32);
-        let is_own = level + 1 == tids.len();
-        let numbers = numbers.int(inum.filter(|_| is_own).unwrap_or(0) as i32);
-        to.event(ids::NAMESPACE, &numbers.0);
+fn files(process: Process, to: &mut impl Sink) {
+    let at = Path::new("/proc").join(process.number.to_string());
+    for fd in numbers(&at.join("fd")) {
+        file(&at, process.pid, fd, to);
     }
 }
 
@@ -146,34 +103,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_have_brackets_and_blanks() {
-        let text = b"7 (a) b (c) S 1 7 7 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 0 0";
-        let stat = Stat::parse(text).unwrap();
-        assert_eq!(stat.name, b"a) b (c");
-        assert_eq!(
-            (stat.state, stat.parent, stat.cpu, stat.status()),
-            (b'S', 1, 3, 5)
-        );
-        assert!(stat.flags & KERNEL_THREAD != 0);
-        assert!(Stat::parse(b"7 (a").is_none());
+    fn a_file_that_this_process_has_open_has_the_number_of_event_records() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut found = Collected::default();
+        let number = std::process::id();
+        files(Process { pid: 7, number }, &mut found);
+        let path = file.path().as_os_str().as_bytes();
+        let has_path = |(id, payload): &&(u16, Vec<u8>)| {
+            *id == ids::FILE && payload[..8] == 7u64.to_le_bytes() && payload[20..].starts_with(path)
+        };
+        assert_eq!(found.0.iter().filter(has_path).count(), 1);
     }
 
     #[test]
-    fn this_process_is_told_of_with_a_file_that_it_has_open() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let mut found = Collected::default();
-        dump(Path::new("/proc"), &mut found);
-        let own = std::process::id() as i32;
-        let is_own = |(id, payload): &&(u16, Vec<u8>)| {
-            *id == ids::PROCESS && payload[..8] == [own.to_le_bytes(); 2].concat()
+    fn a_thread_is_in_the_state_that_the_kernel_has() {
+        let status_of = |exit_state, state| {
+            let mut task = Task::default();
+            (task.exit_state, task.state) = (exit_state, state);
+            status(&task)
         };
-        assert_eq!(found.0.iter().filter(is_own).count(), 1);
-        let path = file.path().as_os_str().as_bytes();
-        let has_path = |(id, payload): &&(u16, Vec<u8>)| {
-            *id == ids::FILE
-                && payload[..8] == u64::from(std::process::id()).to_le_bytes()
-                && payload[20..].starts_with(path)
-        };
-        assert_eq!(found.0.iter().filter(has_path).count(), 1);
+        assert_eq!(status_of(0, 0), 2);
+        assert_eq!(status_of(0, 1), 5);
+        assert_eq!(status_of(ZOMBIE, 1), 4);
+        assert_eq!(status_of(DEAD, 0), 7);
     }
 }

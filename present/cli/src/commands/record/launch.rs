@@ -2,13 +2,13 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
 use tracebraid_session::{Launched, wait_and_become};
 
 use super::watch::Ended;
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::Failure;
 
 /// What this program is called with to become a command that is recorded.
 const LAUNCH: &str = "__launch";
@@ -20,8 +20,21 @@ pub(super) fn launch(
     directory: &Path,
 ) -> Result<Launched, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::output(error.to_string());
-    let own = std::env::current_exe().map_err(|error| failed(&error))?;
+    let own = own_path().map_err(|error| failed(&error))?;
     Launched::new(&own, OsStr::new(LAUNCH), command, environment, directory).map_err(|error| failed(&error))
+}
+
+/// This program. A chroot may have no `/proc`, by which the system library finds it: then it is as it was called.
+fn own_path() -> std::io::Result<PathBuf> {
+    std::env::current_exe().or_else(|error| {
+        let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+        if called.components().count() > 1 {
+            return Ok(called);
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut found = std::env::split_paths(&path).map(|directory| directory.join(&called));
+        found.find(|program| program.is_file()).ok_or(error)
+    })
 }
 
 /// If this process was launched to become a command that is recorded, it does.
@@ -39,7 +52,8 @@ pub(crate) fn become_command() -> Option<ExitCode> {
 pub(super) fn exit_code(ended: &Ended, has_command: bool) -> ExitCode {
     match ended {
         Ended::Command(status) => of_status(*status),
-        Ended::Interrupted if has_command => ExitCode::from(INTERRUPTED),
+        // As a shell gives it that the signal has ended.
+        Ended::Signal(number) if has_command => ExitCode::from(128 + *number as u8),
         _ => ExitCode::SUCCESS,
     }
 }

@@ -14,19 +14,20 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::classes::check_pattern;
 use tracebraid_session::control::Server;
-use tracebraid_session::kernel::{Options, Syscalls, USUAL, missing_privileges};
+use tracebraid_session::kernel::{Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges};
 use tracebraid_session::{
-    Launched, Probes, Session, SessionError, SessionOptions, check_process, forget_probes,
+    Launched, Probes, Session, SessionError, SessionOptions, Signals, Target, forget_probes,
 };
 
 use crate::failure::{DAMAGED, Failure};
 use crate::fold;
-use crate::output::{interruption, say};
+use crate::output::say;
 use asked::Asked;
 use choice::{Groups, Traced};
 pub(crate) use launch::become_command;
@@ -46,6 +47,8 @@ pub(crate) use written::{Written, see_it};
   tracebraid record -o server.trace --pid 1234 --duration 10s
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
+  tracebraid record --follow-daemons --duration 60s -- nginx
+  docker exec BOX tracebraid record --pid 1    # in a container: its own numbers
 
 Groups of kernel events:
   sched   who runs, who wakes whom, who begins and ends    irq    interrupts and softirqs
@@ -75,6 +78,10 @@ pub(crate) struct RecordArgs {
     /// System calls and page faults of all processes
     #[arg(long)]
     system: bool,
+    /// Record until the processes that the command or --pid has started have ended too: a server that goes into the
+    /// background, its workers. Ctrl-C, --duration and `tracebraid stop` end such a recording as well
+    #[arg(long)]
+    follow_daemons: bool,
     /// The trace's directory; tracebraid-DATE-TIME if not given
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -83,7 +90,7 @@ pub(crate) struct RecordArgs {
     max_size: Option<u64>,
     /// Stop recording after so long (10s, 500ms, 2min); the command goes on
     #[arg(long, value_name = "TIME", value_parser = watch::duration)]
-    duration: Option<std::time::Duration>,
+    duration: Option<Duration>,
     /// Memory between the kernel and the recorder for each CPU, a power of two (with K, M or G)
     #[arg(long, value_name = "BYTES", value_parser = choice::ring, default_value = "8M")]
     buffer_size: u32,
@@ -123,9 +130,9 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
             "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
         return Err(Failure::usage(message));
     }
-    for &process in &args.pid {
-        check_process(process).map_err(|error| Failure::usage(error.to_string()))?;
-    }
+    let processes = args.pid.iter().map(|&process| Target::find(process));
+    let processes: Result<Vec<Target>, _> = processes.collect();
+    let processes = processes.map_err(|error| Failure::usage(error.to_string()))?;
     for pattern in &args.probes {
         check_pattern(pattern).map_err(|why| Failure::usage(format!("--probes: {why}")))?;
     }
@@ -145,14 +152,20 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
             "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
         ));
     }
-    // From here on an interruption ends the recording as it should be ended.
-    let interrupted = interruption();
+    let follows = |kernel: &Options| kernel.unprivileged.is_none();
+    if args.follow_daemons && !options.kernel.as_ref().is_some_and(follows) {
+        return Err(Failure::usage(
+            "--follow-daemons needs the recorder of kernel events: CAP_BPF and CAP_PERFMON, and --kernel or --syscalls other \
+             than none",
+        ));
+    }
     let is_new = make_directory(args.output.as_deref(), &mut options)?;
     let begun = begin(args, &mut options);
-    let (session, mut command) = begun.inspect_err(|_| clear(&options.directory, is_new))?;
+    let (session, mut command, mut signals) = begun.inspect_err(|_| clear(&options.directory, is_new))?;
     let limits = Limits {
         time: args.duration,
-        processes: args.pid.clone(),
+        processes,
+        follows_daemons: args.follow_daemons,
     };
     let asked = server.map(|(name, server)| Asked::new(name, server, &options.directory));
     let (ended, elapsed) = watch(
@@ -161,9 +174,13 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         &limits,
         args.quiet,
         asked.as_ref(),
-        &interrupted,
+        &mut signals,
     )?;
     let goes_on = command.as_mut().and_then(|command| goes_on(&ended, command));
+    let left = match matches!(ended, Ended::Command(_)) || limits.are_gone() {
+        true => still_run(&session),
+        false => 0,
+    };
     let stopped = session.stop();
     let ended = match (ended, &asked) {
         (Ended::Told(question), Some(asked)) => return asked.stopped(question, stopped, elapsed),
@@ -178,11 +195,27 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         if let Some(process) = goes_on {
             say!("The command goes on (process {process}), and is not recorded any more");
         }
+        if left > 0 {
+            say::left(left, command.is_some(), args.follow_daemons);
+        }
     }
     if summary.kernel.is_some_and(|kernel| kernel.disk_is_full) {
         return Ok(ExitCode::from(DAMAGED));
     }
     Ok(launch::exit_code(&ended, command.is_some()))
+}
+
+/// Processes in a pipe end a little after each other.
+const LAST_LOOK: Duration = Duration::from_millis(20);
+
+/// Descendants of what was recorded that still run, now that it has ended.
+fn still_run(session: &Session) -> usize {
+    let count = || session.followed().map_or(0, |followed| followed.len());
+    if count() == 0 {
+        return 0;
+    }
+    std::thread::sleep(LAST_LOOK);
+    count()
 }
 
 /// The command's process, if it is still there when its recording ends.
@@ -199,20 +232,29 @@ fn failed(error: SessionError) -> Failure {
     }
 }
 
+/// What is watched while a recording runs.
+type Begun = (Session, Option<Launched>, Signals);
+
 /// Begins to record, and then lets the command go.
-fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<(Session, Option<Launched>), Failure> {
+fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<Begun, Failure> {
     let environment = options.prepare().map_err(failed)?;
     let launch = || launch::launch(&args.command, &environment, &options.directory);
     let mut command = (!args.command.is_empty()).then(launch).transpose()?;
-    if let (Some(command), Some(kernel), false) = (&command, &mut options.kernel, args.system) {
-        kernel.processes = Some(vec![command.id()]);
-        kernel.unprivileged = kernel.unprivileged.map(|_| command.id());
+    // From here on a signal ends the recording as it should be ended.
+    let signals = Signals::take().map_err(|error| Failure::output(format!("signals: {error}")))?;
+    if let Some(command) = &mut command {
+        command.wait_until_ready().map_err(failed)?;
+        if let Some(kernel) = &mut options.kernel {
+            kernel.command = Some(command.id());
+            kernel.processes = (!args.system).then(|| vec![command.id()]);
+            kernel.unprivileged = kernel.unprivileged.map(|_| command.id());
+        }
     }
     let session = Session::start(options).map_err(failed)?;
     if let Some(command) = &mut command {
         command.release().map_err(failed)?;
     }
-    Ok((session, command))
+    Ok((session, command, signals))
 }
 
 /// Whether there is nothing in a recording. The library for stacks says so where its directory is gone: what a command left
@@ -334,8 +376,12 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
             ""
         };
         say!(
-            "warning: kernel events are not recorded, which needs {}: only the command's own probes{stacks} are",
-            missing.join(" and ")
+            "warning: kernel events are not recorded, which needs {}{}: only the command's own probes{stacks} are",
+            missing.join(" and "),
+            match is_in_user_namespace() {
+                true => " in the initial user namespace (this is another one, as in a rootless container)",
+                false => "",
+            }
         );
     }
     if is_unprivileged && args.stacks.is_none() {

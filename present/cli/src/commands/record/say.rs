@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tracebraid_session::kernel::{Progress, Summary, Syscalls};
+use tracebraid_session::kernel::{Options, Progress, Summary, Syscalls};
 use tracebraid_session::{Finished, SessionOptions, SessionSummary};
 
 use super::written::{Written, see_it};
@@ -14,8 +14,8 @@ use crate::table::{bytes, duration, grouped, number_of};
 pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapsed: Duration) {
     let directory = options.directory.display();
     let elapsed = duration(elapsed.as_nanos() as u64);
-    match &summary.kernel {
-        Some(kernel) => {
+    match summary.kernel.as_ref().zip(options.kernel.as_ref()) {
+        Some((kernel, wanted)) => {
             let Progress {
                 events, bytes: size, ..
             } = kernel.total;
@@ -24,7 +24,7 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
                 grouped(events),
                 bytes(size)
             );
-            warn(kernel);
+            warn(wanted, kernel);
         }
         None if options.directory.exists() => say!("Recorded for {elapsed} into {directory}"),
         None => say!("Recorded for {elapsed}"),
@@ -67,7 +67,60 @@ fn missed(options: &SessionOptions) -> Option<&'static str> {
     })
 }
 
-fn warn(kernel: &Summary) {
+/// Says that processes go on which a command or chosen processes have started.
+pub(super) fn left(count: usize, has_command: bool, followed: bool) {
+    let [processes, go_on] = match count {
+        1 => ["process", "runs and is"],
+        _ => ["processes", "run and are"],
+    };
+    let by = if has_command {
+        "the command"
+    } else {
+        "the chosen processes"
+    };
+    let remedy = match followed {
+        true => "",
+        false => "; record them with --follow-daemons",
+    };
+    let count = grouped(count as u64);
+    say!("warning: {count} {processes} started by {by} still {go_on} no longer recorded{remedy}");
+}
+
+/// Why there is no system call in a trace in which there should be some.
+fn lacks_calls(options: &Options, kernel: &Summary) -> Option<&'static str> {
+    if kernel.has_calls || options.syscalls == Syscalls::None || kernel.total.lost > 0 || kernel.disk_is_full
+    {
+        return None;
+    }
+    Some(match (&options.syscalls, options.command, &options.processes) {
+        (Syscalls::Only(_), ..) => {
+            "no system call was recorded: none of those that --syscalls names was made; `--syscalls all` records all"
+        }
+        (_, Some(_), _) => {
+            "no system call of the command was recorded, although it ran: record it with --system, and please report this"
+        }
+        (_, None, Some(_)) => {
+            "no system call was recorded: the processes of --pid made none in that time; record for longer, or look with \
+             --system whether others do their work"
+        }
+        _ => "no system call was recorded",
+    })
+}
+
+fn warn(options: &Options, kernel: &Summary) {
+    if let Some(why) = lacks_calls(options, kernel) {
+        say!("warning: {why}");
+    }
+    for process in &kernel.ended {
+        say!("warning: process {process} had ended before recording began");
+    }
+    if kernel.lacks_proc {
+        say!(
+            "warning: /proc is not mounted: open files and mapped libraries at the beginning are not recorded (mount -t proc \
+             proc /proc)"
+        );
+    }
+
     let lost = kernel.total.lost;
     if lost > 0 {
         let cpus = kernel.lost.iter().enumerate().filter(|(_, lost)| **lost > 0);

@@ -2,13 +2,12 @@
 
 use std::io::IsTerminal;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracebraid_session::control::Question;
 use tracebraid_session::kernel::Progress;
-use tracebraid_session::{Launched, Session};
+use tracebraid_session::{Launched, Received, Session, Signals, Target};
 
 use super::asked::Asked;
 use crate::failure::Failure;
@@ -21,35 +20,65 @@ pub(super) enum Ended {
     Command(ExitStatus),
     /// Time or size are used up.
     Limit,
-    /// The user says so.
-    Interrupted,
+    /// A signal of that number to the recorder.
+    Signal(i32),
     /// Somebody asked for it, and waits for the answer.
     Told(Question),
 }
 
 /// What a recording may use up.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Limits {
     pub(super) time: Option<Duration>,
     /// When all of these have ended, there is nothing more to record.
-    pub(super) processes: Vec<u32>,
+    pub(super) processes: Vec<Target>,
+    /// Descendants of the command or of these processes are recorded until they have ended.
+    pub(super) follows_daemons: bool,
 }
 
 impl Limits {
     fn are_reached(&self, elapsed: Duration) -> bool {
-        let are_gone = !self.processes.is_empty() && self.processes.iter().all(|&pid| has_ended(pid));
-        are_gone || self.time.is_some_and(|most| elapsed >= most)
+        self.time.is_some_and(|most| elapsed >= most)
+    }
+
+    /// Whether the recording is about processes that have all ended.
+    pub(super) fn are_gone(&self) -> bool {
+        !self.processes.is_empty() && self.processes.iter().all(Target::has_ended)
     }
 }
 
-/// Whether a process has ended, even if nobody has asked for its exit code yet.
-fn has_ended(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return true;
-    };
-    // Behind its name, which may have anything in it.
-    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    matches!(state, Some('Z' | 'X'))
+/// Whether descendants that are followed still run.
+///
+/// They are those that BPF follows by their forks. A cgroup would need a writable hierarchy, which containers rarely have;
+/// it would also move a command out of the limits of its service. PR_SET_CHILD_SUBREAPER would change the parent that a
+/// daemon sees.
+struct Descendants {
+    /// Listing all threads takes a while: not each time.
+    looked: Option<Instant>,
+    follows: bool,
+    has_ended: bool,
+}
+
+/// How often descendants are looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Descendants {
+    fn new(follows: bool) -> Descendants {
+        Descendants {
+            looked: None,
+            follows,
+            has_ended: !follows,
+        }
+    }
+
+    fn have_ended(&mut self, session: &Session) -> bool {
+        if self.follows && self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+            // An error would come again: the recording ends with the command then.
+            self.has_ended = session.followed().map_or(true, |followed| followed.is_empty());
+            self.looked = Some(Instant::now());
+        }
+        self.has_ended
+    }
 }
 
 /// How often is looked.
@@ -69,6 +98,9 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("`{text}` is not a length of time: 10s, 500ms or 2min are"))
 }
 
+/// How long a command that got the signal too may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// Waits until there is a reason to end; gives it, and how long that took.
 pub(super) fn watch(
     session: &Session,
@@ -76,29 +108,41 @@ pub(super) fn watch(
     limits: &Limits,
     quiet: bool,
     asked: Option<&Asked<'_>>,
-    interrupted: &AtomicBool,
+    signals: &mut Signals,
 ) -> Result<(Ended, Duration), Failure> {
-    let mut since = None;
     let mut line = Line::new(quiet);
-    let has_command = command.is_some();
+    let mut descendants = Descendants::new(limits.follows_daemons);
+    let mut status = None;
+    let mut signal = None;
     loop {
         let elapsed = session.elapsed();
-        let status = match &mut command {
-            Some(command) => command
+        if let (Some(command), None) = (&mut command, status) {
+            status = command
                 .try_wait()
-                .map_err(|error| Failure::output(error.to_string()))?,
-            None => None,
-        };
+                .map_err(|error| Failure::output(error.to_string()))?;
+        }
+        let waits = status.is_none().then_some(()).and(command.as_deref());
+        signal = react(signals, waits).or(signal);
         let progress = session.progress();
-        let is_over = limits.are_reached(elapsed) || session.has_failed();
+        let is_gone = limits.are_gone() && descendants.have_ended(session);
+        let is_over = is_gone || limits.are_reached(elapsed) || session.has_failed();
         let told = asked.and_then(|asked| asked.look(session, elapsed));
         let ended = match status {
             _ if told.is_some() => told.map(Ended::Told),
-            Some(status) => Some(Ended::Command(status)),
-            None if interrupted.load(Ordering::Relaxed) && is_time(&mut since, has_command) => {
-                Some(Ended::Interrupted)
+            // Daemons are not the command: they get no signal, and only the recording ends.
+            Some(status) if is_over || signal.is_some() || descendants.have_ended(session) => {
+                Some(Ended::Command(status))
             }
-            None => is_over.then_some(Ended::Limit),
+            Some(_) => None,
+            None if is_over => Some(Ended::Limit),
+            None => signal
+                .filter(|signal: &Received| {
+                    // How a command ends that got the signal is part of the recording.
+                    waits.is_none()
+                        || signal.is_repeated
+                        || signals.since().is_some_and(|since| since >= GRACE)
+                })
+                .map(|signal| Ended::Signal(signal.number)),
         };
         if let Some(ended) = ended {
             line.finish();
@@ -109,14 +153,16 @@ pub(super) fn watch(
     }
 }
 
-/// How long a command that was interrupted too may take to end.
-const GRACE: Duration = Duration::from_secs(2);
-
-/// True if an interrupted recording is to end. A command is interrupted as well, by the terminal: how it ends is part
-/// of the recording.
-fn is_time(since: &mut Option<Instant>, has_command: bool) -> bool {
-    let since = since.get_or_insert_with(Instant::now);
-    !has_command || since.elapsed() >= GRACE
+/// Passes signals that have come on to a command that runs; gives the last one.
+fn react(signals: &mut Signals, command: Option<&Launched>) -> Option<Received> {
+    let mut last = None;
+    while let Some(signal) = signals.receive() {
+        if let Some(command) = command {
+            command.pass_on(signal);
+        }
+        last = Some(signal);
+    }
+    last
 }
 
 /// The line of progress, on a terminal.

@@ -1,0 +1,86 @@
+/*
+ * Threads that are there, with their numbers in all PID namespaces.
+ *
+ * The recorder may be in a PID namespace of its own (a container). /proc has the numbers of the namespace for which it was
+ * mounted and of those below, so the numbers of event records, which are those of the initial namespace, cannot be read
+ * there. An iterator over tasks (Linux 5.8) has them all. It visits the threads that the namespace of its reader has, and
+ * needs no /proc. bpf_get_ns_current_pid_tgid() was the alternative: it knows the running thread only, and would cost a
+ * look-up at each event.
+ */
+#pragma once
+
+#include "sched.h"
+
+struct seen {
+	u64 time;
+	s32 tid;
+	s32 pid;
+	s32 parent;
+	/* In the namespace of the reader, and its depth. */
+	s32 own_tid;
+	s32 own_pid;
+	u32 own_level;
+	/* Depth of the innermost namespace. */
+	u32 level;
+	u32 flags;
+	u32 state;
+	u32 exit_state;
+	u32 cpu;
+	/* Among `targets`. */
+	u32 is_target;
+	struct comm comm;
+	/* By depth. */
+	s32 tids[MOST_LEVELS];
+	s32 pids[MOST_LEVELS];
+	s32 parents[MOST_LEVELS];
+	u32 namespaces[MOST_LEVELS];
+} PACKED;
+_Static_assert(sizeof(struct seen) == SEEN_SIZE, "SEEN_SIZE in shared.h");
+
+INLINE void copy_namespaces(u32 *to, struct pid *pid)
+{
+	for (u32 level = 0; level < MOST_LEVELS; level++) {
+		struct upid number = {};
+
+		if (!pid || level > pid->level)
+			continue;
+		bpf_probe_read_kernel(&number, sizeof(number), (void *)pid->numbers + level * sizeof(struct upid));
+		if (number.ns)
+			bpf_probe_read_kernel(&to[level], sizeof(u32), &number.ns->ns.inum);
+	}
+}
+
+SEC("iter/task")
+int list_tasks(u64 *args)
+{
+	struct bpf_iter_meta *meta = (void *)args[0];
+	struct task_struct *task = (void *)args[1];
+	struct pid *reader = bpf_get_current_task_btf()->thread_pid;
+	struct seen seen = {};
+	u32 process;
+
+	/* The last call has no task. */
+	if (!task || !reader)
+		return 0;
+	seen.time = bpf_ktime_get_ns();
+	seen.tid = task->pid;
+	seen.pid = process = task->tgid;
+	seen.parent = task->real_parent->tgid;
+	seen.own_level = own_level = reader->level;
+	seen.own_tid = number_at(task->thread_pid, reader->level);
+	seen.own_pid = number_at(task->group_leader->thread_pid, reader->level);
+	seen.level = task->thread_pid ? task->thread_pid->level : 0;
+	seen.flags = task->flags;
+	seen.state = task->__state;
+	seen.exit_state = task->exit_state;
+	seen.cpu = task->thread_info.cpu;
+	seen.is_target = bpf_map_lookup_elem(&targets, &process) != 0;
+	copy_comm(&seen.comm, task);
+	copy_numbers(seen.tids, task);
+	copy_numbers(seen.pids, task->group_leader);
+	copy_numbers(seen.parents, task->real_parent);
+	copy_namespaces(seen.namespaces, task->thread_pid);
+	keep_number(task);
+	bpf_seq_write(meta->seq, &seen, sizeof(seen));
+	return 0;
+}
