@@ -26,6 +26,7 @@ mod sync;
 mod table;
 mod threads;
 mod time;
+mod unfinished;
 mod warnings;
 
 use std::process::ExitCode;

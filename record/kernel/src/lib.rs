@@ -17,6 +17,7 @@
 mod bpf;
 mod calls;
 mod encoder;
+mod end_mark;
 mod error;
 mod groups;
 mod lane;
@@ -39,6 +40,7 @@ mod state;
 mod streams;
 mod uring;
 
+pub use end_mark::EndReason;
 pub use error::RecordError;
 pub use groups::{GROUPS, Group, USUAL};
 pub use machine::clock_offset;

@@ -4,6 +4,8 @@ use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_gettime};
 use tracebraid_ctf::schema::{ClockOrigin, EnvValue, TraceClass, Uuid};
 
+use crate::end_mark;
+
 /// Nanoseconds of CLOCK_MONOTONIC, the clock of all events.
 pub(crate) fn now() -> u64 {
     nanoseconds(ClockId::CLOCK_MONOTONIC)
@@ -66,6 +68,7 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options) {
         ("tracebraid_version", text(env!("CARGO_PKG_VERSION"))),
         // Whoever wants to leave out what recording itself costs looks for this process.
         ("tracebraid_pid", number(i128::from(std::process::id()))),
+        (end_mark::EXPECTED, number(1)),
     ]);
     class.environment = environment
         .into_iter()

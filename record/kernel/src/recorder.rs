@@ -14,6 +14,7 @@ use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use crate::bpf::{Programs, failed};
 use crate::calls::calls;
 use crate::encoder::Encoder;
+use crate::end_mark::{self, EndReason, GivenReason};
 use crate::error::RecordError;
 use crate::lane::{AROUND_PACKET, Lane};
 use crate::machine::{self, now};
@@ -72,6 +73,7 @@ struct Counters {
     events: AtomicU64,
     lost: AtomicU64,
     bytes: AtomicU64,
+    end: GivenReason,
 }
 
 /// How long the rings are left alone: with little to do, and with much.
@@ -140,7 +142,16 @@ impl Recording {
     ///
     /// # Errors
     /// When the trace could not be written.
-    pub fn stop(mut self) -> Result<Summary, RecordError> {
+    pub fn stop(self) -> Result<Summary, RecordError> {
+        self.end(EndReason::Asked)
+    }
+
+    /// Ends the recording as [`Recording::stop`]; the trace contains the reason.
+    ///
+    /// # Errors
+    /// When the trace could not be written.
+    pub fn end(mut self, reason: EndReason) -> Result<Summary, RecordError> {
+        self.progress.end.set(reason);
         self.join()
     }
 
@@ -222,7 +233,7 @@ fn record(
     let (lost, unfollowed) = programs.lost();
     let missing = programs.missing().to_vec();
     let disk_is_full = drain.disk_is_full();
-    let (total, lost) = drain.finish(&lost)?;
+    let (total, lost) = drain.finish(&lost, counters.end.get())?;
     Ok(Summary {
         total,
         lost,
@@ -518,7 +529,7 @@ impl Drain<'_> {
     /// that the trace does not end earlier on one of them.
     fn over(&self, limit: u64, until: Option<u64>) -> Option<u64> {
         // Each CPU ends its packet a few times before this is asked again.
-        let packets = 4 * self.lanes.len() as u64 * AROUND_PACKET;
+        let packets = 4 * self.lanes.len() as u64 * AROUND_PACKET + end_mark::BYTES;
         let mut room = limit.saturating_sub(self.output.file_bytes() + packets);
         let sum = |lane: &RefCell<Lane>| lane.borrow().sizes(until).map(|(_, size)| size).sum::<u64>();
         if self.lanes.iter().map(sum).sum::<u64>() <= room {
@@ -539,8 +550,8 @@ impl Drain<'_> {
         over.map(|&(time, _)| time)
     }
 
-    /// Ends the trace; gives what was recorded, and by CPU what was lost.
-    fn finish(mut self, lost: &[u32]) -> Result<(Progress, Vec<u64>), RecordError> {
+    /// Ends the trace, for that reason if no limit is one; gives what was recorded, and by CPU what was lost.
+    fn finish(mut self, lost: &[u32], given: EndReason) -> Result<(Progress, Vec<u64>), RecordError> {
         // Programs that were running when they were detached have put their last records by now.
         std::thread::sleep(BUSY);
         while take_all(self.rings)? == AT_ONCE {
@@ -557,7 +568,13 @@ impl Drain<'_> {
             self.output.lost(cpu, lost)?;
             all.push(lost);
         }
-        Ok((self.output.finish(self.full_since.unwrap_or_else(now))?, all))
+        let reason = match self.full_since {
+            Some(_) if self.reserve.is_given() => EndReason::DiskFull,
+            Some(_) => EndReason::Limit,
+            None => given,
+        };
+        let end = self.full_since.unwrap_or_else(now);
+        Ok((self.output.finish(end, reason)?, all))
     }
 }
 

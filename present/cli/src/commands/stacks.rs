@@ -135,9 +135,6 @@ fn has_call_chains(set: &TraceSet) -> bool {
     payloads.any(|members| members.iter().any(|member| &*member.name == "perf_callchain"))
 }
 
-/// Bytes of a recording's options at most: programs read far fewer.
-const MOST_OPTIONS: u64 = 64 << 10;
-
 /// Whether a command was to take its stacks, as its recording's options say. (Traces do not: the kernel's have all classes,
 /// always, and a program's only those that it met.)
 fn were_wanted(set: &TraceSet) -> bool {
@@ -145,13 +142,7 @@ fn were_wanted(set: &TraceSet) -> bool {
     // They are DIR/kernel and DIR/ust/pid/PROCESS.
     let mut recordings = paths.flat_map(|path| [1, 3].map(|nth| path.ancestors().nth(nth)));
     let wants = |recording: &Path| {
-        let options = recording.join("probe.conf");
-        // What else has that name may be a pipe, which would be waited for.
-        let options = match options.metadata() {
-            Ok(about) if about.is_file() && about.len() <= MOST_OPTIONS => std::fs::read_to_string(options),
-            _ => return false,
-        };
-        let options = options.unwrap_or_default();
+        let options = crate::unfinished::options(recording).unwrap_or_default();
         options.lines().any(|line| line == "enable = tracebraid:*")
     };
     recordings.any(|recording| recording.is_some_and(wants))

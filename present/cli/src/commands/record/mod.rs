@@ -164,7 +164,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         &interrupted,
     )?;
     let goes_on = command.as_mut().and_then(|command| goes_on(&ended, command));
-    let stopped = session.stop();
+    let stopped = session.stop(ended.reason());
     let ended = match (ended, &asked) {
         (Ended::Told(question), Some(asked)) => return asked.stopped(question, stopped, elapsed),
         (ended, _) => ended,
