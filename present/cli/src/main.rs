@@ -22,6 +22,7 @@ mod print;
 mod progress;
 mod rings;
 mod spare;
+mod stack_quality;
 mod sync;
 mod table;
 mod threads;

@@ -322,8 +322,12 @@ fn dump_state(is_wanted: bool, mappings: Option<u16>, processes: Option<Vec<u32>
             hurry(USUAL);
             let mut tell = Tell(tell);
             if let Some(id) = mappings {
+                let mut files = stacks::FilesBefore::default();
                 stacks::dump(processes.as_deref(), |mapping| {
                     state::Sink::event(&mut tell, id, &mapping.payload());
+                    if let Some(payload) = files.payload(&mapping) {
+                        state::Sink::event(&mut tell, kinds::TRACEBRAID_MAP_FILE, &payload);
+                    }
                 });
             }
             if is_wanted {
@@ -556,6 +560,9 @@ impl Drain<'_> {
         std::thread::sleep(BUSY);
         while take_all(self.rings)? == AT_ONCE {
             self.write(Some(0))?;
+        }
+        if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
+            meanings.rest(&mut lane.borrow_mut());
         }
         self.write(None)?;
         let mut all = Vec::new();

@@ -13,6 +13,7 @@ use crate::debug_info;
 use crate::failure::Failure;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs};
 use crate::output::Output;
+use crate::stack_quality;
 use crate::table::{self, Column, grouped};
 use crate::warnings::Warnings;
 
@@ -79,6 +80,11 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
         Format::Folded => output.write(folded(&profile, args.waits).as_bytes())?,
         Format::Json => output.write_json(&profile)?,
     };
+    // In tables they are lines at the top; other formats go to programs and must not contain them.
+    if args.format != Format::Table {
+        let lines = stack_quality::lines(&profile.quality);
+        lines.iter().for_each(|line| warnings.note(line));
+    }
     Ok(warnings.finish(args.input.strict))
 }
 
@@ -149,7 +155,7 @@ fn were_wanted(set: &TraceSet) -> bool {
 }
 
 /// Whose stacks are shown.
-struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     select: &'a SelectArgs,
     cpus: Vec<u64>,
     names: Vec<Glob>,
@@ -157,7 +163,7 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn new(set: &TraceSet, select: &'a SelectArgs) -> Wanted<'a> {
+    pub(super) fn new(set: &TraceSet, select: &'a SelectArgs) -> Wanted<'a> {
         Wanted {
             select,
             cpus: crate::numbers::all(&select.cpu).into_iter().collect(),
@@ -169,7 +175,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    fn wants(&self, met: &Met<'_>) -> bool {
+    pub(super) fn wants(&self, met: &Met<'_>) -> bool {
         let is_among = |wanted: &[i64], number: Option<i64>| {
             wanted.is_empty() || number.is_some_and(|number| wanted.contains(&number))
         };
@@ -230,8 +236,14 @@ fn tables(profile: &Profile, top: usize) -> String {
         ),
         _ => String::new(),
     };
+    let quality = stack_quality::lines(&profile.quality);
+    let quality = quality.iter().map(|line| table::paragraph(line));
     [
-        table::paragraph(&summary) + &missing.collect::<String>() + &unended + &untimed,
+        table::paragraph(&summary)
+            + &missing.collect::<String>()
+            + &quality.collect::<String>()
+            + &unended
+            + &untimed,
         processes(profile, rows),
         functions(profile, rows),
         waits(profile, rows),
@@ -240,13 +252,18 @@ fn tables(profile: &Profile, top: usize) -> String {
 }
 
 fn processes(profile: &Profile, rows: usize) -> String {
-    let columns = [
+    let mut columns = vec![
         Column::number("PID"),
         Column::text("Process"),
         Column::number("CPU"),
         Column::number("Waits"),
         Column::number("Waited"),
     ];
+    let completeness = &profile.quality.completeness;
+    let has_others = completeness.cut + completeness.broken > 0;
+    if has_others {
+        columns.extend(["Stacks", "Cut", "Broken"].map(Column::number));
+    }
     let row = |process: &tracebraid_profile::Process| {
         let pid = process.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
         let Sums {
@@ -255,13 +272,19 @@ fn processes(profile: &Profile, rows: usize) -> String {
             wait_ns,
             ..
         } = process.sums;
-        vec![
+        let mut row = vec![
             pid,
             process.name.clone(),
             table::duration(cpu_ns),
             grouped(waits),
             table::duration(wait_ns),
-        ]
+        ];
+        if has_others {
+            let of = &process.completeness;
+            let not_zero = |number: u64| if number == 0 { String::new() } else { grouped(number) };
+            row.extend([grouped(of.all()), not_zero(of.cut), not_zero(of.broken)]);
+        }
+        row
     };
     table::render(&columns, profile.processes.iter().take(rows).map(row))
 }

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 
 use super::mappings::Change;
-use super::{KernelSymbols, Mappings, Stacks};
+use super::{KernelSymbols, MappedFiles, Mappings, Stacks};
 use crate::error::RecordError;
 use crate::lane::Lane;
+use crate::machine::now;
 use crate::raw::{Head, u64_at};
 use crate::shared::kinds;
 use crate::state::Payload;
@@ -15,6 +16,7 @@ pub(crate) struct Meanings {
     state: Vec<u8>,
     symbols: RefCell<KernelSymbols>,
     mappings: RefCell<Mappings>,
+    files: RefCell<MappedFiles>,
 }
 
 impl Meanings {
@@ -33,6 +35,7 @@ impl Meanings {
             state,
             symbols: RefCell::new(KernelSymbols::read()),
             mappings: RefCell::new(mappings),
+            files: RefCell::new(MappedFiles::new()),
         })
     }
 
@@ -52,8 +55,12 @@ impl Meanings {
     /// Tells what has been mapped since the last time. To be called before stacks are looked at, which may be of what
     /// has just been mapped.
     pub(crate) fn mappings(&self, lane: &mut Lane) {
+        let mut files = self.files.borrow_mut();
         self.mappings.borrow_mut().take(|time, change| match change {
-            Change::Load(mapping) => add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload()),
+            Change::Load(mapping) => {
+                files.meet(&mapping);
+                add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload());
+            }
             Change::Fork { parent, pid } => {
                 let payload = Payload::default().int(parent as i32).int(pid as i32);
                 add(lane, time, kinds::TRACEBRAID_MAP_FORK, &payload.bytes_of());
@@ -63,6 +70,14 @@ impl Meanings {
                 add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
             }
         });
+        files.take(|payload| add(lane, now(), kinds::TRACEBRAID_MAP_FILE, payload));
+    }
+
+    /// Tells, at the end, of the files that were still being read.
+    pub(crate) fn rest(&self, lane: &mut Lane) {
+        self.mappings(lane);
+        let mut files = self.files.borrow_mut();
+        files.take_rest(|payload| add(lane, now(), kinds::TRACEBRAID_MAP_FILE, payload));
     }
 
     /// Tells again how stacks are taken, and what was told of functions, which may be gone.
@@ -70,6 +85,9 @@ impl Meanings {
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &self.state);
         for payload in self.symbols.borrow().told() {
             add(lane, time, kinds::TRACEBRAID_KERNEL_SYMBOL, &payload);
+        }
+        for payload in self.files.borrow().told() {
+            add(lane, time, kinds::TRACEBRAID_MAP_FILE, payload);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod clock;
 mod files;
+mod mapped_files;
 mod mappings;
 mod meanings;
 mod symbols;
@@ -13,6 +14,8 @@ use std::path::PathBuf;
 
 pub(crate) use clock::{cpu_clocks, readiness};
 pub(crate) use files::dump;
+pub(crate) use mapped_files::FilesBefore;
+use mapped_files::MappedFiles;
 use mappings::Mappings;
 pub(crate) use meanings::Meanings;
 use symbols::KernelSymbols;
