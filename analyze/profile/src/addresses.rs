@@ -10,8 +10,8 @@ use tracebraid_symbols::{AddressSpace, Symbols};
 
 use crate::events::{Kind, Place, StackSource};
 use crate::fields::Fields;
-use crate::mapped::Around;
 use crate::kinds::Kinds;
+use crate::mapped::Around;
 use crate::naming::{NameId, Naming};
 use crate::process::OwnStacks;
 use crate::profile::beside_in;

@@ -88,7 +88,9 @@ impl Runtime {
     /// By a file that a process has mapped to be executed.
     pub(crate) fn of_file(path: &Path) -> Option<Runtime> {
         let name = path.file_name()?.to_str()?;
-        let python = name.strip_prefix("libpython3").or_else(|| name.strip_prefix("python3"));
+        let python = name
+            .strip_prefix("libpython3")
+            .or_else(|| name.strip_prefix("python3"));
         if let Some(rest) = python {
             let digits = rest.strip_prefix('.').unwrap_or_default();
             let digits = digits.split(|letter: char| !letter.is_ascii_digit()).next()?;
@@ -124,7 +126,9 @@ impl Runtime {
             Runtime::Python(minor) if minor.is_none_or(|minor| minor >= PYTHON_WITH_MAPS) => {
                 "start python with -X perf (or PYTHONPERFSUPPORT=1)"
             }
-            Runtime::Python(_) => "use Python 3.12 or later with -X perf: earlier versions have no support for perf",
+            Runtime::Python(_) => {
+                "use Python 3.12 or later with -X perf: earlier versions have no support for perf"
+            }
         }
     }
 }
@@ -219,7 +223,9 @@ impl QualityCounts {
         };
         let mut remedies: Vec<Remedy> = self.broken.into_iter().map(remedy).collect();
         remedies.sort_by_key(|remedy| Reverse(remedy.broken));
-        let changed = changed.into_iter().map(|(path, frames)| ChangedFile { path, frames });
+        let changed = changed
+            .into_iter()
+            .map(|(path, frames)| ChangedFile { path, frames });
         let mut changed_files: Vec<ChangedFile> = changed.collect();
         changed_files.sort_by(|a, b| (Reverse(a.frames), &a.path).cmp(&(Reverse(b.frames), &b.path)));
         Quality {
@@ -247,7 +253,12 @@ impl Quality {
                     || kind.is_kernels()
                     || matches!(
                         kind,
-                        Kind::MapLoad | Kind::MapFork | Kind::MapExec | Kind::Load | Kind::State | Kind::OwnState
+                        Kind::MapLoad
+                            | Kind::MapFork
+                            | Kind::MapExec
+                            | Kind::Load
+                            | Kind::State
+                            | Kind::OwnState
                     )
             });
             let mut process = is_own.then(|| Process::of(trace));
@@ -257,7 +268,8 @@ impl Quality {
                     Kind::State | Kind::OwnState => counts.reaches(fields.integer("depth")),
                     _ => runtimes.learn(kind, &fields),
                 }
-                let (true, Some(shape)) = (kind.is_own() || kind.is_kernels(), StackShape::of(&fields)) else {
+                let (true, Some(shape)) = (kind.is_own() || kind.is_kernels(), StackShape::of(&fields))
+                else {
                     return;
                 };
                 let of_event = || Process {
@@ -270,7 +282,8 @@ impl Quality {
                     None => of_event(),
                 };
                 let pid = if is_own { None } else { process.pid };
-                let is_kernel_thread = !is_own && !runtimes.knows(pid) && fields.array("callstack_user").is_empty();
+                let is_kernel_thread =
+                    !is_own && !runtimes.knows(pid) && fields.array("callstack_user").is_empty();
                 if !is_kernel_thread && wants(&met(index, place, &fields, &process)) {
                     counts.add(shape, runtimes.of(pid), &process);
                 }
@@ -330,7 +343,9 @@ impl Runtimes {
 fn has_stacks(trace: &Trace, kinds: &Kinds) -> bool {
     trace.streams.iter().any(|stream| {
         let packets = [0, stream.packets.len().saturating_sub(1)];
-        packets.iter().any(|&index| describes_stacks(trace, stream, kinds, index))
+        packets
+            .iter()
+            .any(|&index| describes_stacks(trace, stream, kinds, index))
     })
 }
 
@@ -379,7 +394,11 @@ mod tests {
             assert_eq!(Runtime::of_file(Path::new(path)), runtime, "{path}");
         }
         assert!(Runtime::Python(Some(11)).remedy().contains("3.12"));
-        assert!(Runtime::Python(Some(12)).remedy().starts_with("start python with -X perf"));
+        assert!(
+            Runtime::Python(Some(12))
+                .remedy()
+                .starts_with("start python with -X perf")
+        );
         assert!(Runtime::Java.remedy().contains("PreserveFramePointer"));
     }
 
@@ -412,12 +431,23 @@ mod tests {
             }
         );
         assert_eq!(quality.depth, Some(64));
-        let remedies: Vec<(&str, u64)> =
-            quality.remedies.iter().map(|remedy| (&*remedy.runtime, remedy.broken)).collect();
+        let remedies: Vec<(&str, u64)> = quality
+            .remedies
+            .iter()
+            .map(|remedy| (&*remedy.runtime, remedy.broken))
+            .collect();
         assert_eq!(remedies, [("Java", 4), ("compiled programs", 1)]);
-        let pids: Vec<_> = quality.remedies[0].processes.iter().map(|process| process.pid).collect();
+        let pids: Vec<_> = quality.remedies[0]
+            .processes
+            .iter()
+            .map(|process| process.pid)
+            .collect();
         assert_eq!(pids, [Some(3), Some(2), Some(4)]);
-        let files: Vec<_> = quality.changed_files.iter().map(|file| file.path.to_str().unwrap()).collect();
+        let files: Vec<_> = quality
+            .changed_files
+            .iter()
+            .map(|file| file.path.to_str().unwrap())
+            .collect();
         assert_eq!(files, ["c", "a", "b"]);
     }
 }

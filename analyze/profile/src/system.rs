@@ -78,7 +78,9 @@ impl System {
             modules.filter_map(|module| Runtime::of_file(&module.path)).last()
         };
         let runtime = mapped.map(Mapped::runtime).or_else(of_later).unwrap_or_default();
-        StackShape::of(fields).filter(|_| !is_kernels).map(|shape| (shape, runtime))
+        StackShape::of(fields)
+            .filter(|_| !is_kernels)
+            .map(|shape| (shape, runtime))
     }
 
     /// Frames that are recorded at most.

@@ -40,7 +40,10 @@ impl FileIdentity {
         }
         Ok(FileIdentity {
             size,
-            mtime_ns: about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec()),
+            mtime_ns: about
+                .mtime()
+                .wrapping_mul(1_000_000_000)
+                .wrapping_add(about.mtime_nsec()),
             hash: fnv1a(&bytes),
         })
     }

@@ -7,32 +7,28 @@ use crate::table::{grouped, number_of};
 /// Processes and files that are named in one line.
 const MOST_NAMED: usize = 3;
 
-/// A line for each defect of the stacks with its remedy; none if all are whole and have names.
+/// Fewer stacks than one in a hundred are counted in tables, but are not worth a line.
+const LEAST_PERCENT: u64 = 1;
+
+/// A line for each defect of the stacks with its remedy; none if nearly all are whole and have names.
 pub(crate) fn lines(quality: &Quality) -> Vec<String> {
     let all = quality.completeness.all();
+    let is_much = |part: u64| part > 0 && part * 100 >= all * LEAST_PERCENT;
     let mut lines = Vec::new();
     let cut = quality.completeness.cut;
-    if cut > 0 {
-        let limit = quality.depth.map_or_else(String::new, |depth| format!(" at {depth} frames"));
+    if is_much(cut) {
+        let limit = quality
+            .depth
+            .map_or_else(String::new, |depth| format!(" at {depth} frames"));
         lines.push(format!(
             "{} cut{limit}: record deeper ones by --stacks=depth=N",
             part(cut, all)
         ));
     }
-    lines.extend(quality.remedies.iter().map(|remedy| broken(remedy, all)));
+    let remedies = quality.remedies.iter().filter(|remedy| is_much(remedy.broken));
+    lines.extend(remedies.map(|remedy| broken(remedy, all)));
     lines.extend(changed(quality));
     lines
-}
-
-/// The lines if a part of the stacks is missing that matters to a summary.
-pub(crate) fn findings(quality: &Quality) -> Vec<String> {
-    const LEAST_PERCENT: u64 = 1;
-    let completeness = &quality.completeness;
-    let is_much = (completeness.cut + completeness.broken) * 100 >= completeness.all() * LEAST_PERCENT;
-    match is_much {
-        true => lines(quality),
-        false => Vec::new(),
-    }
 }
 
 fn part(number: u64, all: u64) -> String {
@@ -53,7 +49,10 @@ fn broken(remedy: &Remedy, all: u64) -> String {
     let names: Vec<String> = remedy.processes.iter().take(MOST_NAMED).map(name).collect();
     let more = match remedy.processes.len().checked_sub(MOST_NAMED) {
         None | Some(0) => String::new(),
-        Some(more) => format!(" and {}", number_of(more as u64, "other process", "other processes")),
+        Some(more) => format!(
+            " and {}",
+            number_of(more as u64, "other process", "other processes")
+        ),
     };
     format!(
         "{} broken in {}{more}, {}: {}",
@@ -67,7 +66,10 @@ fn broken(remedy: &Remedy, all: u64) -> String {
 fn changed(quality: &Quality) -> Option<String> {
     let files = &quality.changed_files;
     let frames = files.iter().map(|file| file.frames).sum();
-    let names = files.iter().take(MOST_NAMED).map(|file| file.path.display().to_string());
+    let names = files
+        .iter()
+        .take(MOST_NAMED)
+        .map(|file| file.path.display().to_string());
     let names: Vec<String> = names.collect();
     let more = match files.len().checked_sub(MOST_NAMED) {
         None | Some(0) => String::new(),
@@ -134,10 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_passes_over_few_stacks() {
+    fn few_stacks_are_not_worth_a_line() {
         let mut quality = quality();
-        assert_eq!(findings(&quality).len(), 3);
         quality.completeness.whole = 1_000_000;
-        assert_eq!(findings(&quality), [String::new(); 0]);
+        quality.changed_files.clear();
+        assert_eq!(lines(&quality), [String::new(); 0]);
     }
 }

@@ -30,9 +30,15 @@ pub(crate) fn all(set: &TraceSet) -> Vec<Unfinished> {
     let kernels = unended(set).into_iter().filter_map(|unended| {
         let trace = set.traces.get(unended.trace as usize)?;
         let path = trace.paths.first()?.clone();
-        let begin = trace.streams.iter().filter_map(|stream| Extent::covered(trace, stream));
+        let begin = trace
+            .streams
+            .iter()
+            .filter_map(|stream| Extent::covered(trace, stream));
         let begin = begin.map(|covered| covered.first.0).min();
-        let length = unended.recorded_until_ns.zip(begin).map(|(end, begin)| end.abs_diff(begin));
+        let length = unended
+            .recorded_until_ns
+            .zip(begin)
+            .map(|(end, begin)| end.abs_diff(begin));
         let message = kernel_message(length);
         Some(Unfinished { path, message })
     });

@@ -86,7 +86,14 @@ mod tests {
             panic!("{:?}", payload.members[0]);
         };
         let labels = format!("{:?}", reason.mappings);
-        for label in ["asked_to_stop", "command_ended", "limit", "interrupted", "disk_full", "snapshot"] {
+        for label in [
+            "asked_to_stop",
+            "command_ended",
+            "limit",
+            "interrupted",
+            "disk_full",
+            "snapshot",
+        ] {
             assert!(labels.contains(label), "{labels}");
         }
         let given = GivenReason::default();

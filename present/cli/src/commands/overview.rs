@@ -65,7 +65,7 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
         command: "tracebraid info",
     });
     let quality = args.report.stack_quality(&subject);
-    let stacks = stack_quality::findings(&quality).into_iter().map(|what| Defect {
+    let stacks = stack_quality::lines(&quality).into_iter().map(|what| Defect {
         what,
         command: "tracebraid stacks",
     });

@@ -281,7 +281,13 @@ fn processes(profile: &Profile, rows: usize) -> String {
         ];
         if has_others {
             let of = &process.completeness;
-            let not_zero = |number: u64| if number == 0 { String::new() } else { grouped(number) };
+            let not_zero = |number: u64| {
+                if number == 0 {
+                    String::new()
+                } else {
+                    grouped(number)
+                }
+            };
             row.extend([grouped(of.all()), not_zero(of.cut), not_zero(of.broken)]);
         }
         row

@@ -145,7 +145,10 @@ fn identity(path: &Path) -> io::Result<(u64, i64, u64)> {
         file.seek(SeekFrom::Start(PART.max(size - PART)))?;
         file.take(PART).read_to_end(&mut bytes)?;
     }
-    let mtime_ns = about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec());
+    let mtime_ns = about
+        .mtime()
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(about.mtime_nsec());
     Ok((size, mtime_ns, fnv1a(&bytes)))
 }
 

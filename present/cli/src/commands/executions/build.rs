@@ -256,7 +256,7 @@ fn make(
     };
     let threads = args.fold.options(None).threads;
     let samples = Samples::new(set, &mut symbols, &args.perf_map_dir, threads);
-    let lines = stack_quality::findings(&samples.quality);
+    let lines = stack_quality::lines(&samples.quality);
     lines.iter().for_each(|line| warnings.note(line));
     let built = fold::watched(|control| {
         let options = args.fold.options(None);
