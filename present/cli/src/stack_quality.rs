@@ -76,13 +76,13 @@ fn changed(quality: &Quality) -> Option<String> {
         Some(more) => format!(" and {}", number_of(more as u64, "other file", "other files")),
     };
     let (have, changed) = match (frames, files.len()) {
-        (1, 1) => ("has no name", "the file has changed"),
-        (_, 1) => ("have no names", "the file has changed"),
-        _ => ("have no names", "the files have changed"),
+        (1, 1) => ("has no name", "the file changed since the recording, or was not identified in it"),
+        (_, 1) => ("have no names", "the file changed since the recording, or was not identified in it"),
+        _ => ("have no names", "the files changed since the recording, or were not identified in it"),
     };
     (frames > 0).then(|| {
         format!(
-            "{} in {}{more} {have}: {changed} since the recording",
+            "{} in {}{more} {have}: {changed}",
             number_of(frames, "frame", "frames"),
             names.join(", ")
         )
@@ -129,7 +129,8 @@ mod tests {
                 "30 of 3,000 call stacks (1 %) are cut at 64 frames: record deeper ones by --stacks=depth=N",
                 "970 of 3,000 call stacks (32 %) are broken in python3 (7), python3 (8), python3 (9) and 1 other process, Python \
                  3.12: start python with -X perf (or PYTHONPERFSUPPORT=1)",
-                "12 frames in /opt/program have no names: the file has changed since the recording",
+                "12 frames in /opt/program have no names: the file changed since the recording, or was not \
+                 identified in it",
             ]
         );
         assert_eq!(lines(&Quality::default()), [String::new(); 0]);

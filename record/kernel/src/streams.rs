@@ -139,8 +139,8 @@ impl<S: PacketSink> Streams<S> {
         Ok(())
     }
 
-    /// Writes the mark of the end, to be followed by the end of all packets. Its time is that of the last event: later
-    /// nothing was recorded, and a later time would make the thread that ran last seem to run on.
+    /// Writes the mark of the end, to be followed by the end of all packets. It is one nanosecond after the last event: the
+    /// last one in the order of time, and no thread seems to run on until the recorder stopped.
     pub(crate) fn mark_end(&mut self, reason: EndReason) -> Result<(), WriteError> {
         let payload = reason.payload(self.progress());
         let last = self.streams.iter().map(|stream| stream.last).max();
@@ -148,7 +148,7 @@ impl<S: PacketSink> Streams<S> {
             return Ok(());
         };
         let mark = Event {
-            time: last,
+            time: last.saturating_add(1),
             lost: first.lost,
             id: kinds::TRACEBRAID_END,
             payload: &payload,

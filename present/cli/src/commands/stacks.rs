@@ -288,7 +288,7 @@ fn processes(profile: &Profile, rows: usize) -> String {
                     grouped(number)
                 }
             };
-            row.extend([grouped(of.all()), not_zero(of.cut), not_zero(of.broken)]);
+            row.extend([of.all(), of.cut, of.broken].map(not_zero));
         }
         row
     };

@@ -249,14 +249,14 @@ fn a_trace_contains_the_reason_of_its_end() {
             "{options:?}: {errors}"
         );
         assert!(!said(&["count", &kernel]).contains(NO_END), "{options:?}");
-        // The mark is the last event, counts those before it, and happens at the time of the last one of them.
+        // The mark is the last event, counts those before it, and happens one nanosecond after them.
         let printed = text(&["print", "--format", "json", &kernel]);
         let marks = printed.matches("tracebraid_end").count();
         assert_eq!(marks, 1, "{options:?}");
         let last = text(&["print", &kernel]);
         let last = last.lines().last().unwrap();
         assert!(
-            last.contains("tracebraid_end") && last.contains("(+0.000000000)"),
+            last.contains("tracebraid_end") && last.contains("(+0.000000001)"),
             "{last}"
         );
         let counted = text(&["count", "--format", "json", &kernel]);
