@@ -76,9 +76,18 @@ fn changed(quality: &Quality) -> Option<String> {
         Some(more) => format!(" and {}", number_of(more as u64, "other file", "other files")),
     };
     let (have, changed) = match (frames, files.len()) {
-        (1, 1) => ("has no name", "the file changed since the recording, or was not identified in it"),
-        (_, 1) => ("have no names", "the file changed since the recording, or was not identified in it"),
-        _ => ("have no names", "the files changed since the recording, or were not identified in it"),
+        (1, 1) => (
+            "has no name",
+            "the file changed since the recording, or was not identified in it",
+        ),
+        (_, 1) => (
+            "have no names",
+            "the file changed since the recording, or was not identified in it",
+        ),
+        _ => (
+            "have no names",
+            "the files changed since the recording, or were not identified in it",
+        ),
     };
     (frames > 0).then(|| {
         format!(

@@ -152,6 +152,8 @@ fn a_full_disk_ends_a_recording_at_one_time() {
         .clone()
         .find(|trace| trace["environment"]["domain"] == "kernel")
         .unwrap();
+    assert_eq!(kernel["ended"], true);
+    assert_eq!(kernel["end_reason"], "disk_full");
     let streams = kernel["streams"].as_array().unwrap();
     let ends: Vec<&serde_json::Value> = streams.iter().map(|stream| &stream["end"]).collect();
     // A machine of one CPU has one stream.
