@@ -123,6 +123,7 @@ fn stacks(recording: &Recording, function: &str) -> Samples {
         names: vec!["main".to_owned(), function.to_owned()],
         stacks: workers.map(stack).collect(),
         missing: Vec::new(),
+        ..Samples::default()
     }
 }
 

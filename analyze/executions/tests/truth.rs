@@ -186,6 +186,7 @@ fn stacks_go_to_their_threads() {
             sample(kernel, None, middle, &[0], None),
         ],
         missing: Vec::new(),
+        ..Samples::default()
     };
     let sampled = Sampled::new(&set, &graph, &samples, Names::default());
     assert_eq!((sampled.threads.len(), sampled.of_nobody), (1, 2));

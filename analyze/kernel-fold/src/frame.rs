@@ -12,6 +12,7 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Analysis, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, EventModel, KernelEvent};
 
+use crate::end_mark::Unended;
 use crate::extent::Extent;
 use crate::hosts::hosts;
 use crate::people::Host;
@@ -72,6 +73,9 @@ pub struct Head {
     /// CPUs that were not recorded, or not all the time: events there are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<NotRecorded>,
+    /// Traces whose recorder was killed, or that were cut: up to when they are recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unended: Vec<Unended>,
     /// Indexes of traces without CPU numbers: each of their streams counts as a CPU.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpus_by_stream: Vec<u32>,
@@ -198,12 +202,14 @@ impl Input {
         let recorded = recorded.unwrap_or_else(|| Arc::new(Recorded::new(set, &sources.model)));
         let not_recorded = missing(&recorded, range);
         let start = (!not_recorded.is_empty()).then(|| Extent::start(set)).flatten();
+        let is_read = |of: &Unended| sources.reads(of.trace as usize);
         let head = Head {
             begin: range.map(|range| range.0),
             end: range.map(|range| range.1),
             duration_ns: range.map_or(0, |(begin, end)| end.0.abs_diff(begin.0)),
             hosts,
             not_recorded,
+            unended: recorded.unended().iter().copied().filter(is_read).collect(),
             cpus_by_stream: sources.cpus_by_stream(),
             start,
         };

@@ -10,6 +10,7 @@ mod by_call;
 mod by_cpu;
 mod calls;
 mod candidates;
+mod end_mark;
 mod extent;
 mod frame;
 mod hosts;
@@ -46,6 +47,7 @@ pub use calls::{
     Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited, OpenCall,
 };
 pub use candidates::{Candidate, Candidates};
+pub use end_mark::{TraceEnd, Unended, unended};
 pub use hosts::{hosts, paths_apart};
 pub use interrupts::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind, VECTORS};
 pub use lane::{Items, Lane};

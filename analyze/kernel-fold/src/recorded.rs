@@ -24,6 +24,7 @@ use tracebraid_kernel_model::{
     Body, CpuSource, EventModel, IntField, KernelEvent, KernelModel, MOST_CPUS, StreamModel, TraceModel,
 };
 
+use crate::end_mark::{Unended, unended};
 use crate::extent::last_of_packet;
 use crate::sources::CpuKey;
 
@@ -33,6 +34,7 @@ pub struct Recorded {
     traces: Vec<OfTrace>,
     /// Ends of recording of CPUs, ascending, in nanoseconds from the origin.
     ends: Vec<(i64, CpuKey)>,
+    unended: Vec<Unended>,
 }
 
 /// The recorded CPUs of one trace.
@@ -220,7 +222,11 @@ impl Recorded {
 
     pub(crate) fn new(set: &TraceSet, model: &KernelModel) -> Recorded {
         let traces = set.traces.iter().zip(&model.traces);
-        Recorded::from_traces(traces.map(|(trace, model)| OfTrace::new(trace, model)).collect())
+        let traces = traces.map(|(trace, model)| OfTrace::new(trace, model)).collect();
+        Recorded {
+            unended: unended(set),
+            ..Recorded::from_traces(traces)
+        }
     }
 
     fn from_traces(traces: Vec<OfTrace>) -> Recorded {
@@ -234,7 +240,16 @@ impl Recorded {
             })
             .collect();
         ends.sort_unstable();
-        Recorded { traces, ends }
+        Recorded {
+            traces,
+            ends,
+            unended: Vec::new(),
+        }
+    }
+
+    /// Traces that their recorders did not end: up to when they are recorded.
+    pub fn unended(&self) -> &[Unended] {
+        &self.unended
     }
 
     /// CPUs whose recording ends before that of others: time in nanoseconds from the origin, ascending.

@@ -11,7 +11,7 @@ use tracebraid_symbols::{AddressSpace, Symbols};
 use crate::events::{Kind, Place, StackSource};
 use crate::fields::Fields;
 use crate::kinds::Kinds;
-use crate::mapped::Later;
+use crate::mapped::Around;
 use crate::naming::{NameId, Naming};
 use crate::process::OwnStacks;
 use crate::profile::beside_in;
@@ -109,7 +109,7 @@ impl<'s> Addresses<'s> {
         let own = program.own.get_or_insert_with(|| (**new).clone());
         let ids = own
             .mapped
-            .functions(&[address], Later::modules(&program.later), &mut self.naming);
+            .functions(&[address], &Around::with(&program.later), &mut self.naming);
         // What the compiler put into it stands before it.
         ids.last().map(|&id| self.naming.name(id))
     }
@@ -122,7 +122,7 @@ impl Known {
         let teller = if kinds.any(|kind| kind == Kind::Load) {
             Teller::Programs(Box::new(OwnStacks::of(trace, &beside)), HashMap::new())
         } else if kinds.any(|kind| matches!(kind, Kind::MapLoad | Kind::Symbol)) {
-            Teller::Kernel(Box::new(System::new(beside)))
+            Teller::Kernel(Box::new(System::new(beside, trace, &kinds)))
         } else {
             return None;
         };
@@ -175,9 +175,8 @@ impl Known {
                 };
                 let own = program.own.get_or_insert_with(|| (**new).clone());
                 let mut name = |field, addresses: &[u64]| {
-                    let ids = own
-                        .mapped
-                        .functions(addresses, Later::modules(&program.later), naming);
+                    let around = Around::with(&program.later);
+                    let ids = own.mapped.functions(addresses, &around, naming);
                     found.push((field, ids));
                 };
                 for field in EXACT {

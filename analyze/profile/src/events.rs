@@ -5,6 +5,7 @@ use tracebraid_ctf::clock::Timestamp;
 use crate::Process;
 use crate::fields::Fields;
 use crate::naming::{NameId, Naming};
+use crate::quality::{Runtime, StackShape};
 
 /// Kinds of events that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub(crate) enum Kind {
     Wait,
     Symbol,
     MapLoad,
+    MapFile,
     MapFork,
     MapExec,
     /// A function that an interpreter runs.
@@ -66,6 +68,7 @@ impl Kind {
             "tracebraid_syscall_stack" => Kind::Wait,
             "tracebraid_kernel_symbol" => Kind::Symbol,
             "tracebraid_map_load" => Kind::MapLoad,
+            "tracebraid_map_file" => Kind::MapFile,
             "tracebraid_map_fork" => Kind::MapFork,
             "tracebraid_map_exec" => Kind::MapExec,
             "tracebraid_code_symbol" => Kind::Interpreted,
@@ -131,4 +134,6 @@ pub(crate) struct Sample {
     pub(crate) wait_ns: Option<u64>,
     /// That period in nanoseconds.
     pub(crate) period_ns: u64,
+    /// How far it reaches, if the tracer records that, and the program's runtime.
+    pub(crate) shape: Option<(StackShape, Runtime)>,
 }

@@ -37,9 +37,18 @@ impl Kinds {
 
     /// Those that tell what addresses mean.
     pub(crate) fn without_stacks(&self) -> Kinds {
-        let is_stack = |kind: &Kind| kind.is_kernels() || kind.is_own() || kind.is_perfs();
-        let others = self.0.iter().filter(|(_, kind)| !is_stack(kind));
-        Kinds(others.map(|(&class, &kind)| (class, kind)).collect())
+        self.only(|kind| !(kind.is_kernels() || kind.is_own() || kind.is_perfs()))
+    }
+
+    /// Those of some kinds.
+    pub(crate) fn only(&self, is_wanted: impl Fn(Kind) -> bool) -> Kinds {
+        let wanted = self.0.iter().filter(|&(_, &kind)| is_wanted(kind));
+        Kinds(wanted.map(|(&class, &kind)| (class, kind)).collect())
+    }
+
+    /// That of an event class, by the indices of its stream class and of itself.
+    pub(crate) fn of(&self, class: (usize, usize)) -> Option<Kind> {
+        self.0.get(&class).copied()
     }
 
     /// Gives all events of a trace that matter, in the order of time.

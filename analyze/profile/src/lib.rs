@@ -19,9 +19,11 @@ mod naming;
 mod perf;
 mod process;
 mod profile;
+mod quality;
 mod samples;
 mod system;
 
 pub use addresses::{Addresses, Named};
 pub use profile::{Function, Met, Missing, Process, Profile, Stack, Sums};
+pub use quality::{BrokenProcess, ChangedFile, Completeness, Quality, Remedy};
 pub use samples::{SampledStack, Samples};

@@ -1,13 +1,15 @@
 //! What is mapped where in a process, and the names of the functions there.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use tracebraid_symbols::{AddressSpace, BuildId, Module, PerfMap, Placed, Symbols};
+use tracebraid_symbols::{AddressSpace, BuildId, FileIdentity, Module, PerfMap, Placed, Symbols};
 
 use crate::fields::Fields;
 use crate::naming::{NameId, Naming};
+use crate::quality::Runtime;
 
 /// What is known of a process by now.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +20,63 @@ pub(crate) struct Mapped {
     /// Functions that an interpreter has no machine code for, by the addresses of what it keeps of them.
     interpreted: BTreeMap<u64, String>,
     /// Names at addresses, while nothing is mapped or taken away.
-    names: HashMap<u64, Vec<NameId>>,
+    names: HashMap<u64, NamesAt>,
     beside: Beside,
+    runtime: Runtime,
+}
+
+/// The names at an address.
+#[derive(Clone, Debug, Default)]
+struct NamesAt {
+    ids: Vec<NameId>,
+    /// The file, if it is not the recorded one any more.
+    changed: Option<PathBuf>,
+}
+
+/// What is known of a process besides what it has mapped by now.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Around<'a> {
+    /// What it has mapped in the end.
+    pub(crate) later: Option<&'a AddressSpace>,
+    /// Functions that its interpreter has in the end.
+    pub(crate) interpreted: Option<&'a BTreeMap<u64, String>>,
+    /// Identities of files without build ids, if the tracer records them.
+    pub(crate) files: Option<&'a MappedFiles>,
+    /// The process's number, if it may still run on this machine.
+    pub(crate) pid: Option<u32>,
+}
+
+impl<'a> Around<'a> {
+    /// Only what is mapped in the end is known.
+    pub(crate) fn with(later: &'a AddressSpace) -> Around<'a> {
+        Around {
+            later: Some(later),
+            ..Around::default()
+        }
+    }
+}
+
+/// Identities of mapped files without build ids.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MappedFiles(HashMap<PathBuf, Option<FileIdentity>>);
+
+impl MappedFiles {
+    /// An event contains the identity of a file. A file that changed while it was recorded has none: either could be mapped.
+    pub(crate) fn add(&mut self, fields: &Fields) -> Option<()> {
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(fields.text("path")));
+        let identity = FileIdentity {
+            size: fields.integer("size")?,
+            mtime_ns: fields.integer("mtime_ns")? as i64,
+            hash: fields.integer("hash")?,
+        };
+        let known = self.0.entry(path).or_insert(Some(identity));
+        *known = known.filter(|known| *known == identity);
+        Some(())
+    }
+
+    fn get(&self, path: &Path) -> Option<&FileIdentity> {
+        self.0.get(path)?.as_ref()
+    }
 }
 
 /// What stands beside a trace.
@@ -29,23 +86,6 @@ pub(crate) struct Beside {
     pub(crate) compiled: Option<PerfMap>,
     /// The library that the kernel gives each program, which is no file elsewhere.
     pub(crate) vdso: Option<PathBuf>,
-}
-
-/// What a process has in the end, which a trace that lacks its beginning shows only there.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Later<'l> {
-    pub(crate) space: Option<&'l AddressSpace>,
-    pub(crate) interpreted: Option<&'l BTreeMap<u64, String>>,
-}
-
-impl<'l> Later<'l> {
-    /// Modules alone.
-    pub(crate) fn modules(space: impl Into<Option<&'l AddressSpace>>) -> Later<'l> {
-        Later {
-            space: space.into(),
-            interpreted: None,
-        }
-    }
 }
 
 /// Finds what stands beside a trace for the process of that number.
@@ -73,6 +113,7 @@ impl Mapped {
             interpreted: self.interpreted.clone(),
             names: HashMap::new(),
             beside: Beside { compiled, ..beside },
+            runtime: self.runtime,
         }
     }
 
@@ -83,6 +124,7 @@ impl Mapped {
         {
             module.path.clone_from(vdso);
         }
+        self.runtime = Runtime::of_file(&module.path).unwrap_or(self.runtime);
         self.space.load(module.clone());
         self.known.insert(module.begin, module);
         self.names.clear();
@@ -112,11 +154,21 @@ impl Mapped {
         }
     }
 
+    /// The runtime of the program.
+    pub(crate) fn runtime(&self) -> Runtime {
+        self.runtime
+    }
+
+    /// True if nothing is mapped: it is a thread of the kernel, or its mappings are not known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
     /// The functions of a stack, the innermost first.
     pub(crate) fn functions(
         &mut self,
         addresses: &[u64],
-        later: Later<'_>,
+        around: &Around<'_>,
         naming: &mut Naming<'_>,
     ) -> Vec<NameId> {
         // A chain of frame pointers may end in what is no address.
@@ -128,41 +180,99 @@ impl Mapped {
             // All but the innermost are where calls return to: the call itself is before that.
             let asked = address.wrapping_sub(u64::from(place != 0));
             if !self.names.contains_key(&asked) {
-                let names = self.names_at(asked, later, naming.symbols);
-                let names = names.into_iter().map(|name| naming.id(name)).collect();
-                self.names.insert(asked, names);
+                let (names, changed) = self.names_at(asked, around, naming.symbols);
+                let ids = names.into_iter().map(|name| naming.id(name)).collect();
+                self.names.insert(asked, NamesAt { ids, changed });
             }
-            functions.extend(self.names.get(&asked).into_iter().flatten());
+            if let Some(names) = self.names.get(&asked) {
+                functions.extend(&names.ids);
+                if let Some(changed) = &names.changed {
+                    naming.is_changed(changed);
+                }
+            }
         }
         functions
     }
 
-    /// Functions at an address, the innermost first; without any, the module, or the address.
-    fn names_at(&self, address: u64, later: Later<'_>, symbols: &mut Symbols) -> Vec<String> {
-        let functions = [Some(&self.interpreted), later.interpreted].into_iter().flatten();
+    /// Functions at an address, the innermost first; without any, the module, or the address. Also the module's file, if it
+    /// has changed since the recording.
+    fn names_at(
+        &self,
+        address: u64,
+        around: &Around<'_>,
+        symbols: &mut Symbols,
+    ) -> (Vec<String>, Option<PathBuf>) {
+        let functions = [Some(&self.interpreted), around.interpreted].into_iter().flatten();
         if let Some(name) = functions
             .filter_map(|functions| interpreted(functions, address))
             .next()
         {
-            return vec![name.to_owned()];
+            return (vec![name.to_owned()], None);
         }
         let module = self.space.module(address);
-        let module = module.or_else(|| later.space?.module(address));
+        let module = module.or_else(|| around.later?.module(address));
         let is_file = module.is_some_and(|module| module.path.is_absolute() && !is_anonymous(module));
         if !is_file && let Some(name) = self.beside.compiled.as_ref().and_then(|map| map.name(address)) {
-            return vec![name.to_owned()];
+            return (vec![name.to_owned()], None);
         }
         let Some(module) = module else {
-            return vec![format!("[{address:#x}]")];
+            return (vec![format!("[{address:#x}]")], None);
         };
-        let names = symbols.names(module, address);
+        let file = module.path.file_name().unwrap_or(module.path.as_os_str());
+        let unnamed = |offset: u64| vec![format!("[{}+{offset:#x}]", file.to_string_lossy())];
+        let recorded = match self.recorded(module, around, symbols) {
+            Some(recorded) => recorded,
+            None => {
+                let offset = match module.placed {
+                    Placed::Part(offset) => offset,
+                    Placed::Image(_) => 0,
+                };
+                let offset = address.wrapping_sub(module.begin).wrapping_add(offset);
+                return (unnamed(offset), Some(module.path.clone()));
+            }
+        };
+        let names = symbols.names(&recorded, address);
         if names.is_empty() {
-            let file = module.path.file_name().unwrap_or(module.path.as_os_str());
             // One row for all of a function, even if it has no name.
-            let offset = symbols.place(module, address);
-            return vec![format!("[{}+{offset:#x}]", file.to_string_lossy())];
+            return (unnamed(symbols.place(&recorded, address)), None);
         }
-        names
+        (names, None)
+    }
+
+    /// The module with a file that is still as it was recorded: its path, or the same path as the process sees it if it still
+    /// runs, maybe in a container. `None` if the file there has changed.
+    fn recorded<'m>(
+        &self,
+        module: &'m Module,
+        around: &Around<'_>,
+        symbols: &mut Symbols,
+    ) -> Option<Cow<'m, Module>> {
+        let is_file = module.path.is_absolute() && !is_anonymous(module);
+        if !is_file || self.beside.vdso.as_ref() == Some(&module.path) {
+            return Some(Cow::Borrowed(module));
+        }
+        let identity = around.files.map(|files| files.get(&module.path));
+        let mut is_recorded = |module: &Module| match (&module.build_id, identity) {
+            (Some(_), _) => symbols.knows(module),
+            (None, None) => true,
+            (None, Some(None)) => false,
+            (None, Some(Some(identity))) => symbols.is_same(&module.path, identity),
+        };
+        if is_recorded(module) {
+            return Some(Cow::Borrowed(module));
+        }
+        let below = module.path.strip_prefix("/").ok();
+        if let (Some(pid), Some(below)) = (around.pid, below) {
+            let seen = Module {
+                path: PathBuf::from(format!("/proc/{pid}/root")).join(below),
+                ..module.clone()
+            };
+            if is_recorded(&seen) {
+                return Some(Cow::Owned(seen));
+            }
+        }
+        // A file that is gone has not changed; no name is found for it.
+        (!module.path.exists()).then_some(Cow::Borrowed(module))
     }
 }
 

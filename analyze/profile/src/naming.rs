@@ -1,6 +1,7 @@
 //! Names of functions, each kept once: there are many more stacks than functions.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use tracebraid_symbols::Symbols;
 
@@ -12,6 +13,8 @@ pub(crate) struct Naming<'s> {
     pub(crate) symbols: &'s mut Symbols,
     ids: HashMap<String, NameId>,
     names: Vec<String>,
+    /// Frames without names, by the file that is not the recorded one any more.
+    changed: HashMap<PathBuf, u64>,
 }
 
 impl<'s> Naming<'s> {
@@ -21,6 +24,7 @@ impl<'s> Naming<'s> {
             symbols,
             ids: HashMap::new(),
             names: Vec::new(),
+            changed: HashMap::new(),
         }
     }
 
@@ -33,6 +37,19 @@ impl<'s> Naming<'s> {
         self.names.push(name.clone());
         self.ids.insert(name, id);
         id
+    }
+
+    /// A frame has no name, since that file has changed.
+    pub(crate) fn is_changed(&mut self, file: &Path) {
+        match self.changed.get_mut(file) {
+            Some(frames) => *frames += 1,
+            None => _ = self.changed.insert(file.to_owned(), 1),
+        }
+    }
+
+    /// Frames without names since their files have changed, by file.
+    pub(crate) fn take_changed(&mut self) -> HashMap<PathBuf, u64> {
+        std::mem::take(&mut self.changed)
     }
 
     /// All names, by their numbers.

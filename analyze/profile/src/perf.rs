@@ -17,7 +17,7 @@ use tracebraid_symbols::{AddressSpace, BuildId, KernelSymbols, Module, Placed};
 use crate::Process;
 use crate::events::{Kind, Place, Sample, StackSource, Weight};
 use crate::fields::Fields;
-use crate::mapped::{FindBeside, Later, Mapped};
+use crate::mapped::{Around, FindBeside, Mapped};
 use crate::naming::{NameId, Naming};
 
 /// State of a machine so far.
@@ -138,7 +138,11 @@ impl PerfSystem {
             let beside = &self.beside;
             let process = self.processes.entry(pid);
             let process = process.or_insert_with(|| Mapped::new(beside(pid)));
-            functions.extend(process.functions(&chain.user, Later::modules(self.later.get(&pid)), naming));
+            let around = Around {
+                later: self.later.get(&pid),
+                ..Around::default()
+            };
+            functions.extend(process.functions(&chain.user, &around, naming));
         }
         functions
     }
@@ -190,6 +194,7 @@ impl PerfSystem {
             functions: asleep.functions,
             wait_ns: Some(u64::try_from(time.0.saturating_sub(asleep.since.0)).unwrap_or(0)),
             period_ns: 0,
+            shape: None,
         })
     }
 
@@ -227,6 +232,7 @@ impl PerfSystem {
                 Weight::Fixed(nanoseconds) => nanoseconds,
                 Weight::Unknown => 0,
             },
+            shape: None,
         }
     }
 }

@@ -5,8 +5,9 @@ use tracebraid_symbols::{Module, Placed};
 
 use crate::events::{Kind, Sample};
 use crate::fields::Fields;
-use crate::mapped::{Beside, FindBeside, Later, Mapped, module};
+use crate::mapped::{Around, Beside, FindBeside, Mapped, module};
 use crate::naming::Naming;
+use crate::quality::StackShape;
 use crate::{Missing, Process};
 
 /// What is known of it by now.
@@ -16,6 +17,7 @@ pub(crate) struct OwnStacks {
     pub(crate) mapped: Mapped,
     /// Nanoseconds of CPU time from one sample to the next.
     period_ns: u64,
+    depth: Option<u64>,
     /// Why there are no stacks of CPU time, and none of waits: numbers of `errno`, 0 for no reason.
     errors: [i32; 2],
 }
@@ -40,8 +42,14 @@ impl OwnStacks {
             process,
             mapped: Mapped::new(beside),
             period_ns: 0,
+            depth: None,
             errors: [0; 2],
         }
+    }
+
+    /// Frames that are recorded at most.
+    pub(crate) fn depth(&self) -> Option<u64> {
+        self.depth
     }
 
     /// What could not be taken.
@@ -61,6 +69,7 @@ impl OwnStacks {
                 .identify(fields.integer("baddr")?, fields.bytes("build_id")),
             Kind::Unload => self.mapped.unload(fields.integer("baddr")?),
             Kind::OwnState => {
+                self.depth = fields.integer("depth");
                 self.period_ns = fields.integer("period_ns")?;
                 self.errors =
                     ["cpu_error", "wait_error"].map(|name| fields.integer(name).unwrap_or(0) as i32);
@@ -76,9 +85,10 @@ impl OwnStacks {
             // That whose packet it is in.
             tid: None,
             process: self.process.clone(),
-            functions: self.mapped.functions(addresses, Later::default(), naming),
+            functions: self.mapped.functions(addresses, &Around::default(), naming),
             wait_ns,
             period_ns: self.period_ns,
+            shape: StackShape::of(fields).map(|shape| (shape, self.mapped.runtime())),
         }
     }
 }

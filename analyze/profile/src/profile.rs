@@ -18,6 +18,7 @@ use crate::mapped::{Beside, FindBeside};
 use crate::naming::{NameId, Naming};
 use crate::perf::PerfSystem;
 use crate::process::OwnStacks;
+use crate::quality::{Completeness, Quality, QualityCounts};
 use crate::system::System;
 
 /// Which functions used the CPU, and which waited.
@@ -40,6 +41,9 @@ pub struct Profile {
     /// True if that is because perf sampled switches.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_switch_sampled: bool,
+    /// How many stacks are whole.
+    #[serde(flatten)]
+    pub quality: Quality,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -65,6 +69,9 @@ pub struct Process {
     /// In all.
     #[serde(flatten)]
     pub sums: Sums,
+    /// How many of its stacks are whole.
+    #[serde(skip_serializing_if = "Completeness::is_unknown")]
+    pub completeness: Completeness,
 }
 
 /// Of a function.
@@ -144,12 +151,18 @@ impl Profile {
     ) -> Profile {
         let mut all = Stacks::default();
         let mut naming = Naming::new(symbols);
+        let mut counts = QualityCounts::default();
         let lacks = each((set, 0), maps, &mut naming, &mut |trace, place, sample| {
             if wants(&Met::new(trace, place, &sample)) {
+                if let Some((shape, runtime)) = sample.shape {
+                    counts.add(shape, runtime, &sample.process);
+                }
                 all.add(sample);
             }
         });
+        counts.reaches(lacks.depth);
         Profile {
+            quality: counts.finish(naming.take_changed()),
             missing: lacks.missing.into_iter().collect(),
             unended_waits: lacks.unended_waits,
             is_switch_sampled: lacks.is_switch_sampled,
@@ -188,6 +201,8 @@ pub(crate) struct Lacks {
     pub(crate) missing: BTreeSet<Missing>,
     pub(crate) unended_waits: u64,
     pub(crate) is_switch_sampled: bool,
+    /// Frames of a stack that are recorded at most.
+    pub(crate) depth: Option<u64>,
 }
 
 /// Takes each stack of the traces: the index of its trace, where it was met, and the stack.
@@ -222,9 +237,12 @@ pub(crate) fn each(
                 give(place, own.event(kind, &fields, naming));
             });
             lacks.missing.extend(own.errors());
+            lacks.depth = lacks.depth.max(own.depth());
         }
         if kinds.any(Kind::is_kernels) {
-            reading.of_machine(&mut System::new(beside()), naming, &mut give);
+            let mut system = System::new(beside(), trace, &kinds);
+            reading.of_machine(&mut system, naming, &mut give);
+            lacks.depth = lacks.depth.max(system.depth());
         }
         if kinds.any(Kind::is_perfs) {
             let mut perf = PerfSystem::new(beside());
@@ -306,7 +324,7 @@ impl<'m> Met<'m> {
 #[derive(Default)]
 struct Stacks {
     /// By process, number and name.
-    processes: BTreeMap<(Option<i64>, String), Sums>,
+    processes: BTreeMap<(Option<i64>, String), (Sums, Completeness)>,
     /// By functions, the innermost first, and name of the process.
     stacks: HashMap<Vec<NameId>, BTreeMap<String, Sums>>,
 }
@@ -315,13 +333,22 @@ impl Stacks {
     fn add(&mut self, sample: Sample) {
         let sums = Sums::of(&sample);
         let Process { pid, name, .. } = sample.process;
-        self.processes.entry((pid, name.clone())).or_default().add(sums);
+        let (of_process, completeness) = self.processes.entry((pid, name.clone())).or_default();
+        of_process.add(sums);
+        if let Some((shape, _)) = sample.shape {
+            completeness.add(shape);
+        }
         let stack = self.stacks.entry(sample.functions).or_default();
         stack.entry(name).or_default().add(sums);
     }
 
     fn profile(self, naming: &Naming<'_>) -> Profile {
-        let process = |((pid, name), sums)| Process { pid, name, sums };
+        let process = |((pid, name), (sums, completeness))| Process {
+            pid,
+            name,
+            sums,
+            completeness,
+        };
         let mut profile = Profile {
             processes: self.processes.into_iter().map(process).collect(),
             ..Profile::default()
@@ -373,7 +400,7 @@ impl Process {
         Process {
             pid,
             name: class.env_str("procname").unwrap_or_default().to_owned(),
-            sums: Sums::default(),
+            ..Process::default()
         }
     }
 }

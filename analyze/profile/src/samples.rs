@@ -9,6 +9,7 @@ use tracebraid_symbols::Symbols;
 use crate::Missing;
 use crate::naming::Naming;
 use crate::profile::each;
+use crate::quality::{Quality, QualityCounts};
 
 /// All stacks of a trace set.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Samples {
     pub stacks: Vec<SampledStack>,
     /// What could not be recorded.
     pub missing: Vec<Missing>,
+    /// How many stacks are whole.
+    pub quality: Quality,
 }
 
 /// A stack.
@@ -42,11 +45,15 @@ impl Samples {
     pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf], threads: usize) -> Samples {
         let mut naming = Naming::new(symbols);
         let mut stacks = Vec::new();
+        let mut counts = QualityCounts::default();
         let lacks = each(
             (set, threads),
             maps,
             &mut naming,
             &mut |trace, place, mut sample| {
+                if let Some((shape, runtime)) = sample.shape {
+                    counts.add(shape, runtime, &sample.process);
+                }
                 sample.functions.reverse();
                 stacks.push(SampledStack {
                     trace,
@@ -57,7 +64,9 @@ impl Samples {
                 });
             },
         );
+        counts.reaches(lacks.depth);
         Samples {
+            quality: counts.finish(naming.take_changed()),
             names: naming.into_names(),
             stacks,
             missing: lacks.missing.into_iter().collect(),

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tracebraid_ctf::trace::Trace;
 use tracebraid_symbols::{AddressSpace, Placed};
 
 use crate::Process;
 use crate::events::{Kind, Place, Sample, StackSource};
 use crate::fields::Fields;
-use crate::mapped::{FindBeside, Later, Mapped, interpreted_name, module};
+use crate::kinds::Kinds;
+use crate::mapped::{Around, FindBeside, Mapped, MappedFiles, interpreted_name, module};
 use crate::naming::{NameId, Naming};
+use crate::quality::{Runtime, StackShape};
 
 /// What is known of a machine by now.
 pub(crate) struct System {
@@ -25,12 +28,20 @@ pub(crate) struct System {
     period_ns: u64,
     /// What stands beside the trace for a process.
     beside: Box<FindBeside>,
+    /// Identities of files without build ids, if the recorder tells them.
+    files: Option<MappedFiles>,
+    /// Processes of the trace may still run here.
+    is_of_this_boot: bool,
+    depth: Option<u64>,
 }
 
 impl System {
-    /// Nothing is known yet.
-    pub(crate) fn new(beside: Box<FindBeside>) -> System {
+    /// Of a trace with those kinds of events. Nothing is known yet.
+    pub(crate) fn new(beside: Box<FindBeside>, trace: &Trace, kinds: &Kinds) -> System {
         System {
+            files: kinds.any(|kind| kind == Kind::MapFile).then(MappedFiles::default),
+            is_of_this_boot: is_of_this_boot(trace),
+            depth: None,
             processes: HashMap::new(),
             later: HashMap::new(),
             later_interpreted: HashMap::new(),
@@ -43,6 +54,7 @@ impl System {
 
     fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Option<Sample> {
         let pid = pid(fields, "pid")?;
+        let shape = self.shape(pid, fields);
         let mut functions = self.functions(true, fields, naming);
         functions.extend(self.functions(false, fields, naming));
         Some(Sample {
@@ -55,7 +67,28 @@ impl System {
             functions,
             wait_ns,
             period_ns: self.period_ns,
+            shape,
         })
+    }
+
+    /// How far a stack reaches. Threads of the kernel, which have nothing mapped, have no stack of a program.
+    fn shape(&self, pid: u32, fields: &Fields) -> Option<(StackShape, Runtime)> {
+        let mapped = self.processes.get(&pid).filter(|mapped| !mapped.is_empty());
+        let later = self.later.get(&pid);
+        let is_kernels = mapped.is_none() && later.is_none() && fields.array("callstack_user").is_empty();
+        let of_later = || {
+            let modules = later.into_iter().flat_map(AddressSpace::modules);
+            modules.filter_map(|module| Runtime::of_file(&module.path)).last()
+        };
+        let runtime = mapped.map(Mapped::runtime).or_else(of_later).unwrap_or_default();
+        StackShape::of(fields)
+            .filter(|_| !is_kernels)
+            .map(|shape| (shape, runtime))
+    }
+
+    /// Frames that are recorded at most.
+    pub(crate) fn depth(&self) -> Option<u64> {
+        self.depth
     }
 
     /// Functions of the kernel in an event's stack, or those of the program.
@@ -73,9 +106,11 @@ impl System {
         };
         process(&mut self.processes, &self.beside, pid).functions(
             fields.array("callstack_user"),
-            Later {
-                space: self.later.get(&pid),
+            &Around {
+                later: self.later.get(&pid),
                 interpreted: self.later_interpreted.get(&pid),
+                files: self.files.as_ref(),
+                pid: self.is_of_this_boot.then_some(pid),
             },
             naming,
         )
@@ -116,7 +151,11 @@ impl StackSource for System {
                 let functions = self.later_interpreted.entry(pid(fields, "pid")?).or_default();
                 functions.insert(address, name);
             }
-            Kind::State => self.period_ns = fields.integer("period_ns")?,
+            Kind::MapFile => self.files.get_or_insert_default().add(fields)?,
+            Kind::State => {
+                self.depth = fields.integer("depth");
+                self.period_ns = fields.integer("period_ns")?;
+            }
             _ => {}
         }
         Some(())
@@ -155,6 +194,14 @@ fn process<'p>(processes: &'p mut HashMap<u32, Mapped>, beside: &FindBeside, pid
 fn part(fields: &Fields) -> Option<tracebraid_symbols::Module> {
     let offset = fields.integer("offset")?;
     module(fields, |_| Placed::Part(offset))
+}
+
+/// Whether a trace was recorded on this machine since it was booted.
+fn is_of_this_boot(trace: &Trace) -> bool {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot: Option<u128> = u128::from_str_radix(&boot.trim().replace('-', ""), 16).ok();
+    let clocks = &trace.layout.class.clocks;
+    boot.is_some_and(|boot| clocks.iter().any(|clock| clock.uuid == Some(boot.to_be_bytes())))
 }
 
 fn pid(fields: &Fields, name: &str) -> Option<u32> {

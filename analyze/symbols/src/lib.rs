@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod demangle;
+mod identity;
 mod kept;
 mod kernel_symbols;
 mod module;
@@ -19,6 +20,7 @@ mod space;
 mod symbols;
 mod unwind_table;
 
+pub use identity::FileIdentity;
 pub use kernel_symbols::KernelSymbols;
 pub use module::{BuildId, Module, Placed};
 pub use perf_map::PerfMap;

@@ -14,6 +14,7 @@ use object::elf::PF_X;
 use object::{Object, ObjectSegment, ReadCache, SegmentFlags};
 
 use crate::demangle::demangled;
+use crate::identity::FileIdentity;
 use crate::kept::{Kept, Place};
 use crate::module::BuildId;
 use crate::unwind_table::Functions;
@@ -48,6 +49,8 @@ pub struct Symbols {
     kept_in: Option<PathBuf>,
     /// By file and build id: what tells about it, if anything does.
     sources: HashMap<(PathBuf, Option<BuildId>), Option<Rc<Told>>>,
+    /// Identities of files now.
+    identities: HashMap<PathBuf, Option<FileIdentity>>,
 }
 
 /// What tells about a module.
@@ -100,6 +103,7 @@ impl Symbols {
             directories,
             kept_in: None,
             sources: HashMap::new(),
+            identities: HashMap::new(),
         }
     }
 
@@ -134,6 +138,18 @@ impl Symbols {
             return Vec::new();
         };
         told.frames(&self.symbolizer, told.place(module, address))
+    }
+
+    /// Whether a file is still the one with that identity.
+    pub fn is_same(&mut self, path: &Path, identity: &FileIdentity) -> bool {
+        let read = || FileIdentity::of(path).ok();
+        let now = self.identities.entry(path.to_owned()).or_insert_with(read);
+        now.as_ref() == Some(identity)
+    }
+
+    /// Whether a module's names can be looked up: its file, or debug information with its build id, is there and is the same.
+    pub fn knows(&mut self, module: &Module) -> bool {
+        self.source(module).is_some()
     }
 
     /// An address in a module as the file counts it: of the function there, where it begins, if the file tells; for functions that

@@ -22,10 +22,12 @@ mod print;
 mod progress;
 mod rings;
 mod spare;
+mod stack_quality;
 mod sync;
 mod table;
 mod threads;
 mod time;
+mod unfinished;
 mod warnings;
 
 use std::process::ExitCode;

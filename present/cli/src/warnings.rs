@@ -75,6 +75,9 @@ impl Warnings {
                 directory.display()
             ));
         }
+        for unfinished in crate::unfinished::all(set) {
+            self.note(&unfinished.to_string());
+        }
         // The order of event records may be wrong: that is no sound result.
         if let Some(message) = crate::options::unrelated_clocks(set) {
             self.damage(&message);

@@ -17,6 +17,7 @@
 mod bpf;
 mod calls;
 mod encoder;
+mod end_mark;
 mod error;
 mod groups;
 mod lane;
@@ -41,6 +42,7 @@ mod streams;
 mod tasks;
 mod uring;
 
+pub use end_mark::EndReason;
 pub use error::RecordError;
 pub use groups::{GROUPS, Group, USUAL};
 pub use machine::clock_offset;

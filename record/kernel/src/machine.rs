@@ -5,6 +5,7 @@ use nix::time::{ClockId, clock_gettime};
 use tracebraid_ctf::schema::{ClockOrigin, EnvValue, TraceClass, Uuid};
 
 use crate::bpf::failed;
+use crate::end_mark;
 use crate::error::RecordError;
 
 /// Nanoseconds of CLOCK_MONOTONIC, the clock of all events.
@@ -84,6 +85,7 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options, own_pro
         ("tracebraid_version", text(env!("CARGO_PKG_VERSION"))),
         // In the initial PID namespace, as in event records: filters leave out the cost of recording by it.
         ("tracebraid_pid", number(i128::from(own_process))),
+        (end_mark::EXPECTED, number(1)),
     ]);
     class.environment = environment
         .into_iter()

@@ -1,6 +1,7 @@
 //! The trace that is written, to files or in memory, as lttng-modules names and describes it.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use tracebraid_ctf::write::stream::{PacketSize, StreamWriter};
 use tracebraid_ctf::write::trace::{self, Session, StreamFiles, TraceWriter};
 use tracebraid_ctf::write::{EventPlan, StreamPlan, WriteError};
 
+use crate::end_mark::EndReason;
 use crate::lane::Event;
 use crate::memory::{Kept, Memory, stream_name};
 use crate::options::Options;
@@ -29,6 +31,8 @@ pub(crate) struct InFiles {
     described: u64,
     trace: TraceWriter,
     streams: Streams<StreamFiles>,
+    /// Locked as long as the recording goes on.
+    _going_on: Option<File>,
 }
 
 /// Only the newest is kept.
@@ -73,6 +77,7 @@ impl Output {
         begin: u64,
     ) -> Result<Output, WriteError> {
         let session = Session::create_live(directory)?;
+        let going_on = locked(directory);
         let mut trace = session.trace(Path::new(""), class, form)?;
         let events = Events::new(class, trace.events(0).iter().cloned());
         let writer = |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
@@ -84,6 +89,7 @@ impl Output {
             described,
             trace,
             streams,
+            _going_on: going_on,
         })))
     }
 
@@ -180,16 +186,21 @@ impl Output {
                 "this recording writes everything, and keeps nothing in memory: it has no snapshots";
             return Err(WriteError::Misuse(message.into()));
         };
+        memory.streams.mark_end(EndReason::Snapshot)?;
         memory.streams.flush()?;
         memory.write(directory)?;
         Ok(self.progress())
     }
 
-    /// Ends the trace at that time.
-    pub(crate) fn finish(mut self, end: u64) -> Result<Progress, WriteError> {
+    /// Ends the trace at that time, for that reason.
+    pub(crate) fn finish(mut self, end: u64, reason: EndReason) -> Result<Progress, WriteError> {
         match &mut self {
-            Output::Files(files) => files.streams.end(end)?,
+            Output::Files(files) => {
+                files.streams.mark_end(reason)?;
+                files.streams.end(end)?;
+            }
             Output::Memory(memory) => {
+                memory.streams.mark_end(reason)?;
                 memory.streams.end(end)?;
                 memory.write(&memory.directory)?;
             }
@@ -209,6 +220,13 @@ impl InMemory {
         let kept = self.kept.borrow();
         kept.write(directory, &self.class, self.form, self.cpus)
     }
+}
+
+/// A lock of the directory of a growing trace, which lasts as long as this process, however it ends: readers distinguish
+/// by it a recording that goes on from one whose recorder was killed. File systems without locks have none.
+fn locked(directory: &Path) -> Option<File> {
+    let directory = File::open(directory).ok()?;
+    directory.try_lock().is_ok().then_some(directory)
 }
 
 /// Bytes of a packet at most: of what is kept in memory each CPU fills one, so that small ones keep more of it.

@@ -14,6 +14,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use crate::bpf::Programs;
 use crate::calls::calls;
 use crate::encoder::Encoder;
+use crate::end_mark::{self, EndReason, GivenReason};
 use crate::error::RecordError;
 use crate::lane::{AROUND_PACKET, Lane};
 use crate::machine::{self, now};
@@ -91,6 +92,7 @@ struct Counters {
     events: AtomicU64,
     lost: AtomicU64,
     bytes: AtomicU64,
+    end: GivenReason,
 }
 
 /// How long the rings are left alone: with little to do, and with much.
@@ -164,7 +166,16 @@ impl Recording {
     ///
     /// # Errors
     /// When the trace could not be written.
-    pub fn stop(mut self) -> Result<Summary, RecordError> {
+    pub fn stop(self) -> Result<Summary, RecordError> {
+        self.end(EndReason::Asked)
+    }
+
+    /// Ends the recording as [`Recording::stop`]; the trace contains the reason.
+    ///
+    /// # Errors
+    /// When the trace could not be written.
+    pub fn end(mut self, reason: EndReason) -> Result<Summary, RecordError> {
+        self.progress.end.set(reason);
         self.join()
     }
 
@@ -327,7 +338,7 @@ fn record(
     }
     let disk_is_full = drain.disk_is_full();
     let has_waits = drain.samples.as_ref().is_none_or(PerfStacks::has_waits);
-    let (total, lost) = drain.finish(&lost)?;
+    let (total, lost) = drain.finish(&lost, counters.end.get())?;
     let wants_files = options.state_dump || meanings.is_some();
     Ok(Summary {
         total,
@@ -413,12 +424,16 @@ fn dump_state(options: &Options, mappings: Option<u16>, tasks: Vec<Task>) -> Rec
             let mut tell = Tell(tell);
             let proc = Proc::mounted();
             if let Some(id) = mappings {
+                let mut files = stacks::FilesBefore::default();
                 let processes = match unprivileged {
                     Some(pid) => vec![state::Process { pid, number: pid }],
                     None => state::processes(&tasks, proc, is_of_followed),
                 };
                 stacks::dump(&processes, |mapping| {
                     state::Sink::event(&mut tell, id, &mapping.payload());
+                    if let Some(payload) = files.payload(&mapping) {
+                        state::Sink::event(&mut tell, kinds::TRACEBRAID_MAP_FILE, &payload);
+                    }
                 });
             }
             if is_wanted {
@@ -668,7 +683,7 @@ impl Drain<'_> {
     /// that the trace does not end earlier on one of them.
     fn over(&self, limit: u64, until: Option<u64>) -> Option<u64> {
         // Each CPU ends its packet a few times before this is asked again.
-        let packets = 4 * self.lanes.len() as u64 * AROUND_PACKET;
+        let packets = 4 * self.lanes.len() as u64 * AROUND_PACKET + end_mark::BYTES;
         let mut room = limit.saturating_sub(self.output.file_bytes() + packets);
         let sum = |lane: &RefCell<Lane>| lane.borrow().sizes(until).map(|(_, size)| size).sum::<u64>();
         if self.lanes.iter().map(sum).sum::<u64>() <= room {
@@ -689,8 +704,8 @@ impl Drain<'_> {
         over.map(|&(time, _)| time)
     }
 
-    /// Ends the trace; gives what was recorded, and by CPU what was lost.
-    fn finish(mut self, lost: &[u32]) -> Result<(Progress, Vec<u64>), RecordError> {
+    /// Ends the trace, for that reason if no limit is one; gives what was recorded, and by CPU what was lost.
+    fn finish(mut self, lost: &[u32], given: EndReason) -> Result<(Progress, Vec<u64>), RecordError> {
         // Programs that were running when they were detached have put their last records by now.
         std::thread::sleep(BUSY);
         while self.take_all()? == AT_ONCE {
@@ -698,7 +713,7 @@ impl Drain<'_> {
         }
         self.take_samples();
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
-            meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
+            meanings.rest(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
         self.write(None)?;
         let mut all = Vec::new();
@@ -711,6 +726,12 @@ impl Drain<'_> {
             self.output.lost(cpu, lost)?;
             all.push(lost);
         }
-        Ok((self.output.finish(self.full_since.unwrap_or_else(now))?, all))
+        let reason = match self.full_since {
+            Some(_) if self.reserve.is_given() => EndReason::DiskFull,
+            Some(_) => EndReason::Limit,
+            None => given,
+        };
+        let end = self.full_since.unwrap_or_else(now);
+        Ok((self.output.finish(end, reason)?, all))
     }
 }

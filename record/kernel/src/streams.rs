@@ -6,8 +6,10 @@ use tracebraid_ctf::schema::TraceClass;
 use tracebraid_ctf::write::stream::{PacketSink, StreamWriter};
 use tracebraid_ctf::write::{EventPlan, WriteError};
 
+use crate::end_mark::EndReason;
 use crate::lane::Event;
 use crate::recorder::Progress;
+use crate::shared::kinds;
 
 /// Bytes of an index of packets, and of its entry for each (LTTng's format 1.1).
 const INDEX_HEAD: u64 = 16;
@@ -122,18 +124,36 @@ impl<S: PacketSink> Streams<S> {
         self.streams.iter().map(of).sum()
     }
 
-    /// Ends all packets that have events, each at its last one, so that what comes still has its own time.
+    /// Ends all packets that have events, each at its last one, so that what comes still has its own time. The first
+    /// stream's packet is the newest: of what is kept in memory the newest packet with the mark of the end stays.
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
-        self.streams.iter_mut().try_for_each(Stream::flush)
+        self.streams.iter_mut().rev().try_for_each(Stream::flush)
     }
 
-    /// Ends all packets at that time.
+    /// Ends all packets at that time, in the order of [`Streams::flush`].
     pub(crate) fn end(&mut self, time: u64) -> Result<(), WriteError> {
-        for stream in &mut self.streams {
+        for stream in self.streams.iter_mut().rev() {
             stream.last = stream.last.max(time);
             stream.writer.flush(stream.last)?;
         }
         Ok(())
+    }
+
+    /// Writes the mark of the end, to be followed by the end of all packets. It is one nanosecond after the last event: the
+    /// last one in the order of time, and no thread seems to run on until the recorder stopped.
+    pub(crate) fn mark_end(&mut self, reason: EndReason) -> Result<(), WriteError> {
+        let payload = reason.payload(self.progress());
+        let last = self.streams.iter().map(|stream| stream.last).max();
+        let (Some(first), Some(last)) = (self.streams.first(), last) else {
+            return Ok(());
+        };
+        let mark = Event {
+            time: last.saturating_add(1),
+            lost: first.lost,
+            id: kinds::TRACEBRAID_END,
+            payload: &payload,
+        };
+        self.event(0, &mark)
     }
 
     /// Ends all streams.

@@ -10,6 +10,7 @@
 //! | `clock_offset` | nanoseconds from CLOCK_MONOTONIC to the time since 1970, to be the same in all traces of a session | measured |
 //! | `correlation` | `on`, `off`: event records that compare clocks | `on` |
 //! | `ended` | `yes`: the recording is over, nobody records any more | `no` |
+//! | `recorder` | process id of `tracebraid record`, for readers: `ended` is then missing only if the recorder was killed, or runs | |
 //! | `enable`, `disable` | pattern of event classes, may be repeated; the last one that matches decides | `enable = *` |
 //!
 //! The environment variable `TRACEBRAID_PROBE` overrides them: the same, with `;` for ends of lines.

@@ -63,7 +63,9 @@ pub(crate) fn prepare(
     directory: &Path,
     clock_offset: u64,
 ) -> Result<Vec<(String, OsString)>, SessionError> {
-    let mut text = format!("clock_offset = {clock_offset}\n");
+    // Programs pass over the last key. Readers expect `ended = yes` only where it is.
+    let recorder = std::process::id();
+    let mut text = format!("clock_offset = {clock_offset}\nrecorder = {recorder}\n");
     if probes.ring {
         text.push_str("mode = ring\n");
     }
@@ -82,6 +84,14 @@ pub(crate) fn prepare(
     parents::prepare(directory).map_err(failed)?;
     let session = fs::canonicalize(directory).map_err(failed)?;
     Ok(vec![("TRACEBRAID_SESSION".to_owned(), session.into_os_string())])
+}
+
+/// A lock of the directory of programs' traces, which lasts as long as this process, however it ends: readers distinguish by
+/// it a recording that goes on from one whose recorder was killed. File systems without locks have none. (The session's own
+/// directory is locked by those who change `probe.conf`.)
+pub(crate) fn locked(directory: &Path) -> Option<fs::File> {
+    let directory = fs::File::open(directory.join("ust")).ok()?;
+    directory.try_lock().is_ok().then_some(directory)
 }
 
 /// Removes again what was made for programs with probes, where none of them has begun.

@@ -1,14 +1,16 @@
 //! A recording of everything that was asked for.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use tracebraid_kernel_recorder::{Options, Processes, Progress, Recording, Summary, clock_offset};
+use tracebraid_kernel_recorder::{
+    EndReason, Options, Processes, Progress, Recording, Summary, clock_offset,
+};
 use tracebraid_probe::finish::Finished;
 
-use crate::probes::{Modules, Probes, copy_probes, finish_probes, preload, prepare};
+use crate::probes::{Modules, Probes, copy_probes, finish_probes, locked, preload, prepare};
 use crate::{SessionError, symbols};
 
 /// What is recorded, and where.
@@ -38,6 +40,8 @@ pub struct Session {
     /// Where maps of what was compiled meanwhile go, if call stacks need them; and since when they count.
     compiled: Option<(PathBuf, SystemTime)>,
     begun: Instant,
+    /// Locked as long as programs with probes are recorded.
+    _going_on: Option<File>,
 }
 
 /// What was recorded.
@@ -134,6 +138,7 @@ impl Session {
             .as_ref()
             .is_some_and(|kernel| kernel.keep.is_some());
         let begun = Instant::now();
+        let going_on = probes.as_deref().and_then(locked);
         Ok(Session {
             directory: options.directory.clone(),
             kernel,
@@ -142,6 +147,7 @@ impl Session {
             keeps_newest: keeps_probes || keeps_kernel,
             compiled,
             begun,
+            _going_on: going_on,
         })
     }
 
@@ -213,16 +219,16 @@ impl Session {
         Ok(followed.transpose()?.unwrap_or_default())
     }
 
-    /// Ends the recording: programs that go on record nothing any more.
+    /// Ends the recording for that reason, which the kernel's trace contains: programs that go on record nothing any more.
     ///
     /// # Errors
     /// When something could not be written.
-    pub fn stop(self) -> Result<SessionSummary, SessionError> {
+    pub fn stop(self, reason: EndReason) -> Result<SessionSummary, SessionError> {
         if let Some((directory, since)) = &self.compiled {
             symbols::keep(directory, *since, self.processes());
         }
         // Whatever became of the one, the other is ended.
-        let kernel = self.kernel.map(Recording::stop).transpose();
+        let kernel = self.kernel.map(|kernel| kernel.end(reason)).transpose();
         let probes = self.probes.map(|directory| finish_probes(&directory));
         let (kernel, probes) = (kernel?, probes.transpose()?);
         Ok(SessionSummary { kernel, probes })

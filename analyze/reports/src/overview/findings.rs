@@ -1,6 +1,6 @@
 //! What looks wrong, and the command that digs further.
 
-use crate::overview::Parts;
+use crate::overview::{Defect, Parts};
 use crate::report::{Column, Report, Section, Unit, Value};
 
 /// Something that looks wrong.
@@ -9,11 +9,11 @@ struct Finding {
     command: &'static str,
 }
 
-pub(super) fn section(parts: &Parts, lost: &[String]) -> Section {
+pub(super) fn section(parts: &Parts, defects: &[Defect]) -> Section {
     let mut findings = Vec::new();
-    findings.extend(lost.iter().map(|what| Finding {
-        what: what.clone(),
-        command: "tracebraid info",
+    findings.extend(defects.iter().map(|defect| Finding {
+        what: defect.what.clone(),
+        command: defect.command,
     }));
     processors(parts, &mut findings);
     waiting(parts, &mut findings);

@@ -75,8 +75,17 @@ impl From<Reports> for Parts {
     }
 }
 
-/// The summary, with so many rows of each list; `lost` says what the tracer lost.
-pub fn overview(parts: &Parts, lost: &[String], rows: usize) -> Report {
+/// A defect of the recording.
+#[derive(Clone, Debug)]
+pub struct Defect {
+    /// What is missing.
+    pub what: String,
+    /// The command that shows more of it.
+    pub command: &'static str,
+}
+
+/// The summary, with so many rows of each list and the defects of the recording.
+pub fn overview(parts: &Parts, defects: &[Defect], rows: usize) -> Report {
     let total = &parts.cpu.total;
     let share = |part: u64| crate::kernel::share(part, parts.cpu.head.duration_ns.saturating_mul(total.cpus));
     Report {
@@ -105,7 +114,7 @@ pub fn overview(parts: &Parts, lost: &[String], rows: usize) -> Report {
                 rows,
             ),
             worst::section(parts),
-            findings::section(parts, lost),
+            findings::section(parts, defects),
         ],
         ..Report::default()
     }

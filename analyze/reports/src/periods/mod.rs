@@ -24,7 +24,7 @@ use tracebraid_filter::periods::Periods;
 use tracebraid_filter::{At, Datum};
 use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 
-use crate::kernel::{Candidates, CpuSet, Extent, Head, Packet, Packets, Subjects, Window, hosts};
+use crate::kernel::{Candidates, CpuSet, Extent, Head, Packet, Packets, Subjects, Window, hosts, unended};
 use crate::report::Report;
 pub use ended::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod};
 use machine::Machine;
@@ -141,6 +141,7 @@ fn head(set: &TraceSet, window: Window) -> Head {
         hosts: hosts(set, |_| true),
         // Periods may be about anything: no event is missing by rule.
         not_recorded: Vec::new(),
+        unended: unended(set),
         cpus_by_stream: Vec::new(),
         start: None,
     }

@@ -100,6 +100,7 @@ pub fn head(set: &TraceSet, (begin, end): (i64, i64)) -> Head {
         duration_ns: end.abs_diff(begin),
         hosts: hosts(set),
         not_recorded: Vec::new(),
+        unended: Vec::new(),
         cpus_by_stream: Vec::new(),
         start: None,
     }

@@ -8,13 +8,14 @@ use serde::{Serialize, Serializer};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::kernel::{Head, KernelAnalysis, KernelReport, Selection, ThreadFilter};
-use tracebraid_reports::overview::{self, Parts};
+use tracebraid_reports::overview::{self, Defect, Parts};
 use tracebraid_reports::report::Report;
 
 use crate::commands::report::{self, Show};
 use crate::failure::Failure;
 use crate::info::tables::View;
 use crate::lami::Analysis;
+use crate::stack_quality;
 use crate::table;
 
 /// Shows on one page what to know first of a kernel trace: how long and how loaded, who used most of
@@ -59,10 +60,18 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
         subject.warnings.note(LACK);
     }
     let parts = Parts::from(args.report.fold_all(&mut subject, &analysis, &selection)?);
-    let lost = crate::loss::summary(&subject.set);
-    let lost: Vec<String> = lost.iter().map(crate::loss::Sentence::of_file).collect();
+    let lost = crate::loss::summary(&subject.set).into_iter().map(|lost| Defect {
+        what: lost.of_file(),
+        command: "tracebraid info",
+    });
+    let quality = args.report.stack_quality(&subject);
+    let stacks = stack_quality::lines(&quality).into_iter().map(|what| Defect {
+        what,
+        command: "tracebraid stacks",
+    });
+    let defects: Vec<Defect> = lost.chain(stacks).collect();
     let rows = args.report.rows_or(ROWS);
-    let report = overview::overview(&parts, &lost, rows);
+    let report = overview::overview(&parts, &defects, rows);
     let view = View {
         zone: subject.zone.clone(),
         colours: false,

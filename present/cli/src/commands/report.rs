@@ -8,11 +8,13 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::Analysis;
+use tracebraid_profile::{Met, Quality};
 use tracebraid_reports::kernel::{
     CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Window,
 };
 use tracebraid_reports::report::Report;
 
+use crate::commands::stacks::Wanted;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::numbers;
@@ -157,6 +159,14 @@ impl ReportArgs {
     /// Rows of each list, so many if the user does not say.
     pub(super) fn rows_or(&self, usual: usize) -> usize {
         self.show.rows_or(usual)
+    }
+
+    /// How many call stacks of the selection are whole. Only traces with call stacks are read for that.
+    pub(super) fn stack_quality(&self, subject: &Subject) -> Quality {
+        let wanted = Wanted::new(&subject.set, &self.select);
+        let range = subject.range.from..=subject.range.to;
+        let wants = |met: &Met<'_>| range.contains(&met.time.0) && wanted.wants(met);
+        Quality::new(&subject.set, self.fold.options(None).threads, &wants)
     }
 
     /// The traces.

@@ -13,6 +13,7 @@ use crate::debug_info;
 use crate::failure::Failure;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs};
 use crate::output::Output;
+use crate::stack_quality;
 use crate::table::{self, Column, grouped};
 use crate::warnings::Warnings;
 
@@ -79,6 +80,11 @@ pub(super) fn run(args: &StacksArgs) -> Result<ExitCode, Failure> {
         Format::Folded => output.write(folded(&profile, args.waits).as_bytes())?,
         Format::Json => output.write_json(&profile)?,
     };
+    // In tables they are lines at the top; other formats go to programs and must not contain them.
+    if args.format != Format::Table {
+        let lines = stack_quality::lines(&profile.quality);
+        lines.iter().for_each(|line| warnings.note(line));
+    }
     Ok(warnings.finish(args.input.strict))
 }
 
@@ -135,9 +141,6 @@ fn has_call_chains(set: &TraceSet) -> bool {
     payloads.any(|members| members.iter().any(|member| &*member.name == "perf_callchain"))
 }
 
-/// Bytes of a recording's options at most: programs read far fewer.
-const MOST_OPTIONS: u64 = 64 << 10;
-
 /// Whether a command was to take its stacks, as its recording's options say. (Traces do not: the kernel's have all classes,
 /// always, and a program's only those that it met.)
 fn were_wanted(set: &TraceSet) -> bool {
@@ -145,20 +148,14 @@ fn were_wanted(set: &TraceSet) -> bool {
     // They are DIR/kernel and DIR/ust/pid/PROCESS.
     let mut recordings = paths.flat_map(|path| [1, 3].map(|nth| path.ancestors().nth(nth)));
     let wants = |recording: &Path| {
-        let options = recording.join("probe.conf");
-        // What else has that name may be a pipe, which would be waited for.
-        let options = match options.metadata() {
-            Ok(about) if about.is_file() && about.len() <= MOST_OPTIONS => std::fs::read_to_string(options),
-            _ => return false,
-        };
-        let options = options.unwrap_or_default();
+        let options = crate::unfinished::options(recording).unwrap_or_default();
         options.lines().any(|line| line == "enable = tracebraid:*")
     };
     recordings.any(|recording| recording.is_some_and(wants))
 }
 
 /// Whose stacks are shown.
-struct Wanted<'a> {
+pub(super) struct Wanted<'a> {
     select: &'a SelectArgs,
     cpus: Vec<u64>,
     names: Vec<Glob>,
@@ -166,7 +163,7 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    fn new(set: &TraceSet, select: &'a SelectArgs) -> Wanted<'a> {
+    pub(super) fn new(set: &TraceSet, select: &'a SelectArgs) -> Wanted<'a> {
         Wanted {
             select,
             cpus: crate::numbers::all(&select.cpu).into_iter().collect(),
@@ -178,7 +175,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    fn wants(&self, met: &Met<'_>) -> bool {
+    pub(super) fn wants(&self, met: &Met<'_>) -> bool {
         let is_among = |wanted: &[i64], number: Option<i64>| {
             wanted.is_empty() || number.is_some_and(|number| wanted.contains(&number))
         };
@@ -239,8 +236,14 @@ fn tables(profile: &Profile, top: usize) -> String {
         ),
         _ => String::new(),
     };
+    let quality = stack_quality::lines(&profile.quality);
+    let quality = quality.iter().map(|line| table::paragraph(line));
     [
-        table::paragraph(&summary) + &missing.collect::<String>() + &unended + &untimed,
+        table::paragraph(&summary)
+            + &missing.collect::<String>()
+            + &quality.collect::<String>()
+            + &unended
+            + &untimed,
         processes(profile, rows),
         functions(profile, rows),
         waits(profile, rows),
@@ -249,13 +252,18 @@ fn tables(profile: &Profile, top: usize) -> String {
 }
 
 fn processes(profile: &Profile, rows: usize) -> String {
-    let columns = [
+    let mut columns = vec![
         Column::number("PID"),
         Column::text("Process"),
         Column::number("CPU"),
         Column::number("Waits"),
         Column::number("Waited"),
     ];
+    let completeness = &profile.quality.completeness;
+    let has_others = completeness.cut + completeness.broken > 0;
+    if has_others {
+        columns.extend(["Stacks", "Cut", "Broken"].map(Column::number));
+    }
     let row = |process: &tracebraid_profile::Process| {
         let pid = process.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
         let Sums {
@@ -264,13 +272,25 @@ fn processes(profile: &Profile, rows: usize) -> String {
             wait_ns,
             ..
         } = process.sums;
-        vec![
+        let mut row = vec![
             pid,
             process.name.clone(),
             table::duration(cpu_ns),
             grouped(waits),
             table::duration(wait_ns),
-        ]
+        ];
+        if has_others {
+            let of = &process.completeness;
+            let not_zero = |number: u64| {
+                if number == 0 {
+                    String::new()
+                } else {
+                    grouped(number)
+                }
+            };
+            row.extend([of.all(), of.cut, of.broken].map(not_zero));
+        }
+        row
     };
     table::render(&columns, profile.processes.iter().take(rows).map(row))
 }

@@ -10,9 +10,10 @@ use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Uuid
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::head_cpu;
-use tracebraid_reports::kernel::{Extent, NotRecorded, Recorded};
+use tracebraid_reports::kernel::{Extent, NotRecorded, Recorded, TraceEnd};
 
 use crate::loss::Loss;
+use crate::unfinished::Unfinished;
 
 /// All of it. Times are nanoseconds from the clocks' origin.
 #[derive(Debug, Serialize)]
@@ -64,6 +65,15 @@ pub(crate) struct TraceInfo {
     pub(crate) environment: BTreeMap<String, serde_json::Value>,
     pub(crate) clocks: Vec<ClockInfo>,
     pub(crate) event_classes: usize,
+    /// Whether its recorder ended it, if it promised to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended: Option<bool>,
+    /// Whether the recorder still writes to it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_growing: bool,
+    /// Why it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) end_reason: Option<String>,
     pub(crate) streams: Vec<StreamInfo>,
     /// CPUs of a kernel's trace that have packets, if others are missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -153,7 +163,10 @@ impl Info {
             events: wanted.counts.map(|counts| counts.values().sum()),
             not_read: set.failed.iter().map(NotRead::of).collect(),
             damage: set.damage().map(DamageInfo::of).collect(),
-            notes: crate::options::notes(set).map(DamageInfo::of).collect(),
+            notes: crate::options::notes(set)
+                .map(DamageInfo::of)
+                .chain(crate::unfinished::all(set).iter().map(DamageInfo::of_unfinished))
+                .collect(),
             traces,
         }
     }
@@ -184,6 +197,15 @@ impl NotRead {
 }
 
 impl DamageInfo {
+    fn of_unfinished(unfinished: &Unfinished) -> DamageInfo {
+        DamageInfo {
+            path: crate::imported::shown(&unfinished.path),
+            offset: None,
+            message: unfinished.message.clone(),
+            skipped: None,
+        }
+    }
+
     fn of(damage: &tracebraid_ctf::damage::Damage) -> DamageInfo {
         DamageInfo {
             path: crate::imported::shown(&damage.path),
@@ -215,6 +237,7 @@ impl TraceInfo {
             .collect();
         let begin = streams.iter().filter_map(|stream| stream.begin).min();
         let end = streams.iter().filter_map(|stream| stream.end).max();
+        let trace_end = crate::unfinished::end_of(trace);
         let value = |value: &EnvValue| match value {
             EnvValue::Str(text) => text.as_str().into(),
             EnvValue::Int(number) => match i64::try_from(*number) {
@@ -247,6 +270,12 @@ impl TraceInfo {
                 .collect(),
             clocks: class.clocks.iter().map(ClockInfo::of).collect(),
             event_classes: class.streams.iter().map(|stream| stream.events.len()).sum(),
+            ended: trace_end.as_ref().map(|end| matches!(end, TraceEnd::Ended(_))),
+            is_growing: trace_end == Some(TraceEnd::Growing),
+            end_reason: match trace_end {
+                Some(TraceEnd::Ended(reason)) => reason,
+                _ => None,
+            },
             streams,
             recorded_cpus: Vec::new(),
             not_recorded: Vec::new(),

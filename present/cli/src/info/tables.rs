@@ -103,6 +103,14 @@ impl View {
             ("Metadata", size(trace.metadata_bytes)),
             ("Event classes", grouped(trace.event_classes as u64)),
         ]);
+        let end = match (trace.ended, &trace.end_reason, trace.is_growing) {
+            (None, ..) => None,
+            (Some(true), Some(reason), _) => Some(format!("yes ({})", reason.replace('_', " "))),
+            (Some(true), None, _) => Some("yes".to_owned()),
+            (Some(false), _, true) => Some("no, the recording goes on".to_owned()),
+            (Some(false), _, false) => Some("no, events at the end are missing: see the notes".to_owned()),
+        };
+        known.extend(end.map(|end| ("Ended", end)));
         if !trace.not_recorded.is_empty() {
             let recorded: Vec<String> = trace.recorded_cpus.iter().map(u32::to_string).collect();
             known.push(("Recorded CPUs", recorded.join(", ")));

@@ -46,6 +46,7 @@ mod support;
 mod sync;
 mod syscalls;
 mod truths;
+mod unfinished;
 mod unknown_names;
 mod view;
 mod waits;

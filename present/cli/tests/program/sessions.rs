@@ -226,11 +226,12 @@ fn a_snapshot_has_the_newest_and_what_is_there() {
     std::thread::sleep(std::time::Duration::from_millis(200));
     succeeds(&command(run, &["snapshot", "box", "-o", "first"]));
     succeeds(&command(run, &["stop", "box"]));
-    for name in ["first", "last"] {
+    for (name, reason) in [("first", "snapshot"), ("last", "asked_to_stop")] {
         let trace = run.join(name);
         let trace = trace.to_str().unwrap();
         let info: serde_json::Value =
             serde_json::from_str(&text(&["info", "--strict", "--format", "json", trace])).unwrap();
+        assert_eq!(info["traces"][0]["end_reason"], reason);
         let bytes = info["bytes"].as_u64().unwrap();
         assert!((100_000..=4 << 20).contains(&bytes), "{bytes}");
         let dumped = text(&["print", "--name", "lttng_statedump_end", trace]);

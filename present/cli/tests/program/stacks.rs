@@ -656,3 +656,42 @@ const SPINS: &str = "
         return 0;
     }
 ";
+
+#[test]
+fn a_program_that_was_replaced_has_no_names() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let source = |name: &str| {
+        format!(
+            "__attribute__((noinline)) long {name}(long n) {{ volatile long sum = 0; while (n--) sum += n; return sum; }}\n\
+             int main(void) {{ return {name}(100000000) == 7; }}"
+        )
+    };
+    let options = ["-O1", "-fno-omit-frame-pointer", "-Wl,--build-id=none"];
+    let compile = |name: &str| compiled_with(directory.path(), name, &source(name), &options);
+    let (program, other) = (compile("first"), compile("second"));
+    let recorded = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks=waits=off",
+        "--snapshot",
+    ];
+    let (output, trace) = record(directory.path(), &recorded, &[program.to_str().unwrap()]);
+    succeeds(&output);
+    let profile_before = profile(&trace);
+    assert!(
+        of(&profile_before, "first", "own", "cpu_ns") > 0,
+        "{profile_before:#}"
+    );
+    fs::copy(other, &program).unwrap();
+    let profile = profile(&trace);
+    assert_eq!(of(&profile, "first", "own", "cpu_ns"), 0);
+    assert_eq!(of(&profile, "second", "own", "cpu_ns"), 0);
+    let changed = &profile["changed_files"][0];
+    assert!(changed["path"].as_str().unwrap().ends_with("/first"), "{changed}");
+    assert!(changed["frames"].as_u64().unwrap() > 0);
+}

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
 use tempfile::TempDir;
 use tracebraid_testkit::processes::until;
 
@@ -180,9 +181,123 @@ fn a_killed_recorder_leaves_what_it_had_written() {
     record.arg("record").args(["--system", "-o"]).arg(&trace);
     let mut child = record.spawn().unwrap();
     begun(&trace);
+    // It goes on: that is no fault.
+    let kernel = trace.join("kernel");
+    let kernel = kernel.to_str().unwrap();
+    assert_eq!(ended(kernel), (false.into(), Value::Null, true));
+    assert!(!said(&["count", kernel]).contains(NO_END));
     child.kill().unwrap();
     child.wait().unwrap();
     is_whole(&trace);
+    assert_eq!(ended(kernel), (false.into(), Value::Null, false));
+    for command in ["info", "report", "count", "print", "cpu", "waits"] {
+        let said = said(&[command, trace.to_str().unwrap()]);
+        assert_eq!(said.matches(NO_END).count(), 1, "{command}: {said}");
+    }
+}
+
+const NO_END: &str = "the trace has no end mark";
+
+/// What a command writes to standard error.
+fn said(options: &[&str]) -> String {
+    let output = run(options);
+    succeeds(&output);
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether a trace ended, why, and whether it still grows.
+fn ended(trace: &str) -> (Value, Value, bool) {
+    let info = text(&["info", "--format", "json", trace]);
+    let info: Value = serde_json::from_str(&info).unwrap();
+    let of = &info["traces"][0];
+    (
+        of["ended"].clone(),
+        of["end_reason"].clone(),
+        of["is_growing"] == Value::from(true),
+    )
+}
+
+#[test]
+fn a_trace_contains_the_reason_of_its_end() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    // It goes on when the trace is full, and ends by itself.
+    let calls = [
+        "dd",
+        "if=/dev/zero",
+        "of=/dev/null",
+        "bs=1",
+        "count=200000",
+        "status=none",
+    ];
+    let cases: [(&[&str], &[&str], &str); 5] = [
+        (&[], &["true"], "command_ended"),
+        (&["--ctf2"], &["true"], "command_ended"),
+        (&["--snapshot"], &["true"], "command_ended"),
+        (&["--duration", "100ms"], &["sleep", "1"], "limit"),
+        (&["--max-size", "1M"], &calls, "limit"),
+    ];
+    for (number, (options, command, reason)) in cases.into_iter().enumerate() {
+        let parent = directory.path().join(number.to_string());
+        fs::create_dir(&parent).unwrap();
+        let (output, trace) = record(&parent, options, command);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let kernel = format!("{trace}/kernel");
+        assert_eq!(
+            ended(&kernel),
+            (true.into(), reason.into(), false),
+            "{options:?}: {errors}"
+        );
+        assert!(!said(&["count", &kernel]).contains(NO_END), "{options:?}");
+        // The mark is the last event, counts those before it, and happens one nanosecond after them.
+        let printed = text(&["print", "--format", "json", &kernel]);
+        let marks = printed.matches("tracebraid_end").count();
+        assert_eq!(marks, 1, "{options:?}");
+        let last = text(&["print", &kernel]);
+        let last = last.lines().last().unwrap();
+        assert!(
+            last.contains("tracebraid_end") && last.contains("(+0.000000001)"),
+            "{last}"
+        );
+        let counted = text(&["count", "--format", "json", &kernel]);
+        let counted: Value = serde_json::from_str(&counted).unwrap();
+        if !options.contains(&"--snapshot") {
+            let before = counted["events"].as_u64().unwrap() - 1;
+            assert!(last.contains(&format!("events = {before},")), "{last}: {before}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_of_probes_without_its_end_is_told_of() {
+    let directory = TempDir::new().unwrap();
+    let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
+    let source = "#include <unistd.h>\nint step(void) { return usleep(1000); }\nint main(int count, char **words) { \
+                  while (access(words[count - 1], F_OK)) step(); }";
+    let options = ["-O0", "-finstrument-functions"];
+    let program = compiled_with(directory.path(), "program", source, &options);
+    let mut record = tracebraid();
+    record.args(["record", "--kernel", "none", "--syscalls", "none"]);
+    record
+        .args(["--probes", "lttng_ust_cyg_profile:*", "-o"])
+        .arg(&trace);
+    let mut child = record.arg("--").arg(&program).arg(&end).spawn().unwrap();
+    let shown = trace.to_str().unwrap();
+    until("the program records", || run(&["count", shown]).status.success());
+    let warning = "the recorder was killed before it ended the recording of programs with probes";
+    assert!(!said(&["count", shown]).contains(warning));
+    assert_eq!(ended(shown), (false.into(), Value::Null, true));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::write(&end, "").unwrap();
+    for command in ["info", "report", "count", "print"] {
+        assert_eq!(said(&[command, shown]).matches(warning).count(), 1, "{command}");
+    }
+    assert_eq!(ended(shown), (false.into(), Value::Null, false));
+    succeeds(&run(&["stop", shown]));
+    assert!(!said(&["count", shown]).contains(warning));
+    assert_eq!(ended(shown), (true.into(), Value::Null, false));
 }
 
 #[test]
@@ -201,9 +316,13 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
     let output = run(&["print", trace.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
     // If the recorder had written packets before it was killed, CPUs without one are worth a warning.
-    let is_of_empty = |line: &str| line.ends_with("the stream file is empty: it has no packets");
+    let is_of_empty =
+        |line: &str| line.ends_with("the stream file is empty: it has no packets") || line.contains(NO_END);
     assert!(said.lines().all(is_of_empty), "{said}");
-    assert!(said.is_empty() || !output.stdout.is_empty(), "{said}");
+    assert!(
+        said.contains(NO_END) && said.lines().count() == 1 || !output.stdout.is_empty(),
+        "{said}"
+    );
     succeeds(&output);
 }
 

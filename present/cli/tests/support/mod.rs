@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: the binary, the traces, the peer.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+pub mod recording;
 pub mod small;
 
 use std::ffi::OsStr;

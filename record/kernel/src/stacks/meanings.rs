@@ -5,9 +5,10 @@ use std::cell::RefCell;
 use super::mappings::Change;
 use super::python::{Functions, Python};
 use super::unwinding::{Unwinding, is_copy};
-use super::{KernelSymbols, Mapping, Mappings, Stacks};
+use super::{KernelSymbols, MappedFiles, Mapping, Mappings, Stacks};
 use crate::error::RecordError;
 use crate::lane::Lane;
+use crate::machine::now;
 use crate::raw::{Head, u64_at};
 use crate::shared::{self, kinds};
 use crate::state::Payload;
@@ -19,6 +20,7 @@ pub(crate) struct Meanings {
     mappings: RefCell<Mappings>,
     unwinding: RefCell<Unwinding>,
     functions: RefCell<Functions>,
+    files: RefCell<MappedFiles>,
 }
 
 impl Meanings {
@@ -40,6 +42,7 @@ impl Meanings {
             mappings: RefCell::new(mappings),
             unwinding: RefCell::new(Unwinding::new(stacks.most_frames())),
             functions: RefCell::default(),
+            files: RefCell::new(MappedFiles::new()),
         })
     }
 
@@ -86,13 +89,17 @@ impl Meanings {
             Change::Exec { pid } => initial(pid).map(|pid| Change::Exec { pid }),
             Change::Exit { pid } => initial(pid).map(|pid| Change::Exit { pid }),
         };
+        let mut files = self.files.borrow_mut();
         self.mappings.borrow_mut().take(|time, change| {
             let Some(change) = numbered(change) else {
                 return;
             };
             match &change {
                 Change::Load(mapping) if mapping.path == ANONYMOUS => {}
-                Change::Load(mapping) => add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload()),
+                Change::Load(mapping) => {
+                    files.meet(mapping);
+                    add(lane, time, kinds::TRACEBRAID_MAP_LOAD, &mapping.payload());
+                }
                 Change::Fork { parent, pid } => {
                     let payload = Payload::default().int(*parent as i32).int(*pid as i32);
                     add(lane, time, kinds::TRACEBRAID_MAP_FORK, &payload.bytes_of());
@@ -105,6 +112,14 @@ impl Meanings {
             }
             processes.add(time, change);
         });
+        files.take(|payload| add(lane, now(), kinds::TRACEBRAID_MAP_FILE, payload));
+    }
+
+    /// Tells, at the end, of the files that were still being read.
+    pub(crate) fn rest(&self, lane: &mut Lane, initial: impl Fn(u32) -> Option<u32>) {
+        self.mappings(lane, initial);
+        let mut files = self.files.borrow_mut();
+        files.take_rest(|payload| add(lane, now(), kinds::TRACEBRAID_MAP_FILE, payload));
     }
 
     /// Unwinds the copies of stacks that were taken before a time, or all. What was mapped by then must have been
@@ -134,6 +149,9 @@ impl Meanings {
         }
         for payload in self.functions.borrow().all() {
             add(lane, time, kinds::TRACEBRAID_CODE_SYMBOL, payload);
+        }
+        for payload in self.files.borrow().told() {
+            add(lane, time, kinds::TRACEBRAID_MAP_FILE, payload);
         }
     }
 }

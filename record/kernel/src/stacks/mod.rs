@@ -5,6 +5,7 @@
 
 mod clock;
 mod files;
+mod mapped_files;
 mod mappings;
 mod meanings;
 mod modules;
@@ -17,6 +18,8 @@ mod vdso;
 
 pub(crate) use clock::{cpu_clocks, readiness};
 pub(crate) use files::dump;
+pub(crate) use mapped_files::FilesBefore;
+use mapped_files::MappedFiles;
 use mappings::Mappings;
 pub(crate) use meanings::Meanings;
 pub(crate) use perf::PerfStacks;

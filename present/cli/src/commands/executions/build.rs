@@ -26,6 +26,7 @@ use crate::hints;
 use crate::options::{self, InputArgs, TimeArgs, TimeRange};
 use crate::output::Output;
 use crate::spare;
+use crate::stack_quality;
 use crate::table::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
@@ -255,6 +256,8 @@ fn make(
     };
     let threads = args.fold.options(None).threads;
     let samples = Samples::new(set, &mut symbols, &args.perf_map_dir, threads);
+    let lines = stack_quality::lines(&samples.quality);
+    lines.iter().for_each(|line| warnings.note(line));
     let built = fold::watched(|control| {
         let options = args.fold.options(None);
         build(set, &rules, &samples, union, (options, control), sink)

@@ -181,7 +181,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         true => still_run(&session),
         false => 0,
     };
-    let stopped = session.stop();
+    let stopped = session.stop(ended.reason());
     let ended = match (ended, &asked) {
         (Ended::Told(question), Some(asked)) => return asked.stopped(question, stopped, elapsed),
         (ended, _) => ended,

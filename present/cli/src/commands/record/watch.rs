@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracebraid_session::control::Question;
-use tracebraid_session::kernel::Progress;
+use tracebraid_session::kernel::{EndReason, Progress};
 use tracebraid_session::{Launched, Received, Session, Signals, Target};
 
 use super::asked::Asked;
@@ -24,6 +24,18 @@ pub(super) enum Ended {
     Signal(i32),
     /// Somebody asked for it, and waits for the answer.
     Told(Question),
+}
+
+impl Ended {
+    /// The reason as the trace contains it.
+    pub(super) fn reason(&self) -> EndReason {
+        match self {
+            Ended::Command(_) => EndReason::CommandEnded,
+            Ended::Limit => EndReason::Limit,
+            Ended::Signal(_) => EndReason::Interrupted,
+            Ended::Told(_) => EndReason::Asked,
+        }
+    }
 }
 
 /// What a recording may use up.

@@ -1,0 +1,137 @@
+//! Whether a trace was ended by its recorder.
+//!
+//! tracebraid's recorder ends a kernel trace with the event `tracebraid_end`, in the last packet of a stream, and promises
+//! that by `tracebraid_end_mark` in the environment. A trace without the mark is still growing, or the recorder was
+//! killed, or the trace was cut afterwards. Only the last packet of each stream is read, to the first mark.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tracebraid_ctf::layout::node::Node;
+use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
+use tracebraid_ctf::schema::{EnvValue, IntClass};
+use tracebraid_ctf::stream::Stream;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_ctf::walk::{Visitor, walk};
+
+/// Environment key of traces that end with a mark.
+const EXPECTED: &str = "tracebraid_end_mark";
+const MARK: &str = "tracebraid_end";
+const REASON: &str = "reason";
+
+/// How a trace ends whose recorder writes a mark at its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceEnd {
+    /// The recorder ended it; the reason as the mark contains it, if it is readable.
+    Ended(Option<String>),
+    /// The recorder still writes to it.
+    Growing,
+    /// The recorder was killed, or the trace was cut.
+    Unfinished,
+}
+
+/// A trace that its recorder did not end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Unended {
+    /// Its index.
+    pub trace: u32,
+    /// End of its last packet in nanoseconds from the origin: what happened later is missing. None if it has no packets.
+    pub recorded_until_ns: Option<i64>,
+}
+
+impl TraceEnd {
+    /// Reads the last packets; `None` if the recorder of the trace writes no mark.
+    pub fn of(trace: &Trace) -> Option<TraceEnd> {
+        match trace.layout.class.env(EXPECTED) {
+            Some(EnvValue::Int(1..)) => {}
+            _ => return None,
+        }
+        let is_mark = |stream: &Stream| {
+            let layout = trace.layout.streams.get(stream.class)?;
+            layout.events.iter().position(|event| *event.name == *MARK)
+        };
+        // The recorder describes all event classes in advance: a trace that lacks this one was written by another program,
+        // from a part of the event records.
+        let mut has_class = trace.streams.is_empty();
+        for stream in &trace.streams {
+            let Some(class) = is_mark(stream) else { continue };
+            has_class = true;
+            if let Some(reason) = mark(trace, stream, class) {
+                return Some(TraceEnd::Ended(reason));
+            }
+        }
+        let end = match is_growing(trace) {
+            true => TraceEnd::Growing,
+            false => TraceEnd::Unfinished,
+        };
+        has_class.then_some(end)
+    }
+}
+
+/// Traces that their recorders did not end, of those whose recorders write a mark.
+pub fn unended(set: &TraceSet) -> Vec<Unended> {
+    let of = |(trace, index): (&Trace, u32)| {
+        (TraceEnd::of(trace) == Some(TraceEnd::Unfinished)).then(|| Unended {
+            trace: index,
+            recorded_until_ns: recorded_until(trace),
+        })
+    };
+    set.traces.iter().zip(0..).filter_map(of).collect()
+}
+
+fn recorded_until(trace: &Trace) -> Option<i64> {
+    let of = |stream: &Stream| {
+        let end = stream.packets.last()?.end?;
+        Some(trace.clock(stream)?.timestamp(end).0)
+    };
+    trace.streams.iter().filter_map(of).max()
+}
+
+/// The reason in the mark in the last packet of a stream, if there is a mark.
+fn mark(trace: &Trace, stream: &Stream, class: usize) -> Option<Option<String>> {
+    let layout = trace.layout.streams.get(stream.class)?;
+    let table = Arc::new(ScanTable::new(layout, |of| of == class));
+    let last = stream.packets.len().checked_sub(1)?;
+    let mut scanner = Scanner::new(trace, stream, table, last..last + 1)?;
+    scanner.next_packet()?;
+    let mut found = None;
+    loop {
+        let progress = scanner.scan_up_to(1);
+        scanner.batch().for_each(|_, _, mut cursor, slots| {
+            let mut reason = Reason(None);
+            if let Some(payload) = layout.events.get(class).and_then(|event| event.payload.root()) {
+                // Without a reason it is still a mark.
+                let _ = walk(payload, &mut cursor, slots, &mut reason);
+            }
+            found = Some(reason.0);
+        });
+        if found.is_some() || progress == Progress::PacketEnd {
+            return found;
+        }
+    }
+}
+
+/// Takes the label of the reason.
+struct Reason(Option<String>);
+
+impl Visitor for Reason {
+    fn integer(&mut self, node: &Node, class: &IntClass, raw: u64) {
+        if *node.name == *REASON {
+            let raw = i128::from(raw);
+            let has = |range: &tracebraid_ctf::schema::IntRange| range.contains(raw);
+            let mut labels = class.mappings.iter();
+            let label = labels.find(|mapping| mapping.ranges.iter().any(has));
+            self.0 = label.map(|mapping| mapping.label.clone());
+        }
+    }
+}
+
+/// Whether the recorder holds the lock of the trace's directory. It is free where the recorder has ended, in whatever way.
+fn is_growing(trace: &Trace) -> bool {
+    let is_locked = |path: &std::path::PathBuf| {
+        let locked = File::open(path).map(|directory| directory.try_lock_shared());
+        matches!(locked, Ok(Err(std::fs::TryLockError::WouldBlock)))
+    };
+    trace.paths.iter().any(is_locked)
+}

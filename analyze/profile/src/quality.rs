@@ -1,0 +1,453 @@
+//! How many stacks are whole, and what would make more of them whole.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
+use tracebraid_ctf::stream::Stream;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+
+use crate::Met;
+use crate::Process;
+use crate::events::{Kind, Place};
+use crate::fields::Fields;
+use crate::kinds::Kinds;
+
+/// How far a stack reaches; the field `status` of its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StackShape {
+    /// To the outermost frame.
+    Whole,
+    /// Further than the tracer's `depth`.
+    Cut,
+    /// The rest was not found.
+    Broken,
+}
+
+impl StackShape {
+    /// Of an event; `None` if it does not contain it.
+    pub(crate) fn of(fields: &Fields) -> Option<StackShape> {
+        match fields.integer("status")? {
+            0 => Some(StackShape::Whole),
+            1 => Some(StackShape::Cut),
+            2 => Some(StackShape::Broken),
+            _ => None,
+        }
+    }
+}
+
+/// Numbers of stacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Completeness {
+    /// Stacks with all frames. (Those taken by frame pointers may end early unnoticed.)
+    pub whole: u64,
+    /// Stacks with as many frames as the tracer records at most.
+    pub cut: u64,
+    /// Stacks of which outer frames were not found.
+    pub broken: u64,
+}
+
+impl Completeness {
+    /// All stacks.
+    pub fn all(&self) -> u64 {
+        self.whole + self.cut + self.broken
+    }
+
+    /// True if there is no stack of which it is known.
+    pub fn is_unknown(&self) -> bool {
+        self.all() == 0
+    }
+
+    pub(crate) fn add(&mut self, shape: StackShape) {
+        match shape {
+            StackShape::Whole => self.whole += 1,
+            StackShape::Cut => self.cut += 1,
+            StackShape::Broken => self.broken += 1,
+        }
+    }
+}
+
+/// What executes the code of a program, as far as it decides how stacks are made whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Runtime {
+    /// The processor.
+    #[default]
+    Compiled,
+    Java,
+    Node,
+    /// CPython 3 of that minor version.
+    Python(Option<u32>),
+}
+
+/// CPython writes maps for perf, with frames that can be unwound, from this version on.
+const PYTHON_WITH_MAPS: u32 = 12;
+
+impl Runtime {
+    /// By a file that a process has mapped to be executed.
+    pub(crate) fn of_file(path: &Path) -> Option<Runtime> {
+        let name = path.file_name()?.to_str()?;
+        let python = name
+            .strip_prefix("libpython3")
+            .or_else(|| name.strip_prefix("python3"));
+        if let Some(rest) = python {
+            let digits = rest.strip_prefix('.').unwrap_or_default();
+            let digits = digits.split(|letter: char| !letter.is_ascii_digit()).next()?;
+            return Some(Runtime::Python(digits.parse().ok()));
+        }
+        let is_node = name.starts_with("libnode.so") || ["node", "nodejs"].contains(&name);
+        match name {
+            "libjvm.so" => Some(Runtime::Java),
+            _ if is_node => Some(Runtime::Node),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Runtime::Compiled => "compiled programs".to_owned(),
+            Runtime::Java => "Java".to_owned(),
+            Runtime::Node => "Node.js".to_owned(),
+            Runtime::Python(Some(minor)) => format!("Python 3.{minor}"),
+            Runtime::Python(None) => "Python".to_owned(),
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Runtime::Compiled => {
+                "compile programs and libraries with -fno-omit-frame-pointer, and keep unwind tables (.eh_frame)"
+            }
+            Runtime::Java => {
+                "start java with -XX:+PreserveFramePointer, and use perf-map-agent for names of compiled methods"
+            }
+            Runtime::Node => "start node with --perf-basic-prof",
+            Runtime::Python(minor) if minor.is_none_or(|minor| minor >= PYTHON_WITH_MAPS) => {
+                "start python with -X perf (or PYTHONPERFSUPPORT=1)"
+            }
+            Runtime::Python(_) => {
+                "use Python 3.12 or later with -X perf: earlier versions have no support for perf"
+            }
+        }
+    }
+}
+
+/// Broken stacks of programs that need the same remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// Their runtime.
+    pub runtime: String,
+    /// The number of broken stacks.
+    pub broken: u64,
+    /// Their processes, those with the most broken stacks first.
+    pub processes: Vec<BrokenProcess>,
+    /// What makes stacks whole.
+    pub remedy: &'static str,
+}
+
+/// A process with broken stacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BrokenProcess {
+    /// Its number.
+    pub pid: Option<i64>,
+    /// Its name.
+    pub name: String,
+    /// The number of broken stacks.
+    pub broken: u64,
+}
+
+/// Frames without names because the file is not the recorded one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChangedFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The number of frames.
+    pub frames: u64,
+}
+
+/// How many stacks are whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Quality {
+    /// In all.
+    #[serde(skip_serializing_if = "Completeness::is_unknown")]
+    pub completeness: Completeness,
+    /// Frames that the tracer records at most; the largest of all traces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u64>,
+    /// By runtime, the one with the most broken stacks first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
+    /// Files that changed since the recording, those with the most frames first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_files: Vec<ChangedFile>,
+}
+
+/// Counts stacks.
+#[derive(Debug, Default)]
+pub(crate) struct QualityCounts {
+    total: Completeness,
+    depth: Option<u64>,
+    broken: BTreeMap<Runtime, BTreeMap<Option<i64>, (u64, String)>>,
+}
+
+impl QualityCounts {
+    pub(crate) fn add(&mut self, shape: StackShape, runtime: Runtime, process: &Process) {
+        self.total.add(shape);
+        if shape == StackShape::Broken {
+            let processes = self.broken.entry(runtime).or_default();
+            let (count, _) = processes
+                .entry(process.pid)
+                .or_insert_with(|| (0, process.name.clone()));
+            *count += 1;
+        }
+    }
+
+    pub(crate) fn reaches(&mut self, depth: Option<u64>) {
+        self.depth = self.depth.max(depth);
+    }
+
+    pub(crate) fn finish(self, changed: HashMap<PathBuf, u64>) -> Quality {
+        let remedy = |(runtime, processes): (Runtime, BTreeMap<_, (u64, String)>)| {
+            let mut processes: Vec<BrokenProcess> = processes
+                .into_iter()
+                .map(|(pid, (broken, name))| BrokenProcess { pid, name, broken })
+                .collect();
+            processes.sort_by_key(|process| Reverse(process.broken));
+            Remedy {
+                runtime: runtime.name(),
+                broken: processes.iter().map(|process| process.broken).sum(),
+                processes,
+                remedy: runtime.remedy(),
+            }
+        };
+        let mut remedies: Vec<Remedy> = self.broken.into_iter().map(remedy).collect();
+        remedies.sort_by_key(|remedy| Reverse(remedy.broken));
+        let changed = changed
+            .into_iter()
+            .map(|(path, frames)| ChangedFile { path, frames });
+        let mut changed_files: Vec<ChangedFile> = changed.collect();
+        changed_files.sort_by(|a, b| (Reverse(a.frames), &a.path).cmp(&(Reverse(b.frames), &b.path)));
+        Quality {
+            completeness: self.total,
+            depth: self.depth,
+            remedies,
+            changed_files,
+        }
+    }
+}
+
+impl Quality {
+    /// Of the stacks that `wants` wants, without names for their frames. Traces without stacks are not read; `threads` as for
+    /// [`crate::Samples::new`].
+    pub fn new(set: &TraceSet, threads: usize, wants: &dyn Fn(&Met<'_>) -> bool) -> Quality {
+        let mut counts = QualityCounts::default();
+        for (trace, index) in set.traces.iter().zip(0..) {
+            let kinds = Kinds::new(trace);
+            let is_own = kinds.any(Kind::is_own);
+            if !is_own && !has_stacks(trace, &kinds) {
+                continue;
+            }
+            let kinds = kinds.only(|kind| {
+                kind.is_own()
+                    || kind.is_kernels()
+                    || matches!(
+                        kind,
+                        Kind::MapLoad
+                            | Kind::MapFork
+                            | Kind::MapExec
+                            | Kind::Load
+                            | Kind::State
+                            | Kind::OwnState
+                    )
+            });
+            let mut process = is_own.then(|| Process::of(trace));
+            let mut runtimes = Runtimes::default();
+            kinds.read((set, threads), trace, |place, kind, fields| {
+                match kind {
+                    Kind::State | Kind::OwnState => counts.reaches(fields.integer("depth")),
+                    _ => runtimes.learn(kind, &fields),
+                }
+                let (true, Some(shape)) = (kind.is_own() || kind.is_kernels(), StackShape::of(&fields))
+                else {
+                    return;
+                };
+                let of_event = || Process {
+                    pid: fields.integer("pid").map(|pid| i64::from(pid as i32)),
+                    name: String::from_utf8_lossy(fields.text("comm")).into_owned(),
+                    ..Process::default()
+                };
+                let process = match &mut process {
+                    Some(process) => process.clone(),
+                    None => of_event(),
+                };
+                let pid = if is_own { None } else { process.pid };
+                let is_kernel_thread =
+                    !is_own && !runtimes.knows(pid) && fields.array("callstack_user").is_empty();
+                if !is_kernel_thread && wants(&met(index, place, &fields, &process)) {
+                    counts.add(shape, runtimes.of(pid), &process);
+                }
+            });
+        }
+        counts.finish(HashMap::new())
+    }
+}
+
+fn met<'m>(trace: u32, place: &Place, fields: &Fields, process: &'m Process) -> Met<'m> {
+    let tid = fields.integer("tid").map(|tid| i64::from(tid as i32));
+    Met {
+        trace,
+        time: place.time,
+        cpu: place.cpu,
+        tid: tid.or(place.tid),
+        pid: process.pid,
+        name: &process.name,
+    }
+}
+
+/// Runtimes of processes by what they have mapped; in a process's own trace without a number.
+#[derive(Debug, Default)]
+struct Runtimes(HashMap<Option<i64>, Runtime>);
+
+impl Runtimes {
+    fn learn(&mut self, kind: Kind, fields: &Fields) {
+        let pid = |name: &str| fields.integer(name).map(|pid| i64::from(pid as i32));
+        match kind {
+            Kind::MapLoad | Kind::Load => {
+                let of = self.0.entry(if kind == Kind::Load { None } else { pid("pid") });
+                let of = of.or_default();
+                let path = std::str::from_utf8(fields.text("path")).unwrap_or_default();
+                *of = Runtime::of_file(Path::new(path)).unwrap_or(*of);
+            }
+            Kind::MapFork => {
+                if let Some(&parent) = self.0.get(&pid("parent_pid")) {
+                    self.0.insert(pid("pid"), parent);
+                }
+            }
+            Kind::MapExec => _ = self.0.remove(&pid("pid")),
+            _ => {}
+        }
+    }
+
+    fn knows(&self, pid: Option<i64>) -> bool {
+        self.0.contains_key(&pid)
+    }
+
+    fn of(&self, pid: Option<i64>) -> Runtime {
+        self.0.get(&pid).copied().unwrap_or_default()
+    }
+}
+
+/// Whether a kernel's trace has stacks: the recorder then describes them at the beginning, or, where only the newest is kept, at
+/// the end. The first and the last packet of each stream are read.
+fn has_stacks(trace: &Trace, kinds: &Kinds) -> bool {
+    trace.streams.iter().any(|stream| {
+        let packets = [0, stream.packets.len().saturating_sub(1)];
+        packets
+            .iter()
+            .any(|&index| describes_stacks(trace, stream, kinds, index))
+    })
+}
+
+fn describes_stacks(trace: &Trace, stream: &Stream, kinds: &Kinds, packet: usize) -> bool {
+    let find = || {
+        let layout = trace.layout.streams.get(stream.class)?;
+        let is_state = |class: usize| kinds.of((stream.class, class)) == Some(Kind::State);
+        if !(0..layout.events.len()).any(is_state) {
+            return None;
+        }
+        let table = ScanTable::new(layout, is_state).into();
+        let mut scanner = Scanner::new(trace, stream, table, packet..packet + 1)?;
+        scanner.next_packet()?;
+        loop {
+            let progress = scanner.scan_up_to(1);
+            if !scanner.hits().is_empty() {
+                return Some(());
+            }
+            if progress == Progress::PacketEnd {
+                return None;
+            }
+        }
+    };
+    find().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_are_known_by_their_files() {
+        for (path, runtime) in [
+            ("/usr/lib/jvm/java-17/lib/server/libjvm.so", Some(Runtime::Java)),
+            ("/usr/bin/python3.11", Some(Runtime::Python(Some(11)))),
+            ("/opt/lib/libpython3.13t.so.1.0", Some(Runtime::Python(Some(13)))),
+            ("/usr/lib/libpython3.so", Some(Runtime::Python(None))),
+            ("/usr/bin/python3", Some(Runtime::Python(None))),
+            ("/usr/bin/node", Some(Runtime::Node)),
+            ("/usr/lib/libnode.so.108", Some(Runtime::Node)),
+            ("/usr/lib/libc.so.6", None),
+            ("/opt/nodes", None),
+            ("[vdso]", None),
+            ("/", None),
+        ] {
+            assert_eq!(Runtime::of_file(Path::new(path)), runtime, "{path}");
+        }
+        assert!(Runtime::Python(Some(11)).remedy().contains("3.12"));
+        assert!(
+            Runtime::Python(Some(12))
+                .remedy()
+                .starts_with("start python with -X perf")
+        );
+        assert!(Runtime::Java.remedy().contains("PreserveFramePointer"));
+    }
+
+    #[test]
+    fn there_is_a_remedy_for_each_runtime() {
+        let mut counts = QualityCounts::default();
+        let process = |pid, name: &str| Process {
+            pid: Some(pid),
+            name: name.to_owned(),
+            ..Process::default()
+        };
+        let mut add = |shape, runtime, pid, name| counts.add(shape, runtime, &process(pid, name));
+        add(StackShape::Whole, Runtime::Compiled, 1, "a");
+        add(StackShape::Cut, Runtime::Java, 2, "java");
+        for (pid, count) in [(2, 1), (3, 2), (4, 1)] {
+            for _ in 0..count {
+                add(StackShape::Broken, Runtime::Java, pid, "java");
+            }
+        }
+        add(StackShape::Broken, Runtime::Compiled, 1, "a");
+        counts.reaches(Some(64));
+        counts.reaches(None);
+        let quality = counts.finish(HashMap::from([("b".into(), 1), ("a".into(), 1), ("c".into(), 9)]));
+        assert_eq!(
+            quality.completeness,
+            Completeness {
+                whole: 1,
+                cut: 1,
+                broken: 5
+            }
+        );
+        assert_eq!(quality.depth, Some(64));
+        let remedies: Vec<(&str, u64)> = quality
+            .remedies
+            .iter()
+            .map(|remedy| (&*remedy.runtime, remedy.broken))
+            .collect();
+        assert_eq!(remedies, [("Java", 4), ("compiled programs", 1)]);
+        let pids: Vec<_> = quality.remedies[0]
+            .processes
+            .iter()
+            .map(|process| process.pid)
+            .collect();
+        assert_eq!(pids, [Some(3), Some(2), Some(4)]);
+        let files: Vec<_> = quality
+            .changed_files
+            .iter()
+            .map(|file| file.path.to_str().unwrap())
+            .collect();
+        assert_eq!(files, ["c", "a", "b"]);
+    }
+}

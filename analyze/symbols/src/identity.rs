@@ -1,0 +1,87 @@
+//! Whether a file without a build id is still the one that was recorded.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A file as it was when it was mapped, as `tracebraid_map_file` contains it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    /// In bytes.
+    pub size: u64,
+    /// Time of the last modification, in nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// FNV-1a, 64 bits, of the first and the last [`FileIdentity::PART`] bytes; of a file of at most twice that, of all.
+    pub hash: u64,
+}
+
+impl FileIdentity {
+    /// Bytes at each end that are hashed. The recorder (`record/kernel/src/stacks/mapped_files.rs`) hashes the same ones.
+    pub const PART: u64 = 64 << 10;
+
+    /// Reads it from a file.
+    ///
+    /// # Errors
+    /// When it is no regular file or cannot be read.
+    pub fn of(path: &Path) -> io::Result<FileIdentity> {
+        let about = path.metadata()?;
+        // A pipe would be waited for.
+        if !about.is_file() {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        let mut file = File::open(path)?;
+        let size = about.size();
+        let mut bytes = Vec::new();
+        file.by_ref().take(Self::PART).read_to_end(&mut bytes)?;
+        if size > Self::PART {
+            file.seek(SeekFrom::Start(Self::PART.max(size - Self::PART)))?;
+            file.take(Self::PART).read_to_end(&mut bytes)?;
+        }
+        Ok(FileIdentity {
+            size,
+            mtime_ns: about
+                .mtime()
+                .wrapping_mul(1_000_000_000)
+                .wrapping_add(about.mtime_nsec()),
+            hash: fnv1a(&bytes),
+        })
+    }
+}
+
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_the_recorder() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn both_ends_of_a_file_count() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let mut bytes: Vec<u8> = (0..300_000u32).map(|at| at as u8).collect();
+        let mut with = |change: &dyn Fn(&mut Vec<u8>)| {
+            change(&mut bytes);
+            std::fs::write(&path, &bytes).unwrap();
+            FileIdentity::of(&path).unwrap()
+        };
+        let first = with(&|_| ());
+        assert_eq!(first.size, 300_000);
+        assert_ne!(with(&|bytes| bytes[5] = 77).hash, first.hash);
+        let second = with(&|_| ());
+        assert_ne!(with(&|bytes| bytes[299_999] = 78).hash, second.hash);
+        let small = with(&|bytes| bytes.truncate(100_000));
+        assert_eq!(small.hash, fnv1a(&bytes));
+        assert!(FileIdentity::of(directory.path()).is_err());
+    }
+}

@@ -1,0 +1,213 @@
+//! Identities of mapped files without a build id, as events `tracebraid_map_file`.
+//!
+//! Names of functions are looked up after the recording, when another file may have the path. Where a build id is missing, size,
+//! time of modification and a hash of both ends of the file show whether it is still the same. Reading a file can wait for a disk,
+//! which the thread that empties the rings must not: another thread does it. A process may end before its file is read, so the
+//! path is then opened as the recorder sees it.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use super::Mapping;
+use crate::state::Payload;
+
+/// Bytes at each end of a file that are hashed. Readers (`analyze/symbols/src/identity.rs`) hash the same ones.
+const PART: u64 = 64 << 10;
+/// Paths that are remembered at most.
+const MOST_FILES: usize = 1 << 16;
+/// The end of a recording waits that long for files that are still being read.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Mapped files without a build id that were met, each once.
+pub(crate) struct MappedFiles {
+    met: HashSet<Vec<u8>>,
+    wanted: Option<Sender<(u32, Vec<u8>)>>,
+    /// Payloads of events.
+    read: Receiver<Option<Vec<u8>>>,
+    unread: usize,
+    /// All payloads so far.
+    told: Vec<Vec<u8>>,
+}
+
+impl MappedFiles {
+    /// None were met yet.
+    pub(crate) fn new() -> MappedFiles {
+        let (wanted, wants) = mpsc::channel::<(u32, Vec<u8>)>();
+        let (to, read) = mpsc::channel();
+        let reader = std::thread::Builder::new()
+            .name("tracebraid-file".into())
+            .spawn(move || {
+                for (pid, path) in wants {
+                    if to.send(payload(pid, &path)).is_err() {
+                        return;
+                    }
+                }
+            });
+        MappedFiles {
+            met: HashSet::new(),
+            // Without the thread files have no identity, and readers give no names for them.
+            wanted: reader.is_ok().then_some(wanted),
+            read,
+            unread: 0,
+            told: Vec::new(),
+        }
+    }
+
+    /// A process has mapped something.
+    pub(crate) fn meet(&mut self, mapping: &Mapping) {
+        if !lacks_identity(mapping) || self.met.len() >= MOST_FILES || self.met.contains(&mapping.path) {
+            return;
+        }
+        self.met.insert(mapping.path.clone());
+        let wanted = self.wanted.as_ref();
+        let is_sent = wanted.is_some_and(|wanted| wanted.send((mapping.pid, mapping.path.clone())).is_ok());
+        self.unread += usize::from(is_sent);
+    }
+
+    /// Gives the payloads of files that have been read since the last call.
+    pub(crate) fn take(&mut self, mut to: impl FnMut(&[u8])) {
+        while let Ok(read) = self.read.try_recv() {
+            self.add(read, &mut to);
+        }
+    }
+
+    /// Gives those of all files, at the end.
+    pub(crate) fn take_rest(&mut self, mut to: impl FnMut(&[u8])) {
+        let begin = Instant::now();
+        while self.unread > 0
+            && let Some(left) = PATIENCE.checked_sub(begin.elapsed())
+            && let Ok(read) = self.read.recv_timeout(left)
+        {
+            self.add(read, &mut to);
+        }
+    }
+
+    fn add(&mut self, read: Option<Vec<u8>>, to: &mut impl FnMut(&[u8])) {
+        self.unread -= 1;
+        if let Some(payload) = read {
+            to(&payload);
+            self.told.push(payload);
+        }
+    }
+
+    /// All payloads that were given.
+    pub(crate) fn told(&self) -> &[Vec<u8>] {
+        &self.told
+    }
+}
+
+/// The same for what was mapped before the recording began, in the thread that looks at it.
+#[derive(Default)]
+pub(crate) struct FilesBefore(HashSet<Vec<u8>>);
+
+impl FilesBefore {
+    /// The payload for the file of a mapping, if it is the first of a file without a build id.
+    pub(crate) fn payload(&mut self, mapping: &Mapping) -> Option<Vec<u8>> {
+        let is_new = lacks_identity(mapping) && self.0.insert(mapping.path.clone());
+        is_new.then(|| payload(mapping.pid, &mapping.path)).flatten()
+    }
+}
+
+/// Whether it is of a file, and nothing distinguishes that from others.
+fn lacks_identity(mapping: &Mapping) -> bool {
+    let is_file = mapping.path.starts_with(b"/") && !mapping.path.starts_with(b"//anon");
+    is_file && mapping.build_id.is_empty()
+}
+
+/// The payload of `tracebraid_map_file` for a file as the process sees it, or else as this one does.
+fn payload(pid: u32, path: &[u8]) -> Option<Vec<u8>> {
+    let plain = Path::new(OsStr::from_bytes(path));
+    let seen = PathBuf::from(format!("/proc/{pid}/root")).join(plain.strip_prefix("/").ok()?);
+    let (size, mtime_ns, hash) = identity(&seen).or_else(|_| identity(plain)).ok()?;
+    let payload = Payload::default().text(path).long(size);
+    Some(payload.long(mtime_ns as u64).long(hash).bytes_of())
+}
+
+/// Size, time of modification, hash.
+fn identity(path: &Path) -> io::Result<(u64, i64, u64)> {
+    // The path may lead elsewhere by now: a pipe would be waited for.
+    let about = path.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let mut file = File::open(path)?;
+    let size = about.size();
+    let mut bytes = Vec::new();
+    file.by_ref().take(PART).read_to_end(&mut bytes)?;
+    if size > PART {
+        file.seek(SeekFrom::Start(PART.max(size - PART)))?;
+        file.take(PART).read_to_end(&mut bytes)?;
+    }
+    let mtime_ns = about
+        .mtime()
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(about.mtime_nsec());
+    Ok((size, mtime_ns, fnv1a(&bytes)))
+}
+
+/// FNV-1a with 64 bits.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(path: &Path) -> Mapping {
+        Mapping {
+            pid: std::process::id(),
+            begin: 0x1000,
+            bytes: 0x1000,
+            offset: 0,
+            path: path.as_os_str().as_bytes().to_vec(),
+            build_id: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_hash_is_that_of_readers() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn each_file_without_a_build_id_is_told_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("program");
+        std::fs::write(&path, "foobar").unwrap();
+        let mut files = MappedFiles::new();
+        files.meet(&mapping(&path));
+        files.meet(&mapping(&path));
+        files.meet(&mapping(Path::new("[vdso]")));
+        files.meet(&mapping(&directory.path().join("gone")));
+        files.meet(&Mapping {
+            build_id: vec![1, 2],
+            ..mapping(&directory.path().join("other"))
+        });
+        let mut payloads = Vec::new();
+        files.take_rest(|payload| payloads.push(payload.to_vec()));
+        assert_eq!(payloads, files.told());
+        let [payload] = &*payloads else {
+            panic!("{payloads:?}");
+        };
+        let name = path.as_os_str().as_bytes();
+        assert_eq!(payload.split_at(name.len()).0, name);
+        let numbers = payload.get(name.len() + 1..).unwrap();
+        assert_eq!(numbers.len(), 24);
+        assert_eq!(numbers[..8], 6u64.to_le_bytes());
+        assert_eq!(numbers[16..], 0x8594_4171_f739_67e8u64.to_le_bytes());
+        let mut before = FilesBefore::default();
+        assert_eq!(before.payload(&mapping(&path)).as_ref(), Some(payload));
+        assert_eq!(before.payload(&mapping(&path)), None);
+    }
+}
