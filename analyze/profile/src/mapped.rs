@@ -202,7 +202,9 @@ impl Mapped {
         around: &Around<'_>,
         symbols: &mut Symbols,
     ) -> (Vec<String>, Option<PathBuf>) {
-        let functions = [Some(&self.interpreted), around.interpreted].into_iter().flatten();
+        let functions = [Some(&self.interpreted), around.interpreted]
+            .into_iter()
+            .flatten();
         if let Some(name) = functions
             .filter_map(|functions| interpreted(functions, address))
             .next()

@@ -4,8 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::path::Path;
 
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject, PrintLevel,
-    ProgramMut,
+    Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut,
 };
 
 use perf_event::Counter;

@@ -5,9 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use tracebraid_kernel_recorder::{
-    EndReason, Options, Processes, Progress, Recording, Summary, clock_offset,
-};
+use tracebraid_kernel_recorder::{EndReason, Options, Processes, Progress, Recording, Summary, clock_offset};
 use tracebraid_probe::finish::Finished;
 
 use crate::probes::{Modules, Probes, copy_probes, finish_probes, locked, preload, prepare};

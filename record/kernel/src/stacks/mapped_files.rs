@@ -171,6 +171,8 @@ mod tests {
             offset: 0,
             path: path.as_os_str().as_bytes().to_vec(),
             build_id: Vec::new(),
+            number: 1,
+            inode: 0,
         }
     }
 
