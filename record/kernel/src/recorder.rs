@@ -292,6 +292,9 @@ fn record(
     let meanings = meanings(options, cpus, &lanes)?;
     if let Some(meanings) = &meanings {
         meanings.know(&processes.numbers()?);
+        let targets = options.processes.iter().flatten().chain(&options.unprivileged);
+        let targets = targets.filter_map(|&number| processes.initial(number));
+        targets.for_each(|pid| meanings.read(pid));
     }
     let encoder = Encoder::new(&class, calls);
     let samples = perf_stacks(options, cpus)?;

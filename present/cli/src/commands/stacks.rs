@@ -102,7 +102,7 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
         return Err(Failure::nothing_readable("no call stack is of what was chosen"));
     }
     if profile.processes.is_empty() {
-        return Err(Failure::nothing_readable(match were_wanted(set) {
+        return Err(Failure::nothing_readable(match profile.quality.depth.is_some() || were_wanted(set) {
             true => {
                 "the recording of call stacks was enabled, but is empty: no program used a full sampling period of CPU time or \
                  waited long enough, or waits could not be recorded"

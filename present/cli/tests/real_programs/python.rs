@@ -61,7 +61,7 @@ fn requests_of_a_python_program_are_those_of_its_log() {
         (number(&row["read_bytes"]), number(&row["written_bytes"])),
         (bytes["read"], bytes["write"])
     );
-    has_stacks_of(&trace, &["<module> (program.py:2)", "Py_BytesMain"]);
+    has_stacks_of(&trace, &["<module> (program.py:1)", "Py_BytesMain"]);
 }
 
 /// Positioned reads and writes since the file was opened, as the program logs them.

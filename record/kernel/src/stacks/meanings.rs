@@ -75,6 +75,12 @@ impl Meanings {
             .for_each(|&[pid, number, _]| processes.know(pid, number));
     }
 
+    /// Reads the mappings of a process that will be recorded, before it can change them: a command is another program
+    /// by the time its first stack is unwound.
+    pub(crate) fn read(&self, pid: u32) {
+        self.unwinding.borrow_mut().processes.read(pid);
+    }
+
     /// Records what has been mapped since the last time. Perf events have the numbers of the PID namespace of this process;
     /// `initial` gives those of event records. Changes of processes outside of the namespace have no number and are left
     /// out.

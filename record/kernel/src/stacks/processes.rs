@@ -132,6 +132,11 @@ impl Processes {
         }
     }
 
+    /// Reads the mappings of a process that will be recorded, before it can change them.
+    pub(crate) fn read(&mut self, pid: u32) {
+        self.whole(pid, 0);
+    }
+
     /// A process with its mappings of the time before recording.
     fn whole(&mut self, pid: u32, now: u64) -> &Process {
         let number = self.numbers.get(&pid).copied().unwrap_or(pid);

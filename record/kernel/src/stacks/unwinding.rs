@@ -18,6 +18,7 @@ pub(crate) fn is_copy(kind: u16) -> bool {
 
 /// Offsets in a record (`struct stack`), after its head.
 const PID: usize = 4;
+const CALL: usize = 32;
 const KERNEL_COUNT: usize = 36;
 const KERNEL: usize = 40;
 const STATE: usize = KERNEL + 8 * shared::MOST_KERNEL_FRAMES;
@@ -29,6 +30,9 @@ const PYTHON_COUNT: usize = INTERRUPTED_BYTES + 8;
 const COPY: usize = PYTHON_COUNT + 8;
 const STACK_POINTER: usize = 7;
 const INSTRUCTION_POINTER: usize = 16;
+
+/// `execve` and `execveat` (x86-64).
+const EXECS: [u32; 2] = [59, 322];
 
 /// `status` of an event.
 const WHOLE: u32 = 0;
@@ -125,6 +129,10 @@ impl Unwinding {
             return Some(WHOLE);
         }
         let bytes = u32_at(record, BYTES)? as usize;
+        // In the middle of becoming another program the stack of the one that called has gone.
+        if bytes == 0 && EXECS.contains(&u32_at(record, CALL)?) {
+            return Some(WHOLE);
+        }
         let copy = record.get(COPY..COPY.checked_add(bytes)?)?;
         let interrupted = usize::try_from(u64_at(record, INTERRUPTED_BYTES)?).ok()?;
         let (copy, interrupted) = copy.split_at_checked(bytes.checked_sub(interrupted)?)?;
