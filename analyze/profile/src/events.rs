@@ -130,6 +130,8 @@ pub(crate) struct Sample {
     pub(crate) process: Process,
     /// The innermost first.
     pub(crate) functions: Vec<NameId>,
+    /// Functions of the kernel among them: the first ones.
+    pub(crate) kernel: usize,
     /// It is of a wait of so many nanoseconds; else of one more period of CPU time.
     pub(crate) wait_ns: Option<u64>,
     /// That period in nanoseconds.

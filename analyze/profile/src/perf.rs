@@ -192,6 +192,7 @@ impl PerfSystem {
             tid: Some(i64::from(tid)),
             process: asleep.process,
             functions: asleep.functions,
+            kernel: 0,
             wait_ns: Some(u64::try_from(time.0.saturating_sub(asleep.since.0)).unwrap_or(0)),
             period_ns: 0,
             shape: None,
@@ -226,6 +227,7 @@ impl PerfSystem {
             tid: tid.map(i64::from),
             process: Self::process_of(fields),
             functions: self.functions(fields, naming),
+            kernel: 0,
             wait_ns: None,
             period_ns: match weight {
                 Weight::Period => fields.integer("perf_period").map_or(0, period_of_clock),

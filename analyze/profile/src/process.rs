@@ -86,6 +86,7 @@ impl OwnStacks {
             tid: None,
             process: self.process.clone(),
             functions: self.mapped.functions(addresses, &Around::default(), naming),
+            kernel: 0,
             wait_ns,
             period_ns: self.period_ns,
             shape: StackShape::of(fields).map(|shape| (shape, self.mapped.runtime())),

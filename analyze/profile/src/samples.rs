@@ -33,7 +33,8 @@ pub struct SampledStack {
     pub time: Timestamp,
     /// The thread, if that is known.
     pub tid: Option<i64>,
-    /// Its functions by their places among the names, the outermost first.
+    /// Its functions by their places among the names, the outermost first. Those of the kernel are left out if there are
+    /// any of the program.
     pub functions: Vec<u32>,
     /// It is of a wait of so many nanoseconds; else of CPU time.
     pub wait_ns: Option<u64>,
@@ -53,6 +54,10 @@ impl Samples {
             &mut |trace, place, mut sample| {
                 if let Some((shape, runtime)) = sample.shape {
                     counts.add(shape, runtime, &sample.process);
+                }
+                // The kernel's way through a wait differs from one to the next and would divide what belongs together.
+                if sample.functions.len() > sample.kernel {
+                    sample.functions.drain(..sample.kernel);
                 }
                 sample.functions.reverse();
                 stacks.push(SampledStack {

@@ -56,6 +56,7 @@ impl System {
         let pid = pid(fields, "pid")?;
         let shape = self.shape(pid, fields);
         let mut functions = self.functions(true, fields, naming);
+        let kernel = functions.len();
         functions.extend(self.functions(false, fields, naming));
         Some(Sample {
             tid: fields.integer("tid").map(|tid| i64::from(tid as i32)),
@@ -65,6 +66,7 @@ impl System {
                 ..Process::default()
             },
             functions,
+            kernel,
             wait_ns,
             period_ns: self.period_ns,
             shape,

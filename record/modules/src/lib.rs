@@ -10,7 +10,10 @@
 //! | `lttng_ust_lib:build_id` | `baddr`, `build_id` | its build id |
 //! | `lttng_ust_lib:unload` | `baddr` | it has been unmapped |
 //!
+//! Programs that are not linked with the library for probes use the one in this library.
+//!
 //! **Promise**: no signal, no thread, no allocation. A module is recorded when the first function in it is.
+//! After `chroot` the library takes itself out of `LD_PRELOAD` if it is not found there.
 //! The library writes one line to standard error where the session's directory does not exist, and nothing
 //! else.
 
@@ -21,4 +24,5 @@ mod close;
 mod elf;
 mod memory;
 mod modules;
+mod root;
 mod sys;

@@ -12,6 +12,11 @@ pub(crate) fn errno() -> Errno {
     unsafe { *libc::__errno_location() }
 }
 
+pub(crate) fn set_errno(value: Errno) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value }
+}
+
 /// Nanoseconds of a clock.
 pub(crate) fn clock(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {

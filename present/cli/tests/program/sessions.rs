@@ -1,5 +1,6 @@
 //! Recordings in the background, with the real binary.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -222,9 +223,18 @@ fn a_snapshot_has_the_newest_and_what_is_there() {
             .output()
             .unwrap();
     }
-    Command::new("/bin/true").status().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    succeeds(&command(run, &["snapshot", "box", "-o", "first"]));
+    // On a busy machine more than what is kept may happen before the snapshot is taken.
+    for attempt in 0..10 {
+        let _ = fs::remove_dir_all(run.join("first"));
+        Command::new("/bin/true").status().unwrap();
+        succeeds(&command(run, &["snapshot", "box", "-o", "first"]));
+        let first = run.join("first");
+        let executed = text(&["print", "--name", "sched_process_exec", first.to_str().unwrap()]);
+        if executed.contains("/bin/true\"") {
+            break;
+        }
+        assert!(attempt < 9, "{executed}");
+    }
     succeeds(&command(run, &["stop", "box"]));
     for (name, reason) in [("first", "snapshot"), ("last", "asked_to_stop")] {
         let trace = run.join(name);
@@ -247,8 +257,6 @@ fn a_snapshot_has_the_newest_and_what_is_there() {
             .or_insert(0) += 1;
     }
     assert!(times.values().all(|&count| count < 100));
-    let executed = text(&["print", "--name", "sched_process_exec", first.to_str().unwrap()]);
-    assert!(executed.contains("/bin/true\""), "{executed}");
 }
 
 #[test]

@@ -84,9 +84,9 @@ fn nothing_is_preloaded_without_patterns() {
         (&[][..], "none"),
         // Stacks are the kernel's.
         (&["--probes", "none", "--stacks"], "none"),
-        (&["--probes", "*"], "libtracebraid_probe.so"),
-        (&["--probes", "my:*", "--snapshot"], "libtracebraid_probe.so"),
-        (&["--probes", "my:*", "--stacks"], "libtracebraid_probe.so"),
+        (&["--probes", "*"], "libtracebraid_modules.so"),
+        (&["--probes", "my:*", "--snapshot"], "libtracebraid_modules.so"),
+        (&["--probes", "my:*", "--stacks"], "libtracebraid_modules.so"),
         (
             &["--probes", "lttng_ust_cyg_profile:*"],
             "libtracebraid_modules.so",
@@ -99,6 +99,33 @@ fn nothing_is_preloaded_without_patterns() {
         let preloaded = fs::read_to_string(file).unwrap();
         assert_eq!(preloaded.trim().rsplit('/').next(), Some(expected), "{options:?}");
     }
+}
+
+#[test]
+fn nothing_is_preloaded_in_another_root() {
+    let user = std::process::Command::new("id").arg("-u").output().unwrap().stdout;
+    if user != b"0\n" {
+        return support::skipped("only root can change the root");
+    }
+    let directory = TempDir::new().unwrap();
+    // A loader and a C library without ours; the program prints nothing itself.
+    let root = directory.path().join("root");
+    let program = compiled_with(directory.path(), "inside", "int main(void) { return 7; }", &[]);
+    let ldd = std::process::Command::new("ldd").arg(&program).output().unwrap().stdout;
+    let ldd = String::from_utf8(ldd).unwrap();
+    let needed = ldd.split_whitespace().filter(|word| word.starts_with('/'));
+    for file in needed.map(Path::new).chain([program.as_path()]) {
+        let to = root.join(file.strip_prefix("/").unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(file, to).unwrap();
+    }
+    let command = ["chroot", root.to_str().unwrap(), program.to_str().unwrap()];
+    let (output, _) = record(
+        directory.path(),
+        &["--quiet", "--kernel", "none", "--syscalls", "none", "--probes", "my:*"],
+        &command,
+    );
+    assert_eq!((output.status.code(), said(&output)), (Some(7), String::new()));
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Wanted {
 
 /// The library with which programs record that are not linked with it.
 pub(super) fn of_probes() -> Option<PathBuf> {
-    let found = find(PROBES, "programs that are not linked with it record nothing");
+    let found = find(PRELOADED, "programs that are not linked with it record nothing");
     if let Err(why) = &found {
         say!("warning: {why}");
     }
@@ -124,7 +124,8 @@ pub(super) fn modules(has_functions: bool) -> Option<Modules> {
 }
 
 const MODULES: &str = "libtracebraid_modules.so";
-const PROBES: &str = "libtracebraid_probe.so";
+/// It contains the library for probes, and is the one to be preloaded where there is one.
+const PRELOADED: &str = if cfg!(target_arch = "x86_64") { MODULES } else { "libtracebraid_probe.so" };
 
 /// A library that is installed with the program; or where it is not, and what that means.
 fn find(name: &str, meaning: &str) -> Result<PathBuf, String> {
