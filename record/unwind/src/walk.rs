@@ -95,7 +95,7 @@ impl Unwinder {
         code: impl FnMut(u64) -> Code<'m>,
     ) -> Step {
         let Code::Module(module, offset) = memory else {
-            return by_frame_pointer(is_first, registers, stack, code);
+            return by_frame_pointer(false, is_first, registers, stack, code);
         };
         // An offset outside of the file's code has an address that no table contains.
         let site = Site {
@@ -114,14 +114,15 @@ impl Unwinder {
                 rule.step(registers, stack)
             }
             Some(Found::Done(step)) => step,
-            Some(Found::Nothing) | None => by_frame_pointer(is_first, registers, stack, code),
+            Some(Found::Nothing) | None => by_frame_pointer(true, is_first, registers, stack, code),
         }
     }
 }
 
-/// Without tables: a function with a frame pointer, or a leaf function that has pushed nothing, if the
+/// Without tables, in a file or in other memory: a function with a frame pointer, or a leaf function that has pushed nothing, if the
 /// address that this leads to is executable.
 fn by_frame_pointer<'m>(
+    is_of_file: bool,
     is_first: bool,
     registers: &mut Registers,
     stack: &StackCopy<'_>,
@@ -138,8 +139,9 @@ fn by_frame_pointer<'m>(
     if is_first && is_code(stack.word(registers.0[RSP])) {
         return Rule::LEAF.step(registers, stack);
     }
-    // The loader and runtimes begin their stacks with a frame pointer of 0.
-    if frame == 0 {
+    // The loader and the runtime of Go begin their stacks with a frame pointer of 0. To code that was compiled at run
+    // time it is a register like others.
+    if frame == 0 && is_of_file {
         return Step::Outermost;
     }
     let is_beyond = is_frame && stack.is_beyond(frame.wrapping_add(8));
@@ -157,6 +159,8 @@ mod tests {
         let mut frames = Vec::new();
         let code = |address: u64| match (address >> 20, module) {
             (0x4, Some(module)) => Code::Module(module, address & 0xF_FFFF),
+            // Beyond the file's code, for which there are no tables.
+            (0x6, Some(module)) => Code::Module(module, address << 20),
             (0x4 | 0x5, _) => Code::Other,
             _ => Code::None,
         };
@@ -177,10 +181,13 @@ mod tests {
             .map(u64::to_le_bytes)
             .concat();
         let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words, None);
-        assert_eq!(
-            (frames, end),
-            (vec![0x50_0000, 0x50_0010, 0x50_0020], End::Complete)
-        );
+        // Code of no file may use the frame pointer for something else.
+        assert_eq!((frames, end), (vec![0x50_0000, 0x50_0010, 0x50_0020], End::Lost));
+        let own = Module::read(std::fs::File::open("/proc/self/exe").unwrap()).unwrap();
+        let words = [0_u64, 0x6F_FFF0].map(u64::to_le_bytes).concat();
+        let (frames, end) = walk(at(0x6F_FF00, 0x7000, 0x7000), 0x7000, &words, Some(&own));
+        assert_eq!((frames, end), (vec![0x6F_FF00, 0x6F_FFF0], End::Complete));
+        let words = [0x7020_u64, 0x50_0010, 0, 0, 0, 0x50_0020].map(u64::to_le_bytes).concat();
         // The second frame lies beyond the copy.
         let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words[..40], None);
         assert_eq!((frames.len(), end), (2, End::Copy));
