@@ -11,5 +11,6 @@ mod postgres;
 mod programs;
 mod python;
 mod redis;
+mod runtimes;
 mod server;
 mod threads;
