@@ -4,7 +4,7 @@
 Prints Markdown tables. Tracing the kernel needs root: rows that are left out without it are named.
 
   python3 bench/record/run.py                        everything (half an hour and more)
-  python3 bench/record/run.py --only probes,calls    parts: probes, calls, events, stacks, programs
+  python3 bench/record/run.py --only probes,calls    parts: probes, calls, events, cost, stacks, programs
   python3 bench/record/run.py --runs 5               fewer runs of each program and scenario than 20
   python3 bench/record/run.py --programs prime,redis only some programs
   python3 bench/record/run.py --save FILE            also write the tables to a file
@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import calls
 import common
+import cost
 import events
 import probes
 import programs
@@ -28,6 +29,7 @@ PARTS = {
     "probes": lambda arguments, out: probes.measure(min(arguments.runs, 9), out),
     "calls": lambda arguments, out: calls.measure(min(arguments.runs, 9), out),
     "events": lambda arguments, out: events.measure(min(arguments.runs, 9), out),
+    "cost": lambda arguments, out: cost.measure(min(arguments.runs, 9), out),
     "stacks": lambda arguments, out: stacks.measure(min(arguments.runs, 5), out),
     "programs": lambda arguments, out: programs.measure(arguments.runs, arguments.programs, out),
 }

@@ -125,18 +125,24 @@ INLINE u32 namespace_of(struct task_struct *task)
 	return inum;
 }
 
+/* Copies the numbers of a task with their namespaces; gives how many there are. All at once: the verifier would follow a
+ * branch for each depth. */
+INLINE u32 read_numbers(struct upid *to, struct pid *pid)
+{
+	u32 level = pid ? pid->level : 0;
+
+	if (!pid || level >= MOST_LEVELS)
+		return 0;
+	return bpf_probe_read_kernel(to, (level + 1) * sizeof(struct upid), pid->numbers) ? 0 : level + 1;
+}
+
 INLINE u8 copy_numbers(s32 *to, struct task_struct *task)
 {
-	struct pid *pid = task->thread_pid;
-	u8 count = 0;
+	struct upid all[MOST_LEVELS] = {};
+	u32 count = read_numbers(all, task->thread_pid);
 
-	for (u32 level = 0; level < MOST_LEVELS; level++) {
-		to[level] = 0;
-		if (!pid || level > pid->level)
-			continue;
-		bpf_probe_read_kernel(&to[level], sizeof(s32), (void *)pid->numbers + level * sizeof(struct upid));
-		count++;
-	}
+	for (u32 level = 0; level < MOST_LEVELS; level++)
+		to[level] = all[level].nr;
 	return count;
 }
 

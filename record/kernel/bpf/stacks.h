@@ -201,21 +201,44 @@ INLINE u32 copy_pages(u8 *to, u64 from, u32 wanted)
 /* Bytes of an alternate stack that are copied at most. */
 #define MOST_ALTERNATE 32768
 
+/* A search for what a signal handler on an alternate stack has interrupted. */
+struct interrupted_search {
+	struct stack *stack;
+	/* Bytes of the alternate stack that have been copied, where it begins, and its size. */
+	u32 bytes;
+	u64 begin;
+	u64 size;
+	u64 found;
+};
+
+static long look_at_word(u32 index, struct interrupted_search *search)
+{
+	u32 at = search->bytes - (UCONTEXT_SP + 1 + index) * sizeof(u64);
+	u64 *words;
+
+	if (at > MOST_ALTERNATE - (UCONTEXT_SP + 1) * sizeof(u64))
+		return 1;
+	words = (u64 *)(search->stack->copy + at);
+	if (words[0] != search->begin || words[UCONTEXT_SIZE] != search->size ||
+	    words[UCONTEXT_SP] - search->begin < search->size)
+		return 0;
+	search->found = words[UCONTEXT_SP];
+	return 1;
+}
+
 /* The stack pointer that a signal handler on an alternate stack has interrupted: the kernel has put it, with the place
  * and the size of that stack, near the end of that stack, of which `bytes` have been copied. 0 if it is not found. */
-__attribute__((noinline)) static u64 find_interrupted(struct stack *stack, u32 bytes, u64 begin, u64 size)
+INLINE u64 find_interrupted(struct stack *stack, u32 bytes, struct task_struct *task)
 {
-	for (u32 word = UCONTEXT_SP + 1; word < SIGNAL_FRAME_WORDS; word++) {
-		u32 at = bytes - word * sizeof(u64);
-		u64 *words;
+	struct interrupted_search search = {
+		.stack = stack,
+		.bytes = bytes,
+		.begin = task->sas_ss_sp,
+		.size = task->sas_ss_size,
+	};
 
-		if (!stack || at > MOST_ALTERNATE - (UCONTEXT_SP + 1) * sizeof(u64))
-			return 0;
-		words = (u64 *)(stack->copy + at);
-		if (words[0] == begin && words[UCONTEXT_SIZE] == size && words[UCONTEXT_SP] - begin >= size)
-			return words[UCONTEXT_SP];
-	}
-	return 0;
+	bpf_loop(SIGNAL_FRAME_WORDS, look_at_word, &search, 0);
+	return search.found;
 }
 
 /* Copies the stack that a signal handler on an alternate stack has interrupted, after what is there. */
@@ -226,7 +249,7 @@ INLINE void copy_interrupted(struct stack *stack, struct task_struct *task)
 
 	if (bytes > MOST_ALTERNATE)
 		return;
-	sp = find_interrupted(stack, bytes, task->sas_ss_sp, task->sas_ss_size);
+	sp = find_interrupted(stack, bytes, task);
 	if (!sp)
 		return;
 	size = stack_size(task, sp);

@@ -39,15 +39,12 @@ _Static_assert(sizeof(struct seen) == SEEN_SIZE, "SEEN_SIZE in shared.h");
 
 INLINE void copy_namespaces(u32 *to, struct pid *pid)
 {
-	for (u32 level = 0; level < MOST_LEVELS; level++) {
-		struct upid number = {};
+	struct upid all[MOST_LEVELS] = {};
 
-		if (!pid || level > pid->level)
-			continue;
-		bpf_probe_read_kernel(&number, sizeof(number), (void *)pid->numbers + level * sizeof(struct upid));
-		if (number.ns)
-			bpf_probe_read_kernel(&to[level], sizeof(u32), &number.ns->ns.inum);
-	}
+	read_numbers(all, pid);
+	/* Where there is no namespace zeros are read. */
+	for (u32 level = 0; level < MOST_LEVELS; level++)
+		bpf_probe_read_kernel(&to[level], sizeof(u32), &all[level].ns->ns.inum);
 }
 
 SEC("iter/task")
