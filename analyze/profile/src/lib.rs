@@ -1,8 +1,8 @@
 //! Call stacks of a trace: which functions used the CPU, and which waited.
 //!
-//! In goes a trace set with the events of `record/stacks` (`tracebraid:cpu_stack`, `tracebraid:syscall_stack`, and the
-//! modules that LTTng-UST tells of as `lttng_ust_lib:load`, `build_id` and `unload`) or of `record/kernel`
-//! (`tracebraid_cpu_stack` and so on, `tracebraid_map_load`, `tracebraid_kernel_symbol`), or of an imported perf.data with
+//! In goes a trace set with the events of `record/kernel` (`tracebraid_cpu_stack` and so on, `tracebraid_map_load`,
+//! `tracebraid_kernel_symbol`) or of programs that earlier versions let take their own stacks (`tracebraid:cpu_stack`,
+//! `tracebraid:syscall_stack`, with modules as LTTng-UST records them), or of an imported perf.data with
 //! call chains (`perf_callchain`, `perf_mmap2`, `perf_build_id`); out comes a [`Profile`]: stacks by the names of their functions, how often and how long each was met, and the same by function.
 //!
 //! Each process is read by itself, in the order of time, since a module may be loaded where another one was before.

@@ -213,7 +213,7 @@ fn ended(trace: &str) -> (Value, Value, bool) {
     (
         of["ended"].clone(),
         of["end_reason"].clone(),
-        of["is_growing"] == Value::from(true),
+        of["is_growing"] == true,
     )
 }
 

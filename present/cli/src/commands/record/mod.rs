@@ -368,7 +368,8 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     }
     let missing = missing_privileges();
     let is_choice = args.kernel.is_some() || args.syscalls.is_some();
-    let is_unprivileged = !missing.is_empty() && !args.command.is_empty() && !(is_choice && has_events);
+    let needs_privileges = args.command.is_empty() || is_choice && has_events;
+    let is_unprivileged = !missing.is_empty() && !needs_privileges;
     if is_unprivileged && has_events {
         let stacks = if args.stacks.is_some() {
             " and its call stacks"
