@@ -3,18 +3,17 @@
 use tracebraid_ctf::schema::build::Fields;
 use tracebraid_ctf::write::fields::Fields as Values;
 
-use super::field::{Element, Field, Kind, Number, Place};
-use super::format::Format;
-use crate::bytes::{before_null, number};
+use crate::field::{Element, Field, Kind, Number, Place};
+use crate::format::Format;
 
 impl Format {
     /// Adds the fields to those of an event class.
-    pub(crate) fn add_to(&self, fields: Fields) -> Fields {
+    pub fn add_to(&self, fields: Fields) -> Fields {
         self.fields.iter().fold(fields, add)
     }
 
     /// True if everything that the fields tell of lies within the record.
-    pub(crate) fn fits(&self, raw: &[u8], big: bool) -> bool {
+    pub fn fits(&self, raw: &[u8], big: bool) -> bool {
         self.fields.iter().all(|field| match field.kind {
             _ if field.end() > raw.len() as u64 => false,
             Kind::Dynamic(place, element) => dynamic(field, place, element, raw, big).is_some(),
@@ -22,12 +21,31 @@ impl Format {
         })
     }
 
+    /// Writes the payload of an event with these fields, of a little-endian record. Dynamic fields that are not within the
+    /// record, because it was cut, are empty; `None` if a field of constant size is not.
+    pub fn encode(&self, raw: &[u8], to: &mut Vec<u8>) -> Option<()> {
+        self.fields.iter().try_for_each(|field| encode(field, raw, to))
+    }
+
     /// Gives the values of a record that [fits](Format::fits).
-    pub(crate) fn give(&self, raw: &[u8], big: bool, to: &mut Values<'_>) {
+    pub fn give(&self, raw: &[u8], big: bool, to: &mut Values<'_>) {
         for field in &self.fields {
             give(field, raw, big, to);
         }
     }
+}
+
+/// The unsigned number of at most eight bytes.
+fn number(bytes: &[u8], big: bool) -> u64 {
+    let join = |value: u64, &byte: &u8| value << 8 | u64::from(byte);
+    match big {
+        true => bytes.iter().fold(0, join),
+        false => bytes.iter().rev().fold(0, join),
+    }
+}
+
+fn before_null(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 fn integer(fields: Fields, name: &str, number: Number) -> Fields {
@@ -119,4 +137,32 @@ fn give_number(bytes: &[u8], kind: Number, big: bool, to: &mut Values<'_>) {
         let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
         to.int((value << unused) as i64 >> unused);
     }
+}
+
+fn encode(field: &Field, raw: &[u8], to: &mut Vec<u8>) -> Option<()> {
+    let own = raw.get(field.offset as usize..field.end() as usize)?;
+    let (bytes, element) = match field.kind {
+        Kind::Int(_) | Kind::Array(..) | Kind::Opaque => {
+            to.extend_from_slice(own);
+            return Some(());
+        }
+        Kind::Text => (own, Element::Text),
+        Kind::Dynamic(place, element) => {
+            let bytes = dynamic(field, place, element, raw, false);
+            (bytes.unwrap_or_default(), element)
+        }
+        Kind::Tail(element) => (raw.get(field.offset as usize..)?, element),
+    };
+    match element {
+        Element::Text => {
+            to.extend_from_slice(before_null(bytes));
+            to.push(0);
+        }
+        Element::Number(kind) => {
+            let (whole, count) = (bytes.len() - bytes.len() % kind.bytes as usize, bytes.len() / kind.bytes as usize);
+            to.extend_from_slice(&(count as u32).to_le_bytes());
+            to.extend_from_slice(bytes.get(..whole)?);
+        }
+    }
+    Some(())
 }
