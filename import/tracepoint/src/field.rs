@@ -9,6 +9,7 @@ pub struct Field {
     pub offset: u32,
     /// In bytes; 0 for what reaches to the record's end.
     pub size: u32,
+    /// How its bytes are read.
     pub kind: Kind,
 }
 
@@ -52,6 +53,7 @@ pub enum Element {
 pub struct Number {
     /// 1, 2, 4 or 8.
     pub bytes: u32,
+    /// In two's complement.
     pub signed: bool,
     /// It is an address, or may be one: the kernel keeps them in `unsigned long`.
     pub hex: bool,

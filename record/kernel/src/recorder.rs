@@ -273,6 +273,7 @@ fn record(
     hurry(FIRST);
     let calls = calls();
     let mut class = schema(&calls);
+    options.events.add_to(&mut class);
     let cpus = machine::cpus()?;
     let mut programs = match options.unprivileged {
         None => Some(Programs::load(options, &calls, cpus)?),
@@ -293,10 +294,10 @@ fn record(
     if let Some(meanings) = &meanings {
         meanings.know(&processes.numbers()?);
     }
-    let encoder = Encoder::new(&class, calls);
+    let encoder = Encoder::new(&class, calls, options.events.clone());
     let samples = perf_stacks(options, cpus)?;
     if let Some(programs) = &mut programs {
-        programs.attach(options.stacks.as_ref())?;
+        programs.attach(options)?;
     }
     let mut drain = Drain {
         rings: match &programs {
