@@ -159,10 +159,74 @@ fn encode(field: &Field, raw: &[u8], to: &mut Vec<u8>) -> Option<()> {
             to.push(0);
         }
         Element::Number(kind) => {
-            let (whole, count) = (bytes.len() - bytes.len() % kind.bytes as usize, bytes.len() / kind.bytes as usize);
+            let (whole, count) = (
+                bytes.len() - bytes.len() % kind.bytes as usize,
+                bytes.len() / kind.bytes as usize,
+            );
             to.extend_from_slice(&(count as u32).to_le_bytes());
             to.extend_from_slice(bytes.get(..whole)?);
         }
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FORMAT: &str = "name: open\nID: 7\nformat:\n\
+        \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        \tfield:char comm[8];\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:__data_loc char[] name;\toffset:16;\tsize:4;\tsigned:0;\n\
+        \tfield:__rel_loc u16[] marks;\toffset:20;\tsize:4;\tsigned:0;\n\n\
+        print fmt: \"%s\"\n";
+
+    fn record(name: &[u8], marks: &[u16]) -> Vec<u8> {
+        let mut raw = vec![7, 0, 0, 0, 0, 0, 0, 0];
+        raw.extend(b"sh\0xxxxx");
+        raw.extend((24 | (name.len() as u32) << 16).to_le_bytes());
+        raw.extend((name.len() as u32 | (2 * marks.len() as u32) << 16).to_le_bytes());
+        raw.extend(name);
+        raw.extend(marks.iter().flat_map(|mark| mark.to_le_bytes()));
+        raw
+    }
+
+    #[test]
+    fn a_record_becomes_a_payload() {
+        let format = Format::parse("fs", FORMAT, 8).expect("a format");
+        let mut to = Vec::new();
+        format
+            .encode(&record(b"name\0", &[1, 2]), &mut to)
+            .expect("a record");
+        assert_eq!(to, b"\x07\0sh\0name\0\x02\0\0\0\x01\0\x02\0");
+        // What was cut off is empty.
+        let raw = record(b"name\0", &[1, 2]);
+        to.clear();
+        format.encode(&raw[..26], &mut to).expect("a record");
+        assert_eq!(to, b"\x07\0sh\0\0\0\0\0\0");
+        assert_eq!(format.encode(&raw[..22], &mut to), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_and_no_record_makes_it_panic(
+            lines in prop::collection::vec(
+                "\tfield:(__data_loc |__rel_loc )?(u8|char|unsigned long|int)(\\[\\])? [a-z]{1,2}(\\[[0-9]{0,3}\\])?;\
+                 \toffset:[0-9]{1,3};\tsize:[0-9]{1,2};\tsigned:[01];", 0..6),
+            other in ".{0,60}",
+            raw in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            for lines in [lines.join("\n"), other] {
+                let text = format!("name: a\nID: 1\nformat:\n{lines}\n");
+                if let Some(format) = Format::parse("b", &text, 8) {
+                    let mut to = Vec::new();
+                    let encoded = format.encode(&raw, &mut to);
+                    // What fits is encoded, whatever it is.
+                    prop_assert!(encoded.is_some() || !format.fits(&raw, false));
+                }
+            }
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::path::Path;
 
 use libbpf_rs::{
-    KprobeOpts, Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject, PerfEventOpts, PrintLevel,
-    ProgramMut, UprobeOpts,
+    KprobeOpts, Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject,
+    PerfEventOpts, PrintLevel, Program, ProgramMut, UprobeOpts,
 };
 
 use object::Object as _;
@@ -239,23 +239,13 @@ impl Programs {
                     };
                     find(CHOSEN_PROBE).map(attach)
                 }
-                Point::Function {
-                    name,
-                    offset,
-                    at_return,
-                } => {
+                Point::Function { name, at_return } => {
                     let options = KprobeOpts {
                         cookie,
                         ..KprobeOpts::default()
                     };
-                    // libbpf takes no offset by this way.
-                    let name = match offset {
-                        0 => name.clone(),
-                        offset => format!("{name}+{offset:#x}"),
-                    };
-                    let attach = |program: &ProgramMut<'_>| {
-                        program.attach_kprobe_with_opts(*at_return, &name, options)
-                    };
+                    let attach =
+                        |program: &ProgramMut<'_>| program.attach_kprobe_with_opts(*at_return, name, options);
                     find(CHOSEN_PROBE).map(attach)
                 }
             };
@@ -287,6 +277,27 @@ impl Programs {
         let _ = self.switch(false);
         self.links.clear();
         self.readiness = None;
+    }
+
+    /// Chosen events that the kernel left out, since they interrupted others on their CPU; those of processes that are
+    /// not recorded count as well.
+    pub(crate) fn missed(&self) -> u64 {
+        let programs = self.object.progs();
+        let chosen = programs.filter(|program| {
+            [CHOSEN_TRACEPOINT, CHOSEN_PROBE]
+                .iter()
+                .any(|section| program.section() == *section)
+        });
+        let missed = |program: Program<'_>| {
+            let descriptor = program.as_fd().as_raw_fd();
+            // Of a program that was not loaded there is none.
+            let facts = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+            let count = facts
+                .lines()
+                .find_map(|line| line.strip_prefix("recursion_misses:"))?;
+            count.trim().parse::<u64>().ok()
+        };
+        chosen.filter_map(missed).sum()
     }
 
     /// By CPU, what was lost in all; and how many processes could not be followed.

@@ -71,6 +71,8 @@ pub struct Summary {
     pub total: Progress,
     /// By CPU, events that found no room.
     pub lost: Vec<u64>,
+    /// Chosen events that the kernel left out, since they interrupted others on their CPU.
+    pub missed: u64,
     /// Tracepoints that were wanted and that this kernel does not have.
     pub missing: Vec<String>,
     /// Processes that were made by others that are followed, and could not be followed: there were too many.
@@ -328,11 +330,14 @@ fn record(
     // The receiver may be gone; then the recording is stopped soon.
     let _ = started.send(processes);
     drain.run(orders, counters)?;
-    let (mut lost, mut unfollowed, mut missing) = (vec![0; cpus], 0, Vec::new());
+    let (mut lost, mut unfollowed, mut missing, mut missed) = (vec![0; cpus], 0, Vec::new(), 0);
     if let Some(programs) = &mut programs {
         programs.detach();
         (lost, unfollowed) = programs.lost();
         missing = programs.missing().to_vec();
+        if !options.events.is_empty() {
+            missed = programs.missed();
+        }
     }
     if let Some(samples) = &drain.samples {
         lost.iter_mut().take(1).for_each(|lost| *lost = samples.lost());
@@ -344,6 +349,7 @@ fn record(
     Ok(Summary {
         total,
         lost,
+        missed,
         missing,
         unfollowed,
         disk_is_full,

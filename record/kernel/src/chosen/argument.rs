@@ -56,8 +56,8 @@ impl Machine {
 
 /// General registers in the order of `struct pt_regs` (arch/x86/include/uapi/asm/ptrace.h).
 const X86: [&str; 20] = [
-    "r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8", "ax", "cx", "dx", "si", "di", "", "ip", "", "",
-    "sp",
+    "r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8", "ax", "cx", "dx", "si", "di", "", "ip",
+    "", "", "sp",
 ];
 
 fn x86_register(name: &str) -> Option<u16> {
@@ -96,9 +96,15 @@ pub(crate) enum Source {
         displacement: i64,
     },
     /// Memory at a symbol and a displacement, by the instruction pointer.
-    Symbol { name: String, displacement: i64 },
+    Symbol {
+        name: String,
+        displacement: i64,
+    },
     /// Memory at a pointer in memory at a pointer in memory at a register, with the displacement of each.
-    Chain { base: u16, displacements: [i32; 3] },
+    Chain {
+        base: u16,
+        displacements: [i32; 3],
+    },
 }
 
 /// An argument.
@@ -178,7 +184,8 @@ impl Argument {
         };
         let start = to.len();
         to.extend_from_slice(&value.to_le_bytes());
-        more.iter().for_each(|more| to.extend_from_slice(&more.to_le_bytes()));
+        more.iter()
+            .for_each(|more| to.extend_from_slice(&more.to_le_bytes()));
         registers
             .iter()
             .for_each(|register| to.extend_from_slice(&register.to_le_bytes()));
@@ -266,20 +273,27 @@ fn x86_operand(text: &str) -> Option<Source> {
     if base != Some(Machine::X86.instruction_pointer()) || index.is_some() {
         return None;
     }
-    let at = before.char_indices().skip(1).find(|(_, letter)| "+-".contains(*letter));
+    let at = before
+        .char_indices()
+        .skip(1)
+        .find(|(_, letter)| "+-".contains(*letter));
     let (name, displacement) = match at {
-        Some((at, _)) => {
-            let (name, rest) = before.split_at(at);
-            (name, number(rest.strip_prefix('+').unwrap_or(rest))?)
-        }
-        // `16+name` is the form with the number first.
         None => (before, 0),
+        Some((at, _)) => {
+            let (first, rest) = before.split_at(at);
+            let second = rest.strip_prefix('+').unwrap_or(rest);
+            // Compilers write `name+16` as well as `16+name`.
+            match (number(first), number(second)) {
+                (None, Some(displacement)) => (first, displacement),
+                (Some(displacement), None) => (second, displacement),
+                _ => return None,
+            }
+        }
     };
-    let (name, displacement) = match number(name) {
-        Some(first) => (before.get(name.len() + 1..)?, first),
-        None => (name, displacement),
-    };
-    let is_sound = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.$".contains(c));
+    let is_sound = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_.$".contains(c));
     is_sound.then(|| Source::Symbol {
         name: name.to_owned(),
         displacement,
@@ -373,8 +387,22 @@ mod tests {
         assert_eq!(source("4@table-8(%rip)"), symbol("table", -8));
         assert_eq!(source("4@16+table(%rip)"), symbol("table", 16));
         for text in [
-            "", "4", "@%eax", "3@%eax", "8f@%xmm0", "4@%xmm0", "1@%ah", "4@%fs:16", "4@8(%rax", "4@8(%rax,%rbx,3)",
-            "4@counter(%rax)", "4@$x", "4@8", "16@%rax", "4@$+5", "4@(%rip,%rax,1,1)",
+            "",
+            "4",
+            "@%eax",
+            "3@%eax",
+            "8f@%xmm0",
+            "4@%xmm0",
+            "1@%ah",
+            "4@%fs:16",
+            "4@8(%rax",
+            "4@8(%rax,%rbx,3)",
+            "4@counter(%rax)",
+            "4@$x",
+            "4@8",
+            "16@%rax",
+            "4@$+5",
+            "4@(%rip,%rax,1,1)",
         ] {
             assert_eq!(source(text), None, "{text}");
         }
@@ -398,7 +426,10 @@ mod tests {
         let all = parse_all(" -4@%edi 8@8(%rax, %rbx, 8)\t8f@%xmm0", Machine::X86);
         assert_eq!(all.len(), 3);
         assert!(all[0].as_ref().is_some_and(|argument| argument.class.signed));
-        assert_eq!(all[1].as_ref().unwrap().source, memory(80, Some((40, 3)), 8).unwrap());
+        assert_eq!(
+            all[1].as_ref().unwrap().source,
+            memory(80, Some((40, 3)), 8).unwrap()
+        );
         assert_eq!(all[2], None);
         assert_eq!(parse_all("8@[sp, 16] 4@x0", Machine::Arm).len(), 2);
         assert!(parse_all("", Machine::X86).is_empty());

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use object::read::elf::ElfFile64;
 use object::{
-    Architecture, LittleEndian, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolFlags, SymbolKind,
+    Architecture, LittleEndian, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolFlags,
+    SymbolKind,
 };
 
 use super::usdt::{self, Probe};
@@ -141,7 +142,10 @@ impl Executable {
         use std::os::unix::fs::FileExt;
         let offset = self.offset(address)?;
         let mut found = vec![0; bytes];
-        File::open(&self.path).ok()?.read_exact_at(&mut found, offset).ok()?;
+        File::open(&self.path)
+            .ok()?
+            .read_exact_at(&mut found, offset)
+            .ok()?;
         Some(found)
     }
 }

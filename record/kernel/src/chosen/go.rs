@@ -62,9 +62,18 @@ impl Offsets {
         let version = version.ok_or_else(|| format!("{path}: not a Go program, or built before Go 1.18"))?;
         let minor = minor(&version).ok_or_else(|| format!("{path}: unknown version of Go: {version}"))?;
         match minor {
-            LEAST..=22 => Ok(Offsets { goid: 152, current: 192 }),
-            23 | 24 => Ok(Offsets { goid: 160, current: 192 }),
-            25..=LATEST => Ok(Offsets { goid: 152, current: 184 }),
+            LEAST..=22 => Ok(Offsets {
+                goid: 152,
+                current: 192,
+            }),
+            23 | 24 => Ok(Offsets {
+                goid: 160,
+                current: 192,
+            }),
+            25..=LATEST => Ok(Offsets {
+                goid: 152,
+                current: 184,
+            }),
             _ => Err(format!(
                 "{path}: built by {version}; waits of goroutines are recorded of Go 1.{LEAST} to 1.{LATEST}"
             )),
@@ -132,11 +141,15 @@ pub(crate) fn reasons(program: &Executable) -> Vec<String> {
         let head = program.bytes(table.address + 16 * number, 16)?;
         let (address, length) = head.split_first_chunk::<8>()?;
         let length = u64::from_le_bytes(*length.first_chunk()?);
-        let length = usize::try_from(length).ok().filter(|length| *length <= MOST_REASON)?;
+        let length = usize::try_from(length)
+            .ok()
+            .filter(|length| *length <= MOST_REASON)?;
         let text = program.bytes(u64::from_le_bytes(*address), length)?;
         String::from_utf8(text).ok()
     };
-    (0..count).map(|number| reason(number).unwrap_or_default()).collect()
+    (0..count)
+        .map(|number| reason(number).unwrap_or_default())
+        .collect()
 }
 
 /// The address of a function, by the table of symbols or, in stripped programs, by Go's own.

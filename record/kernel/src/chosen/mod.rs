@@ -84,11 +84,7 @@ pub(crate) enum Point {
         semaphore: Option<u64>,
     },
     /// Of the kernel.
-    Function {
-        name: String,
-        offset: u64,
-        at_return: bool,
-    },
+    Function { name: String, at_return: bool },
 }
 
 impl ChosenEvents {
@@ -111,9 +107,9 @@ impl ChosenEvents {
                 EventSpec::Function {
                     path: None,
                     function,
-                    offset,
                     at_return,
-                } => events.kernel_function(function, *offset, *at_return)?,
+                    ..
+                } => events.kernel_function(function, *at_return)?,
                 EventSpec::Go { path } => events.go(path)?,
             }
             if events.attachments.len() > MOST_POINTS || events.classes.len() > MOST_CHOSEN {
@@ -179,11 +175,14 @@ impl ChosenEvents {
     fn tracepoints(&mut self, category: &str, name: &str) -> Result<(), String> {
         let chosen = format!("tracepoint:{category}:{name}");
         let unread = |error: std::io::Error| {
-            format!("{chosen}: tracepoints cannot be listed ({error}): mount tracefs at /sys/kernel/tracing, or run as root")
+            format!(
+                "{chosen}: tracepoints cannot be listed ({error}): mount tracefs at /sys/kernel/tracing, or run as root"
+            )
         };
         let tracefs = TraceFs::open().map_err(unread)?;
         let all = tracefs.tracepoints().map_err(unread)?;
-        let is_chosen = |[found, tracepoint]: &&[String; 2]| matches(category, found) && matches(name, tracepoint);
+        let is_chosen =
+            |[found, tracepoint]: &&[String; 2]| matches(category, found) && matches(name, tracepoint);
         let found: Vec<&[String; 2]> = all.iter().filter(is_chosen).collect();
         if found.is_empty() {
             let full: Vec<String> = all.iter().map(|pair| pair.join(":")).collect();
@@ -193,9 +192,13 @@ impl ChosenEvents {
             let near = match near.is_empty() {
                 false => near,
                 true => {
-                    let others = all.iter().filter(|[_, other]| other == name).map(|pair| pair.join(":"));
+                    let others = all
+                        .iter()
+                        .filter(|[_, other]| other == name)
+                        .map(|pair| pair.join(":"));
                     let others: Vec<String> = others.collect();
-                    let categories: BTreeSet<&str> = all.iter().map(|[category, _]| category.as_str()).collect();
+                    let categories: BTreeSet<&str> =
+                        all.iter().map(|[category, _]| category.as_str()).collect();
                     match others.is_empty() {
                         false => format!("; did you mean '{}'?", others.join("' or '")),
                         true => did_you_mean(category, categories.into_iter()),
@@ -211,9 +214,9 @@ impl ChosenEvents {
             }
             match tracefs.format(category, name) {
                 Ok(format) => self.tracepoint(&format, name),
-                Err(error) => self.notes.push(format!(
-                    "tracepoint {category}:{name} is not recorded: {error}"
-                )),
+                Err(error) => self
+                    .notes
+                    .push(format!("tracepoint {category}:{name} is not recorded: {error}")),
             }
         }
         Ok(())
@@ -221,9 +224,8 @@ impl ChosenEvents {
 
     fn tracepoint(&mut self, format: &Format, name: &str) {
         let point = Point::Tracepoint(format.id);
-        let is_there = |attachment: &Attachment| {
-            matches!(attachment.point, Point::Tracepoint(id) if id == format.id)
-        };
+        let is_there =
+            |attachment: &Attachment| matches!(attachment.point, Point::Tracepoint(id) if id == format.id);
         // Patterns may overlap.
         if self.attachments.iter().any(is_there) {
             return;
@@ -290,7 +292,9 @@ impl ChosenEvents {
         }
         if unknown > 0 {
             let arguments = &probe.arguments;
-            let note = format!("{name}: {unknown} arguments of `{arguments}` cannot be read, and are not recorded");
+            let note = format!(
+                "{name}: values not recorded for {unknown} of the arguments `{arguments}`: unknown operands"
+            );
             if !self.notes.contains(&note) {
                 self.notes.push(note);
             }
@@ -301,7 +305,13 @@ impl ChosenEvents {
             at_return: false,
             semaphore,
         };
-        self.add(name.clone(), format!("USDT probe {name} of {shown}"), point, fields, &arguments);
+        self.add(
+            name.clone(),
+            format!("USDT probe {name} of {shown}"),
+            point,
+            fields,
+            &arguments,
+        );
         Ok(())
     }
 
@@ -324,7 +334,11 @@ impl ChosenEvents {
             _ => go::function(&program, function),
         };
         let Some(address) = address else {
-            let functions: Vec<&Symbol> = program.symbols.iter().filter(|symbol| symbol.is_function).collect();
+            let functions: Vec<&Symbol> = program
+                .symbols
+                .iter()
+                .filter(|symbol| symbol.is_function)
+                .collect();
             let near = did_you_mean(function, functions.iter().map(|symbol| symbol.name.as_str()));
             let hint = match functions.is_empty() {
                 true => ": it has no symbols (stripped)",
@@ -332,8 +346,11 @@ impl ChosenEvents {
             };
             return Err(format!("{shown} has no function {function}{hint}{near}"));
         };
-        let in_file = address.checked_add(offset).and_then(|address| program.offset(address));
-        let in_file = in_file.ok_or_else(|| format!("{shown}: {function}+{offset} is outside of the program"))?;
+        let in_file = address
+            .checked_add(offset)
+            .and_then(|address| program.offset(address));
+        let in_file =
+            in_file.ok_or_else(|| format!("{shown}: {function}+{offset} is outside of the program"))?;
         let point = Point::Program {
             path: program.path.clone(),
             offset: in_file,
@@ -344,7 +361,7 @@ impl ChosenEvents {
         Ok(())
     }
 
-    fn kernel_function(&mut self, function: &str, offset: u64, at_return: bool) -> Result<(), String> {
+    fn kernel_function(&mut self, function: &str, at_return: bool) -> Result<(), String> {
         if !Path::new(KPROBES).exists() {
             return Err(format!(
                 "kprobe:{function}: this kernel has no kprobes (CONFIG_KPROBES); use a tracepoint"
@@ -358,10 +375,9 @@ impl ChosenEvents {
         }
         let point = Point::Function {
             name: function.to_owned(),
-            offset,
             at_return,
         };
-        self.add_function("k", function, offset, at_return, point);
+        self.add_function("k", function, 0, at_return, point);
         Ok(())
     }
 
@@ -388,7 +404,11 @@ impl ChosenEvents {
             _ => (Vec::new(), Vec::new()),
         };
         let at = if at_return { "retprobe" } else { "probe" };
-        let offset = if offset > 0 { format!("+{offset:#x}") } else { String::new() };
+        let offset = if offset > 0 {
+            format!("+{offset:#x}")
+        } else {
+            String::new()
+        };
         let name = format!("{kind}{at}:{function}{offset}");
         self.add(name.clone(), name, point, fields, &arguments);
     }
@@ -400,8 +420,18 @@ impl ChosenEvents {
         let labels = go::reasons(&program);
         let machine = Machine::OWN;
         for (name, function, arguments, fields) in [
-            ("go_park", "runtime.gopark", offsets.park(machine), ["goid", "reason"]),
-            ("go_ready", "runtime.ready", offsets.ready(machine), ["goid", "by"]),
+            (
+                "go_park",
+                "runtime.gopark",
+                offsets.park(machine),
+                ["goid", "reason"],
+            ),
+            (
+                "go_ready",
+                "runtime.ready",
+                offsets.ready(machine),
+                ["goid", "by"],
+            ),
         ] {
             let address = go::function(&program, function);
             let offset = address.and_then(|address| program.offset(address));
@@ -413,11 +443,21 @@ impl ChosenEvents {
                 semaphore: None,
             };
             let fields = fields.iter().zip(&arguments).map(|(field, argument)| ValueField {
-                labels: if *field == "reason" { labels.clone() } else { Vec::new() },
+                labels: if *field == "reason" {
+                    labels.clone()
+                } else {
+                    Vec::new()
+                },
                 ..ValueField::named(field, argument.class)
             });
             let fields = fields.collect();
-            self.add(name.to_owned(), format!("{function} of {shown}"), point, fields, &arguments);
+            self.add(
+                name.to_owned(),
+                format!("{function} of {shown}"),
+                point,
+                fields,
+                &arguments,
+            );
         }
         Ok(())
     }
@@ -461,7 +501,10 @@ fn place(program: &Executable, address: u64, argument: Argument) -> Option<Argum
         return Some(argument);
     };
     let symbol = program.symbol(name)?.address;
-    let displacement = symbol.wrapping_sub(address).cast_signed().wrapping_add(*displacement);
+    let displacement = symbol
+        .wrapping_sub(address)
+        .cast_signed()
+        .wrapping_add(*displacement);
     let source = Source::Memory {
         base: Some(Machine::OWN.instruction_pointer()),
         index: None,
@@ -495,7 +538,11 @@ fn describe_tracepoint(kind: u16, format: &Format) -> Vec<u8> {
         _ => None,
     };
     // Contents of further ones would be cut off, and empty in the trace.
-    let dynamic = format.fields.iter().filter_map(dynamic).take(MOST_CHOSEN_ARGUMENTS);
+    let dynamic = format
+        .fields
+        .iter()
+        .filter_map(dynamic)
+        .take(MOST_CHOSEN_ARGUMENTS);
     let dynamic: Vec<(u32, usize)> = dynamic.collect();
     let size = format.fields.iter().map(|field| field.offset + field.size).max();
     let mut to = head(kind, false, dynamic.len(), size.unwrap_or(0));
@@ -541,9 +588,7 @@ impl ChosenClass {
     fn fields(&self) -> Fields {
         let fields = Fields::new(Scope::Payload, ByteOrder::Little, Align::Bytes);
         match &self.layout {
-            Layout::Tracepoint(format) => {
-                format.add_to(fields.int("common_pid", 32).int("common_tgid", 32))
-            }
+            Layout::Tracepoint(format) => format.add_to(fields.int("common_pid", 32).int("common_tgid", 32)),
             Layout::Values(values) => {
                 let fields = fields.int("tid", 32).int("pid", 32).hex("ip", 64);
                 values.iter().fold(fields, |fields, value| value.add_to(fields))

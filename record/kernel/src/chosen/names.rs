@@ -39,7 +39,8 @@ pub(crate) fn did_you_mean<'n>(wanted: &str, names: impl Iterator<Item = &'n str
     let distance = |name: &'n str| {
         let distance = strsim::osa_distance(wanted, name);
         // What begins like it is near as well, however much follows.
-        let is_longer = wanted.len() >= 4 && (name.contains(wanted) || wanted.contains(name) && name.len() >= 4);
+        let is_longer =
+            wanted.len() >= 4 && (name.contains(wanted) || wanted.contains(name) && name.len() >= 4);
         (distance <= most)
             .then_some((distance, name))
             .or(is_longer.then_some((most + distance, name)))
@@ -78,8 +79,14 @@ mod tests {
     #[test]
     fn near_names() {
         let names = || ["sched_switch", "sched_waking", "kmalloc", "mm_page_alloc"].into_iter();
-        assert_eq!(did_you_mean("sched_swich", names()), "; did you mean 'sched_switch'?");
-        assert_eq!(did_you_mean("page_alloc", names()), "; did you mean 'mm_page_alloc'?");
+        assert_eq!(
+            did_you_mean("sched_swich", names()),
+            "; did you mean 'sched_switch'?"
+        );
+        assert_eq!(
+            did_you_mean("page_alloc", names()),
+            "; did you mean 'mm_page_alloc'?"
+        );
         assert_eq!(did_you_mean("xyz", names()), "");
     }
 }

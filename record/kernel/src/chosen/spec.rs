@@ -42,7 +42,7 @@ pub enum EventSpec {
 
 /// All forms, for messages.
 const FORMS: &str = "tracepoint:CATEGORY:NAME, usdt:PATH:[PROVIDER:]NAME, uprobe:PATH:FUNCTION[+OFFSET], \
-     uretprobe:PATH:FUNCTION, kprobe:FUNCTION[+OFFSET], kretprobe:FUNCTION, go:PATH";
+     uretprobe:PATH:FUNCTION, kprobe:FUNCTION, kretprobe:FUNCTION, go:PATH";
 
 impl FromStr for EventSpec {
     type Err = String;
@@ -81,7 +81,12 @@ impl FromStr for EventSpec {
                 let (path, function) = pair()?;
                 EventSpec::function(Some(path.into()), function, at_return)?
             }
-            "kprobe" | "kretprobe" if !rest.is_empty() => EventSpec::function(None, rest, at_return)?,
+            "kprobe" | "kretprobe" if !rest.is_empty() => EventSpec::Function {
+                path: None,
+                function: rest.to_owned(),
+                offset: 0,
+                at_return,
+            },
             "go" if !rest.is_empty() => EventSpec::Go { path: rest.into() },
             _ => return Err(wrong()),
         })
@@ -96,7 +101,9 @@ impl EventSpec {
             .and_then(|(function, offset)| Some((function, number(offset)?)));
         let (function, offset) = with_offset.unwrap_or((text, 0));
         if at_return && offset > 0 {
-            return Err(format!("`{text}`: a function returns to its caller, so an offset makes no sense"));
+            return Err(format!(
+                "`{text}`: a function returns to its caller, so an offset makes no sense"
+            ));
         }
         Ok(EventSpec::Function {
             path,
@@ -156,14 +163,22 @@ mod tests {
             function(Some("a"), "A::operator+", 0, false)
         );
         assert_eq!(parse("uretprobe:/a:f"), function(Some("/a"), "f", 0, true));
-        assert_eq!(parse("kprobe:vfs_read+4"), function(None, "vfs_read", 4, false));
+        assert_eq!(parse("kprobe:vfs_read"), function(None, "vfs_read", 0, false));
         assert_eq!(parse("kretprobe:vfs_read"), function(None, "vfs_read", 0, true));
         assert_eq!(parse("go:./p"), EventSpec::Go { path: "./p".into() });
     }
 
     #[test]
     fn others_are_refused_with_all_forms() {
-        for text in ["", "sched_switch", "tracepoint:sched", "usdt:/bin/p", "uprobe::f", "x:y:z", "kprobe:"] {
+        for text in [
+            "",
+            "sched_switch",
+            "tracepoint:sched",
+            "usdt:/bin/p",
+            "uprobe::f",
+            "x:y:z",
+            "kprobe:",
+        ] {
             let error = text.parse::<EventSpec>().unwrap_err();
             assert!(error.contains("tracepoint:CATEGORY:NAME"), "{error}");
         }

@@ -21,7 +21,10 @@ pub(crate) struct TraceFs {
 impl TraceFs {
     /// The mounted one, or one of this process alone: that changes no other process's view.
     pub(crate) fn open() -> io::Result<TraceFs> {
-        let mounted = MOUNTED.iter().map(Path::new).find(|root| root.join("events").is_dir());
+        let mounted = MOUNTED
+            .iter()
+            .map(Path::new)
+            .find(|root| root.join("events").is_dir());
         if let Some(root) = mounted {
             return Ok(TraceFs {
                 root: root.to_owned(),

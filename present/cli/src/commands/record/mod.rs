@@ -70,7 +70,7 @@ pub(crate) struct RecordArgs {
     syscalls: Option<Traced>,
     /// An event by name, of the recorded processes; may be repeated. SPEC is tracepoint:CATEGORY:NAME,
     /// usdt:PATH:[PROVIDER:]NAME (patterns with * and ?), uprobe:PATH:FUNCTION[+OFFSET], uretprobe:PATH:FUNCTION,
-    /// kprobe:FUNCTION[+OFFSET], kretprobe:FUNCTION, or go:PATH for waits of goroutines
+    /// kprobe:FUNCTION, kretprobe:FUNCTION, or go:PATH for waits of goroutines
     #[arg(long, value_name = "SPEC")]
     event: Vec<EventSpec>,
     /// Events of the command's own probes: patterns with * and ?, or `none`; * if not given. With patterns, programs load
@@ -381,7 +381,8 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     if !missing.is_empty() && !args.event.is_empty() {
         return Err(Failure::usage(format!("--event needs {}", missing.join(" and "))));
     }
-    let events = ChosenEvents::resolve(&args.event).map_err(|why| Failure::usage(format!("--event: {why}")))?;
+    let events =
+        ChosenEvents::resolve(&args.event).map_err(|why| Failure::usage(format!("--event: {why}")))?;
     for note in events.notes() {
         say!("warning: {note}");
     }
