@@ -243,17 +243,21 @@ fn text_of_any_length_and_the_recorders_own_tracepoints() {
     let Some(directory) = recording_directory() else {
         return;
     };
+    // The recorder's own tracepoints are those of the whole machine: no other program has this path.
+    let program = compiled(directory.path(), "ends", "int main(void) { return 0; }");
+    let program = program.display().to_string();
     let (_, trace) = chosen(
         directory.path(),
         &["tracepoint:sched:*", "tracepoint:sched:sched_process_exec"],
-        &["sh", "-c", "/bin/true; /bin/true"],
+        &["sh", "-c", &format!("{program}; {program}")],
     );
+    let quoted = format!("\"{program}\"");
     // With lttng-modules' fields, and once each.
     let executed = events(&trace, "sched_process_exec");
     assert_eq!(
         executed
             .iter()
-            .filter(|event| event["filename"] == "\"/bin/true\"")
+            .filter(|event| event["filename"] == quoted)
             .count(),
         2,
         "{executed:?}"
@@ -265,7 +269,7 @@ fn text_of_any_length_and_the_recorders_own_tracepoints() {
         assert_eq!(
             prepared
                 .iter()
-                .filter(|event| event["filename"] == "\"/bin/true\"")
+                .filter(|event| event["filename"] == quoted)
                 .count(),
             2,
             "{prepared:?}"
