@@ -21,8 +21,9 @@ impl Format {
         })
     }
 
-    /// Writes the payload of an event with these fields, of a little-endian record. Dynamic fields that are not within the
-    /// record, because it was cut, are empty; `None` if a field of constant size is not.
+    /// Writes the payload of an event with these fields, of a little-endian record. Dynamic fields
+    /// that are not within the record, because it was cut, are empty; `None` if a field of constant
+    /// size is not.
     pub fn encode(&self, raw: &[u8], to: &mut Vec<u8>) -> Option<()> {
         self.fields.iter().try_for_each(|field| encode(field, raw, to))
     }

@@ -27,8 +27,9 @@ fn events(trace: &str, name: &str) -> Vec<BTreeMap<String, String>> {
     lines.map(fields).collect()
 }
 
-/// The notes of `sys/sdt.h`, written by hand so that no package is needed: two places of one probe, with values in
-/// registers, in memory, by a symbol and as constants, and a probe that is wanted only while its counter is not zero.
+/// The notes of `sys/sdt.h`, written by hand so that no package is needed: two places of one probe,
+/// with values in registers, in memory, by a symbol and as constants, and a probe that is wanted
+/// only while its counter is not zero.
 const USDT: &str = r#"
 #include <stdio.h>
 #define NOTE(name, semaphore, arguments, ...) \
@@ -243,7 +244,8 @@ fn text_of_any_length_and_the_recorders_own_tracepoints() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    // The recorder's own tracepoints are those of the whole machine: no other program has this path.
+    // The recorder's own tracepoints are those of the whole machine: no other program has this
+    // path.
     let program = compiled(directory.path(), "ends", "int main(void) { return 0; }");
     let program = program.display().to_string();
     let (_, trace) = chosen(
@@ -432,7 +434,8 @@ fn goroutines_wait_for_a_mutex_and_are_made_ready() {
         let waiting: Vec<&str> = parks.iter().filter(is_mutex).map(|park| &*park["goid"]).collect();
         assert!(waiting.len() >= 4, "{parks:?}");
         let readies = events(&trace, "go_ready");
-        // The main goroutine has number 1. It made a waiting one ready; the others followed each other.
+        // The main goroutine has number 1. It made a waiting one ready; the others followed each
+        // other.
         let by_main: Vec<_> = readies.iter().filter(|ready| ready["by"] == "1").collect();
         assert!(
             by_main.iter().any(|ready| waiting.contains(&&*ready["goid"])),

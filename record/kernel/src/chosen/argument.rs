@@ -1,7 +1,8 @@
 //! Arguments of a probe: where their values are when the probe is hit, and what the event has.
 //!
-//! Notes of USDT probes describe them as operands of the assembler (gas), after the size: `-4@%eax`, `8@-16(%rbp)`, `4@$5`;
-//! on arm64 `8@[sp, 16]`, `-4@x1`, `4@5`. A negative size is that of a signed integer.
+//! Notes of USDT probes describe them as operands of the assembler (gas), after the size:
+//! `-4@%eax`, `8@-16(%rbp)`, `4@$5`; on arm64 `8@[sp, 16]`, `-4@x1`, `4@5`. A negative size is that
+//! of a signed integer.
 
 use tracebraid_ctf::schema::build::Fields;
 
@@ -100,7 +101,8 @@ pub(crate) enum Source {
         name: String,
         displacement: i64,
     },
-    /// Memory at a pointer in memory at a pointer in memory at a register, with the displacement of each.
+    /// Memory at a pointer in memory at a pointer in memory at a register, with the displacement of
+    /// each.
     Chain {
         base: u16,
         displacements: [i32; 3],

@@ -11,7 +11,7 @@ use object::{
 
 use super::usdt::{self, Probe};
 
-/// What an ELF file contains that can be recorded.
+/// Points of an ELF file that can be recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Executable {
     pub(crate) path: PathBuf,
@@ -118,8 +118,8 @@ impl Executable {
         (address - segment.address).checked_add(segment.offset)
     }
 
-    /// Addresses of a probe and of its semaphore. Prelinking moves the section of the base with the code, and leaves the
-    /// notes as they are.
+    /// Addresses of a probe and of its semaphore. Prelinking moves the section of the base with the
+    /// code, and leaves the notes as they are.
     pub(crate) fn moved(&self, probe: &Probe) -> (u64, Option<u64>) {
         let by = match self.base {
             Some(base) if probe.base != 0 => base.wrapping_sub(probe.base),

@@ -1,12 +1,14 @@
 //! Goroutines: where the runtime of a Go program lets one wait, and where it makes one ready.
 //!
-//! `runtime.gopark` is called by the goroutine that is about to wait, with the reason as its third argument.
-//! `runtime.ready` gets the goroutine that may go on. `runtime.goready` is inlined, so it cannot be probed; `ready` runs on
-//! the stack of the scheduler (g0), hence the goroutine that caused it is that of the thread (`m.curg`). The register of the
-//! current goroutine is r14 (x28 on arm64; "Go internal ABI specification").
+//! `runtime.gopark` is called by the goroutine that is about to wait, with the reason as its third
+//! argument. `runtime.ready` gets the goroutine that may go on. `runtime.goready` is inlined, so it
+//! cannot be probed; `ready` runs on the stack of the scheduler (g0), hence the goroutine that
+//! caused it is that of the thread (`m.curg`). The register of the current goroutine is r14 (x28 on
+//! arm64; "Go internal ABI specification").
 //!
-//! Programs without DWARF are usual, so offsets are by version. They follow from `runtime/runtime2.go`: `g.goid` comes
-//! after `g.sched`, which lost a word (`ret`) in Go 1.25, and after `g.syscallbp`, which is there since Go 1.23.
+//! Programs without DWARF are usual, so offsets are by version. They follow from
+//! `runtime/runtime2.go`: `g.goid` comes after `g.sched`, which lost a word (`ret`) in Go 1.25, and
+//! after `g.syscallbp`, which is there since Go 1.23.
 
 use super::argument::{Argument, Machine, Source, ValueClass};
 use super::executable::Executable;
@@ -130,8 +132,8 @@ fn arguments(machine: Machine) -> [u16; 3] {
     }
 }
 
-/// Names of reasons to wait, by number, as the runtime prints them; empty where the program has no symbols or is
-/// position-independent (its pointers are not in the file).
+/// Names of reasons to wait, by number, as the runtime prints them; empty where the program has no
+/// symbols or is position-independent (its pointers are not in the file).
 pub(crate) fn reasons(program: &Executable) -> Vec<String> {
     let Some(table) = program.symbol("runtime.waitReasonStrings") else {
         return Vec::new();
@@ -161,8 +163,8 @@ pub(crate) fn function(program: &Executable, name: &str) -> Option<u64> {
     }
 }
 
-/// The layout since Go 1.20 (`internal/abi`, `pclntab.go`): a head of numbers, names, and pairs of offsets of functions
-/// and of their descriptions.
+/// The layout since Go 1.20 (`internal/abi`, `pclntab.go`): a head of numbers, names, and pairs of
+/// offsets of functions and of their descriptions.
 fn in_table(table: &[u8], name: &str, text: u64) -> Option<u64> {
     const MAGIC: u32 = 0xffff_fff1;
     let small = |at: usize| Some(u32::from_le_bytes(*table.get(at..)?.first_chunk()?));

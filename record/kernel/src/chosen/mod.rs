@@ -1,7 +1,9 @@
-//! Events that are chosen by name: tracepoints of the kernel, USDT probes, functions of programs and of the kernel.
+//! Events that are chosen by name: tracepoints of the kernel, USDT probes, functions of programs
+//! and of the kernel.
 //!
-//! Their event classes are made when the recording begins ([`ChosenEvents::resolve`]); `bpf/chosen.h` copies what they
-//! describe. Tracepoints that the recorder knows have its own programs and layouts, so that all reports understand them.
+//! Their event classes are made when the recording begins ([`ChosenEvents::resolve`]);
+//! `bpf/chosen.h` copies what they describe. Tracepoints that the recorder knows have its own
+//! programs and layouts, so that all reports understand them.
 
 mod argument;
 mod executable;
@@ -155,7 +157,8 @@ impl ChosenEvents {
         }
     }
 
-    /// Writes the payload of a record of that kind; `None` if it is none of these, or makes no sense.
+    /// Writes the payload of a record of that kind; `None` if it is none of these, or makes no
+    /// sense.
     pub(crate) fn encode(&self, kind: u16, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
         let place = usize::from(kind).checked_sub(shared::FIRST_CHOSEN)?;
         self.classes.get(place)?.encode(record, to)?;

@@ -38,7 +38,7 @@ pub(crate) fn did_you_mean<'n>(wanted: &str, names: impl Iterator<Item = &'n str
     let most = (wanted.len() / 3).clamp(1, 4);
     let distance = |name: &'n str| {
         let distance = strsim::osa_distance(wanted, name);
-        // What begins like it is near as well, however much follows.
+        // A name that contains the other one is near as well.
         let is_longer =
             wanted.len() >= 4 && (name.contains(wanted) || wanted.contains(name) && name.len() >= 4);
         (distance <= most)

@@ -57,7 +57,8 @@ impl TraceFs {
         let text = std::fs::read_to_string(&path)?;
         let unknown = || io::Error::new(io::ErrorKind::InvalidData, "its format file is not understood");
         let mut format = Format::parse(category, &text, 8).ok_or_else(unknown)?;
-        // The kernel overwrites the first eight bytes, and the length of a tail is known to the kernel only.
+        // The kernel overwrites the first eight bytes, and the length of a tail is known to the
+        // kernel only.
         format
             .fields
             .retain(|field| field.offset >= OVERWRITTEN && !matches!(field.kind, Kind::Tail(_)));

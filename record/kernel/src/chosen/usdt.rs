@@ -1,12 +1,13 @@
 //! USDT probes of a program, by its notes (`.note.stapsdt`).
 //!
-//! The form is that of SystemTap's `sys/sdt.h`: three addresses, then provider, name and arguments, each with a null.
+//! The form is that of SystemTap's `sys/sdt.h`: three addresses, then provider, name and arguments,
+//! each with a null.
 
 /// A probe at one address; inlined code has several of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Probe {
-    /// Addresses as in the file: of the instruction, of `.stapsdt.base` when the note was made, and of the counter that
-    /// is not zero while the probe is wanted (0 if there is none).
+    /// Addresses as in the file: of the instruction, of `.stapsdt.base` when the note was made, and
+    /// of the counter that is not zero while the probe is wanted (0 if there is none).
     pub(crate) address: u64,
     pub(crate) base: u64,
     pub(crate) semaphore: u64,
@@ -19,7 +20,8 @@ pub(crate) struct Probe {
 const OWNER: &[u8] = b"stapsdt\0";
 const TYPE: u32 = 3;
 
-/// The probes in the section of notes of a little-endian 64-bit file. Notes that end too early are left out.
+/// The probes in the section of notes of a little-endian 64-bit file. Notes that end too early are
+/// left out.
 pub(crate) fn probes(mut notes: &[u8]) -> Vec<Probe> {
     let mut probes = Vec::new();
     while let Some((note, rest)) = next_note(notes) {
