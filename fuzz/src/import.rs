@@ -23,3 +23,17 @@ pub(crate) fn import(data: &[u8]) -> Corpus {
     }
     Corpus::Keep
 }
+
+/// A description of a tracepoint, and after a byte that no text has, one of its records.
+pub(crate) fn format(data: &[u8]) -> Corpus {
+    let end = data.iter().position(|&byte| byte == 0xff).unwrap_or(data.len());
+    let (text, record) = data.split_at(end);
+    let Some(format) = tracebraid_tracepoint::Format::parse("fuzz", &String::from_utf8_lossy(text), 8) else {
+        return Corpus::Keep;
+    };
+    let record = record.get(1..).unwrap_or_default();
+    let mut payload = Vec::new();
+    let encoded = format.encode(record, &mut payload);
+    assert!(encoded.is_some() || !format.fits(record, false));
+    Corpus::Keep
+}

@@ -25,6 +25,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("history", history),
     ("definition", definition),
     ("import", import::import),
+    ("format", import::format),
     ("database", database::file),
     ("rows", database::rows),
 ];

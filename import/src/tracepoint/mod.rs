@@ -1,9 +1,6 @@
-//! Tracepoints as the kernel describes them: in `format` files, which perf and trace-cmd copy.
+//! The tables of tracepoints in files of perf and trace-cmd.
 
-mod field;
-mod format;
-mod payload;
 mod tables;
 
-pub(crate) use format::Format;
 pub(crate) use tables::{Tables, read_event_formats, read_ftrace_formats, read_preamble};
+pub(crate) use tracebraid_tracepoint::Format;

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::format::Format;
 use crate::bytes::{Bytes, text};
 use crate::error::ImportError;
+use crate::tracepoint::Format;
 
 /// Formats by `common_type`.
 pub(crate) type Formats = HashMap<u32, Format>;

@@ -49,6 +49,7 @@ static long (*const bpf_get_task_stack)(struct task_struct *task, void *to, u32 
 static void *(*const bpf_task_storage_get)(void *map, struct task_struct *task, void *value, u64 flags) = (void *)156;
 static struct task_struct *(*const bpf_get_current_task_btf)(void) = (void *)158;
 static struct pt_regs *(*const bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
+static u64 (*const bpf_get_attach_cookie)(void *context) = (void *)174;
 static long (*const bpf_find_vma)(struct task_struct *task, u64 address, void *callback, void *context,
 				  u64 flags) = (void *)180;
 

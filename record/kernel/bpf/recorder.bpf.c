@@ -12,6 +12,7 @@
 #include "work.h"
 #include "syscalls.h"
 #include "waits.h"
+#include "chosen.h"
 
 /* Some helpers are open to programs under this licence only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

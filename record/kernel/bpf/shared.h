@@ -58,6 +58,26 @@
 #define PYTHON_TEXT 256
 #define MOST_PYTHON_FRAMES 256
 
+/* Events chosen by name: arguments of one, and bytes of struct chosen_argument and struct chosen. */
+#define MOST_CHOSEN_ARGUMENTS 12
+#define CHOSEN_ARGUMENT_SIZE 24
+#define CHOSEN_SIZE 296
+/* Bytes of a tracepoint's record at most (PERF_MAX_TRACE_SIZE). */
+#define MOST_TRACEPOINT 8192
+/* Ids of their classes, from the first one on. */
+#define FIRST_CHOSEN 10000
+#define MOST_CHOSEN 16384
+/* Sources of arguments: a constant, a register, memory at a register, and memory that memory points at, twice. */
+#define SOURCE_CONSTANT 0
+#define SOURCE_REGISTER 1
+#define SOURCE_MEMORY 2
+#define SOURCE_CHAIN 3
+/* Base of a dynamic field's offset: the record, or the end of the field. */
+#define SOURCE_RECORD 4
+#define SOURCE_FIELD 5
+/* No index register. */
+#define NO_REGISTER 65535
+
 /* Kinds of parts. */
 #define PART_NONE 0
 #define PART_TEXT 1

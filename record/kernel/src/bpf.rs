@@ -4,12 +4,16 @@ use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::path::Path;
 
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut,
+    KprobeOpts, Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject,
+    PerfEventOpts, PrintLevel, Program, ProgramMut, UprobeOpts,
 };
 
-use perf_event::Counter;
+use object::Object as _;
+use perf_event::events::Tracepoint;
+use perf_event::{Builder, Counter};
 
 use crate::calls::Calls;
+use crate::chosen::{Attachment, ChosenEvents, Point};
 use crate::error::RecordError;
 use crate::groups::Group;
 use crate::options::Options;
@@ -58,11 +62,13 @@ impl Programs {
         libbpf_rs::set_print(std::env::var_os(LOG).map(|_| (PrintLevel::Debug, print as _)));
         let open = ObjectBuilder::default().open_memory(OBJECT);
         let mut open = open.map_err(|error| RecordError::Load(error.to_string()))?;
-        let rings_end = match options.groups.contains(&Group::Work) {
+        let has_rings = options.events.has_own_like("io_uring_");
+        let rings_end = match options.groups.contains(&Group::Work) || has_rings {
             true => Completion::of_kernel(),
             false => None,
         };
         let missing = choose(&mut open, options, rings_end.is_some());
+        size_chosen(&mut open, options)?;
         let cpus = cpus.min(MOST_CPUS);
         let ring_shape = RingShape::new(options.ring_bytes);
         size_rings(&mut open, ring_shape, cpus)?;
@@ -154,6 +160,9 @@ impl Programs {
                 self.put("plans", &number.to_ne_bytes(), &plan)?;
             }
         }
+        for (index, event) in (0u32..).zip(options.events.attachments()) {
+            self.put("chosen", &index.to_ne_bytes(), &event.description)?;
+        }
         let tasks = self.tasks.list()?;
         let own = std::process::id();
         self.own_process = resolve(&tasks, own).ok_or(RecordError::Unresolved(own))?;
@@ -177,13 +186,14 @@ impl Programs {
     }
 
     /// Begins to record.
-    pub(crate) fn attach(&mut self, stacks: Option<&Stacks>) -> Result<(), RecordError> {
+    pub(crate) fn attach(&mut self, options: &Options) -> Result<(), RecordError> {
+        let stacks = options.stacks.as_ref();
         let programs = self.object.progs_mut().filter(|program| program.autoload());
         for program in programs {
             let section = program.section().to_string_lossy().into_owned();
             let attached = match &*section {
                 CLOCK => attach_to_clocks(&program, self.cpus, stacks),
-                TASKS => continue,
+                TASKS | CHOSEN_TRACEPOINT | CHOSEN_PROBE => continue,
                 _ => program.attach_trace().map(|link| vec![link]),
             };
             match attached {
@@ -196,9 +206,56 @@ impl Programs {
                 }
             }
         }
+        self.attach_chosen(&options.events)?;
         // Without it things only take longer.
         self.readiness = stacks.and_then(|_| readiness().ok());
         self.switch(true)
+    }
+
+    fn attach_chosen(&mut self, events: &ChosenEvents) -> Result<(), RecordError> {
+        let programs: Vec<ProgramMut<'_>> = self.object.progs_mut().collect();
+        let find = |section: &str| programs.iter().find(|program| program.section() == section);
+        for (cookie, event) in (0u64..).zip(events.attachments()) {
+            let link = match &event.point {
+                Point::Tracepoint(id) => {
+                    let program = find(CHOSEN_TRACEPOINT);
+                    program.map(|program| attach_to_tracepoint(program, *id, cookie))
+                }
+                Point::Program {
+                    path,
+                    offset,
+                    at_return,
+                    semaphore,
+                } => {
+                    let options = UprobeOpts {
+                        ref_ctr_offset: semaphore.unwrap_or(0) as usize,
+                        cookie,
+                        retprobe: *at_return,
+                        ..UprobeOpts::default()
+                    };
+                    // Of all processes: those that are not recorded are left out by the program.
+                    let attach = |program: &ProgramMut<'_>| {
+                        program.attach_uprobe_with_opts(ALL_PROCESSES, path, *offset as usize, options)
+                    };
+                    find(CHOSEN_PROBE).map(attach)
+                }
+                Point::Function { name, at_return } => {
+                    let options = KprobeOpts {
+                        cookie,
+                        ..KprobeOpts::default()
+                    };
+                    let attach =
+                        |program: &ProgramMut<'_>| program.attach_kprobe_with_opts(*at_return, name, options);
+                    find(CHOSEN_PROBE).map(attach)
+                }
+            };
+            let link = link.ok_or_else(|| RecordError::Load("no program for chosen events".into()))?;
+            self.links.push(link.map_err(|error| RecordError::AttachChosen {
+                event: event.name.clone(),
+                reason: error.to_string(),
+            })?);
+        }
+        Ok(())
     }
 
     /// Lets all programs record, or none.
@@ -222,6 +279,27 @@ impl Programs {
         self.readiness = None;
     }
 
+    /// Chosen events that the kernel left out, since they interrupted others on their CPU; those of processes that are
+    /// not recorded count as well.
+    pub(crate) fn missed(&self) -> u64 {
+        let programs = self.object.progs();
+        let chosen = programs.filter(|program| {
+            [CHOSEN_TRACEPOINT, CHOSEN_PROBE]
+                .iter()
+                .any(|section| program.section() == *section)
+        });
+        let missed = |program: Program<'_>| {
+            let descriptor = program.as_fd().as_raw_fd();
+            // Of a program that was not loaded there is none.
+            let facts = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+            let count = facts
+                .lines()
+                .find_map(|line| line.strip_prefix("recursion_misses:"))?;
+            count.trim().parse::<u64>().ok()
+        };
+        chosen.filter_map(missed).sum()
+    }
+
     /// By CPU, what was lost in all; and how many processes could not be followed.
     pub(crate) fn lost(&self) -> (Vec<u32>, u32) {
         let map = self
@@ -241,6 +319,30 @@ impl Programs {
 /// Section of the program that is at no tracepoint.
 const CLOCK: &str = "perf_event";
 const TASKS: &str = "iter/task";
+/// Sections of the programs of `bpf/chosen.h`.
+const CHOSEN_TRACEPOINT: &str = "tracepoint";
+const CHOSEN_PROBE: &str = "uprobe";
+const ALL_PROCESSES: i32 = -1;
+
+/// Whether a tracepoint has a program of its own, whose events the recorder lays out.
+pub(crate) fn has_program(tracepoint: &str) -> bool {
+    Group::of_tracepoint(tracepoint).is_some() && {
+        let sections = object::File::parse(OBJECT).ok();
+        sections.is_some_and(|object| object.section_by_name(&format!("tp_btf/{tracepoint}")).is_some())
+    }
+}
+
+/// By the number of the tracepoint: libbpf would look for it in a mounted tracefs. One CPU is enough: programs run at the
+/// tracepoint on all.
+fn attach_to_tracepoint(program: &ProgramMut<'_>, id: u32, cookie: u64) -> libbpf_rs::Result<Link> {
+    let mut builder = Builder::new(Tracepoint::with_id(id.into()));
+    let event = builder.any_pid().one_cpu(0).include_kernel().build()?;
+    let options = PerfEventOpts {
+        cookie,
+        ..PerfEventOpts::default()
+    };
+    program.attach_perf_event_with_opts(event.into_raw_fd(), options)
+}
 
 fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
     let mut programs = object.progs_mut();
@@ -276,6 +378,12 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
         if name == TASKS {
             continue;
         }
+        if [CHOSEN_TRACEPOINT, CHOSEN_PROBE].contains(&name) {
+            let is_tracepoint = |point: &Point| matches!(point, Point::Tracepoint(_));
+            let is_wanted = |event: &Attachment| is_tracepoint(&event.point) == (name == CHOSEN_TRACEPOINT);
+            program.set_autoload(options.events.attachments().iter().any(is_wanted));
+            continue;
+        }
         if program.name().to_string_lossy().starts_with("stacks_") {
             let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
                 CLOCK => stacks.period_ns > 0,
@@ -287,7 +395,7 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
             continue;
         }
         let is_wanted = match Group::of_tracepoint(name) {
-            Some(group) => options.groups.contains(&group),
+            Some(group) => options.groups.contains(&group) || options.events.has_own(name),
             None => options.syscalls != Syscalls::None,
         };
         // Processes are followed by their forks and ends; stacks need the numbers of new ones.
@@ -336,6 +444,13 @@ fn size_scratch(open: &mut OpenObject, stacks: Option<&Stacks>, cpus: usize) -> 
     Ok(())
 }
 
+fn size_chosen(open: &mut OpenObject, options: &Options) -> Result<(), RecordError> {
+    let count = options.events.attachments().len().max(1) as u32;
+    let chosen = open.maps_mut().find(|map| map.name() == "chosen");
+    let mut chosen = chosen.ok_or_else(|| RecordError::Load("no map chosen".into()))?;
+    chosen.set_max_entries(count).map_err(failed)
+}
+
 fn size_rings(open: &mut OpenObject, shape: RingShape, cpus: usize) -> Result<(), RecordError> {
     let too_large = |_| RecordError::Load("the rings are too large".into());
     let value_size = u32::try_from(shape.element_bytes()).map_err(too_large)?;
@@ -356,7 +471,7 @@ fn set_options(
     let values = [
         options.processes.is_some(),
         options.follows(),
-        !options.groups.contains(&Group::Sched),
+        !options.groups.contains(&Group::Sched) && !options.events.has_own_like("sched_process_f"),
         rings_end == Some(Completion::Entry),
     ];
     set_constants(open, ".rodata.options", &values.map(u8::from))?;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tracebraid_ctf::schema::TraceClass;
 
 use crate::calls::{Call, Calls, Field};
-use crate::raw::{Head, RawCall};
+use crate::chosen::ChosenEvents;
+use crate::raw::{ENTRY, Head, RawCall};
 use crate::recipe::Recipe;
 use crate::schema::{COMPAT_CALL, UNKNOWN_CALL, call_ids};
 use crate::shared::{ARGUMENTS, CALL_COMPAT};
@@ -16,6 +17,7 @@ use crate::stacks::is_copy;
 pub(crate) struct Encoder {
     /// By kind.
     recipes: Vec<Recipe>,
+    chosen: ChosenEvents,
     own: Table,
     compat: Table,
     /// A system call was met.
@@ -37,7 +39,7 @@ const MOST_KINDS: usize = 256;
 
 impl Encoder {
     /// For a schema that was made of those calls.
-    pub(crate) fn new(class: &TraceClass, calls: Calls) -> Encoder {
+    pub(crate) fn new(class: &TraceClass, calls: Calls, chosen: ChosenEvents) -> Encoder {
         let mut recipes = vec![Recipe::default(); MOST_KINDS];
         for event in class.streams.iter().flat_map(|stream| &stream.events) {
             if let Some(place) = recipes.get_mut(event.id as usize) {
@@ -46,6 +48,7 @@ impl Encoder {
         }
         Encoder {
             recipes,
+            chosen,
             own: Table::new(calls.own),
             compat: Table::new(calls.compat),
             has_calls: AtomicBool::new(false),
@@ -66,6 +69,9 @@ impl Encoder {
         if is_copy(head.kind) {
             to.extend_from_slice(record);
             return Some(head.kind);
+        }
+        if head.kind < ENTRY {
+            return self.chosen.encode(head.kind, record, to);
         }
         let mut call = RawCall::new(head.kind, record)?;
         // A load is cheaper than a store to a line that each call would dirty.

@@ -42,6 +42,14 @@ pub enum RecordError {
         /// What the kernel says.
         reason: String,
     },
+    /// A program cannot be attached to an event that was chosen by name.
+    #[error("cannot record {event}: {reason}")]
+    AttachChosen {
+        /// The event.
+        event: String,
+        /// What the kernel reports.
+        reason: String,
+    },
     /// The trace cannot be written.
     #[error("the trace cannot be written: {0}")]
     Write(#[from] WriteError),

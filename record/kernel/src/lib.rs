@@ -16,6 +16,7 @@
 
 mod bpf;
 mod calls;
+mod chosen;
 mod encoder;
 mod end_mark;
 mod error;
@@ -42,6 +43,7 @@ mod streams;
 mod tasks;
 mod uring;
 
+pub use chosen::{ChosenEvents, EventSpec};
 pub use end_mark::EndReason;
 pub use error::RecordError;
 pub use groups::{GROUPS, Group, USUAL};

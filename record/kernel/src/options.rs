@@ -1,5 +1,6 @@
 //! What is to be recorded.
 
+use crate::chosen::ChosenEvents;
 use crate::groups::Group;
 use crate::plan::Syscalls;
 use crate::stacks::Stacks;
@@ -17,6 +18,8 @@ pub struct Options {
     /// A process whose descendants are followed though events of all processes are recorded; see
     /// [`crate::Recording::processes`].
     pub command: Option<u32>,
+    /// Events chosen by name, of the same processes as system calls.
+    pub events: ChosenEvents,
     /// Call stacks, if any.
     pub stacks: Option<Stacks>,
     /// Without privileges: nothing but the stacks of this process and of those that it makes, by perf events. The
@@ -51,6 +54,7 @@ impl Default for Options {
             syscalls: Syscalls::None,
             processes: None,
             command: None,
+            events: ChosenEvents::default(),
             stacks: None,
             unprivileged: None,
             ring_bytes: 8 << 20,

@@ -71,6 +71,8 @@ pub struct Summary {
     pub total: Progress,
     /// By CPU, events that found no room.
     pub lost: Vec<u64>,
+    /// Chosen events that the kernel left out, since they interrupted others on their CPU.
+    pub missed: u64,
     /// Tracepoints that were wanted and that this kernel does not have.
     pub missing: Vec<String>,
     /// Processes that were made by others that are followed, and could not be followed: there were too many.
@@ -273,6 +275,7 @@ fn record(
     hurry(FIRST);
     let calls = calls();
     let mut class = schema(&calls);
+    options.events.add_to(&mut class);
     let cpus = machine::cpus()?;
     let mut programs = match options.unprivileged {
         None => Some(Programs::load(options, &calls, cpus)?),
@@ -296,10 +299,10 @@ fn record(
         let targets = targets.filter_map(|&number| processes.initial(number));
         targets.for_each(|pid| meanings.read(pid));
     }
-    let encoder = Encoder::new(&class, calls);
+    let encoder = Encoder::new(&class, calls, options.events.clone());
     let samples = perf_stacks(options, cpus)?;
     if let Some(programs) = &mut programs {
-        programs.attach(options.stacks.as_ref())?;
+        programs.attach(options)?;
     }
     let mut drain = Drain {
         rings: match &programs {
@@ -330,11 +333,14 @@ fn record(
     // The receiver may be gone; then the recording is stopped soon.
     let _ = started.send(processes);
     drain.run(orders, counters)?;
-    let (mut lost, mut unfollowed, mut missing) = (vec![0; cpus], 0, Vec::new());
+    let (mut lost, mut unfollowed, mut missing, mut missed) = (vec![0; cpus], 0, Vec::new(), 0);
     if let Some(programs) = &mut programs {
         programs.detach();
         (lost, unfollowed) = programs.lost();
         missing = programs.missing().to_vec();
+        if !options.events.is_empty() {
+            missed = programs.missed();
+        }
     }
     if let Some(samples) = &drain.samples {
         lost.iter_mut().take(1).for_each(|lost| *lost = samples.lost());
@@ -346,6 +352,7 @@ fn record(
     Ok(Summary {
         total,
         lost,
+        missed,
         missing,
         unfollowed,
         disk_is_full,

@@ -5,6 +5,7 @@ mod support;
 
 mod beginnings;
 mod calls;
+mod chosen;
 mod endings;
 mod harmless;
 mod limits;

@@ -20,7 +20,9 @@ use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::classes::check_pattern;
 use tracebraid_session::control::Server;
-use tracebraid_session::kernel::{Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges};
+use tracebraid_session::kernel::{
+    ChosenEvents, EventSpec, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
+};
 use tracebraid_session::{
     Launched, Probes, Session, SessionError, SessionOptions, Signals, Target, forget_probes,
 };
@@ -48,6 +50,10 @@ pub(crate) use written::{Written, see_it};
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
   tracebraid record --follow-daemons --duration 60s -- nginx
+  tracebraid record --event 'tracepoint:kmem:mm_page_*' -- ./my-program
+  tracebraid record --event usdt:/usr/lib/postgresql/15/bin/postgres:transaction__start --pid 1234
+  tracebraid record --event uprobe:./my-program:parse --event uretprobe:./my-program:parse -- ./my-program
+  tracebraid record --event go:./my-server --pid 1234
   docker exec BOX tracebraid record --pid 1    # in a container: its own numbers
 
 Groups of kernel events:
@@ -62,6 +68,11 @@ pub(crate) struct RecordArgs {
     /// System calls: their names, `all` or `none`; all if not given
     #[arg(long, value_name = "CALLS")]
     syscalls: Option<Traced>,
+    /// An event by name, of the recorded processes; may be repeated. SPEC is tracepoint:CATEGORY:NAME,
+    /// usdt:PATH:[PROVIDER:]NAME (patterns with * and ?), uprobe:PATH:FUNCTION[+OFFSET], uretprobe:PATH:FUNCTION,
+    /// kprobe:FUNCTION, kretprobe:FUNCTION, or go:PATH for waits of goroutines
+    #[arg(long, value_name = "SPEC")]
+    event: Vec<EventSpec>,
     /// Events of the command's own probes: patterns with * and ?, or `none`; * if not given. With patterns, programs load
     /// libtracebraid_probe.so that are not linked with it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
@@ -357,7 +368,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     if let Some(name) = syscalls.unknown().first() {
         return Err(Failure::usage(format!("there is no system call `{name}`")));
     }
-    let has_events = !groups.is_empty() || syscalls != Syscalls::None;
+    let has_events = !groups.is_empty() || syscalls != Syscalls::None || !args.event.is_empty();
     if !has_events && args.stacks.is_none() {
         return Ok(None);
     }
@@ -367,6 +378,14 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         ));
     }
     let missing = missing_privileges();
+    if !missing.is_empty() && !args.event.is_empty() {
+        return Err(Failure::usage(format!("--event needs {}", missing.join(" and "))));
+    }
+    let events =
+        ChosenEvents::resolve(&args.event).map_err(|why| Failure::usage(format!("--event: {why}")))?;
+    for note in events.notes() {
+        say!("warning: {note}");
+    }
     let is_choice = args.kernel.is_some() || args.syscalls.is_some();
     let needs_privileges = args.command.is_empty() || is_choice && has_events;
     let is_unprivileged = !missing.is_empty() && !needs_privileges;
@@ -395,6 +414,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     Ok(Some(Options {
         groups,
         syscalls,
+        events,
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
         stacks: args.stacks.as_ref().map(stacks::Wanted::of_kernel),
         ring_bytes: args.buffer_size,

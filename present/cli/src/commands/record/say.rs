@@ -149,6 +149,12 @@ fn warn(options: &Options, kernel: &Summary) {
              most 1"
         );
     }
+    if kernel.missed > 0 {
+        say!(
+            "warning: up to {} hits of --event were missed: they interrupted others on the same CPU",
+            grouped(kernel.missed)
+        );
+    }
     if !kernel.missing.is_empty() {
         say!(
             "warning: this kernel has no tracepoint {}",

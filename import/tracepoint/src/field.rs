@@ -2,19 +2,20 @@
 
 /// A field of a tracepoint's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
+pub struct Field {
     /// An identifier of the C language.
-    pub(crate) name: String,
+    pub name: String,
     /// In bytes from the record's beginning.
-    pub(crate) offset: u32,
+    pub offset: u32,
     /// In bytes; 0 for what reaches to the record's end.
-    pub(crate) size: u32,
-    pub(crate) kind: Kind,
+    pub size: u32,
+    /// How its bytes are read.
+    pub kind: Kind,
 }
 
 /// What stands in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// An integer of 1, 2, 4 or 8 bytes.
     Int(Number),
     /// Characters, up to a null character or the field's end.
@@ -31,7 +32,7 @@ pub(crate) enum Kind {
 
 /// From where the offset of a dynamic field counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// From the record's beginning (`__data_loc`).
     Record,
     /// From the end of the field itself (`__rel_loc`).
@@ -40,7 +41,7 @@ pub(crate) enum Place {
 
 /// What a dynamic field consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Element {
+pub enum Element {
     /// One string.
     Text,
     /// Integers.
@@ -49,17 +50,18 @@ pub(crate) enum Element {
 
 /// An integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number {
+pub struct Number {
     /// 1, 2, 4 or 8.
-    pub(crate) bytes: u32,
-    pub(crate) signed: bool,
+    pub bytes: u32,
+    /// In two's complement.
+    pub signed: bool,
     /// It is an address, or may be one: the kernel keeps them in `unsigned long`.
-    pub(crate) hex: bool,
+    pub hex: bool,
 }
 
 impl Field {
     /// Of the text behind `field:`; `long` is the size of the kernel's `long` in bytes.
-    pub(super) fn parse(line: &str, long: u32) -> Option<Field> {
+    pub(crate) fn parse(line: &str, long: u32) -> Option<Field> {
         let mut parts = line.split(';').map(str::trim);
         let declaration = parts.next()?;
         let (mut offset, mut size, mut signed) = (None, None, false);
@@ -82,7 +84,7 @@ impl Field {
     }
 
     /// Where it ends in the record, in bytes.
-    pub(crate) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.size)
     }
 }

@@ -6,13 +6,13 @@ use super::field::Field;
 
 /// What a tracepoint's records look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Format {
+pub struct Format {
     /// `common_type` of its records.
-    pub(crate) id: u32,
+    pub id: u32,
     /// `SYSTEM:NAME`
-    pub(crate) name: String,
+    pub name: String,
     /// In the order of the file; names are distinct.
-    pub(crate) fields: Vec<Field>,
+    pub fields: Vec<Field>,
 }
 
 /// Tracepoints have some dozens of fields at most.
@@ -20,7 +20,7 @@ const MOST_FIELDS: usize = 512;
 
 impl Format {
     /// Of the text of the file below `events/SYSTEM`; `long` is the size of the kernel's `long`.
-    pub(crate) fn parse(system: &str, text: &str, long: u32) -> Option<Format> {
+    pub fn parse(system: &str, text: &str, long: u32) -> Option<Format> {
         let (mut name, mut id) = (None, None);
         let mut fields = Vec::new();
         let mut names = HashSet::new();
@@ -49,7 +49,7 @@ impl Format {
     }
 
     /// The place of a field of that name.
-    pub(crate) fn field(&self, name: &str) -> Option<&Field> {
+    pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }

@@ -1,0 +1,201 @@
+/* Events that are chosen by name: tracepoints, functions of programs and of the kernel, USDT probes.
+ *
+ * One program for each kind of probe serves all of them, so that no code is generated: the cookie of an
+ * attachment is an index in `chosen`, whose element describes what to copy. */
+#pragma once
+
+#include "running.h"
+#include "targets.h"
+
+struct chosen_argument {
+	/* The constant, or the displacement from the register; of a dynamic field its offset. */
+	s64 value;
+	/* Displacements of the second and third load of a chain. */
+	s32 second;
+	s32 third;
+	/* Offsets in struct pt_regs, or NO_REGISTER. */
+	u16 base;
+	u16 index;
+	u8 source;
+	/* Bytes in memory: 1, 2, 4 or 8. */
+	u8 size;
+	/* The index is shifted left by this number of bits. */
+	u8 shift;
+	u8 padding;
+};
+_Static_assert(sizeof(struct chosen_argument) == CHOSEN_ARGUMENT_SIZE, "CHOSEN_ARGUMENT_SIZE in shared.h");
+
+struct chosen {
+	/* Id of the event class. */
+	u16 kind;
+	/* The program runs, not the kernel. */
+	u8 is_user;
+	/* Arguments; of a tracepoint, dynamic fields. */
+	u8 count;
+	/* Of a tracepoint: bytes up to the end of the last field of constant size. */
+	u32 size;
+	struct chosen_argument arguments[MOST_CHOSEN_ARGUMENTS];
+};
+_Static_assert(sizeof(struct chosen) == CHOSEN_SIZE, "CHOSEN_SIZE in shared.h");
+
+struct {
+	MAP_INT(type, MAP_ARRAY);
+	/* The loader sets it. */
+	MAP_INT(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, struct chosen);
+} chosen SEC(".maps");
+
+INLINE struct chosen *chosen_by_cookie(void *context)
+{
+	u32 index = bpf_get_attach_cookie(context);
+
+	return bpf_map_lookup_elem(&chosen, &index);
+}
+
+/* A tracepoint's record follows. Its first eight bytes are not the common fields, which the kernel has
+ * overwritten with a pointer by the time that the program runs. */
+struct chosen_tracepoint {
+	struct head head;
+	s32 tid;
+	s32 pid;
+} PACKED;
+
+SEC("tracepoint")
+int on_chosen_tracepoint(void *context)
+{
+	struct chosen *event = chosen_by_cookie(context);
+	u32 cpu = bpf_get_smp_processor_id();
+	u64 numbers = bpf_get_current_pid_tgid();
+	struct chosen_tracepoint *record;
+	struct room room;
+	u64 size;
+
+	if (!is_on || !event || !is_target(numbers >> 32))
+		return 0;
+	size = event->size;
+	for (int i = 0; i < MOST_CHOSEN_ARGUMENTS; i++) {
+		struct chosen_argument *field = &event->arguments[i];
+		u32 location = 0;
+		u64 end;
+
+		if (i >= event->count)
+			break;
+		bpf_probe_read_kernel(&location, sizeof(location), context + (u16)field->value);
+		end = (location & 0xffff) + (location >> 16);
+		if (field->source == SOURCE_FIELD)
+			end += (u16)field->value + sizeof(location);
+		if (end > size)
+			size = end;
+	}
+	if (size > MOST_TRACEPOINT)
+		size = MOST_TRACEPOINT;
+	record = take_room(cpu, ROOM(sizeof(*record) + size), &room);
+	if (!record)
+		return 0;
+	set_head(&record->head, cpu, event->kind, 0);
+	record->tid = numbers;
+	record->pid = numbers >> 32;
+	bpf_probe_read_kernel((void *)record + sizeof(*record), size, context);
+	complete(record, sizeof(*record) + size, ROOM(sizeof(*record) + size));
+	return 0;
+}
+
+/* Values of arguments follow, eight bytes each. */
+struct chosen_hit {
+	struct head head;
+	s32 tid;
+	s32 pid;
+	u64 ip;
+	u64 values[MOST_CHOSEN_ARGUMENTS];
+} PACKED;
+
+/* Offset in struct pt_regs, which programs know (arch/.../include/uapi/asm/ptrace.h). */
+#if defined(__TARGET_ARCH_x86)
+#define INSTRUCTION_POINTER 128
+#else
+#define INSTRUCTION_POINTER 256
+#endif
+
+INLINE u64 register_at(struct pt_regs *registers, u16 offset)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)registers + offset);
+	return value;
+}
+
+/* Zero where the memory is not there. */
+INLINE u64 load(bool is_user, u64 address, u32 size)
+{
+	u64 value = 0;
+
+	if (size > sizeof(value))
+		size = sizeof(value);
+	if (is_user)
+		bpf_probe_read_user(&value, size, (void *)address);
+	else
+		bpf_probe_read_kernel(&value, size, (void *)address);
+	return value;
+}
+
+/* Not inlined: it is checked once for all arguments. */
+__attribute__((noinline)) static u64 chosen_value(struct pt_regs *registers, struct chosen_argument *argument,
+						  bool is_user)
+{
+	u64 value;
+
+	if (!argument)
+		return 0;
+	value = argument->value;
+	if (argument->source == SOURCE_CONSTANT)
+		return value;
+	if (argument->base != NO_REGISTER)
+		value += register_at(registers, argument->base);
+	if (argument->source == SOURCE_REGISTER)
+		return value;
+	if (argument->index != NO_REGISTER)
+		value += register_at(registers, argument->index) << (argument->shift & 3);
+	if (argument->source == SOURCE_CHAIN) {
+		value = load(is_user, value, sizeof(value)) + argument->second;
+		value = load(is_user, value, sizeof(value)) + argument->third;
+	}
+	return load(is_user, value, argument->size);
+}
+
+INLINE int hit(struct pt_regs *registers)
+{
+	struct chosen *event = chosen_by_cookie(registers);
+	u32 cpu = bpf_get_smp_processor_id();
+	u64 numbers = bpf_get_current_pid_tgid();
+	struct chosen_hit *record;
+	struct room room;
+	u64 size;
+
+	if (!is_on || !event || !is_target(numbers >> 32))
+		return 0;
+	/* In a function of the kernel a switch may be under way. */
+	if (event->is_user)
+		notice_switch(cpu, bpf_get_current_task_btf());
+	size = offset_of(struct chosen_hit, values) + event->count * sizeof(u64);
+	record = take_room(cpu, ROOM(size), &room);
+	if (!record)
+		return 0;
+	set_head(&record->head, cpu, event->kind, 0);
+	record->tid = numbers;
+	record->pid = numbers >> 32;
+	record->ip = register_at(registers, INSTRUCTION_POINTER);
+	for (int i = 0; i < MOST_CHOSEN_ARGUMENTS; i++) {
+		if (i >= event->count)
+			break;
+		record->values[i] = chosen_value(registers, &event->arguments[i], event->is_user);
+	}
+	complete(record, size, ROOM(size));
+	return 0;
+}
+
+SEC("uprobe")
+int on_chosen_uprobe(struct pt_regs *registers)
+{
+	return hit(registers);
+}

@@ -1,0 +1,151 @@
+//! Programs and libraries: their functions, USDT probes, and what of Go's is in them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use object::read::elf::ElfFile64;
+use object::{
+    Architecture, LittleEndian, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolFlags,
+    SymbolKind,
+};
+
+use super::usdt::{self, Probe};
+
+/// Points of an ELF file that can be recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Executable {
+    pub(crate) path: PathBuf,
+    pub(super) segments: Vec<Segment>,
+    pub(crate) symbols: Vec<Symbol>,
+    pub(crate) probes: Vec<Probe>,
+    /// Address of `.stapsdt.base`.
+    pub(super) base: Option<u64>,
+    /// Sections of Go's: facts on the build, and the table of functions.
+    pub(crate) go_build: Option<Vec<u8>>,
+    pub(crate) go_functions: Option<Vec<u8>>,
+    /// Address of the section of code.
+    pub(crate) text: u64,
+}
+
+/// Bytes of the file that are in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    address: u64,
+    bytes: u64,
+    offset: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Symbol {
+    pub(crate) name: String,
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) is_function: bool,
+    /// A function that chooses the function (`STT_GNU_IFUNC`).
+    pub(crate) is_indirect: bool,
+}
+
+const INDIRECT: u8 = 10;
+
+/// The file of a program: a name without a slash is looked for in `PATH`.
+fn find(path: &Path) -> PathBuf {
+    if path.components().count() > 1 || path.exists() {
+        return path.to_owned();
+    }
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&directories).map(|directory| directory.join(path));
+    found
+        .into_iter()
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| path.to_owned())
+}
+
+impl Executable {
+    /// # Errors
+    /// A sentence, if it is no ELF file of this machine.
+    pub(crate) fn read(path: &Path) -> Result<Executable, String> {
+        let path = find(path);
+        let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        // The kernel attaches by inode, and this path is read once more then.
+        let path = path.canonicalize().map_err(|error| wrong(&error))?;
+        let file = File::open(&path).map_err(|error| wrong(&error))?;
+        let cache = ReadCache::new(file);
+        let elf = ElfFile64::<LittleEndian, _>::parse(&cache)
+            .map_err(|_| wrong(&"not a 64-bit ELF file; if it is a script, name the program that runs it"))?;
+        let own = match cfg!(target_arch = "x86_64") {
+            true => Architecture::X86_64,
+            false => Architecture::Aarch64,
+        };
+        if elf.architecture() != own {
+            return Err(wrong(&"a program of another machine"));
+        }
+        let section = |name: &str| elf.section_by_name(name);
+        let data = |name: &str| section(name)?.data().ok().map(<[u8]>::to_vec);
+        let segments = elf.segments().map(|segment| Segment {
+            address: segment.address(),
+            bytes: segment.file_range().1,
+            offset: segment.file_range().0,
+        });
+        let symbols = elf.symbols().chain(elf.dynamic_symbols());
+        let symbols = symbols.filter(ObjectSymbol::is_definition).filter_map(|symbol| {
+            let is_indirect =
+                matches!(symbol.flags(), SymbolFlags::Elf { st_info, .. } if st_info.0 & 15 == INDIRECT);
+            Some(Symbol {
+                name: symbol.name().ok()?.to_owned(),
+                address: symbol.address(),
+                bytes: symbol.size(),
+                is_function: symbol.kind() == SymbolKind::Text,
+                is_indirect,
+            })
+        });
+        Ok(Executable {
+            segments: segments.collect(),
+            symbols: symbols.collect(),
+            probes: usdt::probes(&data(".note.stapsdt").unwrap_or_default()),
+            base: section(".stapsdt.base").map(|section| section.address()),
+            go_build: data(".go.buildinfo"),
+            go_functions: data(".gopclntab").or_else(|| data(".data.rel.ro.gopclntab")),
+            text: section(".text").map_or(0, |section| section.address()),
+            path,
+        })
+    }
+
+    /// Offset in the file of an address.
+    pub(crate) fn offset(&self, address: u64) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| {
+            (segment.address..segment.address.saturating_add(segment.bytes)).contains(&address)
+        })?;
+        (address - segment.address).checked_add(segment.offset)
+    }
+
+    /// Addresses of a probe and of its semaphore. Prelinking moves the section of the base with the
+    /// code, and leaves the notes as they are.
+    pub(crate) fn moved(&self, probe: &Probe) -> (u64, Option<u64>) {
+        let by = match self.base {
+            Some(base) if probe.base != 0 => base.wrapping_sub(probe.base),
+            _ => 0,
+        };
+        let semaphore = (probe.semaphore != 0).then(|| probe.semaphore.wrapping_add(by));
+        (probe.address.wrapping_add(by), semaphore)
+    }
+
+    pub(crate) fn symbol(&self, name: &str) -> Option<&Symbol> {
+        self.symbols.iter().find(|symbol| symbol.name == name)
+    }
+
+    pub(crate) fn is_go(&self) -> bool {
+        self.go_build.is_some() || self.go_functions.is_some()
+    }
+
+    /// Bytes of the file by their address.
+    pub(crate) fn bytes(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
+        use std::os::unix::fs::FileExt;
+        let offset = self.offset(address)?;
+        let mut found = vec![0; bytes];
+        File::open(&self.path)
+            .ok()?
+            .read_exact_at(&mut found, offset)
+            .ok()?;
+        Some(found)
+    }
+}

@@ -1,0 +1,620 @@
+//! Events that are chosen by name: tracepoints of the kernel, USDT probes, functions of programs
+//! and of the kernel.
+//!
+//! Their event classes are made when the recording begins ([`ChosenEvents::resolve`]);
+//! `bpf/chosen.h` copies what they describe. Tracepoints that the recorder knows have its own
+//! programs and layouts, so that all reports understand them.
+
+mod argument;
+mod executable;
+mod go;
+mod names;
+mod spec;
+mod tracefs;
+mod usdt;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use tracebraid_ctf::schema::build::{Align, Fields, event};
+use tracebraid_ctf::schema::{ByteOrder, Scope, TraceClass};
+use tracebraid_tracepoint::{Format, Kind, Place};
+
+use crate::shared::{self, CHOSEN_SIZE, MOST_CHOSEN, MOST_CHOSEN_ARGUMENTS};
+use argument::{Argument, Machine, Source, ValueClass};
+use executable::{Executable, Symbol};
+use names::{did_you_mean, matches};
+pub use spec::EventSpec;
+use tracefs::TraceFs;
+
+/// Events that were found by their names.
+#[derive(Clone, Debug, Default)]
+pub struct ChosenEvents {
+    classes: Vec<ChosenClass>,
+    attachments: Vec<Attachment>,
+    /// Tracepoints that have a program of their own.
+    own: BTreeSet<String>,
+    /// Sentences on what is recorded in part only.
+    notes: Vec<String>,
+}
+
+/// Points at which the programs can be attached: each takes a descriptor.
+const MOST_POINTS: usize = 4096;
+
+/// An event class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ChosenClass {
+    name: String,
+    layout: Layout,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Layout {
+    Tracepoint(Format),
+    Values(Vec<ValueField>),
+}
+
+/// A field that has the value of an argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ValueField {
+    name: String,
+    class: ValueClass,
+    /// By value; empty unless it is an enumeration.
+    labels: Vec<String>,
+}
+
+/// A point where a program of `bpf/chosen.h` is attached.
+#[derive(Clone, Debug)]
+pub(crate) struct Attachment {
+    pub(crate) point: Point,
+    /// As messages name it.
+    pub(crate) name: String,
+    /// `struct chosen`
+    pub(crate) description: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Point {
+    /// By the kernel's number.
+    Tracepoint(u32),
+    /// Of a program, by the offset in its file.
+    Program {
+        path: PathBuf,
+        offset: u64,
+        at_return: bool,
+        /// Offset of the counter of a USDT probe.
+        semaphore: Option<u64>,
+    },
+    /// Of the kernel.
+    Function { name: String, at_return: bool },
+}
+
+impl ChosenEvents {
+    /// Finds the events.
+    ///
+    /// # Errors
+    /// A sentence on the first that is not there, with names that are near.
+    pub fn resolve(specs: &[EventSpec]) -> Result<ChosenEvents, String> {
+        let mut events = ChosenEvents::default();
+        for spec in specs {
+            match spec {
+                EventSpec::Tracepoint { category, name } => events.tracepoints(category, name)?,
+                EventSpec::Usdt { path, provider, name } => events.usdt(path, provider.as_deref(), name)?,
+                EventSpec::Function {
+                    path: Some(path),
+                    function,
+                    offset,
+                    at_return,
+                } => events.function(path, function, *offset, *at_return)?,
+                EventSpec::Function {
+                    path: None,
+                    function,
+                    at_return,
+                    ..
+                } => events.kernel_function(function, *at_return)?,
+                EventSpec::Go { path } => events.go(path)?,
+            }
+            if events.attachments.len() > MOST_POINTS || events.classes.len() > MOST_CHOSEN {
+                return Err(format!(
+                    "more than {MOST_POINTS} places in programs and the kernel are chosen: use narrower patterns"
+                ));
+            }
+        }
+        Ok(events)
+    }
+
+    /// True if nothing is chosen.
+    pub fn is_empty(&self) -> bool {
+        self.attachments.is_empty() && self.own.is_empty()
+    }
+
+    /// Sentences on what is recorded in part only.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    pub(crate) fn attachments(&self) -> &[Attachment] {
+        &self.attachments
+    }
+
+    /// Whether that tracepoint of the recorder's own is chosen.
+    pub(crate) fn has_own(&self, tracepoint: &str) -> bool {
+        self.own.contains(tracepoint)
+    }
+
+    /// Whether one is chosen whose name begins so.
+    pub(crate) fn has_own_like(&self, start: &str) -> bool {
+        self.own.iter().any(|tracepoint| tracepoint.starts_with(start))
+    }
+
+    /// Adds the event classes to the schema.
+    pub(crate) fn add_to(&self, class: &mut TraceClass) {
+        let first = shared::FIRST_CHOSEN as u64;
+        let classes = (first..).zip(&self.classes);
+        let events = classes.map(|(id, class)| event(id, &class.name, class.fields()));
+        if let Some(stream) = class.streams.first_mut() {
+            stream.events.extend(events);
+        }
+    }
+
+    /// Writes the payload of a record of that kind; `None` if it is none of these, or makes no
+    /// sense.
+    pub(crate) fn encode(&self, kind: u16, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
+        let place = usize::from(kind).checked_sub(shared::FIRST_CHOSEN)?;
+        self.classes.get(place)?.encode(record, to)?;
+        Some(kind)
+    }
+
+    /// The kind of a class, which is added if it is not there.
+    fn kind(&mut self, class: ChosenClass) -> u16 {
+        let place = self.classes.iter().position(|known| *known == class);
+        let place = place.unwrap_or_else(|| {
+            self.classes.push(class);
+            self.classes.len() - 1
+        });
+        (shared::FIRST_CHOSEN + place.min(MOST_CHOSEN)) as u16
+    }
+
+    fn tracepoints(&mut self, category: &str, name: &str) -> Result<(), String> {
+        let chosen = format!("tracepoint:{category}:{name}");
+        let unread = |error: std::io::Error| {
+            format!(
+                "{chosen}: tracepoints cannot be listed ({error}): mount tracefs at /sys/kernel/tracing, or run as root"
+            )
+        };
+        let tracefs = TraceFs::open().map_err(unread)?;
+        let all = tracefs.tracepoints().map_err(unread)?;
+        let is_chosen =
+            |[found, tracepoint]: &&[String; 2]| matches(category, found) && matches(name, tracepoint);
+        let found: Vec<&[String; 2]> = all.iter().filter(is_chosen).collect();
+        if found.is_empty() {
+            let full: Vec<String> = all.iter().map(|pair| pair.join(":")).collect();
+            let wanted = format!("{category}:{name}");
+            let near = did_you_mean(&wanted, full.iter().map(String::as_str));
+            // Then the name is known in another category.
+            let near = match near.is_empty() {
+                false => near,
+                true => {
+                    let others = all
+                        .iter()
+                        .filter(|[_, other]| other == name)
+                        .map(|pair| pair.join(":"));
+                    let others: Vec<String> = others.collect();
+                    let categories: BTreeSet<&str> =
+                        all.iter().map(|[category, _]| category.as_str()).collect();
+                    match others.is_empty() {
+                        false => format!("; did you mean '{}'?", others.join("' or '")),
+                        true => did_you_mean(category, categories.into_iter()),
+                    }
+                }
+            };
+            return Err(format!("this kernel has no tracepoint {wanted}{near}"));
+        }
+        for [category, name] in found {
+            if crate::bpf::has_program(name) {
+                self.own.insert(name.clone());
+                continue;
+            }
+            match tracefs.format(category, name) {
+                Ok(format) => self.tracepoint(&format, name),
+                Err(error) => self
+                    .notes
+                    .push(format!("tracepoint {category}:{name} is not recorded: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn tracepoint(&mut self, format: &Format, name: &str) {
+        let point = Point::Tracepoint(format.id);
+        let is_there =
+            |attachment: &Attachment| matches!(attachment.point, Point::Tracepoint(id) if id == format.id);
+        // Patterns may overlap.
+        if self.attachments.iter().any(is_there) {
+            return;
+        }
+        let kind = self.kind(ChosenClass {
+            name: name.to_owned(),
+            layout: Layout::Tracepoint(format.clone()),
+        });
+        self.attachments.push(Attachment {
+            point,
+            name: format!("tracepoint {}", format.name),
+            description: describe_tracepoint(kind, format),
+        });
+    }
+
+    fn usdt(&mut self, path: &Path, provider: Option<&str>, name: &str) -> Result<(), String> {
+        let program = Executable::read(path)?;
+        let shown = program.path.display();
+        if program.probes.is_empty() {
+            return Err(format!("{shown} has no USDT probes (no section .note.stapsdt)"));
+        }
+        let is_chosen = |probe: &&usdt::Probe| {
+            provider.is_none_or(|provider| matches(provider, &probe.provider)) && matches(name, &probe.name)
+        };
+        let probes: Vec<&usdt::Probe> = program.probes.iter().filter(is_chosen).collect();
+        if probes.is_empty() {
+            let full = program.probes.iter().map(|probe| match provider {
+                Some(_) => format!("{}:{}", probe.provider, probe.name),
+                None => probe.name.clone(),
+            });
+            let full: BTreeSet<String> = full.collect();
+            let wanted = provider.map_or_else(|| name.to_owned(), |provider| format!("{provider}:{name}"));
+            let near = did_you_mean(&wanted, full.iter().map(String::as_str));
+            return Err(format!("{shown} has no USDT probe {wanted}{near}"));
+        }
+        for probe in probes {
+            self.usdt_probe(&program, probe)?;
+        }
+        Ok(())
+    }
+
+    fn usdt_probe(&mut self, program: &Executable, probe: &usdt::Probe) -> Result<(), String> {
+        let name = format!("{}:{}", probe.provider, probe.name);
+        let shown = program.path.display();
+        let (address, semaphore) = program.moved(probe);
+        let outside = || format!("{shown}: the probe {name} is outside of the program");
+        let offset = program.offset(address).ok_or_else(outside)?;
+        let semaphore = match semaphore {
+            Some(semaphore) => Some(program.offset(semaphore).ok_or_else(outside)?),
+            None => None,
+        };
+        let all = argument::parse_all(&probe.arguments, Machine::OWN);
+        let mut unknown = all.len().saturating_sub(MOST_CHOSEN_ARGUMENTS);
+        let (mut arguments, mut fields) = (Vec::new(), Vec::new());
+        for (number, argument) in all.into_iter().take(MOST_CHOSEN_ARGUMENTS).enumerate() {
+            let argument = argument.and_then(|argument| place(program, address, argument));
+            match argument {
+                Some(argument) => {
+                    fields.push(ValueField::numbered(number, argument.class));
+                    arguments.push(argument);
+                }
+                None => unknown += 1,
+            }
+        }
+        if unknown > 0 {
+            let arguments = &probe.arguments;
+            let note = format!(
+                "{name}: values not recorded for {unknown} of the arguments `{arguments}`: unknown operands"
+            );
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        let point = Point::Program {
+            path: program.path.clone(),
+            offset,
+            at_return: false,
+            semaphore,
+        };
+        self.add(
+            name.clone(),
+            format!("USDT probe {name} of {shown}"),
+            point,
+            fields,
+            &arguments,
+        );
+        Ok(())
+    }
+
+    fn function(&mut self, path: &Path, function: &str, offset: u64, at_return: bool) -> Result<(), String> {
+        let program = Executable::read(path)?;
+        let shown = program.path.display();
+        if at_return && program.is_go() {
+            return Err(format!(
+                "uretprobe:{shown}:{function}: programs in Go crash by probes at returns, since their stacks move; use uprobe"
+            ));
+        }
+        let address = match program.symbol(function) {
+            Some(symbol) if symbol.is_indirect => {
+                return Err(format!(
+                    "{shown}: {function} is an indirect function (IFUNC), which chooses another one when the program begins: \
+                     name that one"
+                ));
+            }
+            Some(symbol) if symbol.is_function => Some(symbol.address),
+            _ => go::function(&program, function),
+        };
+        let Some(address) = address else {
+            let functions: Vec<&Symbol> = program
+                .symbols
+                .iter()
+                .filter(|symbol| symbol.is_function)
+                .collect();
+            let near = did_you_mean(function, functions.iter().map(|symbol| symbol.name.as_str()));
+            let hint = match functions.is_empty() {
+                true => ": it has no symbols (stripped)",
+                false => "",
+            };
+            return Err(format!("{shown} has no function {function}{hint}{near}"));
+        };
+        let in_file = address
+            .checked_add(offset)
+            .and_then(|address| program.offset(address));
+        let in_file =
+            in_file.ok_or_else(|| format!("{shown}: {function}+{offset} is outside of the program"))?;
+        let point = Point::Program {
+            path: program.path.clone(),
+            offset: in_file,
+            at_return,
+            semaphore: None,
+        };
+        self.add_function("u", function, offset, at_return, point);
+        Ok(())
+    }
+
+    fn kernel_function(&mut self, function: &str, at_return: bool) -> Result<(), String> {
+        if !Path::new(KPROBES).exists() {
+            return Err(format!(
+                "kprobe:{function}: this kernel has no kprobes (CONFIG_KPROBES); use a tracepoint"
+            ));
+        }
+        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        let names = || kernel_functions(&symbols);
+        if names().next().is_some() && !names().any(|name| name == function) {
+            let near = did_you_mean(function, names());
+            return Err(format!("this kernel has no function {function}{near}"));
+        }
+        let point = Point::Function {
+            name: function.to_owned(),
+            at_return,
+        };
+        self.add_function("k", function, 0, at_return, point);
+        Ok(())
+    }
+
+    /// `kind` is the first letter of the kind of probe.
+    fn add_function(&mut self, kind: &str, function: &str, offset: u64, at_return: bool, point: Point) {
+        let machine = Machine::OWN;
+        let class = ValueClass::ADDRESS;
+        let (fields, arguments): (Vec<_>, Vec<_>) = match (at_return, offset) {
+            (true, _) => {
+                let argument = Argument::register(machine.result_register(), class);
+                (vec![ValueField::named("ret", class)], vec![argument])
+            }
+            (false, 0) => {
+                let registers = machine.argument_registers().into_iter().enumerate();
+                let argument = |(number, register)| {
+                    (
+                        ValueField::numbered(number, class),
+                        Argument::register(register, class),
+                    )
+                };
+                registers.map(argument).unzip()
+            }
+            // Registers may have any content there.
+            _ => (Vec::new(), Vec::new()),
+        };
+        let at = if at_return { "retprobe" } else { "probe" };
+        let offset = if offset > 0 {
+            format!("+{offset:#x}")
+        } else {
+            String::new()
+        };
+        let name = format!("{kind}{at}:{function}{offset}");
+        self.add(name.clone(), name, point, fields, &arguments);
+    }
+
+    fn go(&mut self, path: &Path) -> Result<(), String> {
+        let program = Executable::read(path)?;
+        let shown = program.path.display();
+        let offsets = go::Offsets::of(&program)?;
+        let labels = go::reasons(&program);
+        let machine = Machine::OWN;
+        for (name, function, arguments, fields) in [
+            (
+                "go_park",
+                "runtime.gopark",
+                offsets.park(machine),
+                ["goid", "reason"],
+            ),
+            (
+                "go_ready",
+                "runtime.ready",
+                offsets.ready(machine),
+                ["goid", "by"],
+            ),
+        ] {
+            let address = go::function(&program, function);
+            let offset = address.and_then(|address| program.offset(address));
+            let offset = offset.ok_or_else(|| format!("{shown} has no function {function}"))?;
+            let point = Point::Program {
+                path: program.path.clone(),
+                offset,
+                at_return: false,
+                semaphore: None,
+            };
+            let fields = fields.iter().zip(&arguments).map(|(field, argument)| ValueField {
+                labels: if *field == "reason" {
+                    labels.clone()
+                } else {
+                    Vec::new()
+                },
+                ..ValueField::named(field, argument.class)
+            });
+            let fields = fields.collect();
+            self.add(
+                name.to_owned(),
+                format!("{function} of {shown}"),
+                point,
+                fields,
+                &arguments,
+            );
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        class: String,
+        name: String,
+        point: Point,
+        fields: Vec<ValueField>,
+        arguments: &[Argument],
+    ) {
+        let kind = self.kind(ChosenClass {
+            name: class,
+            layout: Layout::Values(fields),
+        });
+        let is_user = !matches!(point, Point::Function { .. });
+        self.attachments.push(Attachment {
+            point,
+            name,
+            description: describe(kind, is_user, arguments),
+        });
+    }
+}
+
+/// Where the kernel shows that it has kprobes.
+const KPROBES: &str = "/sys/bus/event_source/devices/kprobe";
+
+/// Functions of `/proc/kallsyms`, but for those of modules.
+fn kernel_functions(symbols: &str) -> impl Iterator<Item = &str> {
+    symbols.lines().filter_map(|line| {
+        let mut parts = line.split_ascii_whitespace().skip(1);
+        let (class, name) = (parts.next()?, parts.next()?);
+        class.eq_ignore_ascii_case("t").then_some(name)
+    })
+}
+
+/// A symbol in memory is reached by the instruction pointer, which is the address of the probe.
+fn place(program: &Executable, address: u64, argument: Argument) -> Option<Argument> {
+    let Source::Symbol { name, displacement } = &argument.source else {
+        return Some(argument);
+    };
+    let symbol = program.symbol(name)?.address;
+    let displacement = symbol
+        .wrapping_sub(address)
+        .cast_signed()
+        .wrapping_add(*displacement);
+    let source = Source::Memory {
+        base: Some(Machine::OWN.instruction_pointer()),
+        index: None,
+        displacement,
+    };
+    Some(Argument { source, ..argument })
+}
+
+/// `struct chosen`, up to its arguments.
+fn head(kind: u16, is_user: bool, count: usize, size: u32) -> Vec<u8> {
+    let mut to = kind.to_le_bytes().to_vec();
+    to.extend([u8::from(is_user), count as u8]);
+    to.extend(size.to_le_bytes());
+    to
+}
+
+fn describe(kind: u16, is_user: bool, arguments: &[Argument]) -> Vec<u8> {
+    let mut to = head(kind, is_user, arguments.len(), 0);
+    for argument in arguments {
+        // Symbols have been replaced.
+        let _ = argument.encode(&mut to);
+    }
+    to.resize(CHOSEN_SIZE, 0);
+    to
+}
+
+fn describe_tracepoint(kind: u16, format: &Format) -> Vec<u8> {
+    let dynamic = |field: &tracebraid_tracepoint::Field| match field.kind {
+        Kind::Dynamic(Place::Record, _) => Some((field.offset, shared::SOURCE_RECORD)),
+        Kind::Dynamic(Place::Field, _) => Some((field.offset, shared::SOURCE_FIELD)),
+        _ => None,
+    };
+    // Contents of further ones would be cut off, and empty in the trace.
+    let dynamic = format
+        .fields
+        .iter()
+        .filter_map(dynamic)
+        .take(MOST_CHOSEN_ARGUMENTS);
+    let dynamic: Vec<(u32, usize)> = dynamic.collect();
+    let size = format.fields.iter().map(|field| field.offset + field.size).max();
+    let mut to = head(kind, false, dynamic.len(), size.unwrap_or(0));
+    for (offset, source) in dynamic {
+        to.extend(u64::from(offset).to_le_bytes());
+        to.extend([0; 12]);
+        to.extend([source as u8, 0, 0, 0]);
+    }
+    to.resize(CHOSEN_SIZE, 0);
+    to
+}
+
+impl ValueField {
+    fn named(name: &str, class: ValueClass) -> ValueField {
+        ValueField {
+            name: name.to_owned(),
+            class,
+            labels: Vec::new(),
+        }
+    }
+
+    fn numbered(number: usize, class: ValueClass) -> ValueField {
+        ValueField::named(&format!("arg{number}"), class)
+    }
+
+    fn add_to(&self, fields: Fields) -> Fields {
+        if self.labels.is_empty() {
+            return self.class.add_to(fields, &self.name);
+        }
+        let labels = (0i64..).zip(&self.labels).filter(|(_, label)| !label.is_empty());
+        let labels: Vec<(&str, i64, i64)> = labels
+            .map(|(number, label)| (label.as_str(), number, number))
+            .collect();
+        let ValueClass { bytes, signed, .. } = self.class;
+        fields.enumeration(&self.name, u32::from(bytes) * 8, signed, &labels)
+    }
+}
+
+/// Bytes of the numbers of thread and process with which records begin.
+const NUMBERS: usize = 8;
+
+impl ChosenClass {
+    fn fields(&self) -> Fields {
+        let fields = Fields::new(Scope::Payload, ByteOrder::Little, Align::Bytes);
+        match &self.layout {
+            Layout::Tracepoint(format) => format.add_to(fields.int("common_pid", 32).int("common_tgid", 32)),
+            Layout::Values(values) => {
+                let fields = fields.int("tid", 32).int("pid", 32).hex("ip", 64);
+                values.iter().fold(fields, |fields, value| value.add_to(fields))
+            }
+        }
+    }
+
+    fn encode(&self, record: &[u8], to: &mut Vec<u8>) -> Option<()> {
+        match &self.layout {
+            Layout::Tracepoint(format) => {
+                let (numbers, raw) = record.split_at_checked(NUMBERS)?;
+                to.extend_from_slice(numbers);
+                format.encode(raw, to)
+            }
+            Layout::Values(values) => {
+                // Thread, process and instruction pointer.
+                let (head, rest) = record.split_at_checked(NUMBERS + 8)?;
+                to.extend_from_slice(head);
+                for (field, value) in values.iter().zip(rest.chunks_exact(8)) {
+                    to.extend_from_slice(value.get(..usize::from(field.class.bytes))?);
+                }
+                (rest.len() >= 8 * values.len()).then_some(())
+            }
+        }
+    }
+}

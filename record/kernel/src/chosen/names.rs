@@ -1,0 +1,92 @@
+//! Patterns of names, and names that are near to an unknown one.
+
+/// Whether a name matches a pattern, in which `*` is any text and `?` any character.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut part, mut at) = (0, 0);
+    // After the last `*`: where to go on, and the bytes that it has taken.
+    let mut again = None;
+    loop {
+        match (pattern.get(part), name.get(at)) {
+            (None, None) => return true,
+            (Some(b'*'), _) => {
+                part += 1;
+                again = Some((part, at));
+                continue;
+            }
+            (Some(wanted), Some(found)) if *wanted == b'?' || wanted == found => {
+                (part, at) = (part + 1, at + 1);
+                continue;
+            }
+            _ => {}
+        }
+        match again {
+            Some((next, taken)) if taken < name.len() => {
+                (part, at) = (next, taken + 1);
+                again = Some((next, taken + 1));
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Names that an error shows.
+const MOST_NEAR: usize = 3;
+
+/// `; did you mean 'a' or 'b'?`, or nothing if no name is near.
+pub(crate) fn did_you_mean<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> String {
+    let most = (wanted.len() / 3).clamp(1, 4);
+    let distance = |name: &'n str| {
+        let distance = strsim::osa_distance(wanted, name);
+        // A name that contains the other one is near as well.
+        let is_longer =
+            wanted.len() >= 4 && (name.contains(wanted) || wanted.contains(name) && name.len() >= 4);
+        (distance <= most)
+            .then_some((distance, name))
+            .or(is_longer.then_some((most + distance, name)))
+    };
+    let mut near: Vec<(usize, &str)> = names.filter_map(distance).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.truncate(MOST_NEAR);
+    let near: Vec<String> = near.iter().map(|(_, name)| format!("'{name}'")).collect();
+    match near.is_empty() {
+        true => String::new(),
+        false => format!("; did you mean {}?", near.join(" or ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, is_match) in [
+            ("*", "", true),
+            ("sched_*", "sched_switch", true),
+            ("*_entry", "irq_handler_entry", true),
+            ("a*b*c", "aXbYbc", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("abc", "abcd", false),
+            ("", "a", false),
+        ] {
+            assert_eq!(matches(pattern, name), is_match, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn near_names() {
+        let names = || ["sched_switch", "sched_waking", "kmalloc", "mm_page_alloc"].into_iter();
+        assert_eq!(
+            did_you_mean("sched_swich", names()),
+            "; did you mean 'sched_switch'?"
+        );
+        assert_eq!(
+            did_you_mean("page_alloc", names()),
+            "; did you mean 'mm_page_alloc'?"
+        );
+        assert_eq!(did_you_mean("xyz", names()), "");
+    }
+}
