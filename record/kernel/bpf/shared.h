@@ -20,6 +20,12 @@
 /* Bytes of struct head. */
 #define HEAD_SIZE 16
 
+/* Bytes of struct context_layout, and offset of a field that it lacks. Contexts have less than 256 bytes. */
+#define CONTEXT_LAYOUT_SIZE 20
+#define NO_CONTEXT 255
+#define MOST_COUNTERS 16
+#define MOST_CONTEXT 256
+
 /* Bytes for text in records: of a program's path, of an interrupt's name, of a thread's or an interface's. */
 #define PATH_SLOT 256
 #define INTERRUPT_SLOT 32

@@ -10,6 +10,7 @@ use libbpf_rs::{
 use perf_event::Counter;
 
 use crate::calls::Calls;
+use crate::contexts::ContextLayout;
 use crate::error::RecordError;
 use crate::groups::Group;
 use crate::options::Options;
@@ -28,6 +29,8 @@ pub(crate) struct Programs {
     links: Vec<Link>,
     /// See [`readiness`].
     readiness: Option<Counter>,
+    /// Counters of contexts, which count as long as these live.
+    _counters: Vec<Counter>,
     /// Tracepoints that this kernel does not have.
     missing: Vec<String>,
     tasks: TaskIterator,
@@ -51,7 +54,12 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 impl Programs {
     /// Loads what is wanted for a machine of so many CPUs. Nothing is recorded before [`Programs::attach`].
-    pub(crate) fn load(options: &Options, calls: &Calls, cpus: usize) -> Result<Programs, RecordError> {
+    pub(crate) fn load(
+        options: &Options,
+        calls: &Calls,
+        contexts: &ContextLayout,
+        cpus: usize,
+    ) -> Result<Programs, RecordError> {
         if !Path::new(BTF).exists() {
             return Err(RecordError::NoBtf);
         }
@@ -67,8 +75,11 @@ impl Programs {
         let ring_shape = RingShape::new(options.ring_bytes);
         size_rings(&mut open, ring_shape, cpus)?;
         set_options(&mut open, options, rings_end)?;
+        let counters = contexts.open_counters(cpus)?;
+        set_contexts(&mut open, contexts, cpus)?;
         size_scratch(&mut open, options.stacks.as_ref(), cpus)?;
         let mut object = open.load().map_err(load_error)?;
+        let counters = put_counters(&object, counters)?;
         let tasks = list_tasks(&mut object)?;
         let mut programs = Programs {
             object,
@@ -76,6 +87,7 @@ impl Programs {
             ring_shape,
             links: Vec::new(),
             readiness: None,
+            _counters: counters,
             missing,
             tasks,
             own_process: 0,
@@ -365,6 +377,26 @@ fn set_options(
     };
     let btf = std::fs::read(BTF).unwrap_or_default();
     set_constants(open, ".rodata.stacks", &stacks.encode(can_resume(stacks, &btf)))
+}
+
+fn set_contexts(open: &mut OpenObject, contexts: &ContextLayout, cpus: usize) -> Result<(), RecordError> {
+    let counters = open.maps_mut().find(|map| map.name() == "counters");
+    let mut counters = counters.ok_or_else(|| RecordError::Load("no map counters".into()))?;
+    counters.set_max_entries(contexts.elements(cpus)).map_err(failed)?;
+    set_constants(open, ".rodata.contexts", &contexts.encode(cpus))
+}
+
+/// Lets programs read those counters.
+fn put_counters(object: &Object, counters: Vec<(u32, Counter)>) -> Result<Vec<Counter>, RecordError> {
+    let map = object.maps().find(|map| map.name() == "counters");
+    let map = map.ok_or_else(|| RecordError::Load("no map counters".into()))?;
+    let put = |(place, counter): (u32, Counter)| {
+        let event = counter.as_raw_fd().to_ne_bytes();
+        map.update(&place.to_ne_bytes(), &event, MapFlags::ANY)
+            .map_err(failed)?;
+        Ok(counter)
+    };
+    counters.into_iter().map(put).collect()
 }
 
 fn set_constants(open: &mut OpenObject, section: &str, values: &[u8]) -> Result<(), RecordError> {

@@ -14,6 +14,7 @@ pub(crate) struct Event<'l> {
     pub(crate) lost: u64,
     /// Id of its class.
     pub(crate) id: u16,
+    /// All that follows the header: context and payload.
     pub(crate) payload: &'l [u8],
 }
 
@@ -22,7 +23,10 @@ struct Waiting {
     time: u64,
     lost: u32,
     id: u16,
+    /// With its context.
     payload: Range<usize>,
+    /// The context is that of the recorder.
+    is_own: bool,
 }
 
 /// Bytes of an event's header at most, and of what is around a packet, with its entry in the index.
@@ -43,11 +47,26 @@ pub(crate) struct Lane {
     lost: u64,
     /// The latest time so far.
     newest: u64,
+    /// Context of events that come without one.
+    own_context: Vec<u8>,
+    /// Where counters lie in a context, and those of the event that was given away last.
+    counters_in: Range<usize>,
+    counters: Vec<u8>,
 }
 
 impl Lane {
+    /// Of events with contexts, if that of the recorder is not empty; their counters lie there.
+    pub(crate) fn new(own_context: Vec<u8>, counters_in: Range<usize>) -> Lane {
+        Lane {
+            counters: vec![0; counters_in.len()],
+            own_context,
+            counters_in,
+            ..Lane::default()
+        }
+    }
+
     /// Adds an event, whose payload `write` makes; not if it gives none. `lost` wraps; where a source does not
-    /// know of losses it is `None`.
+    /// know of losses it is `None`. The context is that of the recorder.
     pub(crate) fn add(
         &mut self,
         time: u64,
@@ -55,6 +74,31 @@ impl Lane {
         write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
     ) {
         let start = self.payloads.len();
+        self.payloads.extend_from_slice(&self.own_context);
+        self.add_from(start, time, lost, true, write);
+    }
+
+    /// Adds an event with a context of its own.
+    pub(crate) fn add_with_context(
+        &mut self,
+        time: u64,
+        lost: Option<u32>,
+        context: &[u8],
+        write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
+    ) {
+        let start = self.payloads.len();
+        self.payloads.extend_from_slice(context);
+        self.add_from(start, time, lost, false, write);
+    }
+
+    fn add_from(
+        &mut self,
+        start: usize,
+        time: u64,
+        lost: Option<u32>,
+        is_own: bool,
+        write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
+    ) {
         let Some(id) = write(&mut self.payloads) else {
             self.payloads.truncate(start);
             return;
@@ -70,6 +114,7 @@ impl Lane {
             lost: lost.unwrap_or(before),
             id,
             payload: start..self.payloads.len(),
+            is_own,
         });
         if is_late {
             self.settle_last();
@@ -93,7 +138,7 @@ impl Lane {
     }
 
     /// Makes other events of those that happened before a time, or of all, and whose ids are chosen. `write` makes the
-    /// payload of one of the time, id and payload, and gives its id; what it makes nothing of is taken away.
+    /// payload of one of the time, id and payload, and gives its id; what it makes nothing of is taken away. Contexts stay.
     pub(crate) fn rewrite(
         &mut self,
         until: Option<u64>,
@@ -106,7 +151,11 @@ impl Lane {
                 return true;
             }
             made.clear();
-            let payload = self.payloads.get(waiting.payload.clone()).unwrap_or_default();
+            let body = self.payloads.get(waiting.payload.clone()).unwrap_or_default();
+            let (context, payload) = body
+                .split_at_checked(self.own_context.len())
+                .unwrap_or_default();
+            made.extend_from_slice(context);
             let Some(id) = write(waiting.time, waiting.id, payload, &mut made) else {
                 return false;
             };
@@ -140,6 +189,13 @@ impl Lane {
             // How far the count has come since, if it has: an event that was overtaken has an older one.
             let more = waiting.lost.wrapping_sub(self.lost as u32) as i32;
             self.lost += u64::from(more.max(0).unsigned_abs());
+            let counters = waiting.payload.start + self.counters_in.start..waiting.payload.start + self.counters_in.end;
+            if let Some(counters) = self.payloads.get_mut(counters) {
+                match waiting.is_own {
+                    true => counters.copy_from_slice(&self.counters),
+                    false => self.counters.copy_from_slice(counters),
+                }
+            }
             to(Event {
                 time: waiting.time,
                 lost: self.lost,

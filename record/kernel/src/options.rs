@@ -1,5 +1,6 @@
 //! What is to be recorded.
 
+use crate::contexts::Context;
 use crate::groups::Group;
 use crate::plan::Syscalls;
 use crate::stacks::Stacks;
@@ -17,6 +18,8 @@ pub struct Options {
     /// A process whose descendants are followed though events of all processes are recorded; see
     /// [`crate::Recording::processes`].
     pub command: Option<u32>,
+    /// Values that each event record has.
+    pub contexts: Vec<Context>,
     /// Call stacks, if any.
     pub stacks: Option<Stacks>,
     /// Without privileges: nothing but the stacks of this process and of those that it makes, by perf events. The
@@ -51,6 +54,7 @@ impl Default for Options {
             syscalls: Syscalls::None,
             processes: None,
             command: None,
+            contexts: Vec::new(),
             stacks: None,
             unprivileged: None,
             ring_bytes: 8 << 20,

@@ -53,6 +53,7 @@ impl Output {
         options: &Options,
         cpus: usize,
         begin: u64,
+        own_context: &[u8],
     ) -> Result<Output, WriteError> {
         let form = trace::Options {
             version: if options.ctf2 {
@@ -63,10 +64,15 @@ impl Output {
             packet_size: PacketSize::UpTo(packet_bytes(options, cpus)),
             ..trace::Options::default()
         };
-        match options.keep {
+        let mut output = match options.keep {
             Some(most) => Output::in_memory(directory, class, form, cpus, begin, most),
             None => Output::in_files(directory, class, form, cpus, begin),
+        }?;
+        match &mut output {
+            Output::Files(files) => files.streams.set_own_context(own_context),
+            Output::Memory(memory) => memory.streams.set_own_context(own_context),
         }
+        Ok(output)
     }
 
     fn in_files(

@@ -13,6 +13,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::bpf::Programs;
 use crate::calls::calls;
+use crate::contexts::{ContextLayout, OwnThread};
 use crate::encoder::Encoder;
 use crate::end_mark::{self, EndReason, GivenReason};
 use crate::error::RecordError;
@@ -23,7 +24,7 @@ use crate::output::Output;
 use crate::raw::Head;
 use crate::reserve::Reserve;
 use crate::ring::{Damaged, Ring};
-use crate::schema::schema;
+use crate::schema::schema_with;
 use crate::shared::kinds;
 use crate::stacks::{self, Meanings, PerfStacks};
 use crate::state;
@@ -272,10 +273,11 @@ fn record(
 ) -> Result<Summary, RecordError> {
     hurry(FIRST);
     let calls = calls();
-    let mut class = schema(&calls);
+    let contexts = ContextLayout::new(&options.contexts)?;
+    let mut class = schema_with(&calls, &contexts);
     let cpus = machine::cpus()?;
     let mut programs = match options.unprivileged {
-        None => Some(Programs::load(options, &calls, cpus)?),
+        None => Some(Programs::load(options, &calls, &contexts, cpus)?),
         Some(_) => None,
     };
     let cpus = programs.as_ref().map_or(cpus, Programs::cpus);
@@ -287,8 +289,10 @@ fn record(
         None => Processes::unprivileged(),
     };
     machine::describe(&mut class, options, processes.own);
-    let output = Output::new(&directory, &class, options, cpus, now())?;
-    let lanes: Vec<RefCell<Lane>> = (0..cpus).map(|_| RefCell::default()).collect();
+    let own_context = contexts.own(own_thread(&processes));
+    let output = Output::new(&directory, &class, options, cpus, now(), &own_context)?;
+    let lane = |_| RefCell::new(Lane::new(own_context.clone(), contexts.counters_in()));
+    let lanes: Vec<RefCell<Lane>> = (0..cpus).map(lane).collect();
     let meanings = meanings(options, cpus, &lanes)?;
     if let Some(meanings) = &meanings {
         meanings.know(&processes.numbers()?);
@@ -304,6 +308,7 @@ fn record(
             None => Vec::new(),
         },
         encoder: &encoder,
+        contexts: &contexts,
         lanes: &lanes,
         output,
         settled: 0,
@@ -372,14 +377,35 @@ fn hurry(nice: i32) {
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
 }
 
-fn take(record: &[u8], lane: &mut Lane, encoder: &Encoder, meanings: Option<&Meanings>) {
+fn own_thread(processes: &Processes) -> OwnThread {
+    let tasks = processes.list().unwrap_or_default();
+    let own = tasks.iter().find(|task| task.pid == processes.own);
+    OwnThread {
+        process: processes.own,
+        parent: own.map_or(0, |task| task.parent),
+    }
+}
+
+fn take(
+    record: &[u8],
+    lane: &mut Lane,
+    encoder: &Encoder,
+    contexts: &ContextLayout,
+    meanings: Option<&Meanings>,
+) {
+    let Some((context, record)) = record.split_at_checked(contexts.padded_bytes()) else {
+        return;
+    };
     let Some((head, rest)) = Head::split(record) else {
         return;
     };
+    let context = context.get(..contexts.bytes()).unwrap_or_default();
     if let Some(meanings) = meanings {
         meanings.symbols(&head, rest, lane);
     }
-    lane.add(head.time, Some(head.lost), |to| encoder.encode(&head, rest, to));
+    lane.add_with_context(head.time, Some(head.lost), context, |to| {
+        encoder.encode(&head, rest, to)
+    });
 }
 
 /// An event of the state dump.
@@ -448,6 +474,7 @@ struct Drain<'d> {
     /// By CPU.
     rings: Vec<Ring>,
     encoder: &'d Encoder,
+    contexts: &'d ContextLayout,
     lanes: &'d [RefCell<Lane>],
     output: Output,
     /// What came before can hardly be overtaken any more.
@@ -566,7 +593,7 @@ impl Drain<'_> {
         for (ring, lane) in self.rings.iter_mut().zip(self.lanes) {
             let mut lane = lane.borrow_mut();
             let taken = ring.consume(AT_ONCE, |record| {
-                take(record, &mut lane, self.encoder, self.meanings);
+                take(record, &mut lane, self.encoder, self.contexts, self.meanings);
             })?;
             most = most.max(taken);
         }

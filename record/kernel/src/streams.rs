@@ -20,6 +20,8 @@ pub(crate) struct Streams<S> {
     streams: Vec<Stream<S>>,
     events: Arc<Events>,
     written: u64,
+    /// Context of the events that are written here.
+    own_context: Vec<u8>,
 }
 
 /// What one CPU's events go to.
@@ -78,7 +80,13 @@ impl<S: PacketSink> Streams<S> {
             streams,
             events,
             written: 0,
+            own_context: Vec::new(),
         })
+    }
+
+    /// Sets the context of the recorder's own events, if event records have contexts.
+    pub(crate) fn set_own_context(&mut self, context: &[u8]) {
+        self.own_context = context.to_vec();
     }
 
     /// Writes an event of a CPU.
@@ -142,7 +150,7 @@ impl<S: PacketSink> Streams<S> {
     /// Writes the mark of the end, to be followed by the end of all packets. It is one nanosecond after the last event: the
     /// last one in the order of time, and no thread seems to run on until the recorder stopped.
     pub(crate) fn mark_end(&mut self, reason: EndReason) -> Result<(), WriteError> {
-        let payload = reason.payload(self.progress());
+        let payload = [&*self.own_context, &reason.payload(self.progress())].concat();
         let last = self.streams.iter().map(|stream| stream.last).max();
         let (Some(first), Some(last)) = (self.streams.first(), last) else {
             return Ok(());

@@ -20,7 +20,7 @@ use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::classes::check_pattern;
 use tracebraid_session::control::Server;
-use tracebraid_session::kernel::{Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges};
+use tracebraid_session::kernel::{Context, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges};
 use tracebraid_session::{
     Launched, Probes, Session, SessionError, SessionOptions, Signals, Target, forget_probes,
 };
@@ -47,6 +47,7 @@ pub(crate) use written::{Written, see_it};
   tracebraid record -o server.trace --pid 1234 --duration 10s
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
+  tracebraid record --context vpid,vtid,procname,perf:cpu:page-faults -- ./my-program
   tracebraid record --follow-daemons --duration 60s -- nginx
   docker exec BOX tracebraid record --pid 1    # in a container: its own numbers
 
@@ -62,6 +63,10 @@ pub(crate) struct RecordArgs {
     /// System calls: their names, `all` or `none`; all if not given
     #[arg(long, value_name = "CALLS")]
     syscalls: Option<Traced>,
+    /// Values that each kernel event has besides its fields: pid, tid, ppid, vpid, vtid, vppid, procname, prio, nice, pid_ns,
+    /// uid, gid, and counters of the CPU such as perf:cpu:page-faults or perf:cpu:cycles
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    context: Vec<Context>,
     /// Events of the command's own probes: patterns with * and ?, or `none`; * if not given. With patterns, programs load
     /// libtracebraid_probe.so that are not linked with it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
@@ -387,6 +392,12 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     if is_unprivileged && args.stacks.is_none() {
         return Ok(None);
     }
+    if is_unprivileged && !args.context.is_empty() {
+        return Err(Failure::usage(format!(
+            "--context needs the recorder of kernel events, and this process lacks {}",
+            missing.join(" and ")
+        )));
+    }
     let (groups, syscalls) = match is_unprivileged {
         true => (Vec::new(), Syscalls::None),
         false => (groups, syscalls),
@@ -394,6 +405,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     Ok(Some(Options {
         groups,
         syscalls,
+        contexts: args.context.clone(),
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
         stacks: args.stacks.as_ref().map(stacks::Wanted::of_kernel),
         ring_bytes: args.buffer_size,
