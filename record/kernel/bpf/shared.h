@@ -37,7 +37,7 @@
 #define MOST_PARTS 3
 /* Bytes of struct part and struct plan. */
 #define PART_DESCRIPTION 4
-#define PLAN_SIZE 26
+#define PLAN_SIZE 27
 /* Bytes of a part at most: of text (PATH_MAX, with the null), and of anything else. */
 #define MOST_TEXT 4096
 #define MOST_BYTES 1024
@@ -88,6 +88,13 @@
 #define KIND_copied_syscall_stack 0xfff5
 /* The name of a function of Python's. */
 #define KIND_python_function 0xfff6
+
+/* Entries of calls that are undecided, and decisions: see where.h. */
+#define KIND_syscall_undecided 0xffe0
+#define KIND_syscall_undecided_parts 0xffe1
+#define KIND_call_decision 0xffe2
+/* Bytes of struct where. */
+#define WHERE_SIZE 168
 
 /* Calls of 32-bit programs have other numbers: they are marked. */
 #define CALL_COMPAT 0x8000

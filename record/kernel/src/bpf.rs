@@ -10,6 +10,7 @@ use libbpf_rs::{
 use perf_event::Counter;
 
 use crate::calls::Calls;
+use crate::conditions::TICK_NS;
 use crate::contexts::ContextLayout;
 use crate::error::RecordError;
 use crate::groups::Group;
@@ -194,7 +195,10 @@ impl Programs {
         for program in programs {
             let section = program.section().to_string_lossy().into_owned();
             let attached = match &*section {
-                CLOCK => attach_to_clocks(&program, self.cpus, stacks),
+                CLOCK if program.name().to_string_lossy().starts_with(WATCHES) => {
+                    attach_to_clocks(&program, self.cpus, TICK_NS)
+                }
+                CLOCK => attach_to_clocks(&program, self.cpus, stacks.map_or(0, |stacks| stacks.period_ns)),
                 TASKS => continue,
                 _ => program.attach_trace().map(|link| vec![link]),
             };
@@ -234,6 +238,15 @@ impl Programs {
         self.readiness = None;
     }
 
+    /// System calls and page faults that conditions left out.
+    pub(crate) fn left_out(&self) -> u64 {
+        let map = self.map(|name| name.ends_with(".data.left")).ok();
+        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        let bytes = bytes.unwrap_or_default();
+        let counts = bytes.as_chunks().0.iter();
+        counts.map(|count| u64::from_ne_bytes(*count)).sum()
+    }
+
     /// By CPU, what was lost in all; and how many processes could not be followed.
     pub(crate) fn lost(&self) -> (Vec<u32>, u32) {
         let map = self
@@ -252,6 +265,8 @@ impl Programs {
 
 /// Section of the program that is at no tracepoint.
 const CLOCK: &str = "perf_event";
+/// What the names of programs begin with that watch calls for conditions.
+const WATCHES: &str = "where_";
 const TASKS: &str = "iter/task";
 
 fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
@@ -264,9 +279,9 @@ fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
 fn attach_to_clocks(
     program: &ProgramMut<'_>,
     cpus: usize,
-    stacks: Option<&Stacks>,
+    period_ns: u64,
 ) -> libbpf_rs::Result<Vec<Link>> {
-    let clocks = cpu_clocks(cpus, stacks.map_or(0, |stacks| stacks.period_ns))?;
+    let clocks = cpu_clocks(cpus, period_ns)?;
     // A link closes its event.
     let attach = |clock: Counter| program.attach_perf_event(clock.into_raw_fd());
     clocks.into_iter().map(attach).collect()
@@ -286,6 +301,10 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
         let section = program.section().to_string_lossy().into_owned();
         let name = tracepoint(&section);
         if name == TASKS {
+            continue;
+        }
+        if program.name().to_string_lossy().starts_with(WATCHES) {
+            program.set_autoload(options.watches_calls());
             continue;
         }
         if program.name().to_string_lossy().starts_with("stacks_") {
@@ -372,6 +391,7 @@ fn set_options(
         rings_end == Some(Completion::Entry),
     ];
     set_constants(open, ".rodata.options", &values.map(u8::from))?;
+    set_constants(open, ".rodata.where", &options.conditions.encode())?;
     let Some(stacks) = &options.stacks else {
         return Ok(());
     };

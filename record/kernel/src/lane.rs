@@ -25,8 +25,19 @@ struct Waiting {
     id: u16,
     /// With its context.
     payload: Range<usize>,
-    /// The context is that of the recorder.
-    is_own: bool,
+    origin: Origin,
+}
+
+/// Where an event comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The recorder, whose context it has.
+    Recorder,
+    Kernel,
+    /// The kernel, which has yet to decide whether it is recorded.
+    Undecided,
+    /// It has decided against it.
+    LeftOut,
 }
 
 /// Bytes of an event's header at most, and of what is around a packet, with its entry in the index.
@@ -75,7 +86,7 @@ impl Lane {
     ) {
         let start = self.payloads.len();
         self.payloads.extend_from_slice(&self.own_context);
-        self.add_from(start, time, lost, true, write);
+        self.add_from(start, time, lost, Origin::Recorder, write);
     }
 
     /// Adds an event with a context of its own.
@@ -84,11 +95,12 @@ impl Lane {
         time: u64,
         lost: Option<u32>,
         context: &[u8],
+        origin: Origin,
         write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
     ) {
         let start = self.payloads.len();
         self.payloads.extend_from_slice(context);
-        self.add_from(start, time, lost, false, write);
+        self.add_from(start, time, lost, origin, write);
     }
 
     fn add_from(
@@ -96,7 +108,7 @@ impl Lane {
         start: usize,
         time: u64,
         lost: Option<u32>,
-        is_own: bool,
+        origin: Origin,
         write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
     ) {
         let Some(id) = write(&mut self.payloads) else {
@@ -114,7 +126,7 @@ impl Lane {
             lost: lost.unwrap_or(before),
             id,
             payload: start..self.payloads.len(),
-            is_own,
+            origin,
         });
         if is_late {
             self.settle_last();
@@ -177,23 +189,23 @@ impl Lane {
         until: Option<u64>,
         mut to: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if std::mem::take(&mut self.is_unsorted) {
-            // In order but for some, which this sort makes use of.
-            self.waiting.sort_by_key(|waiting| waiting.time);
-        }
+        self.sort();
         let count = match until {
             Some(until) => self.waiting.partition_point(|waiting| waiting.time < until),
             None => self.waiting.len(),
         };
         for waiting in self.waiting.get(..count).unwrap_or_default() {
+            if waiting.origin == Origin::LeftOut {
+                continue;
+            }
             // How far the count has come since, if it has: an event that was overtaken has an older one.
             let more = waiting.lost.wrapping_sub(self.lost as u32) as i32;
             self.lost += u64::from(more.max(0).unsigned_abs());
             let counters = waiting.payload.start + self.counters_in.start..waiting.payload.start + self.counters_in.end;
             if let Some(counters) = self.payloads.get_mut(counters) {
-                match waiting.is_own {
-                    true => counters.copy_from_slice(&self.counters),
-                    false => self.counters.copy_from_slice(counters),
+                match waiting.origin {
+                    Origin::Recorder => counters.copy_from_slice(&self.counters),
+                    _ => self.counters.copy_from_slice(counters),
                 }
             }
             to(Event {
@@ -205,6 +217,35 @@ impl Lane {
         }
         self.drop_first(count);
         Ok(())
+    }
+
+    fn sort(&mut self) {
+        if std::mem::take(&mut self.is_unsorted) {
+            // In order but for some, which this sort makes use of.
+            self.waiting.sort_by_key(|waiting| waiting.time);
+        }
+    }
+
+    /// Decides about the undecided event of that time; false if it has not come yet.
+    pub(crate) fn decide(&mut self, time: u64, is_wanted: bool) -> bool {
+        self.sort();
+        let first = self.waiting.partition_point(|waiting| waiting.time < time);
+        let same = self.waiting.get_mut(first..).unwrap_or_default().iter_mut();
+        let mut same = same.take_while(|waiting| waiting.time == time);
+        let found = same.find(|waiting| waiting.origin == Origin::Undecided);
+        let is_there = found.is_some();
+        if let Some(waiting) = found {
+            waiting.origin = if is_wanted { Origin::Kernel } else { Origin::LeftOut };
+        }
+        is_there
+    }
+
+    /// Leaves out events from that time on, and before a time, that are still undecided.
+    pub(crate) fn leave_out(&mut self, from: u64, until: u64) {
+        let range = from..until;
+        let undecided = |waiting: &&mut Waiting| waiting.origin == Origin::Undecided && range.contains(&waiting.time);
+        let waiting = self.waiting.iter_mut().filter(undecided);
+        waiting.for_each(|waiting| waiting.origin = Origin::LeftOut);
     }
 
     fn drop_first(&mut self, count: usize) {
@@ -228,7 +269,9 @@ impl Lane {
     pub(crate) fn sizes(&self, until: Option<u64>) -> impl Iterator<Item = (u64, u64)> {
         // A loss ends a packet.
         let mut lost = self.lost as u32;
-        self.waiting.iter().filter_map(move |waiting| {
+        let waiting = self.waiting.iter();
+        let waiting = waiting.filter(|waiting| waiting.origin != Origin::LeftOut);
+        waiting.filter_map(move |waiting| {
             let gap = if std::mem::replace(&mut lost, waiting.lost) == waiting.lost {
                 0
             } else {

@@ -16,6 +16,7 @@
 
 mod bpf;
 mod calls;
+mod conditions;
 mod contexts;
 mod encoder;
 mod end_mark;
@@ -43,6 +44,7 @@ mod streams;
 mod tasks;
 mod uring;
 
+pub use conditions::{Bounds, Conditions, ThreadName};
 pub use contexts::{Context, Counter, ThreadContext};
 pub use end_mark::EndReason;
 pub use error::RecordError;

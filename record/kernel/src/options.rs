@@ -1,5 +1,6 @@
 //! What is to be recorded.
 
+use crate::conditions::{Conditions, Undecided};
 use crate::contexts::Context;
 use crate::groups::Group;
 use crate::plan::Syscalls;
@@ -18,6 +19,8 @@ pub struct Options {
     /// A process whose descendants are followed though events of all processes are recorded; see
     /// [`crate::Recording::processes`].
     pub command: Option<u32>,
+    /// System calls and page faults for which these do not hold are left out.
+    pub conditions: Conditions,
     /// Values that each event record has.
     pub contexts: Vec<Context>,
     /// Call stacks, if any.
@@ -54,6 +57,7 @@ impl Default for Options {
             syscalls: Syscalls::None,
             processes: None,
             command: None,
+            conditions: Conditions::default(),
             contexts: Vec::new(),
             stacks: None,
             unprivileged: None,
@@ -75,6 +79,19 @@ impl Options {
     pub(crate) fn followed(&self) -> impl Iterator<Item = u32> {
         let processes = self.processes.iter().flatten().copied();
         processes.chain(self.command.filter(|_| self.processes.is_none()))
+    }
+
+    /// Conditions are decided at the exits of calls.
+    pub(crate) fn watches_calls(&self) -> bool {
+        self.syscalls != Syscalls::None && self.conditions.has_outcome()
+    }
+
+    /// How undecided entries of calls are treated.
+    pub(crate) fn undecided(&self) -> Undecided {
+        match self.watches_calls() {
+            true => self.conditions.undecided(),
+            false => Undecided::default(),
+        }
     }
 
     pub(crate) fn follows(&self) -> bool {

@@ -5,6 +5,8 @@ mod support;
 
 mod beginnings;
 mod calls;
+mod conditions;
+mod contexts;
 mod endings;
 mod harmless;
 mod limits;

@@ -2,6 +2,7 @@
 
 mod asked;
 mod choice;
+mod conditions;
 mod launch;
 mod say;
 mod stacks;
@@ -30,6 +31,7 @@ use crate::fold;
 use crate::output::say;
 use asked::Asked;
 use choice::{Groups, Traced};
+use conditions::Condition;
 pub(crate) use launch::become_command;
 use watch::{Ended, Limits, watch};
 pub(crate) use written::{Written, see_it};
@@ -47,6 +49,8 @@ pub(crate) use written::{Written, see_it};
   tracebraid record -o server.trace --pid 1234 --duration 10s
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
+  tracebraid record --where 'duration > 1ms' -- ./my-program
+  tracebraid record --system --where 'ret < 0 && procname == \"nginx*\"' --duration 10s
   tracebraid record --context vpid,vtid,procname,perf:cpu:page-faults -- ./my-program
   tracebraid record --follow-daemons --duration 60s -- nginx
   docker exec BOX tracebraid record --pid 1    # in a container: its own numbers
@@ -63,6 +67,10 @@ pub(crate) struct RecordArgs {
     /// System calls: their names, `all` or `none`; all if not given
     #[arg(long, value_name = "CALLS")]
     syscalls: Option<Traced>,
+    /// Record only the system calls and page faults for which a condition holds: duration and ret of calls, tid, pid, prio,
+    /// procname; comparisons are joined by &&
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<Condition>,
     /// Values that each kernel event has besides its fields: pid, tid, ppid, vpid, vtid, vppid, procname, prio, nice, pid_ns,
     /// uid, gid, and counters of the CPU such as perf:cpu:page-faults or perf:cpu:cycles
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -392,9 +400,9 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     if is_unprivileged && args.stacks.is_none() {
         return Ok(None);
     }
-    if is_unprivileged && !args.context.is_empty() {
+    if is_unprivileged && (args.condition.is_some() || !args.context.is_empty()) {
         return Err(Failure::usage(format!(
-            "--context needs the recorder of kernel events, and this process lacks {}",
+            "--where and --context need the recorder of kernel events, and this process lacks {}",
             missing.join(" and ")
         )));
     }
@@ -405,6 +413,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     Ok(Some(Options {
         groups,
         syscalls,
+        conditions: args.condition.clone().unwrap_or_default().0,
         contexts: args.context.clone(),
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
         stacks: args.stacks.as_ref().map(stacks::Wanted::of_kernel),
