@@ -276,11 +276,7 @@ fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
     program.attach().map(TaskIterator::new).map_err(failed)
 }
 
-fn attach_to_clocks(
-    program: &ProgramMut<'_>,
-    cpus: usize,
-    period_ns: u64,
-) -> libbpf_rs::Result<Vec<Link>> {
+fn attach_to_clocks(program: &ProgramMut<'_>, cpus: usize, period_ns: u64) -> libbpf_rs::Result<Vec<Link>> {
     let clocks = cpu_clocks(cpus, period_ns)?;
     // A link closes its event.
     let attach = |clock: Counter| program.attach_perf_event(clock.into_raw_fd());
@@ -402,7 +398,9 @@ fn set_options(
 fn set_contexts(open: &mut OpenObject, contexts: &ContextLayout, cpus: usize) -> Result<(), RecordError> {
     let counters = open.maps_mut().find(|map| map.name() == "counters");
     let mut counters = counters.ok_or_else(|| RecordError::Load("no map counters".into()))?;
-    counters.set_max_entries(contexts.elements(cpus)).map_err(failed)?;
+    counters
+        .set_max_entries(contexts.elements(cpus))
+        .map_err(failed)?;
     set_constants(open, ".rodata.contexts", &contexts.encode(cpus))
 }
 

@@ -91,7 +91,10 @@ impl Conditions {
     pub(crate) fn encode(&self) -> [u8; WHERE_SIZE] {
         let (hold_ns, hold_keeps) = self.hold();
         let mut bytes = hold_ns.to_ne_bytes().to_vec();
-        let (name, mask) = self.procname.as_ref().map_or(([0; 16], [0; 16]), ThreadName::encode);
+        let (name, mask) = self
+            .procname
+            .as_ref()
+            .map_or(([0; 16], [0; 16]), ThreadName::encode);
         bytes.extend_from_slice(&name);
         bytes.extend_from_slice(&mask);
         for bounds in [self.duration, self.result, self.tid, self.pid, self.prio] {
@@ -112,7 +115,10 @@ impl Conditions {
         ];
         bytes.extend(flags.map(u8::from));
         let mut encoded = [0; WHERE_SIZE];
-        encoded.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
+        encoded
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(place, byte)| *place = byte);
         encoded
     }
 }
@@ -185,7 +191,10 @@ mod tests {
             is_inverted: false,
         };
         let (text, mask) = name("cat", false).encode();
-        assert_eq!((&text[..4], &mask[..5]), (&b"cat\0"[..], &[255, 255, 255, 255, 0][..]));
+        assert_eq!(
+            (&text[..4], &mask[..5]),
+            (&b"cat\0"[..], &[255, 255, 255, 255, 0][..])
+        );
         assert_eq!(name("cat", true).encode().1[..4], [255, 255, 255, 0]);
         assert_eq!(name("fifteen letters", false).encode().1, [255; 16]);
     }

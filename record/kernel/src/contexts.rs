@@ -117,14 +117,39 @@ const HARDWARE: [(&str, Hardware); 13] = [
     ("idle-cycles-backend", Hardware::STALLED_CYCLES_BACKEND),
 ];
 const CACHES: [(&str, CacheId, CacheOp, CacheResult); 8] = [
-    ("L1-dcache-loads", CacheId::L1D, CacheOp::READ, CacheResult::ACCESS),
-    ("L1-dcache-load-misses", CacheId::L1D, CacheOp::READ, CacheResult::MISS),
-    ("L1-icache-load-misses", CacheId::L1I, CacheOp::READ, CacheResult::MISS),
+    (
+        "L1-dcache-loads",
+        CacheId::L1D,
+        CacheOp::READ,
+        CacheResult::ACCESS,
+    ),
+    (
+        "L1-dcache-load-misses",
+        CacheId::L1D,
+        CacheOp::READ,
+        CacheResult::MISS,
+    ),
+    (
+        "L1-icache-load-misses",
+        CacheId::L1I,
+        CacheOp::READ,
+        CacheResult::MISS,
+    ),
     ("LLC-loads", CacheId::LL, CacheOp::READ, CacheResult::ACCESS),
     ("LLC-load-misses", CacheId::LL, CacheOp::READ, CacheResult::MISS),
     ("dTLB-loads", CacheId::DTLB, CacheOp::READ, CacheResult::ACCESS),
-    ("dTLB-load-misses", CacheId::DTLB, CacheOp::READ, CacheResult::MISS),
-    ("iTLB-load-misses", CacheId::ITLB, CacheOp::READ, CacheResult::MISS),
+    (
+        "dTLB-load-misses",
+        CacheId::DTLB,
+        CacheOp::READ,
+        CacheResult::MISS,
+    ),
+    (
+        "iTLB-load-misses",
+        CacheId::ITLB,
+        CacheOp::READ,
+        CacheResult::MISS,
+    ),
 ];
 const SOFTWARE: [(&str, Software); 13] = [
     ("page-faults", Software::PAGE_FAULTS),
@@ -206,13 +231,46 @@ impl FromStr for Context {
         }
         if text.starts_with("perf:") {
             let counters: Vec<String> = Counter::names().map(|name| format!("{OF_CPU}{name}")).collect();
-            return Err(format!("unknown counter `{text}`; known are {}", counters.join(", ")));
+            return Err(format!(
+                "unknown counter `{text}`; known are {}",
+                counters.join(", ")
+            ));
         }
         let names: Vec<&str> = THREAD.iter().map(|(name, _)| *name).collect();
         Err(format!(
             "unknown context `{text}`; known are {}, and counters such as {OF_CPU}page-faults",
             names.join(", ")
         ))
+    }
+}
+
+/// Context of events that the recorder writes in the stream of a CPU.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnContext {
+    /// Empty if there are no contexts.
+    pub(crate) bytes: Vec<u8>,
+    /// Where counters lie in contexts.
+    counters: Range<usize>,
+}
+
+impl OwnContext {
+    /// Takes the counters of an event record with a context.
+    pub(crate) fn see(&mut self, body: &[u8]) {
+        if self.counters.is_empty() {
+            return;
+        }
+        let seen = body.get(self.counters.clone());
+        if let (Some(own), Some(seen)) = (self.bytes.get_mut(self.counters.clone()), seen) {
+            own.copy_from_slice(seen);
+        }
+    }
+
+    /// Gives an event record with a context the counters that were seen last.
+    pub(crate) fn put_counters(&self, body: &mut [u8]) {
+        let seen = self.bytes.get(self.counters.clone());
+        if let (Some(place), Some(seen)) = (body.get_mut(self.counters.clone()), seen) {
+            place.copy_from_slice(seen);
+        }
     }
 }
 
@@ -266,7 +324,7 @@ impl ContextLayout {
     }
 
     /// Where the counters lie in a context.
-    pub(crate) fn counters_in(&self) -> Range<usize> {
+    fn counters_in(&self) -> Range<usize> {
         let begin = self.bytes_of_thread();
         begin..begin + 8 * self.counters.len()
     }
@@ -302,11 +360,14 @@ impl ContextLayout {
         (!members.is_empty()).then_some(members)
     }
 
-    /// The context of events that the recorder writes, but for the counters.
-    pub(crate) fn own(&self, own: OwnThread) -> Vec<u8> {
+    /// The context of events that the recorder writes.
+    pub(crate) fn own(&self, own: OwnThread) -> OwnContext {
         let mut bytes = Vec::new();
         let inner = std::process::id();
-        let user = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+        let user = (
+            rustix::process::getuid().as_raw(),
+            rustix::process::getgid().as_raw(),
+        );
         for context in &self.thread {
             let value = match context {
                 ThreadContext::Pid | ThreadContext::Tid => own.process,
@@ -326,7 +387,10 @@ impl ContextLayout {
             bytes.extend_from_slice(&value.to_le_bytes());
         }
         bytes.resize(self.bytes(), 0);
-        bytes
+        OwnContext {
+            bytes,
+            counters: self.counters_in(),
+        }
     }
 
     /// Begins to count: by counter and CPU, with the element of the array that BPF programs read. The CPUs that are off
@@ -410,7 +474,10 @@ mod tests {
         let encoded = layout.encode(3);
         assert_eq!(encoded[..3], [40, 2, 24]);
         // `vpid`, `procname`, `nice`, and `tid`, which is not wanted.
-        assert_eq!([encoded[6], encoded[11], encoded[10], encoded[4]], [0, 4, 20, 255]);
+        assert_eq!(
+            [encoded[6], encoded[11], encoded[10], encoded[4]],
+            [0, 4, 20, 255]
+        );
         assert_eq!(encoded[16..], 3u32.to_ne_bytes());
         assert_eq!(layout.elements(3), 6);
     }
@@ -419,7 +486,7 @@ mod tests {
     fn without_contexts_there_is_nothing() {
         let layout = ContextLayout::new(&[]).unwrap();
         assert_eq!((layout.bytes(), layout.tsdl(), layout.encode(2)[0]), (0, None, 0));
-        assert!(layout.own(OwnThread::default()).is_empty());
+        assert!(layout.own(OwnThread::default()).bytes.is_empty());
     }
 
     #[test]
@@ -428,17 +495,35 @@ mod tests {
             process: 70,
             parent: 7,
         };
-        let bytes = layout("pid,ppid,vpid,prio,procname,perf:cpu:cs").own(own);
+        let bytes = layout("pid,ppid,vpid,prio,procname,perf:cpu:cs").own(own).bytes;
         let value = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-        assert_eq!([value(0), value(4), value(8), value(12)], [70, 7, std::process::id(), 20]);
+        assert_eq!(
+            [value(0), value(4), value(8), value(12)],
+            [70, 7, std::process::id(), 20]
+        );
         assert_eq!((bytes.len(), &bytes[32..]), (40, &[0; 8][..]));
         assert_ne!(bytes[16], 0);
     }
 
     #[test]
+    fn counters_of_the_recorder_are_those_before() {
+        let mut own = layout("tid,perf:cpu:cs").own(OwnThread::default());
+        own.see(&[9; 30]);
+        let mut body = [1; 14];
+        own.put_counters(&mut body);
+        assert_eq!(body, [1, 1, 1, 1, 9, 9, 9, 9, 9, 9, 9, 9, 1, 1]);
+        let mut none = OwnContext::default();
+        none.see(&[9; 3]);
+        none.put_counters(&mut body);
+        assert_eq!(body[0], 1);
+    }
+
+    #[test]
     fn all_that_can_be_wanted_fits() {
         let names = THREAD.iter().map(|(name, _)| name.to_string());
-        let counters = Counter::names().take(MOST_COUNTERS).map(|name| format!("{OF_CPU}{name}"));
+        let counters = Counter::names()
+            .take(MOST_COUNTERS)
+            .map(|name| format!("{OF_CPU}{name}"));
         let all: Vec<String> = names.chain(counters).collect();
         assert!(layout(&all.join(",")).padded_bytes() < usize::from(u8::MAX));
         let most: Vec<Context> = Counter::names()

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::contexts::OwnContext;
+
 /// An event that is ready to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event<'l> {
@@ -58,20 +60,15 @@ pub(crate) struct Lane {
     lost: u64,
     /// The latest time so far.
     newest: u64,
-    /// Context of events that come without one.
-    own_context: Vec<u8>,
-    /// Where counters lie in a context, and those of the event that was given away last.
-    counters_in: Range<usize>,
-    counters: Vec<u8>,
+    /// Context of events that come without one, with the counters of the event that was given away last.
+    own_context: OwnContext,
 }
 
 impl Lane {
-    /// Of events with contexts, if that of the recorder is not empty; their counters lie there.
-    pub(crate) fn new(own_context: Vec<u8>, counters_in: Range<usize>) -> Lane {
+    /// Of events with contexts, if that of the recorder is not empty.
+    pub(crate) fn new(own_context: OwnContext) -> Lane {
         Lane {
-            counters: vec![0; counters_in.len()],
             own_context,
-            counters_in,
             ..Lane::default()
         }
     }
@@ -85,7 +82,7 @@ impl Lane {
         write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
     ) {
         let start = self.payloads.len();
-        self.payloads.extend_from_slice(&self.own_context);
+        self.payloads.extend_from_slice(&self.own_context.bytes);
         self.add_from(start, time, lost, Origin::Recorder, write);
     }
 
@@ -165,7 +162,7 @@ impl Lane {
             made.clear();
             let body = self.payloads.get(waiting.payload.clone()).unwrap_or_default();
             let (context, payload) = body
-                .split_at_checked(self.own_context.len())
+                .split_at_checked(self.own_context.bytes.len())
                 .unwrap_or_default();
             made.extend_from_slice(context);
             let Some(id) = write(waiting.time, waiting.id, payload, &mut made) else {
@@ -201,11 +198,10 @@ impl Lane {
             // How far the count has come since, if it has: an event that was overtaken has an older one.
             let more = waiting.lost.wrapping_sub(self.lost as u32) as i32;
             self.lost += u64::from(more.max(0).unsigned_abs());
-            let counters = waiting.payload.start + self.counters_in.start..waiting.payload.start + self.counters_in.end;
-            if let Some(counters) = self.payloads.get_mut(counters) {
+            if let Some(body) = self.payloads.get_mut(waiting.payload.clone()) {
                 match waiting.origin {
-                    Origin::Recorder => counters.copy_from_slice(&self.counters),
-                    _ => self.counters.copy_from_slice(counters),
+                    Origin::Recorder => self.own_context.put_counters(body),
+                    _ => self.own_context.see(body),
                 }
             }
             to(Event {
@@ -235,7 +231,11 @@ impl Lane {
         let found = same.find(|waiting| waiting.origin == Origin::Undecided);
         let is_there = found.is_some();
         if let Some(waiting) = found {
-            waiting.origin = if is_wanted { Origin::Kernel } else { Origin::LeftOut };
+            waiting.origin = if is_wanted {
+                Origin::Kernel
+            } else {
+                Origin::LeftOut
+            };
         }
         is_there
     }
@@ -243,7 +243,8 @@ impl Lane {
     /// Leaves out events from that time on, and before a time, that are still undecided.
     pub(crate) fn leave_out(&mut self, from: u64, until: u64) {
         let range = from..until;
-        let undecided = |waiting: &&mut Waiting| waiting.origin == Origin::Undecided && range.contains(&waiting.time);
+        let undecided =
+            |waiting: &&mut Waiting| waiting.origin == Origin::Undecided && range.contains(&waiting.time);
         let waiting = self.waiting.iter_mut().filter(undecided);
         waiting.for_each(|waiting| waiting.origin = Origin::LeftOut);
     }
@@ -355,6 +356,64 @@ mod tests {
         let sizes: Vec<(u64, u64)> = lane.sizes(Some(30)).collect();
         assert_eq!(sizes, [(10, around), (20, around + AROUND_PACKET)]);
         assert_eq!(lane.sizes(None).count(), 3);
+    }
+
+    fn add_undecided(lane: &mut Lane, time: u64) {
+        lane.add_with_context(time, Some(0), &[], Origin::Undecided, |to| {
+            to.extend_from_slice(&time.to_le_bytes());
+            Some(time as u16)
+        });
+    }
+
+    #[test]
+    fn undecided_events_stay_until_it_is_decided_that_they_go() {
+        let mut lane = Lane::default();
+        // They come late.
+        (10..100).for_each(|time| add(&mut lane, time, 0));
+        [7, 8, 9]
+            .into_iter()
+            .for_each(|time| add_undecided(&mut lane, time));
+        assert!(lane.decide(8, false) && lane.decide(9, true));
+        assert!(!lane.decide(8, true), "it has been decided");
+        assert!(!lane.decide(50, false), "no undecided event has that time");
+        assert_eq!(lane.sizes(Some(10)).count(), 2);
+        assert_eq!(released(&mut lane, Some(11)), [(7, 0), (9, 0), (10, 0)]);
+        [101, 102]
+            .into_iter()
+            .for_each(|time| add_undecided(&mut lane, time));
+        lane.leave_out(102, u64::MAX);
+        assert_eq!(released(&mut lane, None).last(), Some(&(101, 0)));
+    }
+
+    #[test]
+    fn events_without_a_context_have_that_of_the_recorder() {
+        let contexts = ["nice".parse().unwrap(), "perf:cpu:cs".parse().unwrap()];
+        let layout = crate::contexts::ContextLayout::new(&contexts).unwrap();
+        let mut lane = Lane::new(layout.own(crate::contexts::OwnThread::default()));
+        let payload = |to: &mut Vec<u8>| {
+            to.push(77);
+            Some(1)
+        };
+        lane.add(20, None, payload);
+        lane.add_with_context(10, Some(0), &[5; 12], Origin::Kernel, payload);
+        // What a record is made of later keeps its context.
+        lane.rewrite(
+            None,
+            |id| id == 1,
+            |_, _, payload, to| {
+                assert_eq!(payload, [77]);
+                to.push(78);
+                Some(2)
+            },
+        );
+        let mut bodies = Vec::new();
+        let result: Result<(), Infallible> = lane.release(None, |event| {
+            bodies.push(event.payload.to_vec());
+            Ok(())
+        });
+        result.unwrap();
+        assert_eq!(bodies[0], [&[5; 12][..], &[78]].concat());
+        assert_eq!(bodies[1], [&[0; 4][..], &[5; 8], &[78]].concat());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use tracebraid_ctf::write::stream::{PacketSize, StreamWriter};
 use tracebraid_ctf::write::trace::{self, Session, StreamFiles, TraceWriter};
 use tracebraid_ctf::write::{EventPlan, StreamPlan, WriteError};
 
+use crate::contexts::OwnContext;
 use crate::end_mark::EndReason;
 use crate::lane::Event;
 use crate::memory::{Kept, Memory, stream_name};
@@ -53,7 +54,7 @@ impl Output {
         options: &Options,
         cpus: usize,
         begin: u64,
-        own_context: &[u8],
+        own_context: OwnContext,
     ) -> Result<Output, WriteError> {
         let form = trace::Options {
             version: if options.ctf2 {

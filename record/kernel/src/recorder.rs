@@ -293,8 +293,8 @@ fn record(
     };
     machine::describe(&mut class, options, processes.own);
     let own_context = contexts.own(own_thread(&processes));
-    let output = Output::new(&directory, &class, options, cpus, now(), &own_context)?;
-    let lane = |_| RefCell::new(Lane::new(own_context.clone(), contexts.counters_in()));
+    let output = Output::new(&directory, &class, options, cpus, now(), own_context.clone())?;
+    let lane = |_| RefCell::new(Lane::new(own_context.clone()));
     let lanes: Vec<RefCell<Lane>> = (0..cpus).map(lane).collect();
     let meanings = meanings(options, cpus, &lanes)?;
     if let Some(meanings) = &meanings {
@@ -638,7 +638,8 @@ impl Drain<'_> {
         let oldest = self.settled.saturating_sub(2 * self.undecided.delay_ns);
         self.decisions.retain(|decision| {
             let lane = lanes.get(decision.cpu as usize);
-            let is_done = lane.is_none_or(|lane| lane.borrow_mut().decide(decision.entered, decision.is_wanted));
+            let is_done =
+                lane.is_none_or(|lane| lane.borrow_mut().decide(decision.entered, decision.is_wanted));
             !is_done && decision.entered >= oldest
         });
     }
@@ -652,7 +653,9 @@ impl Drain<'_> {
         } = self.undecided;
         if hold_ns > 0 && !is_kept {
             let end = until.saturating_sub(hold_ns);
-            self.lanes.iter().for_each(|lane| lane.borrow_mut().leave_out(0, end));
+            self.lanes
+                .iter()
+                .for_each(|lane| lane.borrow_mut().leave_out(0, end));
         }
         until.saturating_sub(delay_ns)
     }
@@ -807,7 +810,9 @@ impl Drain<'_> {
             true => newest.unwrap_or(0).saturating_sub(self.undecided.hold_ns),
             false => 0,
         };
-        self.lanes.iter().for_each(|lane| lane.borrow_mut().leave_out(from, u64::MAX));
+        self.lanes
+            .iter()
+            .for_each(|lane| lane.borrow_mut().leave_out(from, u64::MAX));
         self.write(None)?;
         let mut all = Vec::new();
         let lost = self.unwritten.iter().zip(lost);

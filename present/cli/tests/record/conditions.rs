@@ -6,7 +6,7 @@ use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, 
 use crate::{fields, record};
 
 /// Makes many short calls and some long ones: sleeps of 3 ms, a read that computes for as long as it takes to write 400 MB, a
-/// sleep of 2.5 s in another thread, and a read that never returns.
+/// sleep of 2.5 s in another thread, and a read that lasts until the process ends.
 const NAPS: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -96,7 +96,10 @@ fn calls(trace: &str) -> Vec<Call> {
 fn left_out(output: &std::process::Output) -> u64 {
     let said = String::from_utf8_lossy(&output.stderr);
     let line = said.lines().find(|line| line.starts_with("Left out by --where"));
-    let digits = line.unwrap_or_else(|| panic!("{said}")).chars().filter(char::is_ascii_digit);
+    let digits = line
+        .unwrap_or_else(|| panic!("{said}"))
+        .chars()
+        .filter(char::is_ascii_digit);
     digits.collect::<String>().parse().unwrap()
 }
 
@@ -122,15 +125,25 @@ fn calls_that_take_long_are_recorded_with_their_entries() {
         .filter(|call| call.name.ends_with("nanosleep"))
         .filter_map(|call| call.exit.as_ref().map(|(duration, _)| *duration))
         .collect();
-    assert!(lengths.iter().filter(|&&length| length >= 3_000_000).count() >= 21, "{lengths:?}");
+    assert!(
+        lengths.iter().filter(|&&length| length >= 3_000_000).count() >= 21,
+        "{lengths:?}"
+    );
     // Longer than events wait in memory.
-    assert!(lengths.iter().any(|&length| length >= 2_500_000_000), "{lengths:?}");
+    assert!(
+        lengths.iter().any(|&length| length >= 2_500_000_000),
+        "{lengths:?}"
+    );
     let read = of("read");
     let large = read.iter().find(|call| call.entry["count"] == "419430400");
     let (_, exit) = large.expect("a call that computes").exit.as_ref().unwrap();
     assert_eq!(exit["ret"], "419430400");
-    let ended = |call: &&&Call| call.exit.is_none() && call.entry["count"] == "1";
-    assert_eq!(read.iter().filter(ended).count(), 1, "a call that goes on at the end");
+    let blocked = read.iter().filter(|call| call.entry["count"] == "1");
+    assert_eq!(
+        blocked.count(),
+        1,
+        "a call that the end of the process interrupts"
+    );
     assert!(left_out(&output) >= 20 * 502, "{output:?}");
     let unfinished = calls.iter().filter(|call| call.exit.is_none()).count();
     assert!(unfinished <= 2, "{calls:?}");
@@ -146,11 +159,20 @@ fn calls_that_fail_are_recorded_with_their_entries() {
         return;
     };
     let program = compiled(directory.path(), "naps", NAPS);
-    let options = ["--context", "tid,procname", "--where", "ret < 0 && procname == \"naps\""];
+    let options = [
+        "--context",
+        "tid,procname",
+        "--where",
+        "ret < 0 && procname == \"naps\"",
+    ];
     let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
     succeeds(&output);
     let calls = calls(&trace);
-    let missing = |call: &&Call| call.entry.get("filename").is_some_and(|path| path == "\"/no/such/file\"");
+    let missing = |call: &&Call| {
+        call.entry
+            .get("filename")
+            .is_some_and(|path| path == "\"/no/such/file\"")
+    };
     let failed: Vec<&Call> = calls.iter().filter(missing).collect();
     assert_eq!(failed.len(), 20, "{calls:?}");
     for call in &calls {
@@ -176,7 +198,11 @@ fn short_calls_can_be_chosen_as_well() {
     assert!(calls.iter().filter(|call| call.name == "getppid").count() > 9900);
     // The record of the exit is taken a little after the call is decided.
     let slack = 2_000_000;
-    assert!(calls.iter().all(|call| call.exit.as_ref().is_some_and(|(length, _)| *length < slack)));
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.exit.as_ref().is_some_and(|(length, _)| *length < slack))
+    );
 }
 
 #[test]
@@ -185,7 +211,14 @@ fn conditions_on_threads_choose_calls_but_not_switches() {
         return;
     };
     let script = "ls / > /dev/null; cat /etc/passwd > /dev/null";
-    let options = ["--context", "tid,procname", "--where", "procname == \"ca*\"", "--kernel", "all"];
+    let options = [
+        "--context",
+        "tid,procname",
+        "--where",
+        "procname == \"ca*\"",
+        "--kernel",
+        "all",
+    ];
     let (output, trace) = record(directory.path(), &options, &["sh", "-c", script]);
     succeeds(&output);
     let printed = text(&["print", "--name", "syscall_*", &trace]);

@@ -52,11 +52,12 @@ fn add(expression: &Expr, to: &mut Conditions) -> Result<(), String> {
                     "duration" => (&mut to.duration, nanoseconds(value)?),
                     name => return Err(format!("`{name}` cannot be compared here")),
                 },
-                Field::Path(Where::Context | Where::StreamContext, names)
-                    if names.iter().map(String::as_str).eq(["prio"]) =>
-                {
-                    (&mut to.prio, integer(value)?)
-                }
+                Field::Path(Where::Context, names) => match names.join(".").as_str() {
+                    "tid" => (&mut to.tid, integer(value)?),
+                    "pid" => (&mut to.pid, integer(value)?),
+                    "prio" => (&mut to.prio, integer(value)?),
+                    name => return Err(format!("`ctx.{name}` cannot be compared here")),
+                },
                 _ => return Err("a field cannot be compared here".to_owned()),
             };
             let bounds = bounds(*operator, number)?;
@@ -135,7 +136,9 @@ fn thread_name(operator: Operator, value: &Value) -> Result<ThreadName, String> 
         return Err(format!("`{text}`: of patterns only PREFIX* is possible here"));
     }
     if text.len() > MOST_NAME {
-        return Err(format!("`{text}`: the kernel keeps the first {MOST_NAME} bytes of names"));
+        return Err(format!(
+            "`{text}`: the kernel keeps the first {MOST_NAME} bytes of names"
+        ));
     }
     Ok(ThreadName {
         text,
@@ -148,7 +151,11 @@ fn check_duration(duration: Bounds) -> Result<(), String> {
     if duration.is_inverted {
         return Err("duration has no `!=`: compare it by < or >".to_owned());
     }
-    let finite = if duration.most == i64::MAX { duration.least } else { duration.most };
+    let finite = if duration.most == i64::MAX {
+        duration.least
+    } else {
+        duration.most
+    };
     match finite > Conditions::LONGEST_NS {
         true => Err(format!(
             "durations up to {} s can be compared: the recorder keeps all events of that time in memory",
@@ -180,7 +187,7 @@ mod tests {
         assert_eq!(of("duration >= 1.5 ms").duration, between(1_500_000, i64::MAX));
         assert_eq!(of("ret < 0").result, between(i64::MIN, -1));
         assert_eq!(of("tid == 5 && prio < 100").tid, between(5, 5));
-        assert_eq!(of("tid == 5 && $ctx.prio < 100").prio, between(i64::MIN, 99));
+        assert_eq!(of("tid == 5 && ctx.prio < 100").prio, between(i64::MIN, 99));
         assert_eq!(of("pid >= 5 && pid <= 9").pid, between(5, 9));
         assert!(of("ret != 0").result.unwrap().is_inverted);
     }
@@ -189,7 +196,10 @@ mod tests {
     fn names_may_be_prefixes() {
         let name = |text: &str| of(text).procname.unwrap();
         let nginx = name("procname == \"nginx\"");
-        assert_eq!((&*nginx.text, nginx.is_prefix, nginx.is_inverted), ("nginx", false, false));
+        assert_eq!(
+            (&*nginx.text, nginx.is_prefix, nginx.is_inverted),
+            ("nginx", false, false)
+        );
         assert!(name("procname == \"nginx*\"").is_prefix);
         assert!(name("procname =~ \"kworker*\"").is_prefix);
         assert!(name("procname != sh").is_inverted);
@@ -207,7 +217,10 @@ mod tests {
             ("cpu == 1", "cannot be compared"),
         ] {
             let why = text.parse::<Condition>().unwrap_err();
-            assert!(why.contains(part) && why.contains("duration and ret"), "{text}: {why}");
+            assert!(
+                why.contains(part) && why.contains("duration and ret"),
+                "{text}: {why}"
+            );
         }
         let long = "duration > 1min".parse::<Condition>().unwrap_err();
         assert!(long.contains("10 s"), "{long}");

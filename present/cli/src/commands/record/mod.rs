@@ -21,7 +21,9 @@ use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::classes::check_pattern;
 use tracebraid_session::control::Server;
-use tracebraid_session::kernel::{Context, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges};
+use tracebraid_session::kernel::{
+    Context, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
+};
 use tracebraid_session::{
     Launched, Probes, Session, SessionError, SessionOptions, Signals, Target, forget_probes,
 };
