@@ -16,6 +16,11 @@ OURS = {
     "tracebraid, all system calls": SYSCALLS,
     "tracebraid, the usual groups": SCHEDULING,
     "tracebraid, both (the default)": DEFAULT,
+    "all system calls, with vpid, vtid, procname": [*SYSCALLS, "--context", "vpid,vtid,procname"],
+    "all system calls, with a counter": [*SYSCALLS, "--context", "perf:cpu:cpu-clock"],
+    "system calls longer than 1 ms": [*SYSCALLS, "--where", "duration > 1ms"],
+    "system calls that fail": [*SYSCALLS, "--where", "ret < 0"],
+    "system calls of threads of another name": [*SYSCALLS, "--where", "procname == other"],
 }
 CALLS = "raw_syscalls:*"
 GROUPS = "sched:*,irq:*,timer:*,block:*,net:*"

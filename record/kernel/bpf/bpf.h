@@ -23,6 +23,7 @@ typedef _Bool bool;
 enum map_type {
 	MAP_HASH = 1,
 	MAP_ARRAY = 2,
+	MAP_PERF_EVENT_ARRAY = 4,
 	MAP_PERCPU_ARRAY = 6,
 	MAP_LRU_HASH = 9,
 	MAP_TASK_STORAGE = 29,
@@ -37,7 +38,9 @@ static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
 static u64 (*const bpf_get_current_pid_tgid)(void) = (void *)14;
+static u64 (*const bpf_get_current_uid_gid)(void) = (void *)15;
 static long (*const bpf_get_current_comm)(void *to, u32 size) = (void *)16;
+static long (*const bpf_perf_event_read_value)(void *map, u64 index, void *to, u32 size) = (void *)55;
 static long (*const bpf_get_stack)(void *context, void *to, u32 size, u64 flags) = (void *)67;
 static long (*const bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;

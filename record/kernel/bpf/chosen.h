@@ -69,6 +69,7 @@ int on_chosen_tracepoint(void *context)
 	u64 numbers = bpf_get_current_pid_tgid();
 	struct chosen_tracepoint *record;
 	struct room room;
+	void *taken;
 	u64 size;
 
 	if (!is_on || !event || !is_target(numbers >> 32))
@@ -90,14 +91,14 @@ int on_chosen_tracepoint(void *context)
 	}
 	if (size > MOST_TRACEPOINT)
 		size = MOST_TRACEPOINT;
-	record = take_room(cpu, ROOM(sizeof(*record) + size), &room);
-	if (!record)
+	taken = take_room(cpu, room_of(sizeof(*record) + size), &room);
+	if (!taken)
 		return 0;
-	set_head(&record->head, cpu, event->kind, 0);
+	record = begin_record(taken, cpu, event->kind, 0);
 	record->tid = numbers;
 	record->pid = numbers >> 32;
 	bpf_probe_read_kernel((void *)record + sizeof(*record), size, context);
-	complete(record, sizeof(*record) + size, ROOM(sizeof(*record) + size));
+	complete(record, sizeof(*record) + size, room_of(sizeof(*record) + size));
 	return 0;
 }
 
@@ -170,6 +171,7 @@ INLINE int hit(struct pt_regs *registers)
 	u64 numbers = bpf_get_current_pid_tgid();
 	struct chosen_hit *record;
 	struct room room;
+	void *taken;
 	u64 size;
 
 	if (!is_on || !event || !is_target(numbers >> 32))
@@ -178,10 +180,10 @@ INLINE int hit(struct pt_regs *registers)
 	if (event->is_user)
 		notice_switch(cpu, bpf_get_current_task_btf());
 	size = offset_of(struct chosen_hit, values) + event->count * sizeof(u64);
-	record = take_room(cpu, ROOM(size), &room);
-	if (!record)
+	taken = take_room(cpu, room_of(size), &room);
+	if (!taken)
 		return 0;
-	set_head(&record->head, cpu, event->kind, 0);
+	record = begin_record(taken, cpu, event->kind, 0);
 	record->tid = numbers;
 	record->pid = numbers >> 32;
 	record->ip = register_at(registers, INSTRUCTION_POINTER);
@@ -190,7 +192,7 @@ INLINE int hit(struct pt_regs *registers)
 			break;
 		record->values[i] = chosen_value(registers, &event->arguments[i], event->is_user);
 	}
-	complete(record, size, ROOM(size));
+	complete(record, size, room_of(size));
 	return 0;
 }
 

@@ -5,6 +5,9 @@
 #include "kernel.h"
 #include "shared.h"
 
+/* The kernel counts real-time priorities below this one, and tracers show what is above. */
+#define MAX_RT_PRIO 100
+
 struct comm {
 	char text[16];
 };

@@ -49,6 +49,7 @@ struct task_struct {
 	s32 pid;
 	s32 tgid;
 	s32 prio;
+	s32 static_prio;
 	u32 flags;
 	u32 __state;
 	struct task_struct *real_parent;

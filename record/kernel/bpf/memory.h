@@ -2,7 +2,7 @@
 #pragma once
 
 #include "running.h"
-#include "targets.h"
+#include "where.h"
 
 /* Elsewhere there are no such tracepoints. */
 #if defined(__TARGET_ARCH_x86)
@@ -18,7 +18,7 @@ struct faulted {
 	int on_##event(u64 *args) \
 	{ \
 		struct pt_regs *regs = (void *)args[1]; \
-		if (!current_is_target()) \
+		if (!current_is_target() || !fault_is_wanted()) \
 			return 0; \
 		BEGIN(record, faulted, name); \
 		record->address = args[0]; \

@@ -11,12 +11,12 @@
  * begins in the next chunk.
  *
  * A record begins with a word: its bytes without the word (low half), and the bytes up to the
- * next record (high half). The word is zero until the record is complete. The consumer stops at
+ * next record (high half). Contexts follow it, if any are wanted (contexts.h). The word is zero until the record is complete. The consumer stops at
  * a zero word, and fills all that it has consumed with zeros before it moves `consumed`: free
  * memory is zero, whatever records contained. */
 #pragma once
 
-#include "cpu.h"
+#include "contexts.h"
 
 struct {
 	MAP_INT(type, MAP_ARRAY);
@@ -64,7 +64,15 @@ struct head {
 _Static_assert(sizeof(struct head) == HEAD_SIZE, "HEAD_SIZE in shared.h");
 
 /* Bytes from the beginning of a record to that of the next one. */
-#define ROOM(size) (((u64)(size) + RING_WORD + 7) & ~7ULL)
+INLINE u64 room_of(u64 size)
+{
+	u64 room = (size + RING_WORD + 7) & ~7ULL;
+
+	/* Without contexts the verifier removes the branch. */
+	if (contexts.bytes)
+		room += contexts.bytes;
+	return room;
+}
 
 #define once(place) (*(volatile __typeof__(place) *)&(place))
 
@@ -124,11 +132,28 @@ INLINE void set_head(struct head *head, u32 cpu, u16 kind, u16 more)
 	head->more = more;
 }
 
+/* Begins the record in the room that was taken: its context and its head. Gives the head. */
+INLINE void *begin_record(void *taken, u32 cpu, u16 kind, u16 more)
+{
+	struct head *head = taken;
+
+	if (contexts.bytes) {
+		copy_context(taken);
+		head = taken + contexts.bytes;
+	}
+	set_head(head, cpu, kind, more);
+	return head;
+}
+
 /* Completes a record of so many bytes, up to the next one of which there are `room`. */
 INLINE void complete(void *record, u64 size, u64 room)
 {
 	u64 *word = record - RING_WORD;
 
+	if (contexts.bytes) {
+		word = record - contexts.bytes - RING_WORD;
+		size += contexts.bytes;
+	}
 #if defined(__TARGET_ARCH_x86)
 	/* Stores of one CPU are seen in their order. */
 	asm volatile("" ::: "memory");
@@ -142,15 +167,13 @@ INLINE void complete(void *record, u64 size, u64 room)
 INLINE void *reserve(u32 cpu, u16 kind, u16 more, u64 size)
 {
 	struct room room;
-	struct head *head = is_on ? take_room(cpu, ROOM(size), &room) : 0;
+	void *taken = is_on ? take_room(cpu, room_of(size), &room) : 0;
 
-	if (head)
-		set_head(head, cpu, kind, more);
-	return head;
+	return taken ? begin_record(taken, cpu, kind, more) : 0;
 }
 
 /* Completes a record of which only so many bytes are used. */
-#define end_after(record, size) complete(record, size, ROOM(sizeof(*(record))))
+#define end_after(record, size) complete(record, size, room_of(sizeof(*(record))))
 #define end(record) end_after(record, sizeof(*(record)))
 
 /* Room for a record whose size is decided while it is written: at most MOST_RECORD bytes, which
@@ -160,26 +183,24 @@ INLINE void *reserve(u32 cpu, u16 kind, u16 more, u64 size)
  * it is completed. */
 INLINE void *reserve_large(u32 cpu, u16 kind, u16 more, u64 most, struct room *room)
 {
-	struct head *head = is_on ? take_room(cpu, ROOM(most), room) : 0;
+	void *taken = is_on ? take_room(cpu, room_of(most), room) : 0;
 
-	if (head)
-		set_head(head, cpu, kind, more);
-	return head;
+	return taken ? begin_record(taken, cpu, kind, more) : 0;
 }
 
 /* Completes such a record, and gives the rest of its room back, unless records of interrupts
  * follow it already. */
 INLINE void end_large(u32 cpu, void *record, u64 most, u64 size, const struct room *room)
 {
-	u64 end = position_after(room->begin, ROOM(size));
+	u64 end = position_after(room->begin, room_of(size));
 	bool is_given = cpu < MOST_CPUS &&
 			__sync_val_compare_and_swap(&cpus[cpu].written, room->end, end) == room->end;
 
-	complete(record, size, ROOM(is_given ? size : most));
+	complete(record, size, room_of(is_given ? size : most));
 }
 
 /* Sends a record that was made elsewhere, whose size the content decides: at most MOST_RECORD
- * bytes. */
+ * bytes with its context. */
 INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -188,16 +209,20 @@ INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 
 	if (!is_on)
 		return;
-	if (size > MOST_RECORD) {
+	if (size > MOST_RECORD - MOST_CONTEXT) {
 		count_loss(cpu);
 		return;
 	}
-	record = take_room(cpu, ROOM(size), &room);
+	record = take_room(cpu, room_of(size), &room);
 	if (!record)
 		return;
+	if (contexts.bytes) {
+		copy_context(record);
+		record += contexts.bytes;
+	}
 	bpf_probe_read_kernel(record, size, head);
 	set_head(record, cpu, kind, more);
-	complete(record, size, ROOM(size));
+	complete(record, size, room_of(size));
 }
 
 /* Begins a record as a variable of that type, or leaves the program. */

@@ -4,9 +4,6 @@
 
 #include "ring.h"
 
-/* The kernel counts real-time priorities below this one, and tracers show what is above. */
-#define MAX_RT_PRIO 100
-
 INLINE void set_runner(struct runner *runner, struct task_struct *task)
 {
 	copy_comm(&runner->comm, task);

@@ -109,22 +109,6 @@ struct forked {
 	u32 child_ns_inum;
 } PACKED;
 
-/* The innermost namespace in which the task is numbered. */
-INLINE u32 namespace_of(struct task_struct *task)
-{
-	struct pid *pid = task->thread_pid;
-	struct upid number = {};
-	u32 level = pid ? pid->level : 0;
-	u32 inum = 0;
-
-	if (!pid || level >= MOST_LEVELS)
-		return 0;
-	bpf_probe_read_kernel(&number, sizeof(number), (void *)pid->numbers + level * sizeof(struct upid));
-	if (number.ns)
-		bpf_probe_read_kernel(&inum, sizeof(inum), &number.ns->ns.inum);
-	return inum;
-}
-
 /* Copies the numbers of a task with their namespaces; gives how many there are. All at once: the verifier would follow a
  * branch for each depth. */
 INLINE u32 read_numbers(struct upid *to, struct pid *pid)
@@ -144,16 +128,6 @@ INLINE u8 copy_numbers(s32 *to, struct task_struct *task)
 	for (u32 level = 0; level < MOST_LEVELS; level++)
 		to[level] = all[level].nr;
 	return count;
-}
-
-/* The number of a thread at a depth; 0 where it has none. */
-INLINE s32 number_at(struct pid *pid, u32 level)
-{
-	s32 number = 0;
-
-	if (pid && level <= pid->level)
-		bpf_probe_read_kernel(&number, sizeof(number), (void *)pid->numbers + level * sizeof(struct upid));
-	return number;
 }
 
 /* Lets the number of a process in the recorder's PID namespace be found later. */

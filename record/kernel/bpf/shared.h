@@ -20,6 +20,12 @@
 /* Bytes of struct head. */
 #define HEAD_SIZE 16
 
+/* Bytes of struct context_layout, and offset of a field that it lacks. Contexts have less than 256 bytes. */
+#define CONTEXT_LAYOUT_SIZE 20
+#define NO_CONTEXT 255
+#define MOST_COUNTERS 16
+#define MOST_CONTEXT 256
+
 /* Bytes for text in records: of a program's path, of an interrupt's name, of a thread's or an interface's. */
 #define PATH_SLOT 256
 #define INTERRUPT_SLOT 32
@@ -31,7 +37,7 @@
 #define MOST_PARTS 3
 /* Bytes of struct part and struct plan. */
 #define PART_DESCRIPTION 4
-#define PLAN_SIZE 26
+#define PLAN_SIZE 27
 /* Bytes of a part at most: of text (PATH_MAX, with the null), and of anything else. */
 #define MOST_TEXT 4096
 #define MOST_BYTES 1024
@@ -102,6 +108,13 @@
 #define KIND_copied_syscall_stack 0xfff5
 /* The name of a function of Python's. */
 #define KIND_python_function 0xfff6
+
+/* Entries of calls that are undecided, and decisions: see where.h. */
+#define KIND_syscall_undecided 0xffe0
+#define KIND_syscall_undecided_parts 0xffe1
+#define KIND_call_decision 0xffe2
+/* Bytes of struct where. */
+#define WHERE_SIZE 168
 
 /* Calls of 32-bit programs have other numbers: they are marked. */
 #define CALL_COMPAT 0x8000

@@ -1,7 +1,7 @@
 /* System calls, with their arguments and what these point at. */
 #pragma once
 
-#include "targets.h"
+#include "where.h"
 
 /* Bytes of a part at most, with the two that say how many. */
 #define PART_SIZE (2 + MOST_TEXT)
@@ -22,6 +22,8 @@ struct plan {
 	u8 is_wanted;
 	/* The exit tells of arguments too. */
 	u8 exit_has_arguments;
+	/* What the entry tells of is gone at the exit: the call itself changes it. */
+	u8 changes_arguments;
 	struct part entry[MOST_PARTS];
 	struct part exit[MOST_PARTS];
 };
@@ -217,6 +219,135 @@ INLINE int send_with_parts(struct task_struct *task, struct pt_regs *regs, s64 r
 	return 0;
 }
 
+/* Sends the entry of a watched call, which is of the running thread. */
+__attribute__((noinline)) static int send_watched(struct task_struct *task, struct watched *watched, bool is_decided)
+{
+	struct plan *plan = watched ? plan_of(watched->number) : 0;
+	struct pt_regs *regs = task ? bpf_task_pt_regs(task) : 0;
+	u32 cpu = bpf_get_smp_processor_id(), at;
+	struct call_entered *record;
+	struct room room;
+	struct call *call;
+
+	if (!watched || !plan || !regs)
+		return 0;
+	if (plan->entry[0].kind == PART_NONE) {
+		record = reserve(cpu, is_decided ? KIND_syscall_entry : KIND_syscall_undecided, watched->number,
+				 sizeof(*record));
+		if (!record)
+			return 0;
+		set_entered(&record->head, watched);
+		copy_arguments(record->arguments, regs, watched->number);
+		end(record);
+		return 1;
+	}
+	call = reserve_large(cpu, is_decided ? KIND_syscall_entry_parts : KIND_syscall_undecided_parts,
+			     watched->number, sizeof(*call), &room);
+	if (!call)
+		return 0;
+	set_entered(&call->head, watched);
+	call->result = 0;
+	copy_arguments(call->arguments, regs, watched->number);
+	at = copy_part(call, 0, &plan->entry[0]);
+	at += copy_part(call, at, &plan->entry[1]);
+	at += copy_part(call, at, &plan->entry[2]);
+	end_large(cpu, call, sizeof(*call), offset_of(struct call, parts) + at, &room);
+	return 1;
+}
+
+/* Sends the entry of a call that may take longer, unless that has been done. */
+INLINE void send_held(struct task_struct *task)
+{
+	struct watched *watched = bpf_task_storage_get(&watched_calls, task, 0, 0);
+
+	if (!watched || __sync_val_compare_and_swap(&watched->state, IS_HELD, IS_SENT) != IS_HELD)
+		return;
+	if (!send_watched(task, watched, 0))
+		watched->state = IS_LOST;
+}
+
+/* Begins to watch a call; gives whether its entry is recorded now. */
+INLINE bool watch_call(struct task_struct *task, u16 number, const struct plan *plan)
+{
+	bool is_wanted = is_on && thread_is_wanted(task);
+	struct watched *watched = bpf_task_storage_get(&watched_calls, task, 0, is_wanted ? STORAGE_CREATE : 0);
+
+	if (!watched || !is_wanted) {
+		if (watched)
+			watched->state = NOT_WATCHED;
+		if (is_wanted)
+			count_loss(bpf_get_smp_processor_id());
+		else if (is_on)
+			count_left_out();
+		return 0;
+	}
+	if (!where.has_outcome) {
+		watched->state = IS_WANTED;
+		return 1;
+	}
+	watched->state = NOT_WATCHED;
+	watched->cpu = bpf_get_smp_processor_id();
+	notice_switch(watched->cpu, task);
+	watched->number = number;
+	if (contexts.bytes)
+		copy_context(watched->context);
+	watched->entered = bpf_ktime_get_ns();
+	__sync_lock_test_and_set(&watched->state, IS_HELD);
+	if (plan->changes_arguments)
+		send_held(task);
+	return 0;
+}
+
+/* Decides about the call that is left; gives whether its exit is recorded. */
+INLINE bool decide_call(struct task_struct *task, s64 result)
+{
+	struct watched *watched = bpf_task_storage_get(&watched_calls, task, 0, 0);
+	u64 duration;
+	bool is_wanted;
+	u32 state;
+
+	/* The call began before the recording, or its thread is not wanted. */
+	if (!watched)
+		return 0;
+	state = __sync_lock_test_and_set(&watched->state, NOT_WATCHED);
+	if (!where.has_outcome || state == NOT_WATCHED)
+		return state == IS_WANTED;
+	duration = bpf_ktime_get_ns() - watched->entered;
+	is_wanted = HOLDS(duration, duration) && HOLDS(ret, result);
+	if (state == IS_SENT) {
+		if (where.hold_keeps && duration >= where.hold_ns)
+			is_wanted = 1;
+		send_decision(watched, is_wanted);
+	}
+	if (!is_wanted)
+		count_left_out();
+	else if (state == IS_HELD)
+		send_watched(task, watched, 1);
+	return is_wanted;
+}
+
+SEC("tp_btf/sched_switch")
+int where_on_sched_switch(u64 *args)
+{
+	send_held((struct task_struct *)args[1]);
+	return 0;
+}
+
+/* For calls that compute for long. */
+SEC("perf_event")
+int where_on_clock(void *context)
+{
+	send_held(bpf_get_current_task_btf());
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int where_on_sched_process_exit(u64 *args)
+{
+	end_watched((struct task_struct *)args[0]);
+	return 0;
+}
+
 SEC("tp_btf/sys_enter")
 int on_sys_enter(u64 *args)
 {
@@ -226,6 +357,8 @@ int on_sys_enter(u64 *args)
 	struct plan *plan = plan_of(number);
 
 	if (!plan || !is_target(task->tgid))
+		return 0;
+	if (where.is_used && !watch_call(task, number, plan))
 		return 0;
 	if (plan->entry[0].kind == PART_NONE)
 		return send_entry(task, regs, number);
@@ -241,6 +374,8 @@ int on_sys_exit(u64 *args)
 	struct plan *plan = plan_of(number);
 
 	if (!plan || !is_target(task->tgid))
+		return 0;
+	if (where.is_used && !decide_call(task, args[1]))
 		return 0;
 	if (!plan->exit_has_arguments)
 		return send_exit(task, args[1], number);

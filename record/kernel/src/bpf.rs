@@ -14,6 +14,8 @@ use perf_event::{Builder, Counter};
 
 use crate::calls::Calls;
 use crate::chosen::{Attachment, ChosenEvents, Point};
+use crate::conditions::TICK_NS;
+use crate::contexts::ContextLayout;
 use crate::error::RecordError;
 use crate::groups::Group;
 use crate::options::Options;
@@ -32,6 +34,8 @@ pub(crate) struct Programs {
     links: Vec<Link>,
     /// See [`readiness`].
     readiness: Option<Counter>,
+    /// Counters of contexts, which count as long as these live.
+    _counters: Vec<Counter>,
     /// Tracepoints that this kernel does not have.
     missing: Vec<String>,
     tasks: TaskIterator,
@@ -55,7 +59,12 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 impl Programs {
     /// Loads what is wanted for a machine of so many CPUs. Nothing is recorded before [`Programs::attach`].
-    pub(crate) fn load(options: &Options, calls: &Calls, cpus: usize) -> Result<Programs, RecordError> {
+    pub(crate) fn load(
+        options: &Options,
+        calls: &Calls,
+        contexts: &ContextLayout,
+        cpus: usize,
+    ) -> Result<Programs, RecordError> {
         if !Path::new(BTF).exists() {
             return Err(RecordError::NoBtf);
         }
@@ -73,8 +82,11 @@ impl Programs {
         let ring_shape = RingShape::new(options.ring_bytes);
         size_rings(&mut open, ring_shape, cpus)?;
         set_options(&mut open, options, rings_end)?;
+        let counters = contexts.open_counters(cpus)?;
+        set_contexts(&mut open, contexts, cpus)?;
         size_scratch(&mut open, options.stacks.as_ref(), cpus)?;
         let mut object = open.load().map_err(load_error)?;
+        let counters = put_counters(&object, counters)?;
         let tasks = list_tasks(&mut object)?;
         let mut programs = Programs {
             object,
@@ -82,6 +94,7 @@ impl Programs {
             ring_shape,
             links: Vec::new(),
             readiness: None,
+            _counters: counters,
             missing,
             tasks,
             own_process: 0,
@@ -192,7 +205,10 @@ impl Programs {
         for program in programs {
             let section = program.section().to_string_lossy().into_owned();
             let attached = match &*section {
-                CLOCK => attach_to_clocks(&program, self.cpus, stacks),
+                CLOCK if program.name().to_string_lossy().starts_with(WATCHES) => {
+                    attach_to_clocks(&program, self.cpus, TICK_NS)
+                }
+                CLOCK => attach_to_clocks(&program, self.cpus, stacks.map_or(0, |stacks| stacks.period_ns)),
                 TASKS | CHOSEN_TRACEPOINT | CHOSEN_PROBE => continue,
                 _ => program.attach_trace().map(|link| vec![link]),
             };
@@ -300,6 +316,15 @@ impl Programs {
         chosen.filter_map(missed).sum()
     }
 
+    /// System calls and page faults that conditions left out.
+    pub(crate) fn left_out(&self) -> u64 {
+        let map = self.map(|name| name.ends_with(".data.left")).ok();
+        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        let bytes = bytes.unwrap_or_default();
+        let counts = bytes.as_chunks().0.iter();
+        counts.map(|count| u64::from_ne_bytes(*count)).sum()
+    }
+
     /// By CPU, what was lost in all; and how many processes could not be followed.
     pub(crate) fn lost(&self) -> (Vec<u32>, u32) {
         let map = self
@@ -318,6 +343,8 @@ impl Programs {
 
 /// Section of the program that is at no tracepoint.
 const CLOCK: &str = "perf_event";
+/// What the names of programs begin with that watch calls for conditions.
+const WATCHES: &str = "where_";
 const TASKS: &str = "iter/task";
 /// Sections of the programs of `bpf/chosen.h`.
 const CHOSEN_TRACEPOINT: &str = "tracepoint";
@@ -351,12 +378,8 @@ fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
     program.attach().map(TaskIterator::new).map_err(failed)
 }
 
-fn attach_to_clocks(
-    program: &ProgramMut<'_>,
-    cpus: usize,
-    stacks: Option<&Stacks>,
-) -> libbpf_rs::Result<Vec<Link>> {
-    let clocks = cpu_clocks(cpus, stacks.map_or(0, |stacks| stacks.period_ns))?;
+fn attach_to_clocks(program: &ProgramMut<'_>, cpus: usize, period_ns: u64) -> libbpf_rs::Result<Vec<Link>> {
+    let clocks = cpu_clocks(cpus, period_ns)?;
     // A link closes its event.
     let attach = |clock: Counter| program.attach_perf_event(clock.into_raw_fd());
     clocks.into_iter().map(attach).collect()
@@ -382,6 +405,10 @@ fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<St
             let is_tracepoint = |point: &Point| matches!(point, Point::Tracepoint(_));
             let is_wanted = |event: &Attachment| is_tracepoint(&event.point) == (name == CHOSEN_TRACEPOINT);
             program.set_autoload(options.events.attachments().iter().any(is_wanted));
+            continue;
+        }
+        if program.name().to_string_lossy().starts_with(WATCHES) {
+            program.set_autoload(options.watches_calls());
             continue;
         }
         if program.name().to_string_lossy().starts_with("stacks_") {
@@ -475,11 +502,34 @@ fn set_options(
         rings_end == Some(Completion::Entry),
     ];
     set_constants(open, ".rodata.options", &values.map(u8::from))?;
+    set_constants(open, ".rodata.where", &options.conditions.encode())?;
     let Some(stacks) = &options.stacks else {
         return Ok(());
     };
     let btf = std::fs::read(BTF).unwrap_or_default();
     set_constants(open, ".rodata.stacks", &stacks.encode(can_resume(stacks, &btf)))
+}
+
+fn set_contexts(open: &mut OpenObject, contexts: &ContextLayout, cpus: usize) -> Result<(), RecordError> {
+    let counters = open.maps_mut().find(|map| map.name() == "counters");
+    let mut counters = counters.ok_or_else(|| RecordError::Load("no map counters".into()))?;
+    counters
+        .set_max_entries(contexts.elements(cpus))
+        .map_err(failed)?;
+    set_constants(open, ".rodata.contexts", &contexts.encode(cpus))
+}
+
+/// Lets programs read those counters.
+fn put_counters(object: &Object, counters: Vec<(u32, Counter)>) -> Result<Vec<Counter>, RecordError> {
+    let map = object.maps().find(|map| map.name() == "counters");
+    let map = map.ok_or_else(|| RecordError::Load("no map counters".into()))?;
+    let put = |(place, counter): (u32, Counter)| {
+        let event = counter.as_raw_fd().to_ne_bytes();
+        map.update(&place.to_ne_bytes(), &event, MapFlags::ANY)
+            .map_err(failed)?;
+        Ok(counter)
+    };
+    counters.into_iter().map(put).collect()
 }
 
 fn set_constants(open: &mut OpenObject, section: &str, values: &[u8]) -> Result<(), RecordError> {

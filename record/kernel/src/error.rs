@@ -50,6 +50,17 @@ pub enum RecordError {
         /// What the kernel reports.
         reason: String,
     },
+    /// A counter that event records were to have cannot be read.
+    #[error("--context {name}: {reason}")]
+    Counter {
+        /// Its name.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Event records have room for a number of counters.
+    #[error("--context: at most {0} performance counters")]
+    TooManyCounters(usize),
     /// The trace cannot be written.
     #[error("the trace cannot be written: {0}")]
     Write(#[from] WriteError),

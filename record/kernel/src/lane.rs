@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::contexts::OwnContext;
+
 /// An event that is ready to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event<'l> {
@@ -14,6 +16,7 @@ pub(crate) struct Event<'l> {
     pub(crate) lost: u64,
     /// Id of its class.
     pub(crate) id: u16,
+    /// All that follows the header: context and payload.
     pub(crate) payload: &'l [u8],
 }
 
@@ -22,7 +25,21 @@ struct Waiting {
     time: u64,
     lost: u32,
     id: u16,
+    /// With its context.
     payload: Range<usize>,
+    origin: Origin,
+}
+
+/// Where an event comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The recorder, whose context it has.
+    Recorder,
+    Kernel,
+    /// The kernel, which has yet to decide whether it is recorded.
+    Undecided,
+    /// It has decided against it.
+    LeftOut,
 }
 
 /// Bytes of an event's header at most, and of what is around a packet, with its entry in the index.
@@ -43,11 +60,21 @@ pub(crate) struct Lane {
     lost: u64,
     /// The latest time so far.
     newest: u64,
+    /// Context of events that come without one, with the counters of the event that was given away last.
+    own_context: OwnContext,
 }
 
 impl Lane {
+    /// Of events with contexts, if that of the recorder is not empty.
+    pub(crate) fn new(own_context: OwnContext) -> Lane {
+        Lane {
+            own_context,
+            ..Lane::default()
+        }
+    }
+
     /// Adds an event, whose payload `write` makes; not if it gives none. `lost` wraps; where a source does not
-    /// know of losses it is `None`.
+    /// know of losses it is `None`. The context is that of the recorder.
     pub(crate) fn add(
         &mut self,
         time: u64,
@@ -55,6 +82,32 @@ impl Lane {
         write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
     ) {
         let start = self.payloads.len();
+        self.payloads.extend_from_slice(&self.own_context.bytes);
+        self.add_from(start, time, lost, Origin::Recorder, write);
+    }
+
+    /// Adds an event with a context of its own.
+    pub(crate) fn add_with_context(
+        &mut self,
+        time: u64,
+        lost: Option<u32>,
+        context: &[u8],
+        origin: Origin,
+        write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
+    ) {
+        let start = self.payloads.len();
+        self.payloads.extend_from_slice(context);
+        self.add_from(start, time, lost, origin, write);
+    }
+
+    fn add_from(
+        &mut self,
+        start: usize,
+        time: u64,
+        lost: Option<u32>,
+        origin: Origin,
+        write: impl FnOnce(&mut Vec<u8>) -> Option<u16>,
+    ) {
         let Some(id) = write(&mut self.payloads) else {
             self.payloads.truncate(start);
             return;
@@ -70,6 +123,7 @@ impl Lane {
             lost: lost.unwrap_or(before),
             id,
             payload: start..self.payloads.len(),
+            origin,
         });
         if is_late {
             self.settle_last();
@@ -93,7 +147,7 @@ impl Lane {
     }
 
     /// Makes other events of those that happened before a time, or of all, and whose ids are chosen. `write` makes the
-    /// payload of one of the time, id and payload, and gives its id; what it makes nothing of is taken away.
+    /// payload of one of the time, id and payload, and gives its id; what it makes nothing of is taken away. Contexts stay.
     pub(crate) fn rewrite(
         &mut self,
         until: Option<u64>,
@@ -106,7 +160,11 @@ impl Lane {
                 return true;
             }
             made.clear();
-            let payload = self.payloads.get(waiting.payload.clone()).unwrap_or_default();
+            let body = self.payloads.get(waiting.payload.clone()).unwrap_or_default();
+            let (context, payload) = body
+                .split_at_checked(self.own_context.bytes.len())
+                .unwrap_or_default();
+            made.extend_from_slice(context);
             let Some(id) = write(waiting.time, waiting.id, payload, &mut made) else {
                 return false;
             };
@@ -128,18 +186,24 @@ impl Lane {
         until: Option<u64>,
         mut to: impl FnMut(Event<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if std::mem::take(&mut self.is_unsorted) {
-            // In order but for some, which this sort makes use of.
-            self.waiting.sort_by_key(|waiting| waiting.time);
-        }
+        self.sort();
         let count = match until {
             Some(until) => self.waiting.partition_point(|waiting| waiting.time < until),
             None => self.waiting.len(),
         };
         for waiting in self.waiting.get(..count).unwrap_or_default() {
+            if waiting.origin == Origin::LeftOut {
+                continue;
+            }
             // How far the count has come since, if it has: an event that was overtaken has an older one.
             let more = waiting.lost.wrapping_sub(self.lost as u32) as i32;
             self.lost += u64::from(more.max(0).unsigned_abs());
+            if let Some(body) = self.payloads.get_mut(waiting.payload.clone()) {
+                match waiting.origin {
+                    Origin::Recorder => self.own_context.put_counters(body),
+                    _ => self.own_context.see(body),
+                }
+            }
             to(Event {
                 time: waiting.time,
                 lost: self.lost,
@@ -149,6 +213,40 @@ impl Lane {
         }
         self.drop_first(count);
         Ok(())
+    }
+
+    fn sort(&mut self) {
+        if std::mem::take(&mut self.is_unsorted) {
+            // In order but for some, which this sort makes use of.
+            self.waiting.sort_by_key(|waiting| waiting.time);
+        }
+    }
+
+    /// Decides about the undecided event of that time; false if it has not come yet.
+    pub(crate) fn decide(&mut self, time: u64, is_wanted: bool) -> bool {
+        self.sort();
+        let first = self.waiting.partition_point(|waiting| waiting.time < time);
+        let same = self.waiting.get_mut(first..).unwrap_or_default().iter_mut();
+        let mut same = same.take_while(|waiting| waiting.time == time);
+        let found = same.find(|waiting| waiting.origin == Origin::Undecided);
+        let is_there = found.is_some();
+        if let Some(waiting) = found {
+            waiting.origin = if is_wanted {
+                Origin::Kernel
+            } else {
+                Origin::LeftOut
+            };
+        }
+        is_there
+    }
+
+    /// Leaves out events from that time on, and before a time, that are still undecided.
+    pub(crate) fn leave_out(&mut self, from: u64, until: u64) {
+        let range = from..until;
+        let undecided =
+            |waiting: &&mut Waiting| waiting.origin == Origin::Undecided && range.contains(&waiting.time);
+        let waiting = self.waiting.iter_mut().filter(undecided);
+        waiting.for_each(|waiting| waiting.origin = Origin::LeftOut);
     }
 
     fn drop_first(&mut self, count: usize) {
@@ -172,7 +270,9 @@ impl Lane {
     pub(crate) fn sizes(&self, until: Option<u64>) -> impl Iterator<Item = (u64, u64)> {
         // A loss ends a packet.
         let mut lost = self.lost as u32;
-        self.waiting.iter().filter_map(move |waiting| {
+        let waiting = self.waiting.iter();
+        let waiting = waiting.filter(|waiting| waiting.origin != Origin::LeftOut);
+        waiting.filter_map(move |waiting| {
             let gap = if std::mem::replace(&mut lost, waiting.lost) == waiting.lost {
                 0
             } else {
@@ -256,6 +356,64 @@ mod tests {
         let sizes: Vec<(u64, u64)> = lane.sizes(Some(30)).collect();
         assert_eq!(sizes, [(10, around), (20, around + AROUND_PACKET)]);
         assert_eq!(lane.sizes(None).count(), 3);
+    }
+
+    fn add_undecided(lane: &mut Lane, time: u64) {
+        lane.add_with_context(time, Some(0), &[], Origin::Undecided, |to| {
+            to.extend_from_slice(&time.to_le_bytes());
+            Some(time as u16)
+        });
+    }
+
+    #[test]
+    fn undecided_events_stay_until_it_is_decided_that_they_go() {
+        let mut lane = Lane::default();
+        // They come late.
+        (10..100).for_each(|time| add(&mut lane, time, 0));
+        [7, 8, 9]
+            .into_iter()
+            .for_each(|time| add_undecided(&mut lane, time));
+        assert!(lane.decide(8, false) && lane.decide(9, true));
+        assert!(!lane.decide(8, true), "it has been decided");
+        assert!(!lane.decide(50, false), "no undecided event has that time");
+        assert_eq!(lane.sizes(Some(10)).count(), 2);
+        assert_eq!(released(&mut lane, Some(11)), [(7, 0), (9, 0), (10, 0)]);
+        [101, 102]
+            .into_iter()
+            .for_each(|time| add_undecided(&mut lane, time));
+        lane.leave_out(102, u64::MAX);
+        assert_eq!(released(&mut lane, None).last(), Some(&(101, 0)));
+    }
+
+    #[test]
+    fn events_without_a_context_have_that_of_the_recorder() {
+        let contexts = ["nice".parse().unwrap(), "perf:cpu:cs".parse().unwrap()];
+        let layout = crate::contexts::ContextLayout::new(&contexts).unwrap();
+        let mut lane = Lane::new(layout.own(crate::contexts::OwnThread::default()));
+        let payload = |to: &mut Vec<u8>| {
+            to.push(77);
+            Some(1)
+        };
+        lane.add(20, None, payload);
+        lane.add_with_context(10, Some(0), &[5; 12], Origin::Kernel, payload);
+        // What a record is made of later keeps its context.
+        lane.rewrite(
+            None,
+            |id| id == 1,
+            |_, _, payload, to| {
+                assert_eq!(payload, [77]);
+                to.push(78);
+                Some(2)
+            },
+        );
+        let mut bodies = Vec::new();
+        let result: Result<(), Infallible> = lane.release(None, |event| {
+            bodies.push(event.payload.to_vec());
+            Ok(())
+        });
+        result.unwrap();
+        assert_eq!(bodies[0], [&[5; 12][..], &[78]].concat());
+        assert_eq!(bodies[1], [&[0; 4][..], &[5; 8], &[78]].concat());
     }
 
     #[test]

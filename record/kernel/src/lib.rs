@@ -17,6 +17,8 @@
 mod bpf;
 mod calls;
 mod chosen;
+mod conditions;
+mod contexts;
 mod encoder;
 mod end_mark;
 mod error;
@@ -44,6 +46,8 @@ mod tasks;
 mod uring;
 
 pub use chosen::{ChosenEvents, EventSpec};
+pub use conditions::{Bounds, Conditions, ThreadName};
+pub use contexts::{Context, Counter, ThreadContext};
 pub use end_mark::EndReason;
 pub use error::RecordError;
 pub use groups::{GROUPS, Group, USUAL};

@@ -1,6 +1,8 @@
 //! What is to be recorded.
 
 use crate::chosen::ChosenEvents;
+use crate::conditions::{Conditions, Undecided};
+use crate::contexts::Context;
 use crate::groups::Group;
 use crate::plan::Syscalls;
 use crate::stacks::Stacks;
@@ -20,6 +22,10 @@ pub struct Options {
     pub command: Option<u32>,
     /// Events chosen by name, of the same processes as system calls.
     pub events: ChosenEvents,
+    /// System calls and page faults for which these do not hold are left out.
+    pub conditions: Conditions,
+    /// Values that each event record has.
+    pub contexts: Vec<Context>,
     /// Call stacks, if any.
     pub stacks: Option<Stacks>,
     /// Without privileges: nothing but the stacks of this process and of those that it makes, by perf events. The
@@ -55,6 +61,8 @@ impl Default for Options {
             processes: None,
             command: None,
             events: ChosenEvents::default(),
+            conditions: Conditions::default(),
+            contexts: Vec::new(),
             stacks: None,
             unprivileged: None,
             ring_bytes: 8 << 20,
@@ -75,6 +83,19 @@ impl Options {
     pub(crate) fn followed(&self) -> impl Iterator<Item = u32> {
         let processes = self.processes.iter().flatten().copied();
         processes.chain(self.command.filter(|_| self.processes.is_none()))
+    }
+
+    /// Conditions are decided at the exits of calls.
+    pub(crate) fn watches_calls(&self) -> bool {
+        self.syscalls != Syscalls::None && self.conditions.has_outcome()
+    }
+
+    /// How undecided entries of calls are treated.
+    pub(crate) fn undecided(&self) -> Undecided {
+        match self.watches_calls() {
+            true => self.conditions.undecided(),
+            false => Undecided::default(),
+        }
     }
 
     pub(crate) fn follows(&self) -> bool {

@@ -11,6 +11,7 @@ use tracebraid_ctf::write::stream::{PacketSize, StreamWriter};
 use tracebraid_ctf::write::trace::{self, Session, StreamFiles, TraceWriter};
 use tracebraid_ctf::write::{EventPlan, StreamPlan, WriteError};
 
+use crate::contexts::OwnContext;
 use crate::end_mark::EndReason;
 use crate::lane::Event;
 use crate::memory::{Kept, Memory, stream_name};
@@ -53,6 +54,7 @@ impl Output {
         options: &Options,
         cpus: usize,
         begin: u64,
+        own_context: OwnContext,
     ) -> Result<Output, WriteError> {
         let form = trace::Options {
             version: if options.ctf2 {
@@ -63,10 +65,15 @@ impl Output {
             packet_size: PacketSize::UpTo(packet_bytes(options, cpus)),
             ..trace::Options::default()
         };
-        match options.keep {
+        let mut output = match options.keep {
             Some(most) => Output::in_memory(directory, class, form, cpus, begin, most),
             None => Output::in_files(directory, class, form, cpus, begin),
+        }?;
+        match &mut output {
+            Output::Files(files) => files.streams.set_own_context(own_context),
+            Output::Memory(memory) => memory.streams.set_own_context(own_context),
         }
+        Ok(output)
     }
 
     fn in_files(

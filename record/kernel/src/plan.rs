@@ -83,7 +83,8 @@ impl Syscalls {
         let mut plan = [0; PLAN_SIZE];
         plan[0] = u8::from(self.wants(call.name));
         plan[1] = u8::from(!call.exit.is_empty());
-        let (entry, exit) = plan[2..].split_at_mut(MOST_PARTS * PART_DESCRIPTION);
+        plan[2] = u8::from(changes_arguments(call));
+        let (entry, exit) = plan[3..].split_at_mut(MOST_PARTS * PART_DESCRIPTION);
         for (parts, fields) in [(entry, &call.entry), (exit, &call.exit)] {
             let found = fields.iter().filter_map(part);
             for (place, part) in parts.chunks_exact_mut(PART_DESCRIPTION).zip(found) {
@@ -92,6 +93,19 @@ impl Syscalls {
         }
         plan
     }
+}
+
+/// Whether what the entry tells of may be gone at the exit: the call replaces the program, or writes to where the entry's
+/// memory is.
+fn changes_arguments(call: &Call) -> bool {
+    let argument = |field: &Field| match *field {
+        Field::Shape { shape, argument } if shape.part().is_some() => Some(argument),
+        Field::Text { argument, .. } => Some(argument),
+        _ => None,
+    };
+    let written: Vec<u8> = call.exit.iter().filter_map(argument).collect();
+    let mut read = call.entry.iter().filter_map(argument);
+    call.name.starts_with("execve") || read.any(|argument| written.contains(&argument))
 }
 
 fn part(field: &Field) -> Option<[u8; PART_DESCRIPTION]> {

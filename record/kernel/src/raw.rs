@@ -19,8 +19,37 @@ pub(crate) const ENTRY: u16 = shared::KIND_SYSCALL_ENTRY as u16;
 pub(crate) const EXIT: u16 = shared::KIND_SYSCALL_EXIT as u16;
 pub(crate) const ENTRY_WITH_PARTS: u16 = shared::KIND_SYSCALL_ENTRY_PARTS as u16;
 pub(crate) const EXIT_WITH_PARTS: u16 = shared::KIND_SYSCALL_EXIT_PARTS as u16;
+/// Entries of calls whose exits decide whether they are recorded.
+pub(crate) const UNDECIDED: u16 = shared::KIND_SYSCALL_UNDECIDED as u16;
+pub(crate) const UNDECIDED_WITH_PARTS: u16 = shared::KIND_SYSCALL_UNDECIDED_PARTS as u16;
+/// Such a decision.
+pub(crate) const DECISION: u16 = shared::KIND_CALL_DECISION as u16;
+
+/// Whether the entry of a call that was recorded on that CPU at that time stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub(crate) entered: u64,
+    pub(crate) cpu: u32,
+    pub(crate) is_wanted: bool,
+}
+
+impl Decision {
+    /// Of a record of that kind.
+    pub(crate) fn new(record: &[u8]) -> Option<Decision> {
+        Some(Decision {
+            entered: u64_at(record, 0)?,
+            cpu: u32_at(record, 8)?,
+            is_wanted: u32_at(record, 12)? != 0,
+        })
+    }
+}
 
 impl Head {
+    /// Its event may be struck out by a [`Decision`].
+    pub(crate) fn is_undecided(&self) -> bool {
+        [UNDECIDED, UNDECIDED_WITH_PARTS].contains(&self.kind)
+    }
+
     /// The head of a record and what is behind it.
     pub(crate) fn split(record: &[u8]) -> Option<(Head, &[u8])> {
         let (head, rest) = record.split_first_chunk::<{ shared::HEAD_SIZE }>()?;
@@ -58,13 +87,13 @@ pub(crate) struct RawCall<'r> {
 const ARGUMENTS: usize = 8 * shared::ARGUMENTS;
 
 impl<'r> RawCall<'r> {
-    /// Of a record of one of the four kinds.
+    /// Of a record of one of these kinds.
     #[inline]
     pub(crate) fn new(kind: u16, record: &'r [u8]) -> Option<RawCall<'r>> {
         let (is_exit, has_result, has_arguments) = match kind {
-            ENTRY => (false, false, true),
+            ENTRY | UNDECIDED => (false, false, true),
             EXIT => (true, true, false),
-            ENTRY_WITH_PARTS => (false, true, true),
+            ENTRY_WITH_PARTS | UNDECIDED_WITH_PARTS => (false, true, true),
             EXIT_WITH_PARTS => (true, true, true),
             _ => return None,
         };

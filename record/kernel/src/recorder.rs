@@ -13,17 +13,19 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::bpf::Programs;
 use crate::calls::calls;
+use crate::conditions::Undecided;
+use crate::contexts::{ContextLayout, OwnThread};
 use crate::encoder::Encoder;
 use crate::end_mark::{self, EndReason, GivenReason};
 use crate::error::RecordError;
-use crate::lane::{AROUND_PACKET, Lane};
+use crate::lane::{AROUND_PACKET, Lane, Origin};
 use crate::machine::{self, now};
 use crate::options::Options;
 use crate::output::Output;
-use crate::raw::Head;
+use crate::raw::{DECISION, Decision, Head};
 use crate::reserve::Reserve;
 use crate::ring::{Damaged, Ring};
-use crate::schema::schema;
+use crate::schema::schema_with;
 use crate::shared::kinds;
 use crate::stacks::{self, Meanings, PerfStacks};
 use crate::state;
@@ -73,6 +75,8 @@ pub struct Summary {
     pub lost: Vec<u64>,
     /// Chosen events that the kernel left out, since they interrupted others on their CPU.
     pub missed: u64,
+    /// System calls and page faults that conditions left out.
+    pub left_out: u64,
     /// Tracepoints that were wanted and that this kernel does not have.
     pub missing: Vec<String>,
     /// Processes that were made by others that are followed, and could not be followed: there were too many.
@@ -274,11 +278,12 @@ fn record(
 ) -> Result<Summary, RecordError> {
     hurry(FIRST);
     let calls = calls();
-    let mut class = schema(&calls);
+    let contexts = ContextLayout::new(&options.contexts)?;
+    let mut class = schema_with(&calls, &contexts);
     options.events.add_to(&mut class);
     let cpus = machine::cpus()?;
     let mut programs = match options.unprivileged {
-        None => Some(Programs::load(options, &calls, cpus)?),
+        None => Some(Programs::load(options, &calls, &contexts, cpus)?),
         Some(_) => None,
     };
     let cpus = programs.as_ref().map_or(cpus, Programs::cpus);
@@ -290,8 +295,10 @@ fn record(
         None => Processes::unprivileged(),
     };
     machine::describe(&mut class, options, processes.own);
-    let output = Output::new(&directory, &class, options, cpus, now())?;
-    let lanes: Vec<RefCell<Lane>> = (0..cpus).map(|_| RefCell::default()).collect();
+    let own_context = contexts.own(own_thread(&processes));
+    let output = Output::new(&directory, &class, options, cpus, now(), own_context.clone())?;
+    let lane = |_| RefCell::new(Lane::new(own_context.clone()));
+    let lanes: Vec<RefCell<Lane>> = (0..cpus).map(lane).collect();
     let meanings = meanings(options, cpus, &lanes)?;
     if let Some(meanings) = &meanings {
         meanings.know(&processes.numbers()?);
@@ -310,6 +317,7 @@ fn record(
             None => Vec::new(),
         },
         encoder: &encoder,
+        contexts: &contexts,
         lanes: &lanes,
         output,
         settled: 0,
@@ -327,13 +335,16 @@ fn record(
         },
         written_until: now(),
         unwritten: vec![0; lanes.len()],
+        undecided: options.undecided(),
+        decisions: Vec::new(),
     };
     // A command that waits to be released is among the threads that are there, however short it is.
     drain.begin_dump();
     // The receiver may be gone; then the recording is stopped soon.
     let _ = started.send(processes);
     drain.run(orders, counters)?;
-    let (mut lost, mut unfollowed, mut missing, mut missed) = (vec![0; cpus], 0, Vec::new(), 0);
+    let (mut lost, mut unfollowed, mut missing) = (vec![0; cpus], 0, Vec::new());
+    let (mut missed, mut left_out) = (0, 0);
     if let Some(programs) = &mut programs {
         programs.detach();
         (lost, unfollowed) = programs.lost();
@@ -341,6 +352,7 @@ fn record(
         if !options.events.is_empty() {
             missed = programs.missed();
         }
+        left_out = programs.left_out();
     }
     if let Some(samples) = &drain.samples {
         lost.iter_mut().take(1).for_each(|lost| *lost = samples.lost());
@@ -353,6 +365,7 @@ fn record(
         total,
         lost,
         missed,
+        left_out,
         missing,
         unfollowed,
         disk_is_full,
@@ -382,14 +395,44 @@ fn hurry(nice: i32) {
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
 }
 
-fn take(record: &[u8], lane: &mut Lane, encoder: &Encoder, meanings: Option<&Meanings>) {
+fn own_thread(processes: &Processes) -> OwnThread {
+    let tasks = processes.list().unwrap_or_default();
+    let own = tasks.iter().find(|task| task.pid == processes.own);
+    OwnThread {
+        process: processes.own,
+        parent: own.map_or(0, |task| task.parent),
+    }
+}
+
+fn take(
+    record: &[u8],
+    lane: &mut Lane,
+    encoder: &Encoder,
+    contexts: &ContextLayout,
+    meanings: Option<&Meanings>,
+    decisions: &mut Vec<Decision>,
+) {
+    let Some((context, record)) = record.split_at_checked(contexts.padded_bytes()) else {
+        return;
+    };
     let Some((head, rest)) = Head::split(record) else {
         return;
     };
+    let context = context.get(..contexts.bytes()).unwrap_or_default();
     if let Some(meanings) = meanings {
         meanings.symbols(&head, rest, lane);
     }
-    lane.add(head.time, Some(head.lost), |to| encoder.encode(&head, rest, to));
+    if head.kind == DECISION {
+        decisions.extend(Decision::new(rest));
+        return;
+    }
+    let origin = match head.is_undecided() {
+        true => Origin::Undecided,
+        false => Origin::Kernel,
+    };
+    lane.add_with_context(head.time, Some(head.lost), context, origin, |to| {
+        encoder.encode(&head, rest, to)
+    });
 }
 
 /// An event of the state dump.
@@ -458,6 +501,7 @@ struct Drain<'d> {
     /// By CPU.
     rings: Vec<Ring>,
     encoder: &'d Encoder,
+    contexts: &'d ContextLayout,
     lanes: &'d [RefCell<Lane>],
     output: Output,
     /// What came before can hardly be overtaken any more.
@@ -481,6 +525,9 @@ struct Drain<'d> {
     written_until: u64,
     /// By CPU, events before the end that a full disk had no room for.
     unwritten: Vec<u64>,
+    undecided: Undecided,
+    /// Decisions about entries of calls that have not come yet.
+    decisions: Vec<Decision>,
 }
 
 /// After that long, what has been recorded is written even if it is little: it shall survive this process.
@@ -559,7 +606,11 @@ impl Drain<'_> {
             .map(|lane| lane.borrow().newest())
             .max()
             .unwrap_or(0);
-        self.write(Some(self.settled))?;
+        let until = self.decided_until(self.settled);
+        // Going over all that waits takes its time.
+        if until >= self.written_until + self.undecided.delay_ns / 8 || self.undecided.delay_ns == 0 {
+            self.write(Some(until))?;
+        }
         self.settled = newest;
         Ok(most)
     }
@@ -576,11 +627,48 @@ impl Drain<'_> {
         for (ring, lane) in self.rings.iter_mut().zip(self.lanes) {
             let mut lane = lane.borrow_mut();
             let taken = ring.consume(AT_ONCE, |record| {
-                take(record, &mut lane, self.encoder, self.meanings);
+                take(
+                    record,
+                    &mut lane,
+                    self.encoder,
+                    self.contexts,
+                    self.meanings,
+                    &mut self.decisions,
+                );
             })?;
             most = most.max(taken);
         }
+        self.decide();
         Ok(most)
+    }
+
+    /// Does what was decided about entries of calls. A decision comes by another ring than its entry if the thread has moved
+    /// to another CPU, so it may be met first.
+    fn decide(&mut self) {
+        let lanes = self.lanes;
+        let oldest = self.settled.saturating_sub(2 * self.undecided.delay_ns);
+        self.decisions.retain(|decision| {
+            let lane = lanes.get(decision.cpu as usize);
+            let is_done =
+                lane.is_none_or(|lane| lane.borrow_mut().decide(decision.entered, decision.is_wanted));
+            !is_done && decision.entered >= oldest
+        });
+    }
+
+    /// Until when events can be written if those before a time have come.
+    fn decided_until(&self, until: u64) -> u64 {
+        let Undecided {
+            hold_ns,
+            is_kept,
+            delay_ns,
+        } = self.undecided;
+        if hold_ns > 0 && !is_kept {
+            let end = until.saturating_sub(hold_ns);
+            self.lanes
+                .iter()
+                .for_each(|lane| lane.borrow_mut().leave_out(0, end));
+        }
+        until.saturating_sub(delay_ns)
     }
 
     /// Takes what has been told of what is there.
@@ -612,8 +700,10 @@ impl Drain<'_> {
     /// Does what waited for the dump.
     fn snapshot(&mut self) -> Result<(), RecordError> {
         while let Some(Order { snapshot, reply }) = self.snapshots.pop_front() {
-            // All that has come by now.
-            self.write(None)?;
+            // All that has come by now, and is decided.
+            let delay = self.undecided.delay_ns;
+            let until = (delay > 0).then(|| self.settled.saturating_sub(delay));
+            self.write(until)?;
             let _ = reply.send(self.output.snapshot(&snapshot).map_err(RecordError::from));
         }
         Ok(())
@@ -725,6 +815,15 @@ impl Drain<'_> {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
             meanings.rest(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
+        // Calls that go on are recorded if they have taken long enough.
+        let newest = self.lanes.iter().map(|lane| lane.borrow().newest()).max();
+        let from = match self.undecided.is_kept {
+            true => newest.unwrap_or(0).saturating_sub(self.undecided.hold_ns),
+            false => 0,
+        };
+        self.lanes
+            .iter()
+            .for_each(|lane| lane.borrow_mut().leave_out(from, u64::MAX));
         self.write(None)?;
         let mut all = Vec::new();
         let lost = self.unwritten.iter().zip(lost);

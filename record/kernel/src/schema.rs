@@ -6,6 +6,7 @@ use tracebraid_ctf::metadata;
 use tracebraid_ctf::schema::TraceClass;
 
 use crate::calls::{Call, Calls, Field};
+use crate::contexts::ContextLayout;
 
 /// Ids of the entries of the first system calls, of programs as wide as the machine and of 32-bit ones; each call has
 /// two.
@@ -24,10 +25,25 @@ pub(crate) fn call_ids(is_compat: bool, place: usize) -> [u16; 2] {
     [entry, entry + 1]
 }
 
-/// The schema, with an empty environment and a clock that begins at 0.
+/// Where the stream class of `events.tsdl` ends.
+const STREAM_END: &str = "\t} align(8);\n};\n";
+
+/// The schema of event records without contexts.
 pub(crate) fn schema(calls: &Calls) -> TraceClass {
+    schema_with(calls, &ContextLayout::default())
+}
+
+/// The schema, with an empty environment and a clock that begins at 0.
+pub(crate) fn schema_with(calls: &Calls, contexts: &ContextLayout) -> TraceClass {
     let mut text = String::from("/* CTF 1.8 */\n");
-    text.push_str(include_str!("events.tsdl"));
+    let events = include_str!("events.tsdl");
+    match contexts.tsdl() {
+        Some(members) => {
+            let context = format!("\t}} align(8);\n\tevent.context := struct {{ {members}}};\n}};\n");
+            text.push_str(&events.replacen(STREAM_END, &context, 1));
+        }
+        None => text.push_str(events),
+    }
     let args = "u64 _args[6];";
     for ([entry, exit], prefix) in [(UNKNOWN_CALL, ""), (COMPAT_CALL, "compat_")] {
         event(

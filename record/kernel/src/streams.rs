@@ -6,6 +6,7 @@ use tracebraid_ctf::schema::TraceClass;
 use tracebraid_ctf::write::stream::{PacketSink, StreamWriter};
 use tracebraid_ctf::write::{EventPlan, WriteError};
 
+use crate::contexts::OwnContext;
 use crate::end_mark::EndReason;
 use crate::lane::Event;
 use crate::recorder::Progress;
@@ -20,6 +21,8 @@ pub(crate) struct Streams<S> {
     streams: Vec<Stream<S>>,
     events: Arc<Events>,
     written: u64,
+    /// Context of the mark of the end, with the counters of the first CPU.
+    own_context: OwnContext,
 }
 
 /// What one CPU's events go to.
@@ -78,7 +81,13 @@ impl<S: PacketSink> Streams<S> {
             streams,
             events,
             written: 0,
+            own_context: OwnContext::default(),
         })
+    }
+
+    /// Sets the context of the recorder's own events, if event records have contexts.
+    pub(crate) fn set_own_context(&mut self, context: OwnContext) {
+        self.own_context = context;
     }
 
     /// Writes an event of a CPU.
@@ -91,6 +100,9 @@ impl<S: PacketSink> Streams<S> {
         let time = event.time.max(stream.last);
         if event.lost != stream.lost {
             stream.lose(event.lost, time)?;
+        }
+        if cpu == 0 {
+            self.own_context.see(event.payload);
         }
         stream.writer.record_encoded(plan, time, event.payload)?;
         (stream.last, stream.has_events) = (time, true);
@@ -142,7 +154,7 @@ impl<S: PacketSink> Streams<S> {
     /// Writes the mark of the end, to be followed by the end of all packets. It is one nanosecond after the last event: the
     /// last one in the order of time, and no thread seems to run on until the recorder stopped.
     pub(crate) fn mark_end(&mut self, reason: EndReason) -> Result<(), WriteError> {
-        let payload = reason.payload(self.progress());
+        let payload = [&*self.own_context.bytes, &reason.payload(self.progress())].concat();
         let last = self.streams.iter().map(|stream| stream.last).max();
         let (Some(first), Some(last)) = (self.streams.first(), last) else {
             return Ok(());

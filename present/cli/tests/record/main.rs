@@ -6,6 +6,8 @@ mod support;
 mod beginnings;
 mod calls;
 mod chosen;
+mod conditions;
+mod contexts;
 mod endings;
 mod harmless;
 mod limits;

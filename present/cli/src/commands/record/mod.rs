@@ -2,6 +2,7 @@
 
 mod asked;
 mod choice;
+mod conditions;
 mod launch;
 mod say;
 mod stacks;
@@ -21,7 +22,7 @@ use jiff::Zoned;
 use tracebraid_session::classes::check_pattern;
 use tracebraid_session::control::Server;
 use tracebraid_session::kernel::{
-    ChosenEvents, EventSpec, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
+    ChosenEvents, Context, EventSpec, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
 };
 use tracebraid_session::{
     Launched, Probes, Session, SessionError, SessionOptions, Signals, Target, forget_probes,
@@ -32,6 +33,7 @@ use crate::fold;
 use crate::output::say;
 use asked::Asked;
 use choice::{Groups, Traced};
+use conditions::Condition;
 pub(crate) use launch::become_command;
 use watch::{Ended, Limits, watch};
 pub(crate) use written::{Written, see_it};
@@ -49,6 +51,9 @@ pub(crate) use written::{Written, see_it};
   tracebraid record -o server.trace --pid 1234 --duration 10s
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
+  tracebraid record --where 'duration > 1ms' -- ./my-program
+  tracebraid record --system --where 'ret < 0 && procname == \"nginx*\"' --duration 10s
+  tracebraid record --context vpid,vtid,procname,perf:cpu:page-faults -- ./my-program
   tracebraid record --follow-daemons --duration 60s -- nginx
   tracebraid record --event 'tracepoint:kmem:mm_page_*' -- ./my-program
   tracebraid record --event usdt:/usr/lib/postgresql/15/bin/postgres:transaction__start --pid 1234
@@ -73,6 +78,14 @@ pub(crate) struct RecordArgs {
     /// kprobe:FUNCTION, kretprobe:FUNCTION, or go:PATH for waits of goroutines
     #[arg(long, value_name = "SPEC")]
     event: Vec<EventSpec>,
+    /// Record only the system calls and page faults for which a condition holds: duration and ret of calls, tid, pid, prio,
+    /// procname; comparisons are joined by &&
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<Condition>,
+    /// Values that each kernel event has besides its fields: pid, tid, ppid, vpid, vtid, vppid, procname, prio, nice, pid_ns,
+    /// uid, gid, and counters of the CPU such as perf:cpu:page-faults or perf:cpu:cycles
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    context: Vec<Context>,
     /// Events of the command's own probes: patterns with * and ?, or `none`; * if not given. With patterns, programs load
     /// libtracebraid_probe.so that are not linked with it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
@@ -407,6 +420,12 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     if is_unprivileged && args.stacks.is_none() {
         return Ok(None);
     }
+    if is_unprivileged && (args.condition.is_some() || !args.context.is_empty()) {
+        return Err(Failure::usage(format!(
+            "--where and --context need the recorder of kernel events, and this process lacks {}",
+            missing.join(" and ")
+        )));
+    }
     let (groups, syscalls) = match is_unprivileged {
         true => (Vec::new(), Syscalls::None),
         false => (groups, syscalls),
@@ -415,6 +434,8 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         groups,
         syscalls,
         events,
+        conditions: args.condition.clone().unwrap_or_default().0,
+        contexts: args.context.clone(),
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
         stacks: args.stacks.as_ref().map(stacks::Wanted::of_kernel),
         ring_bytes: args.buffer_size,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tracebraid_session::kernel::{Options, Progress, Summary, Syscalls};
+use tracebraid_session::kernel::{Conditions, Options, Progress, Summary, Syscalls};
 use tracebraid_session::{Finished, SessionOptions, SessionSummary};
 
 use super::written::{Written, see_it};
@@ -24,6 +24,12 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
                 grouped(events),
                 bytes(size)
             );
+            if wanted.conditions != Conditions::default() {
+                say!(
+                    "Left out by --where: {} system calls and page faults",
+                    grouped(kernel.left_out)
+                );
+            }
             warn(wanted, kernel);
         }
         None if options.directory.exists() => say!("Recorded for {elapsed} into {directory}"),
@@ -91,6 +97,9 @@ fn lacks_calls(options: &Options, kernel: &Summary) -> Option<&'static str> {
     if kernel.has_calls || options.syscalls == Syscalls::None || kernel.total.lost > 0 || kernel.disk_is_full
     {
         return None;
+    }
+    if kernel.left_out > 0 {
+        return Some("no system call was recorded: --where holds for none");
     }
     Some(match (&options.syscalls, options.command, &options.processes) {
         (Syscalls::Only(_), ..) => {
