@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::{
     CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs, FilesArgs,
     HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs,
-    PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs, SchedArgs, SnapshotArgs, StacksArgs,
+    PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs, RotateArgs, SchedArgs, SnapshotArgs, StacksArgs,
     StartArgs, StatusArgs, StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
 };
 
@@ -35,6 +35,7 @@ pub(crate) enum Command {
     Start(Box<StartArgs>),
     Stop(StopArgs),
     Snapshot(SnapshotArgs),
+    Rotate(RotateArgs),
     Status(StatusArgs),
     List(ListArgs),
     Probes(ProbesArgs),

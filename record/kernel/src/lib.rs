@@ -16,6 +16,7 @@
 
 mod bpf;
 mod calls;
+mod chunks;
 mod encoder;
 mod end_mark;
 mod error;
@@ -42,6 +43,7 @@ mod streams;
 mod tasks;
 mod uring;
 
+pub use chunks::{CHUNK, Rotation};
 pub use end_mark::EndReason;
 pub use error::RecordError;
 pub use groups::{GROUPS, Group, USUAL};

@@ -1,5 +1,6 @@
 //! What is to be recorded.
 
+use crate::chunks::Rotation;
 use crate::groups::Group;
 use crate::plan::Syscalls;
 use crate::stacks::Stacks;
@@ -31,6 +32,8 @@ pub struct Options {
     /// End by itself before the files of the trace have more than so many bytes. What is kept in memory only has
     /// its own limit.
     pub limit: Option<u64>,
+    /// Write the trace as chunks: directories below the one that is given, each with a complete trace in `kernel`.
+    pub rotation: Option<Rotation>,
     /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, where other traces shall have the same;
     /// measured if `None`.
     pub clock_offset: Option<u64>,
@@ -57,6 +60,7 @@ impl Default for Options {
             packet_bytes: 256 << 10,
             keep: None,
             limit: None,
+            rotation: None,
             clock_offset: None,
             ctf2: false,
             name: String::new(),

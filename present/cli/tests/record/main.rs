@@ -5,6 +5,7 @@ mod support;
 
 mod beginnings;
 mod calls;
+mod chunks;
 mod endings;
 mod harmless;
 mod limits;

@@ -3,6 +3,7 @@
 mod asked;
 mod choice;
 mod launch;
+mod rotation;
 mod say;
 mod stacks;
 mod watch;
@@ -31,6 +32,7 @@ use crate::output::say;
 use asked::Asked;
 use choice::{Groups, Traced};
 pub(crate) use launch::become_command;
+pub(crate) use rotation::chunks_below;
 use watch::{Ended, Limits, watch};
 pub(crate) use written::{Written, see_it};
 
@@ -48,6 +50,7 @@ pub(crate) use written::{Written, see_it};
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
   tracebraid record --follow-daemons --duration 60s -- nginx
+  tracebraid record --system --rotate 100M --keep 5
   docker exec BOX tracebraid record --pid 1    # in a container: its own numbers
 
 Groups of kernel events:
@@ -91,6 +94,13 @@ pub(crate) struct RecordArgs {
     /// Stop recording after so long (10s, 500ms, 2min); the command goes on
     #[arg(long, value_name = "TIME", value_parser = watch::duration)]
     duration: Option<Duration>,
+    /// Write the kernel's trace as chunks, each a complete trace, and begin a new one at a size, after a time, or at both
+    /// (1G,10min); `manual`: only when `tracebraid rotate` asks for it
+    #[arg(long, value_name = "SIZE|TIME", conflicts_with = "snapshot")]
+    rotate: Option<rotation::Wanted>,
+    /// Keep only the newest N chunks, with the one that is being written
+    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
     /// Memory between the kernel and the recorder for each CPU, a power of two (with K, M or G)
     #[arg(long, value_name = "BYTES", value_parser = choice::ring, default_value = "8M")]
     buffer_size: u32,
@@ -267,6 +277,9 @@ fn is_empty(options: &SessionOptions) -> bool {
 /// Nothing was recorded: nothing is left behind.
 fn clear(directory: &Path, is_new: bool) {
     let _ = std::fs::remove_dir_all(directory.join("kernel"));
+    for chunk in chunks_below(directory) {
+        let _ = std::fs::remove_dir_all(chunk);
+    }
     forget_probes(directory);
     if is_new {
         let _ = std::fs::remove_dir(directory);
@@ -399,6 +412,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         ring_bytes: args.buffer_size,
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
         limit: args.max_size.filter(|_| !args.snapshot),
+        rotation: args.rotate.as_ref().map(|wanted| wanted.of_kernel(args.keep)),
         ctf2: args.ctf2,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
         state_dump: !args.no_state_dump && !is_unprivileged,
