@@ -41,6 +41,7 @@ mod stacks;
 mod state;
 mod streams;
 mod tasks;
+mod triggers;
 mod uring;
 
 pub use chunks::{CHUNK, Rotation};
@@ -53,6 +54,7 @@ pub use plan::Syscalls;
 pub use privilege::is_in_user_namespace;
 pub use privilege::missing as missing_privileges;
 pub use recorder::{Processes, Progress, Recording, Summary};
+pub use triggers::{Condition, Conditions, Held, Watched};
 pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
 
 use tracebraid_ctf::schema::TraceClass;

@@ -4,6 +4,7 @@ use crate::chunks::Rotation;
 use crate::groups::Group;
 use crate::plan::Syscalls;
 use crate::stacks::Stacks;
+use crate::triggers::Conditions;
 
 /// What is to be recorded, and with how much memory.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub struct Options {
     pub packet_bytes: u32,
     /// Keep only the newest so many bytes, in memory, until the recording ends or a snapshot is asked for.
     pub keep: Option<u64>,
+    /// Conditions under which [`crate::Recording::held`] asks for a snapshot of what is kept.
+    pub conditions: Conditions,
     /// End by itself before the files of the trace have more than so many bytes. What is kept in memory only has
     /// its own limit.
     pub limit: Option<u64>,
@@ -59,6 +62,7 @@ impl Default for Options {
             ring_bytes: 8 << 20,
             packet_bytes: 256 << 10,
             keep: None,
+            conditions: Conditions::default(),
             limit: None,
             rotation: None,
             clock_offset: None,

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::thread::JoinHandle;
@@ -29,6 +29,7 @@ use crate::shared::kinds;
 use crate::stacks::{self, Meanings, PerfStacks};
 use crate::state;
 use crate::tasks::{Proc, Task, TaskIterator};
+use crate::triggers::{self, Held, Triggers};
 
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
 #[derive(Debug)]
@@ -102,6 +103,7 @@ struct Counters {
     lost: AtomicU64,
     bytes: AtomicU64,
     chunks: AtomicU64,
+    held: Mutex<Vec<Held>>,
     end: GivenReason,
 }
 
@@ -155,6 +157,11 @@ impl Recording {
     /// True if it has ended by itself: it cannot go on, and [`Recording::stop`] says why.
     pub fn has_failed(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Conditions that have held since the last call: for each, what is in memory should be written.
+    pub fn held(&self) -> Vec<Held> {
+        self.progress.held.lock().map_or_else(|_| Vec::new(), |mut held| std::mem::take(&mut held))
     }
 
     /// Writes what is in memory as a trace into that directory, which must not be there; the recording goes on.
@@ -345,6 +352,8 @@ fn record(
             None => Reserve::new(&directory, cpus, options.packet_bytes),
             Some(_) => Reserve::none(),
         },
+        triggers: Triggers::new(&options.conditions, &class, cpus),
+        held: &counters.held,
         rotations: Rotations::new(options, begin),
         written_until: begin,
         unwritten: vec![0; lanes.len()],
@@ -494,6 +503,8 @@ struct Drain<'d> {
     full_since: Option<u64>,
     /// For the end, if the disk is full before.
     reserve: Reserve,
+    triggers: Option<Triggers>,
+    held: &'d Mutex<Vec<Held>>,
     /// When new chunks begin.
     rotations: Rotations,
     /// Up to when everything has been written.
@@ -743,15 +754,40 @@ impl Drain<'_> {
         }
         let room = |limit: u64| self.room(limit, self.output.file_bytes());
         self.full_since = self.options.limit.and_then(|limit| self.over(room(limit), until));
-        self.release(self.full_since.or(until))
+        self.release(self.full_since.or(until))?;
+        self.trigger()
+    }
+
+    /// Records a condition that held.
+    fn trigger(&mut self) -> Result<(), RecordError> {
+        let Some((time, held)) = self.triggers.as_mut().and_then(|triggers| triggers.settle(now())) else {
+            return Ok(());
+        };
+        if self.rotations.is_over {
+            return Ok(());
+        }
+        let event = Event {
+            time,
+            lost: self.lanes.first().map_or(0, |lane| lane.borrow().lost()),
+            id: kinds::TRACEBRAID_TRIGGER,
+            payload: &triggers::payload(&held),
+        };
+        self.output.event(0, &event)?;
+        if let Ok(mut all) = self.held.lock() {
+            all.push(held);
+        }
+        Ok(())
     }
 
     /// Writes what happened before a time, or everything, into the chunk at hand.
     fn release(&mut self, until: Option<u64>) -> Result<(), RecordError> {
-        let (output, reserve) = (&mut self.output, &mut self.reserve);
+        let (output, reserve, triggers) = (&mut self.output, &mut self.reserve, &mut self.triggers);
         let mut is_full = false;
         for ((cpu, lane), unwritten) in self.lanes.iter().enumerate().zip(&mut self.unwritten) {
             lane.borrow_mut().release(until, |event| {
+                if let Some(triggers) = triggers {
+                    triggers.event(cpu, &event);
+                }
                 if !is_full {
                     match output.event(cpu, &event) {
                         Err(error) if reserve.gives(&error) => is_full = true,

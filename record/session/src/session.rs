@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use tracebraid_kernel_recorder::{
-    EndReason, Options, Processes, Progress, RecordError, Recording, Summary, clock_offset,
+    EndReason, Held, Options, Processes, Progress, RecordError, Recording, Summary, clock_offset,
 };
 use tracebraid_probe::finish::Finished;
 
@@ -166,6 +166,11 @@ impl Session {
     /// Whether only the newest is kept, in memory.
     pub fn keeps_newest(&self) -> bool {
         self.keeps_newest
+    }
+
+    /// Conditions that have held since the last call: for each, [`Session::snapshot`] should be called.
+    pub fn held(&self) -> Vec<Held> {
+        self.kernel.as_ref().map(Recording::held).unwrap_or_default()
     }
 
     /// Writes what is kept in memory into that directory; the recording goes on.

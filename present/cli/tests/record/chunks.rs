@@ -19,6 +19,19 @@ const ONLY_CALLS: [&str; 5] = ["--kernel", "none", "--syscalls", "getppid", "--n
 /// Events of `STORM`: entry and exit of each call.
 const CALLS: u64 = 600_000;
 
+/// The same in two processes at once. No shell starts them, since shells call getppid as well.
+const TWO_STORMS: &str = r"
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    int other = fork();
+    for (int i = 0; i < 300000; i++) syscall(SYS_getppid);
+    if (other > 0) wait(0);
+    return 0;
+}
+";
+
 fn chunks(trace: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(trace).unwrap().flatten();
     let mut chunks: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -59,15 +72,9 @@ fn chunks_have_each_event_once() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    let storm = compiled(directory.path(), "storm", STORM);
+    let storms = compiled(directory.path(), "storms", TWO_STORMS);
     let options = [&ONLY_CALLS[..], &["--rotate", "2M", "--buffer-size", "64M"]].concat();
-    // Threads on all CPUs.
-    let shell = "$0 & $0 & wait";
-    let (output, trace) = record(
-        directory.path(),
-        &options,
-        &["sh", "-c", shell, storm.to_str().unwrap()],
-    );
+    let (output, trace) = record(directory.path(), &options, &[storms.to_str().unwrap()]);
     succeeds(&output);
     let trace = Path::new(&trace);
     let chunks = chunks(trace);
@@ -206,8 +213,9 @@ fn a_signal_ends_the_last_chunk_only() {
     let trace = directory.path().join("trace");
     let child = system(&trace, &["--rotate", "200ms", "--keep", "2"]);
     has_chunks(&trace, 2);
-    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]);
-    assert!({ interrupt }.status().unwrap().success());
+    let pid = child.id().to_string();
+    let interrupted = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(interrupted.unwrap().success());
     let output = child.wait_with_output().unwrap();
     succeeds(&output);
     let chunks = chunks(&trace);

@@ -6,6 +6,7 @@ mod support;
 mod beginnings;
 mod calls;
 mod chunks;
+mod conditions;
 mod endings;
 mod harmless;
 mod limits;

@@ -7,6 +7,7 @@ mod rotation;
 mod say;
 mod stacks;
 mod watch;
+mod when;
 mod written;
 
 pub(super) use say::tell;
@@ -51,6 +52,7 @@ pub(crate) use written::{Written, see_it};
   tracebraid record --syscalls read,write,openat -- make -j4
   tracebraid record --follow-daemons --duration 60s -- nginx
   tracebraid record --system --rotate 100M --keep 5
+  tracebraid record --snapshot --when 'syscall(fsync) > 100ms' --when 'load > 8' -- ./my-server
   docker exec BOX tracebraid record --pid 1    # in a container: its own numbers
 
 Groups of kernel events:
@@ -114,6 +116,17 @@ pub(crate) struct RecordArgs {
     /// the end, or when `tracebraid snapshot` says so
     #[arg(long)]
     snapshot: bool,
+    /// Write a snapshot when a condition holds, into snapshot-DATE-TIME in the trace's directory, and go on: `syscall >
+    /// 100ms`, `syscall(read,fsync) > 1s`, `latency > 50ms` (from wake-up to running), `rate(EVENT) > 10000/s`, `load > 4`,
+    /// `runnable > 8`, `cpu > 90%`; may be given several times
+    #[arg(long, value_name = "CONDITION", requires = "snapshot")]
+    when: Vec<when::When>,
+    /// Time after a snapshot in which no condition leads to another one
+    #[arg(long, value_name = "TIME", value_parser = watch::duration, default_value = "10s", requires = "when")]
+    when_interval: Duration,
+    /// Snapshots that conditions lead to at most
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "when", value_parser = clap::value_parser!(u32).range(1..))]
+    snapshots: u32,
     /// No progress and no summary
     #[arg(long, short)]
     quiet: bool,
@@ -157,6 +170,12 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         );
     }
     let mut options = session_options(args)?;
+    if options.kernel.is_none() && !args.when.is_empty() {
+        return Err(Failure::usage("--when needs the recorder of kernel events"));
+    }
+    if options.kernel.is_none() && args.rotate.is_some() {
+        say!("warning: --rotate is about the kernel's trace, which is not recorded");
+    }
     if options.kernel.is_none() && options.probes.is_none() && options.modules.is_none() {
         return Err(Failure::usage(
             "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
@@ -185,6 +204,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         args.quiet,
         asked.as_ref(),
         &mut signals,
+        &when::Snapshots::new(&options.directory, args.quiet),
     )?;
     let goes_on = command.as_mut().and_then(|command| goes_on(&ended, command));
     let left = match matches!(ended, Ended::Command(_)) || limits.are_gone() {
@@ -404,7 +424,9 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         true => (Vec::new(), Syscalls::None),
         false => (groups, syscalls),
     };
+    let conditions = when::of_kernel(args, &groups, &syscalls)?;
     Ok(Some(Options {
+        conditions,
         groups,
         syscalls,
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
