@@ -34,7 +34,10 @@ impl TriggerEvent {
             return Vec::new();
         }
         let streams = trace.streams.iter();
-        let mut all: Vec<TriggerEvent> = streams.filter_map(|stream| of_stream(trace, stream)).flatten().collect();
+        let mut all: Vec<TriggerEvent> = streams
+            .filter_map(|stream| of_stream(trace, stream))
+            .flatten()
+            .collect();
         all.sort_by_key(|trigger| trigger.time);
         all
     }

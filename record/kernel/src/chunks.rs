@@ -216,7 +216,10 @@ mod tests {
         }
         assert_eq!(chunks.file_bytes(), 100);
         let total = chunks.total(one);
-        assert_eq!((total.events, total.lost, total.bytes, total.chunks), (50, 5, 500, 4));
+        assert_eq!(
+            (total.events, total.lost, total.bytes, total.chunks),
+            (50, 5, 500, 4)
+        );
         drop(chunks);
         assert_eq!(names(directory.path()), ["chunk-000004-20261125-141500"]);
     }

@@ -54,8 +54,8 @@ pub use plan::Syscalls;
 pub use privilege::is_in_user_namespace;
 pub use privilege::missing as missing_privileges;
 pub use recorder::{Processes, Progress, Recording, Summary};
-pub use triggers::{Condition, Conditions, Held, Watched};
 pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
+pub use triggers::{Condition, Conditions, Held, Watched};
 
 use tracebraid_ctf::schema::TraceClass;
 

@@ -260,7 +260,9 @@ impl Output {
 impl InFiles {
     fn progress(&self) -> Progress {
         let written = self.current.streams.progress();
-        self.chunks.as_ref().map_or(written, |chunks| chunks.total(written))
+        self.chunks
+            .as_ref()
+            .map_or(written, |chunks| chunks.total(written))
     }
 
     fn rotate(&mut self, time: u64, gives: &mut Gives<'_>) -> Result<Rotated, WriteError> {
@@ -276,7 +278,11 @@ impl InFiles {
         let mut next = match Growing::new(&directory, &self.form, time) {
             Err(error) => {
                 chunks::forget(&directory);
-                return if gives(&error) { Ok(Rotated::DiskFull) } else { Err(error) };
+                return if gives(&error) {
+                    Ok(Rotated::DiskFull)
+                } else {
+                    Err(error)
+                };
             }
             Ok(next) => next,
         };

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -161,7 +161,10 @@ impl Recording {
 
     /// Conditions that have held since the last call: for each, what is in memory should be written.
     pub fn held(&self) -> Vec<Held> {
-        self.progress.held.lock().map_or_else(|_| Vec::new(), |mut held| std::mem::take(&mut held))
+        self.progress
+            .held
+            .lock()
+            .map_or_else(|_| Vec::new(), |mut held| std::mem::take(&mut held))
     }
 
     /// Writes what is in memory as a trace into that directory, which must not be there; the recording goes on.
@@ -859,7 +862,8 @@ impl Drain<'_> {
             return Ok(());
         }
         self.begin_dump();
-        self.rotations.has_begun(time, self.output.chunk_bytes(), self.options);
+        self.rotations
+            .has_begun(time, self.output.chunk_bytes(), self.options);
         for caller in self.rotations.callers.drain(..) {
             // The caller may be gone.
             let _ = caller.send(Ok(ended.clone()));

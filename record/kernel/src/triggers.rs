@@ -150,11 +150,17 @@ impl Triggers {
 
     fn add_class(&mut self, id: usize, name: &str) {
         let plain = name.strip_prefix("compat_").unwrap_or(name);
-        let role = match (plain.strip_prefix("syscall_entry_"), plain.strip_prefix("syscall_exit_")) {
+        let role = match (
+            plain.strip_prefix("syscall_entry_"),
+            plain.strip_prefix("syscall_exit_"),
+        ) {
             (Some(call), _) => Role::Entry(self.call(call)),
             (_, Some(call)) => Role::Exit(self.call(call)),
             _ if id == usize::from(kinds::SCHED_SWITCH) => Role::Switch,
-            _ if [kinds::SCHED_WAKEUP, kinds::SCHED_WAKEUP_NEW].map(usize::from).contains(&id) => {
+            _ if [kinds::SCHED_WAKEUP, kinds::SCHED_WAKEUP_NEW]
+                .map(usize::from)
+                .contains(&id) =>
+            {
                 Role::Wakeup
             }
             _ => Role::Other,
@@ -223,9 +229,12 @@ impl Triggers {
             return;
         };
         let waited = event.time.saturating_sub(woken);
-        self.compare(event.time, waited as f64, |watched| *watched == Watched::Latency, |_| {
-            format!("thread {tid} waited {} for a CPU", length(waited))
-        });
+        self.compare(
+            event.time,
+            waited as f64,
+            |watched| *watched == Watched::Latency,
+            |_| format!("thread {tid} waited {} for a CPU", length(waited)),
+        );
     }
 
     fn count(&mut self, counted: u32, time: u64) {
@@ -283,12 +292,21 @@ impl Triggers {
             self.woken.clear();
         }
         if let Some([load, runnable, cpu]) = self.machine.look() {
-            for (kind, value) in [(Watched::Load, load), (Watched::Runnable, runnable), (Watched::Cpu, cpu)] {
-                self.compare(now, value, |watched| *watched == kind, |_| match kind {
-                    Watched::Cpu => format!("{value:.0} % of all CPUs are used"),
-                    Watched::Load => format!("the load is {value:.2}"),
-                    _ => format!("{value:.0} threads run or could run"),
-                });
+            for (kind, value) in [
+                (Watched::Load, load),
+                (Watched::Runnable, runnable),
+                (Watched::Cpu, cpu),
+            ] {
+                self.compare(
+                    now,
+                    value,
+                    |watched| *watched == kind,
+                    |_| match kind {
+                        Watched::Cpu => format!("{value:.0} % of all CPUs are used"),
+                        Watched::Load => format!("the load is {value:.2}"),
+                        _ => format!("{value:.0} threads run or could run"),
+                    },
+                );
             }
         }
         self.found.take()
@@ -439,7 +457,11 @@ mod tests {
 
     fn id(triggers: &Triggers, call: &str, is_exit: bool) -> u16 {
         let number = triggers.calls.iter().position(|name| name == call).unwrap() as u16;
-        let role = if is_exit { Role::Exit(number) } else { Role::Entry(number) };
+        let role = if is_exit {
+            Role::Exit(number)
+        } else {
+            Role::Entry(number)
+        };
         triggers.roles.iter().position(|other| *other == role).unwrap() as u16
     }
 
@@ -469,7 +491,13 @@ mod tests {
         // The events of CPU 0 come first, although the call began on CPU 1.
         for round in 0..3u64 {
             let start = round * 2000 * MS;
-            put(&mut triggers, 0, start + 200 * MS, kinds::SCHED_SWITCH, &switch(7));
+            put(
+                &mut triggers,
+                0,
+                start + 200 * MS,
+                kinds::SCHED_SWITCH,
+                &switch(7),
+            );
             put(&mut triggers, 0, start + 250 * MS, exit, &[]);
             put(&mut triggers, 0, start + 251 * MS, other[0], &[]);
             put(&mut triggers, 0, start + 900 * MS, other[1], &[]);

@@ -275,7 +275,9 @@ fn only_session() -> Result<String, Failure> {
     let names = control::names().map_err(failed)?;
     match names.as_slice() {
         [name] => Ok(name.clone()),
-        [] => Err(Failure::nothing_readable("no recording is going on in the background")),
+        [] => Err(Failure::nothing_readable(
+            "no recording is going on in the background",
+        )),
         names => Err(Failure::usage(format!(
             "there are several sessions, give the name of one: {}",
             names.join(", ")

@@ -114,7 +114,10 @@ impl View {
         let triggers = trace.triggers.iter();
         let triggers = triggers.map(|trigger| {
             let time = self.time(Some(trigger.time));
-            ("Condition", format!("{} ({}) at {time}", trigger.condition, trigger.value))
+            (
+                "Condition",
+                format!("{} ({}) at {time}", trigger.condition, trigger.value),
+            )
         });
         known.extend(triggers);
         if !trace.not_recorded.is_empty() {

@@ -93,7 +93,11 @@ fn chunks_have_each_event_once() {
     for (at, chunk) in chunks.iter().enumerate() {
         let (events, _) = counted(chunk);
         sum += events;
-        let reason = if at + 1 < chunks.len() { "rotated" } else { "command_ended" };
+        let reason = if at + 1 < chunks.len() {
+            "rotated"
+        } else {
+            "command_ended"
+        };
         assert_eq!(end(chunk), (reason.into(), false), "{}", chunk.display());
         let bytes = crate::limits::file_bytes(chunk);
         assert!(bytes <= 2 << 20, "{} has {bytes} bytes", chunk.display());
@@ -136,7 +140,10 @@ fn each_chunk_has_the_state_at_its_beginning() {
         print("lttng_statedump_file_descriptor", "/etc/passwd");
         print("tracebraid_map_load", "bash");
         print("tracebraid_stacks_state", "period_ns");
-        assert!(!said(&["report"], Path::new(chunk)).contains("warning"), "{chunk}");
+        assert!(
+            !said(&["report"], Path::new(chunk)).contains("warning"),
+            "{chunk}"
+        );
     }
     reads_alike(&trace);
 }
@@ -172,8 +179,18 @@ fn system(trace: &Path, options: &[&str]) -> Child {
     record.stderr(Stdio::piped()).spawn().unwrap()
 }
 
+/// Waits until there are that many chunks, of which all but the last one have ended.
 fn has_chunks(trace: &Path, count: usize) {
-    until("there are chunks", || trace.is_dir() && chunks(trace).len() >= count);
+    until("there are chunks", || {
+        let chunks = if trace.is_dir() { chunks(trace) } else { Vec::new() };
+        let last = chunks
+            .last()
+            .is_some_and(|chunk| chunk.join("kernel/metadata").exists());
+        let before = chunks.iter().rev().nth(1);
+        // The index gets its name when a chunk ends.
+        let has_ended = |chunk: &PathBuf| chunk.join("kernel/index/channel0_0.idx").exists();
+        chunks.len() >= count && last && before.is_none_or(has_ended)
+    });
 }
 
 #[test]
@@ -182,12 +199,16 @@ fn chunks_can_be_read_while_the_recording_goes_on_and_when_it_was_killed() {
         return;
     };
     let trace = directory.path().join("trace");
-    let mut child = system(&trace, &["--rotate", "500ms"]);
+    let mut child = system(&trace, &["--rotate", "2s"]);
+    has_chunks(&trace, 1);
+    until("the trace grows", || end(&trace) == (Value::Null, true));
     has_chunks(&trace, 3);
     let (finished, reason) = (&chunks(&trace)[0], Value::from("rotated"));
     assert_eq!(end(finished), (reason.clone(), false));
-    assert_eq!(end(&trace), (Value::Null, true));
+    // The reader may find the newest chunk and see it end before the next one is there.
+    until("the trace grows", || end(&trace) == (Value::Null, true));
     assert!(!said(&["count", "--strict"], &trace).contains("warning"));
+    has_chunks(&trace, chunks(&trace).len() + 1);
     child.kill().unwrap();
     child.wait().unwrap();
     let chunks = chunks(&trace);
@@ -234,8 +255,14 @@ fn chunks_begin_by_time_even_if_nothing_happens() {
     let trace = directory.path().join("trace");
     let pid = sleeps.id().to_string();
     let mut record = tracebraid();
-    record.args(["record", "--pid", &pid, "--duration", "2s", "-o"]).arg(&trace);
-    let output = record.args(ONLY_CALLS).args(["--rotate", "300ms"]).output().unwrap();
+    record
+        .args(["record", "--pid", &pid, "--duration", "2s", "-o"])
+        .arg(&trace);
+    let output = record
+        .args(ONLY_CALLS)
+        .args(["--rotate", "300ms"])
+        .output()
+        .unwrap();
     sleeps.kill().unwrap();
     sleeps.wait().unwrap();
     succeeds(&output);
@@ -281,7 +308,10 @@ fn a_full_disk_ends_a_recording_of_chunks() {
 /// Runs a command about sessions that are in that directory.
 fn session(run: &Path, arguments: &[&str]) -> Output {
     let mut command = tracebraid();
-    command.env("XDG_RUNTIME_DIR", run).current_dir(run).args(arguments);
+    command
+        .env("XDG_RUNTIME_DIR", run)
+        .current_dir(run)
+        .args(arguments);
     command.output().unwrap()
 }
 
@@ -291,11 +321,16 @@ fn sessions_in_the_background_rotate_when_asked() {
         return;
     };
     let run = directory.path();
-    let start = ["start", "one", "--system", "--rotate", "manual", "--keep", "3", "-o", "trace"];
+    let start = [
+        "start", "one", "--system", "--rotate", "manual", "--keep", "3", "-o", "trace",
+    ];
     succeeds(&session(run, &start));
     for number in 1..=4 {
         // With one session its name may be left out.
-        let rotated = succeeds(&session(run, &["rotate", "one"][..if number == 1 { 1 } else { 2 }]));
+        let rotated = succeeds(&session(
+            run,
+            &["rotate", "one"][..if number == 1 { 1 } else { 2 }],
+        ));
         let chunk = PathBuf::from(rotated.trim());
         let name = chunk.file_name().unwrap().to_string_lossy().into_owned();
         assert!(name.starts_with(&format!("chunk-00000{number}-")), "{name}");
@@ -311,7 +346,11 @@ fn sessions_in_the_background_rotate_when_asked() {
     // One that is just being asked for does not keep the end from being written.
     let mut rotate = tracebraid();
     rotate.env("XDG_RUNTIME_DIR", run).args(["rotate", "one"]);
-    let mut rotate = rotate.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut rotate = rotate
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     succeeds(&session(run, &["stop", "one"]));
     rotate.wait().unwrap();
     let trace = run.join("trace");
@@ -344,7 +383,10 @@ fn a_recording_without_chunks_does_not_rotate() {
         assert_eq!(output.status.code(), Some(2), "{wrong:?}");
     }
     // What could not begin leaves nothing.
-    let output = session(run, &["record", "--rotate", "1M", "-o", "none", "--", "/there/is/none"]);
+    let output = session(
+        run,
+        &["record", "--rotate", "1M", "-o", "none", "--", "/there/is/none"],
+    );
     assert_eq!(output.status.code(), Some(127));
     assert!(!run.join("none").exists());
 }

@@ -28,7 +28,12 @@ int main(int count, char **words) {
 fn snapshots(trace: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(trace).unwrap().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.retain(|path| path.file_name().unwrap().to_string_lossy().starts_with("snapshot-"));
+    paths.retain(|path| {
+        path.file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with("snapshot-")
+    });
     paths.sort();
     paths
 }
@@ -44,13 +49,22 @@ fn a_long_call_leads_to_a_snapshot() {
         return;
     };
     let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
-    let options = ["--snapshot", "--when", "syscall(nanosleep) > 250ms", "--snapshots", "1"];
+    let options = [
+        "--snapshot",
+        "--when",
+        "syscall(nanosleep) > 250ms",
+        "--snapshots",
+        "1",
+    ];
     let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "2"]);
     succeeds(&output);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let snapshots = snapshots(&trace);
     assert_eq!(snapshots.len(), 1, "{said}");
-    assert!(said.contains("syscall(nanosleep) > 250ms (nanosleep of thread "), "{said}");
+    assert!(
+        said.contains("syscall(nanosleep) > 250ms (nanosleep of thread "),
+        "{said}"
+    );
     let info = info(&snapshots[0]);
     let of = &info["traces"][0];
     assert_eq!(of["end_reason"], "snapshot");
@@ -59,11 +73,17 @@ fn a_long_call_leads_to_a_snapshot() {
     assert_eq!(triggers.len(), 1);
     assert_eq!(triggers[0]["condition"], "syscall(nanosleep) > 250ms");
     let value = triggers[0]["value"].as_str().unwrap();
-    assert!(value.starts_with("nanosleep of thread ") && value.contains(" took "), "{value}");
+    assert!(
+        value.starts_with("nanosleep of thread ") && value.contains(" took "),
+        "{value}"
+    );
     // The condition held when the call ended.
     let chunk = snapshots[0].to_str().unwrap();
     let printed = text(&["print", "--name", "tracebraid_trigger", chunk]);
-    assert!(printed.contains("condition = \"syscall(nanosleep) > 250ms\""), "{printed}");
+    assert!(
+        printed.contains("condition = \"syscall(nanosleep) > 250ms\""),
+        "{printed}"
+    );
     reads_alike(chunk);
     assert!(text(&["info", chunk]).contains("syscall(nanosleep) > 250ms (nanosleep of thread"));
     // The recording went on, and all of it is read once: the snapshot is a part of the recording.
@@ -87,7 +107,14 @@ fn conditions_that_do_not_hold_lead_to_nothing() {
     let options = [
         &["--snapshot", "--when", "syscall(read) > 10s"][..],
         &["--when", "rate(syscall_entry_nanosleep) > 1000000/s"],
-        &["--when", "load > 100000", "--when", "runnable > 100000", "--when", "latency > 100s"],
+        &[
+            "--when",
+            "load > 100000",
+            "--when",
+            "runnable > 100000",
+            "--when",
+            "latency > 100s",
+        ],
     ]
     .concat();
     let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "1"]);
@@ -131,15 +158,34 @@ fn conditions_that_cannot_hold_are_refused() {
     };
     for (options, why) in [
         (&["--when", "load > 1"][..], "--snapshot"),
-        (&["--snapshot", "--when", "syscall > 3"], "conditions are `syscall > 100ms`"),
-        (&["--snapshot", "--when", "rate(none_such) > 3"], "no event of the kernel is named `none_such`"),
-        (&["--snapshot", "--when", "syscall(reed) > 3s"], "there is no system call `reed`"),
-        (&["--snapshot", "--when", "latency > 3s", "--kernel", "irq"], "needs the group sched"),
-        (&["--snapshot", "--when", "syscall > 3s", "--syscalls", "none"], "needs system calls"),
+        (
+            &["--snapshot", "--when", "syscall > 3 bytes"],
+            "conditions are `syscall > 100ms`",
+        ),
+        (
+            &["--snapshot", "--when", "rate(none_such) > 3"],
+            "no event of the kernel is named `none_such`",
+        ),
+        (
+            &["--snapshot", "--when", "syscall(reed) > 3s"],
+            "there is no system call `reed`",
+        ),
+        (
+            &["--snapshot", "--when", "latency > 3s", "--kernel", "irq"],
+            "needs the group sched",
+        ),
+        (
+            &["--snapshot", "--when", "syscall > 3s", "--syscalls", "none"],
+            "needs system calls",
+        ),
         (&["--snapshot", "--snapshots", "3"], "--when"),
     ] {
         let mut record = tracebraid();
-        record.arg("record").args(options).arg("-o").arg(directory.path().join("none"));
+        record
+            .arg("record")
+            .args(options)
+            .arg("-o")
+            .arg(directory.path().join("none"));
         let output = record.args(["--", "true"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{options:?}: {said}");

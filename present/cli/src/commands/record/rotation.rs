@@ -49,7 +49,11 @@ impl FromStr for Wanted {
                         return Err("two times are given".to_owned());
                     }
                 }
-                _ => return Err(format!("`{part}` is neither a size (100M, 1G) nor a time (30s, 10min)")),
+                _ => {
+                    return Err(format!(
+                        "`{part}` is neither a size (100M, 1G) nor a time (30s, 10min)"
+                    ));
+                }
             }
         }
         Ok(wanted)
@@ -82,7 +86,11 @@ mod tests {
 
     #[test]
     fn sizes_and_times_are_read() {
-        let read = |text: &str| text.parse::<Wanted>().ok().map(|wanted| (wanted.bytes, wanted.period));
+        let read = |text: &str| {
+            text.parse::<Wanted>()
+                .ok()
+                .map(|wanted| (wanted.bytes, wanted.period))
+        };
         let seconds = |count| Some(Duration::from_secs(count));
         assert_eq!(read("100M"), Some((Some(100 << 20), None)));
         assert_eq!(read("10min"), Some((None, seconds(600))));

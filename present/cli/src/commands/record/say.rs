@@ -55,7 +55,10 @@ fn in_chunks(begun: u64, directory: &Path) -> String {
     let kept = chunks_below(directory).len() as u64;
     match begun {
         0 => String::new(),
-        _ if kept < begun => format!(" ({}; the newest {kept} are kept)", number_of(begun, "chunk", "chunks")),
+        _ if kept < begun => format!(
+            " ({}; the newest {kept} are kept)",
+            number_of(begun, "chunk", "chunks")
+        ),
         _ => format!(" ({})", number_of(begun, "chunk", "chunks")),
     }
 }

@@ -84,7 +84,11 @@ fn class(name: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// When events are not recorded by which one of them could be found to hold.
-pub(super) fn of_kernel(args: &RecordArgs, groups: &[Group], syscalls: &Syscalls) -> Result<Conditions, Failure> {
+pub(super) fn of_kernel(
+    args: &RecordArgs,
+    groups: &[Group],
+    syscalls: &Syscalls,
+) -> Result<Conditions, Failure> {
     let has_switches = groups.iter().any(|group| *group == Group::Sched);
     for When(condition) in &args.when {
         let text = &condition.text;
@@ -101,7 +105,11 @@ pub(super) fn of_kernel(args: &RecordArgs, groups: &[Group], syscalls: &Syscalls
         }
     }
     Ok(Conditions {
-        any: args.when.iter().map(|When(condition)| condition.clone()).collect(),
+        any: args
+            .when
+            .iter()
+            .map(|When(condition)| condition.clone())
+            .collect(),
         interval: args.when_interval,
         most: args.snapshots,
     })
@@ -160,8 +168,14 @@ mod tests {
         );
         assert_eq!(read(" latency > 50us "), Some((Watched::Latency, 5e4)));
         let rate = |name: &str| Watched::Rate(name.to_owned());
-        assert_eq!(read("rate(sched_switch) > 10000/s"), Some((rate("sched_switch"), 1e4)));
-        assert_eq!(read("rate(syscall_entry_*) > 5"), Some((rate("syscall_entry_*"), 5.0)));
+        assert_eq!(
+            read("rate(sched_switch) > 10000/s"),
+            Some((rate("sched_switch"), 1e4))
+        );
+        assert_eq!(
+            read("rate(syscall_entry_*) > 5"),
+            Some((rate("syscall_entry_*"), 5.0))
+        );
         assert_eq!(read("load > 1.5"), Some((Watched::Load, 1.5)));
         assert_eq!(read("runnable > 8"), Some((Watched::Runnable, 8.0)));
         assert_eq!(read("cpu > 90%"), Some((Watched::Cpu, 90.0)));
@@ -170,7 +184,7 @@ mod tests {
             "load",
             "load < 3",
             "load > much",
-            "syscall > 3",
+            "syscall > 3 bytes",
             "syscall(reed) > 3s",
             "rate(none_such) > 3",
             "rate > 3",
