@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, SyncSender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ pub(crate) fn forget(trace: &Path) {
 /// A chunk gets a hidden name first, at once with all of its files: readers pass over hidden directories.
 #[derive(Default)]
 struct Remover {
-    to: Option<Sender<PathBuf>>,
+    to: Option<SyncSender<PathBuf>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -138,11 +138,11 @@ impl Remover {
     }
 
     fn start(&mut self) {
-        let (to, paths) = mpsc::channel::<PathBuf>();
+        // No queue: if chunks are filled faster than they are removed, the recorder waits, and the disk stays bounded.
+        let (to, paths) = mpsc::sync_channel::<PathBuf>(0);
         let thread = std::thread::Builder::new()
             .name("tracebraid-rm".into())
             .spawn(move || {
-                crate::recorder::hurry(crate::recorder::USUAL);
                 for path in paths {
                     let _ = fs::remove_dir_all(path);
                 }

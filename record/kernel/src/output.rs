@@ -97,11 +97,11 @@ impl Output {
     ) -> Result<Output, WriteError> {
         let current = match &mut chunks {
             Some(chunks) => {
-                let first = Growing::new(&chunks.next(), &form, begin)?;
+                let first = Growing::new(&chunks.next(), &form, None, begin)?;
                 chunks.has_begun();
                 first
             }
-            None => Growing::new(directory, &form, begin)?,
+            None => Growing::new(directory, &form, None, begin)?,
         };
         Ok(Output::Files(Box::new(InFiles {
             current,
@@ -275,7 +275,7 @@ impl InFiles {
             result => result?,
         }
         let directory = chunks.next();
-        let mut next = match Growing::new(&directory, &self.form, time) {
+        let mut next = match Growing::new(&directory, &self.form, Some(&self.current), time) {
             Err(error) => {
                 chunks::forget(&directory);
                 return if gives(&error) {
@@ -306,10 +306,19 @@ impl InFiles {
 }
 
 impl Growing {
-    fn new(directory: &Path, form: &Form, begin: u64) -> Result<Growing, WriteError> {
+    /// What was compiled for the chunk before is used again: rings would overflow meanwhile.
+    fn new(
+        directory: &Path,
+        form: &Form,
+        before: Option<&Growing>,
+        begin: u64,
+    ) -> Result<Growing, WriteError> {
         let session = Session::create_live(directory)?;
         let going_on = locked(directory);
-        let mut trace = session.trace(Path::new(""), &form.class, form.form)?;
+        let mut trace = match before {
+            Some(before) => session.trace_like(Path::new(""), &before.trace)?,
+            None => session.trace(Path::new(""), &form.class, form.form)?,
+        };
         let events = Events::new(&form.class, trace.events(0).iter().cloned());
         let writer = |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
         let writers = (0..form.cpus).map(writer).collect::<Result<_, _>>()?;

@@ -404,10 +404,10 @@ fn perf_stacks(options: &Options, cpus: usize) -> Result<Option<PerfStacks>, Rec
 /// Priorities (nice values) of the thread that empties rings, which overflow if it is late, and of the one that
 /// looks around.
 const FIRST: i32 = -20;
-pub(crate) const USUAL: i32 = 0;
+const USUAL: i32 = 0;
 
 /// Sets this thread's priority; without the privilege it stays.
-pub(crate) fn hurry(nice: i32) {
+fn hurry(nice: i32) {
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), nice);
 }
 
