@@ -130,8 +130,8 @@ fn each_chunk_has_the_state_at_its_beginning() {
     succeeds(&output);
     let chunks = chunks(Path::new(&trace));
     assert!(chunks.len() >= 3, "{chunks:?}");
-    // The first one begins before the command.
-    for chunk in chunks.iter().skip(1) {
+    // The first one begins before the command, and the state of the last one may be that after its end.
+    for chunk in chunks.iter().take(chunks.len() - 1).skip(1) {
         let chunk = chunk.to_str().unwrap();
         let print = |event: &str, what: &str| {
             let printed = text(&["print", "--name", event, chunk]);
@@ -141,10 +141,7 @@ fn each_chunk_has_the_state_at_its_beginning() {
         print("lttng_statedump_file_descriptor", "/etc/passwd");
         print("tracebraid_map_load", "bash");
         print("tracebraid_stacks_state", "period_ns");
-        assert!(
-            !said(&["report"], Path::new(chunk)).contains("warning"),
-            "{chunk}"
-        );
+        assert!(!said(&["report"], Path::new(chunk)).contains(NO_END), "{chunk}");
     }
     reads_alike(&trace);
 }
@@ -208,7 +205,8 @@ fn chunks_can_be_read_while_the_recording_goes_on_and_when_it_was_killed() {
     assert_eq!(end(finished), (reason.clone(), false));
     // The reader may find the newest chunk and see it end before the next one is there.
     until("the trace grows", || end(&trace) == (Value::Null, true));
-    assert!(!said(&["count", "--strict"], &trace).contains("warning"));
+    // A busy machine may lose events, which is worth a warning; nothing is damaged.
+    assert!(!said(&["count", "--strict"], &trace).contains(NO_END));
     has_chunks(&trace, chunks(&trace).len() + 1);
     child.kill().unwrap();
     child.wait().unwrap();
