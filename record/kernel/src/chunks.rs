@@ -124,7 +124,7 @@ impl Remover {
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(chunk.file_name().unwrap_or_default());
         let hidden = chunk.with_file_name(hidden);
-        // Somebody else may have moved it away.
+        // The user may have moved it away.
         if fs::rename(chunk, &hidden).is_err() {
             return;
         }

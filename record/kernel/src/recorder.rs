@@ -522,7 +522,7 @@ struct Rotations {
     begun: u64,
     /// When the next one begins by time.
     next: Option<u64>,
-    /// When the next one was asked for, and by whom.
+    /// Time of a request for the next one, and the callers that wait for it.
     asked: Option<u64>,
     callers: Vec<Sender<Result<PathBuf, RecordError>>>,
     /// Bytes that a chunk may have, however little is asked for: symbols alone may be larger than that.
