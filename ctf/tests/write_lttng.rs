@@ -396,3 +396,44 @@ fn a_live_trace_can_be_read_at_any_moment() {
         assert_eq!(read(), (20, 20));
     }
 }
+
+#[test]
+fn traces_alike_have_the_same_metadata_and_are_read_as_one() {
+    let directory = tempfile::tempdir().unwrap();
+    for version in [CtfVersion::V1_8, CtfVersion::V2_0] {
+        let path = directory.path().join(format!("{version:?}"));
+        let options = Options {
+            version,
+            ..Options::default()
+        };
+        let mut class = class(HeaderKind::Compact);
+        class.uuid = Some([7; 16]);
+        let sessions = ["1", "2"].map(|name| Session::create_live(&path.join(name)).unwrap());
+        let first = sessions[0].trace("".as_ref(), &class, options).unwrap();
+        let second = sessions[1].trace_like("".as_ref(), &first).unwrap();
+        assert!(sessions[1].trace_like("../3".as_ref(), &first).is_err());
+        let mut sequence = 0;
+        for (mut trace, time) in [(first, 10), (second, 20)] {
+            let mut stream = trace.stream(0, "channel0_0", 0, &[("cpu_id", 0)]).unwrap();
+            stream.set_sequence(sequence);
+            stream.start(time).unwrap();
+            stream.flush(time + 5).unwrap();
+            assert_eq!(stream.sequence(), sequence + 1);
+            sequence = stream.sequence();
+            stream.finish().unwrap();
+            // With another class, its metadata is no longer that of the beginning.
+            let class = tracebraid_ctf::schema::EventClass {
+                id: 1000,
+                ..class.streams[0].events[0].clone()
+            };
+            trace.add_event(0, &class).unwrap();
+            assert!(sessions[1].trace_like("other".as_ref(), &trace).is_err());
+        }
+        let metadata = ["1", "2"].map(|name| std::fs::read(path.join(name).join("metadata")).unwrap());
+        assert_eq!(metadata[0].len(), metadata[1].len());
+        let set = tracebraid_ctf::trace::TraceSet::open(&[&path]).unwrap();
+        assert_eq!(set.traces.len(), 1);
+        assert_eq!(set.traces[0].streams[0].packets.len(), 2);
+        assert!(set.traces[0].streams[0].losses().is_empty());
+    }
+}

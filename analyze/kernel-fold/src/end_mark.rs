@@ -5,6 +5,7 @@
 //! killed, or the trace was cut afterwards. Only the last packet of each stream is read, to the first mark.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -19,6 +20,8 @@ use tracebraid_ctf::walk::{Visitor, walk};
 const EXPECTED: &str = "tracebraid_end_mark";
 const MARK: &str = "tracebraid_end";
 const REASON: &str = "reason";
+/// Reason of the mark of a chunk whose recording goes on in the next one.
+const ROTATED: &str = "rotated";
 
 /// How a trace ends whose recorder writes a mark at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +60,9 @@ impl TraceEnd {
         for stream in &trace.streams {
             let Some(class) = is_mark(stream) else { continue };
             has_class = true;
-            if let Some(reason) = mark(trace, stream, class) {
+            if let Some(reason) = mark(trace, stream, class)
+                && !(reason.as_deref() == Some(ROTATED) && goes_on(trace, stream))
+            {
                 return Some(TraceEnd::Ended(reason));
             }
         }
@@ -127,9 +132,19 @@ impl Visitor for Reason {
     }
 }
 
+/// Whether a chunk that follows the last packet of that stream is at hand, in which nothing has been written yet.
+fn goes_on(trace: &Trace, stream: &Stream) -> bool {
+    let last = stream.packets.last();
+    let last = last.and_then(|packet| stream.files.get(packet.file as usize));
+    let directory = last.and_then(|file| file.path.parent());
+    // Names of chunks begin with their numbers.
+    let newest = trace.paths.iter().max();
+    newest.map(PathBuf::as_path) > directory
+}
+
 /// Whether the recorder holds the lock of the trace's directory. It is free where the recorder has ended, in whatever way.
 fn is_growing(trace: &Trace) -> bool {
-    let is_locked = |path: &std::path::PathBuf| {
+    let is_locked = |path: &PathBuf| {
         let locked = File::open(path).map(|directory| directory.try_lock_shared());
         matches!(locked, Ok(Err(std::fs::TryLockError::WouldBlock)))
     };

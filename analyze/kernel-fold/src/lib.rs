@@ -30,6 +30,7 @@ mod subjects;
 mod table;
 mod time;
 mod together;
+mod trigger_events;
 mod view;
 
 pub use extent::Extent;
@@ -62,3 +63,4 @@ pub use selection::ChosenCalls;
 pub use subjects::{Packets, Subjects};
 pub use table::{KeyHasher, Table};
 pub use time::{nanoseconds, share};
+pub use trigger_events::TriggerEvent;

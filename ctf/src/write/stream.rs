@@ -169,6 +169,11 @@ impl<S: PacketSink> StreamWriter<S> {
         (self.offset + open, self.sequence + u64::from(self.packet.is_open))
     }
 
+    /// The number of the packet that is being filled, or of the next one.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
     /// The number that the next packet has among those of the stream, if its class has such numbers.
     pub fn set_sequence(&mut self, sequence: u64) {
         self.sequence = sequence;

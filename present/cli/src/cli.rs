@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand};
 use crate::commands::{
     CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs, FilesArgs,
     HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs,
-    PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs, SchedArgs, SnapshotArgs, StacksArgs,
-    StartArgs, StatusArgs, StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
+    PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs, RotateArgs, SchedArgs, SnapshotArgs,
+    StacksArgs, StartArgs, StatusArgs, StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
 };
 
 /// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and wrote, and
@@ -35,6 +35,7 @@ pub(crate) enum Command {
     Start(Box<StartArgs>),
     Stop(StopArgs),
     Snapshot(SnapshotArgs),
+    Rotate(RotateArgs),
     Status(StatusArgs),
     List(ListArgs),
     Probes(ProbesArgs),

@@ -29,7 +29,8 @@ impl std::fmt::Display for Unfinished {
 pub(crate) fn all(set: &TraceSet) -> Vec<Unfinished> {
     let kernels = unended(set).into_iter().filter_map(|unended| {
         let trace = set.traces.get(unended.trace as usize)?;
-        let path = trace.paths.first()?.clone();
+        // Of chunks of one recording, the newest lacks its end.
+        let path = trace.paths.iter().max()?.clone();
         let begin = trace
             .streams
             .iter()

@@ -32,15 +32,18 @@ pub enum EndReason {
     DiskFull = 4,
     /// The recording goes on: this is a copy of its newest events.
     Snapshot = 5,
+    /// The recording goes on in the next chunk.
+    Rotated = 6,
 }
 
-const ALL: [EndReason; 6] = [
+const ALL: [EndReason; 7] = [
     EndReason::Asked,
     EndReason::CommandEnded,
     EndReason::Limit,
     EndReason::Interrupted,
     EndReason::DiskFull,
     EndReason::Snapshot,
+    EndReason::Rotated,
 ];
 
 impl EndReason {
@@ -93,6 +96,7 @@ mod tests {
             "interrupted",
             "disk_full",
             "snapshot",
+            "rotated",
         ] {
             assert!(labels.contains(label), "{labels}");
         }

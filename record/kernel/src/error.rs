@@ -64,6 +64,9 @@ pub enum RecordError {
     /// The trace cannot be written.
     #[error("the trace cannot be written: {0}")]
     Write(#[from] WriteError),
+    /// The trace is not written as chunks.
+    #[error("this recording is not written as chunks: start it with --rotate")]
+    NoChunks,
     /// There can be no recording thread.
     #[error("the recording thread cannot be started: {0}{hint}", hint = hint(.0))]
     NoThread(std::io::Error),

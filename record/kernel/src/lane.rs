@@ -43,7 +43,7 @@ pub(crate) enum Origin {
 }
 
 /// Bytes of an event's header at most, and of what is around a packet, with its entry in the index.
-const AROUND_EVENT: u64 = 14;
+pub(crate) const AROUND_EVENT: u64 = 14;
 pub(crate) const AROUND_PACKET: u64 = 256;
 
 /// Events that an event may be late by until all are sorted: an interrupt makes few. What other threads find is later.

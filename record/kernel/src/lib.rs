@@ -17,6 +17,7 @@
 mod bpf;
 mod calls;
 mod chosen;
+mod chunks;
 mod conditions;
 mod contexts;
 mod encoder;
@@ -43,9 +44,11 @@ mod stacks;
 mod state;
 mod streams;
 mod tasks;
+mod triggers;
 mod uring;
 
 pub use chosen::{ChosenEvents, EventSpec};
+pub use chunks::{CHUNK, Rotation};
 pub use conditions::{Bounds, Conditions, ThreadName};
 pub use contexts::{Context, Counter, ThreadContext};
 pub use end_mark::EndReason;
@@ -58,6 +61,7 @@ pub use privilege::is_in_user_namespace;
 pub use privilege::missing as missing_privileges;
 pub use recorder::{Processes, Progress, Recording, Summary};
 pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
+pub use triggers::{Condition, Held, Triggering, Watched};
 
 use tracebraid_ctf::schema::TraceClass;
 

@@ -87,6 +87,12 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options, own_pro
         ("tracebraid_pid", number(i128::from(own_process))),
         (end_mark::EXPECTED, number(1)),
     ]);
+    let conditions = options.triggering.any.iter();
+    let conditions: Vec<&str> = conditions.map(|condition| &*condition.text).collect();
+    if !conditions.is_empty() {
+        // Readers look for events `tracebraid_trigger` only where this key is.
+        environment.push(("tracebraid_when", text(&conditions.join("; "))));
+    }
     class.environment = environment
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))

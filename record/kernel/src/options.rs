@@ -1,11 +1,13 @@
 //! What is to be recorded.
 
 use crate::chosen::ChosenEvents;
+use crate::chunks::Rotation;
 use crate::conditions::{Conditions, Undecided};
 use crate::contexts::Context;
 use crate::groups::Group;
 use crate::plan::Syscalls;
 use crate::stacks::Stacks;
+use crate::triggers::Triggering;
 
 /// What is to be recorded, and with how much memory.
 #[derive(Clone, Debug)]
@@ -37,9 +39,13 @@ pub struct Options {
     pub packet_bytes: u32,
     /// Keep only the newest so many bytes, in memory, until the recording ends or a snapshot is asked for.
     pub keep: Option<u64>,
+    /// Conditions under which [`crate::Recording::held`] asks for a snapshot of what is kept.
+    pub triggering: Triggering,
     /// End by itself before the files of the trace have more than so many bytes. What is kept in memory only has
     /// its own limit.
     pub limit: Option<u64>,
+    /// Write the trace as chunks: directories below the one that is given, each with a complete trace in `kernel`.
+    pub rotation: Option<Rotation>,
     /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, where other traces shall have the same;
     /// measured if `None`.
     pub clock_offset: Option<u64>,
@@ -68,7 +74,9 @@ impl Default for Options {
             ring_bytes: 8 << 20,
             packet_bytes: 256 << 10,
             keep: None,
+            triggering: Triggering::default(),
             limit: None,
+            rotation: None,
             clock_offset: None,
             ctf2: false,
             name: String::new(),

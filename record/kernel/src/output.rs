@@ -11,6 +11,7 @@ use tracebraid_ctf::write::stream::{PacketSize, StreamWriter};
 use tracebraid_ctf::write::trace::{self, Session, StreamFiles, TraceWriter};
 use tracebraid_ctf::write::{EventPlan, StreamPlan, WriteError};
 
+use crate::chunks::{self, Chunks, Gives, Rotated};
 use crate::contexts::OwnContext;
 use crate::end_mark::EndReason;
 use crate::lane::Event;
@@ -27,6 +28,22 @@ pub(crate) enum Output {
 
 /// It grows, and can be read meanwhile.
 pub(crate) struct InFiles {
+    current: Growing,
+    /// Those beside the current one, where the trace is written as chunks.
+    chunks: Option<Chunks>,
+    form: Form,
+}
+
+/// What the metadata and the streams of all chunks are made of.
+struct Form {
+    class: TraceClass,
+    form: trace::Options,
+    cpus: usize,
+    own_context: OwnContext,
+}
+
+/// A trace in one directory.
+struct Growing {
     session: Session,
     /// Bytes of the metadata, which does not grow.
     described: u64,
@@ -67,36 +84,43 @@ impl Output {
         };
         let mut output = match options.keep {
             Some(most) => Output::in_memory(directory, class, form, cpus, begin, most),
-            None => Output::in_files(directory, class, form, cpus, begin),
+            None => {
+                let class = class.clone();
+                let chunks = options.rotation.map(|rotation| Chunks::new(directory, rotation));
+                let own_context = own_context.clone();
+                let form = Form {
+                    class,
+                    form,
+                    cpus,
+                    own_context,
+                };
+                Output::in_files(directory, form, chunks, begin)
+            }
         }?;
-        match &mut output {
-            Output::Files(files) => files.streams.set_own_context(own_context),
-            Output::Memory(memory) => memory.streams.set_own_context(own_context),
+        if let Output::Memory(memory) = &mut output {
+            memory.streams.set_own_context(own_context);
         }
         Ok(output)
     }
 
     fn in_files(
         directory: &Path,
-        class: &TraceClass,
-        form: trace::Options,
-        cpus: usize,
+        form: Form,
+        mut chunks: Option<Chunks>,
         begin: u64,
     ) -> Result<Output, WriteError> {
-        let session = Session::create_live(directory)?;
-        let going_on = locked(directory);
-        let mut trace = session.trace(Path::new(""), class, form)?;
-        let events = Events::new(class, trace.events(0).iter().cloned());
-        let writer = |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
-        let writers = (0..cpus).map(writer).collect::<Result<_, _>>()?;
-        let streams = Streams::new(writers, Arc::new(events), begin)?;
-        let described = std::fs::metadata(directory.join("metadata")).map_or(0, |file| file.len());
+        let current = match &mut chunks {
+            Some(chunks) => {
+                let first = Growing::new(&chunks.next(), &form, None, begin)?;
+                chunks.has_begun();
+                first
+            }
+            None => Growing::new(directory, &form, None, begin)?,
+        };
         Ok(Output::Files(Box::new(InFiles {
-            session,
-            described,
-            trace,
-            streams,
-            _going_on: going_on,
+            current,
+            chunks,
+            form,
         })))
     }
 
@@ -141,7 +165,7 @@ impl Output {
     /// Writes an event of a CPU.
     pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) -> Result<(), WriteError> {
         match self {
-            Output::Files(files) => files.streams.event(cpu, event),
+            Output::Files(files) => files.current.streams.event(cpu, event),
             Output::Memory(memory) => memory.streams.event(cpu, event),
         }
     }
@@ -149,7 +173,7 @@ impl Output {
     /// What a CPU has lost in all by the end.
     pub(crate) fn lost(&mut self, cpu: usize, lost: u64) -> Result<(), WriteError> {
         match self {
-            Output::Files(files) => files.streams.lost(cpu, lost),
+            Output::Files(files) => files.current.streams.lost(cpu, lost),
             Output::Memory(memory) => memory.streams.lost(cpu, lost),
         }
     }
@@ -157,7 +181,7 @@ impl Output {
     /// What has been written up to now; of what is in memory, its bytes.
     pub(crate) fn progress(&self) -> Progress {
         match self {
-            Output::Files(files) => files.streams.progress(),
+            Output::Files(files) => files.progress(),
             Output::Memory(memory) => Progress {
                 bytes: memory.kept.borrow().bytes(),
                 ..memory.streams.progress()
@@ -168,8 +192,35 @@ impl Output {
     /// Bytes of all files, if the trace ended here; of what is in memory there are none yet.
     pub(crate) fn file_bytes(&self) -> u64 {
         match self {
-            Output::Files(files) => files.described + files.streams.file_bytes(),
+            Output::Files(files) => {
+                let finished = files.chunks.as_ref().map_or(0, Chunks::file_bytes);
+                finished + files.current.file_bytes()
+            }
             Output::Memory(_) => 0,
+        }
+    }
+
+    /// Bytes of the files of the chunk that is written, if it ended here.
+    pub(crate) fn chunk_bytes(&self) -> u64 {
+        match self {
+            Output::Files(files) => files.current.file_bytes(),
+            Output::Memory(_) => 0,
+        }
+    }
+
+    /// Ends the chunk at that time, and begins the next one: all events before that time must have been written.
+    pub(crate) fn rotate(&mut self, time: u64, gives: &mut Gives<'_>) -> Result<Rotated, WriteError> {
+        match self {
+            Output::Files(files) => files.rotate(time, gives),
+            Output::Memory(_) => Ok(Rotated::Done),
+        }
+    }
+
+    /// The directory of the chunk that is written.
+    pub(crate) fn chunk(&self) -> Option<&Path> {
+        match self {
+            Output::Files(files) if files.chunks.is_some() => files.current.session.path().parent(),
+            _ => None,
         }
     }
 
@@ -181,7 +232,7 @@ impl Output {
     /// Ends the packets that have events, so that these are where they belong.
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
         match self {
-            Output::Files(files) => files.streams.flush(),
+            Output::Files(files) => files.current.streams.flush(),
             Output::Memory(_) => Ok(()),
         }
     }
@@ -203,8 +254,8 @@ impl Output {
     pub(crate) fn finish(mut self, end: u64, reason: EndReason) -> Result<Progress, WriteError> {
         match &mut self {
             Output::Files(files) => {
-                files.streams.mark_end(reason)?;
-                files.streams.end(end)?;
+                files.current.streams.mark_end(reason)?;
+                files.current.streams.end(end)?;
             }
             Output::Memory(memory) => {
                 memory.streams.mark_end(reason)?;
@@ -214,11 +265,97 @@ impl Output {
         }
         let progress = self.progress();
         if let Output::Files(files) = self {
-            files.streams.finish()?;
-            drop(files.trace);
-            files.session.finish()?;
+            files.current.finish()?;
         }
         Ok(progress)
+    }
+}
+
+impl InFiles {
+    fn progress(&self) -> Progress {
+        let written = self.current.streams.progress();
+        self.chunks
+            .as_ref()
+            .map_or(written, |chunks| chunks.total(written))
+    }
+
+    fn rotate(&mut self, time: u64, gives: &mut Gives<'_>) -> Result<Rotated, WriteError> {
+        let Some(chunks) = &mut self.chunks else {
+            return Ok(Rotated::Done);
+        };
+        // First all that takes room, so that a full disk leaves the chunk as it is.
+        match self.current.streams.flush() {
+            Err(error) if gives(&error) => return Ok(Rotated::DiskFull),
+            result => result?,
+        }
+        let directory = chunks.next();
+        let mut next = match Growing::new(&directory, &self.form, Some(&self.current), time) {
+            Err(error) => {
+                chunks::forget(&directory);
+                return if gives(&error) {
+                    Ok(Rotated::DiskFull)
+                } else {
+                    Err(error)
+                };
+            }
+            Ok(next) => next,
+        };
+        chunks.has_begun();
+        let mut rotated = Rotated::Done;
+        self.current.streams.mark_end(EndReason::Rotated)?;
+        match self.current.streams.end(time) {
+            Err(error) if gives(&error) => {
+                rotated = Rotated::DiskFull;
+                self.current.streams.end(time)?;
+            }
+            result => result?,
+        }
+        next.streams.go_on(&self.current.streams);
+        let ended = std::mem::replace(&mut self.current, next);
+        let (written, bytes) = (ended.streams.progress(), ended.file_bytes());
+        let path = ended.finish()?;
+        chunks.has_finished(&path, written, bytes);
+        Ok(rotated)
+    }
+}
+
+impl Growing {
+    /// What was compiled for the chunk before is used again: rings would overflow meanwhile.
+    fn new(
+        directory: &Path,
+        form: &Form,
+        before: Option<&Growing>,
+        begin: u64,
+    ) -> Result<Growing, WriteError> {
+        let session = Session::create_live(directory)?;
+        let going_on = locked(directory);
+        let mut trace = match before {
+            Some(before) => session.trace_like(Path::new(""), &before.trace)?,
+            None => session.trace(Path::new(""), &form.class, form.form)?,
+        };
+        let events = Events::new(&form.class, trace.events(0).iter().cloned());
+        let writer = |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
+        let writers = (0..form.cpus).map(writer).collect::<Result<_, _>>()?;
+        let mut streams = Streams::new(writers, Arc::new(events), begin)?;
+        streams.set_own_context(form.own_context.clone());
+        let described = std::fs::metadata(directory.join("metadata")).map_or(0, |file| file.len());
+        Ok(Growing {
+            session,
+            described,
+            trace,
+            streams,
+            _going_on: going_on,
+        })
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.described + self.streams.file_bytes()
+    }
+
+    fn finish(self) -> Result<PathBuf, WriteError> {
+        self.streams.finish()?;
+        drop(self.trace);
+        self.session.finish()
     }
 }
 

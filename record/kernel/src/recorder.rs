@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,13 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::bpf::Programs;
 use crate::calls::calls;
+use crate::chunks::Rotated;
 use crate::conditions::Undecided;
 use crate::contexts::{ContextLayout, OwnThread};
 use crate::encoder::Encoder;
 use crate::end_mark::{self, EndReason, GivenReason};
 use crate::error::RecordError;
-use crate::lane::{AROUND_PACKET, Lane, Origin};
+use crate::lane::{AROUND_EVENT, AROUND_PACKET, Event, Lane, Origin};
 use crate::machine::{self, now};
 use crate::options::Options;
 use crate::output::Output;
@@ -30,6 +31,7 @@ use crate::shared::kinds;
 use crate::stacks::{self, Meanings, PerfStacks};
 use crate::state;
 use crate::tasks::{Proc, Task, TaskIterator};
+use crate::triggers::{self, Held, Triggers};
 
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
 #[derive(Debug)]
@@ -48,10 +50,16 @@ pub struct Processes {
     own: u32,
 }
 
-/// What the thread is told to do besides; it ends when nobody can tell it anything any more.
-struct Order {
-    /// Write what is in memory there.
-    snapshot: PathBuf,
+/// What the thread does on request; it ends when there is no sender any more.
+enum Order {
+    /// To write what is in memory into that directory.
+    Snapshot(SnapshotOrder),
+    /// To begin a new chunk; the reply is the directory of the one that has ended.
+    Rotate(Sender<Result<PathBuf, RecordError>>),
+}
+
+struct SnapshotOrder {
+    directory: PathBuf,
     reply: Sender<Result<Progress, RecordError>>,
 }
 
@@ -64,6 +72,8 @@ pub struct Progress {
     pub lost: u64,
     /// Bytes that were written.
     pub bytes: u64,
+    /// Chunks that have begun; 0 if the trace is not written as chunks.
+    pub chunks: u64,
 }
 
 /// What has been recorded.
@@ -98,6 +108,8 @@ struct Counters {
     events: AtomicU64,
     lost: AtomicU64,
     bytes: AtomicU64,
+    chunks: AtomicU64,
+    held: Mutex<Vec<Held>>,
     end: GivenReason,
 }
 
@@ -153,18 +165,39 @@ impl Recording {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// Conditions that have held since the last call: for each, what is in memory should be written.
+    pub fn held(&self) -> Vec<Held> {
+        self.progress
+            .held
+            .lock()
+            .map_or_else(|_| Vec::new(), |mut held| std::mem::take(&mut held))
+    }
+
     /// Writes what is in memory as a trace into that directory, which must not be there; the recording goes on.
     ///
     /// # Errors
     /// When the recording keeps nothing in memory, or has ended; when the trace cannot be written.
     pub fn snapshot(&self, directory: &Path) -> Result<Progress, RecordError> {
         let (reply, replied) = mpsc::channel();
-        let order = Order {
-            snapshot: directory.to_owned(),
+        let order = Order::Snapshot(SnapshotOrder {
+            directory: directory.to_owned(),
             reply,
-        };
+        });
         let orders = self.orders.as_ref().ok_or(RecordError::Thread)?;
         orders.send(order).map_err(|_| RecordError::Thread)?;
+        replied.recv().map_err(|_| RecordError::Thread)?
+    }
+
+    /// Ends the chunk now, and begins the next one; gives the directory of the one that has ended.
+    ///
+    /// # Errors
+    /// When the recording is not written as chunks, or has ended.
+    pub fn rotate(&self) -> Result<PathBuf, RecordError> {
+        let (reply, replied) = mpsc::channel();
+        let orders = self.orders.as_ref().ok_or(RecordError::Thread)?;
+        orders
+            .send(Order::Rotate(reply))
+            .map_err(|_| RecordError::Thread)?;
         replied.recv().map_err(|_| RecordError::Thread)?
     }
 
@@ -258,6 +291,7 @@ impl Counters {
             events: self.events.load(Ordering::Relaxed),
             lost: self.lost.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
+            chunks: self.chunks.load(Ordering::Relaxed),
         }
     }
 
@@ -265,6 +299,7 @@ impl Counters {
         self.events.store(progress.events, Ordering::Relaxed);
         self.lost.store(progress.lost, Ordering::Relaxed);
         self.bytes.store(progress.bytes, Ordering::Relaxed);
+        self.chunks.store(progress.chunks, Ordering::Relaxed);
     }
 }
 
@@ -295,8 +330,9 @@ fn record(
         None => Processes::unprivileged(),
     };
     machine::describe(&mut class, options, processes.own);
+    let begin = now();
     let own_context = contexts.own(own_thread(&processes));
-    let output = Output::new(&directory, &class, options, cpus, now(), own_context.clone())?;
+    let output = Output::new(&directory, &class, options, cpus, begin, own_context.clone())?;
     let lane = |_| RefCell::new(Lane::new(own_context.clone()));
     let lanes: Vec<RefCell<Lane>> = (0..cpus).map(lane).collect();
     let meanings = meanings(options, cpus, &lanes)?;
@@ -333,7 +369,10 @@ fn record(
             None => Reserve::new(&directory, cpus, options.packet_bytes),
             Some(_) => Reserve::none(),
         },
-        written_until: now(),
+        triggers: Triggers::new(&options.triggering, &class, cpus),
+        held: &counters.held,
+        rotations: Rotations::new(options, begin),
+        written_until: begin,
         unwritten: vec![0; lanes.len()],
         undecided: options.undecided(),
         decisions: Vec::new(),
@@ -509,7 +548,7 @@ struct Drain<'d> {
     /// What is being told of what is there.
     dump: Option<Receiver<Found>>,
     /// Orders that wait until that has been told once more.
-    snapshots: VecDeque<Order>,
+    snapshots: VecDeque<SnapshotOrder>,
     meanings: Option<&'d Meanings>,
     /// Where BPF programs look up interpreters of Python.
     pythons: Option<MapHandle>,
@@ -521,6 +560,10 @@ struct Drain<'d> {
     full_since: Option<u64>,
     /// For the end, if the disk is full before.
     reserve: Reserve,
+    triggers: Option<Triggers>,
+    held: &'d Mutex<Vec<Held>>,
+    /// When new chunks begin.
+    rotations: Rotations,
     /// Up to when everything has been written.
     written_until: u64,
     /// By CPU, events before the end that a full disk had no room for.
@@ -528,6 +571,64 @@ struct Drain<'d> {
     undecided: Undecided,
     /// Decisions about entries of calls that have not come yet.
     decisions: Vec<Decision>,
+}
+
+/// When new chunks begin.
+struct Rotations {
+    /// When the chunk at hand began.
+    begun: u64,
+    /// When the next one begins by time.
+    next: Option<u64>,
+    /// Time of a request for the next one, and the callers that wait for it.
+    asked: Option<u64>,
+    callers: Vec<Sender<Result<PathBuf, RecordError>>>,
+    /// Bytes that a chunk may have, however little is asked for: symbols alone may be larger than that.
+    least_bytes: u64,
+    /// What was in the rings at that time has been taken.
+    emptied: u64,
+    /// The recording ends.
+    is_over: bool,
+}
+
+/// An event may be put into its ring later than it looked at the clock: by less than that.
+const LATE: u64 = 200_000_000;
+
+impl Rotations {
+    fn new(options: &Options, begin: u64) -> Rotations {
+        let mut rotations = Rotations {
+            begun: begin,
+            next: Some(begin),
+            asked: None,
+            callers: Vec::new(),
+            least_bytes: 0,
+            emptied: 0,
+            is_over: false,
+        };
+        rotations.has_begun(begin, 0, options);
+        rotations
+    }
+
+    /// A chunk has begun at that time, and has so many bytes.
+    fn has_begun(&mut self, time: u64, bytes: u64, options: &Options) {
+        self.begun = time;
+        self.asked = None;
+        let rotation = options.rotation.as_ref();
+        let chunk_bytes = rotation.and_then(|rotation| rotation.bytes).unwrap_or(0);
+        self.least_bytes = bytes + chunk_bytes / 4;
+        let period = rotation.and_then(|rotation| rotation.period);
+        let period = period.map(|period| period.as_nanos() as u64);
+        // From the time at which it was due, so that chunks do not drift. One that began for another reason has its whole
+        // length; after a stop of this process, chunks that would be empty are left out.
+        self.next = period.map(|period| match self.next {
+            Some(due) if due == time && due + 2 * period > now() => due + period,
+            _ => time.max(now().saturating_sub(period)) + period,
+        });
+    }
+
+    /// Whether all events of that time have been taken, even if there was none since.
+    fn is_past(&self, time: u64) -> bool {
+        time + LATE <= self.emptied
+    }
 }
 
 /// After that long, what has been recorded is written even if it is little: it shall survive this process.
@@ -597,7 +698,11 @@ impl Drain<'_> {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
             meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
+        let before = now();
         let most = self.take_all()?;
+        if most < AT_ONCE {
+            self.rotations.emptied = before;
+        }
         self.take_samples();
         self.take_found();
         let newest = self
@@ -679,10 +784,13 @@ impl Drain<'_> {
         let mut lane = lane.borrow_mut();
         loop {
             match dump.try_recv() {
-                Ok(Found { time, id, payload }) => lane.add(time, None, |to| {
-                    to.extend_from_slice(&payload);
-                    Some(id)
-                }),
+                Ok(Found { time, id, payload }) => {
+                    self.rotations.least_bytes += payload.len() as u64 + AROUND_EVENT;
+                    lane.add(time, None, |to| {
+                        to.extend_from_slice(&payload);
+                        Some(id)
+                    });
+                }
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => break,
             }
@@ -691,7 +799,18 @@ impl Drain<'_> {
     }
 
     fn order(&mut self, order: Order) {
-        self.snapshots.push_back(order);
+        match order {
+            Order::Snapshot(order) => self.snapshots.push_back(order),
+            Order::Rotate(reply) if self.output.chunk().is_none() => {
+                let _ = reply.send(Err(RecordError::NoChunks));
+                return;
+            }
+            Order::Rotate(reply) => {
+                self.rotations.asked.get_or_insert_with(now);
+                self.rotations.callers.push(reply);
+                return;
+            }
+        }
         if self.output.keeps() && self.dump.is_none() {
             self.dump_again();
         }
@@ -699,12 +818,12 @@ impl Drain<'_> {
 
     /// Does what waited for the dump.
     fn snapshot(&mut self) -> Result<(), RecordError> {
-        while let Some(Order { snapshot, reply }) = self.snapshots.pop_front() {
+        while let Some(SnapshotOrder { directory, reply }) = self.snapshots.pop_front() {
             // All that has come by now, and is decided.
             let delay = self.undecided.delay_ns;
             let until = (delay > 0).then(|| self.settled.saturating_sub(delay));
             self.write(until)?;
-            let _ = reply.send(self.output.snapshot(&snapshot).map_err(RecordError::from));
+            let _ = reply.send(self.output.snapshot(&directory).map_err(RecordError::from));
         }
         Ok(())
     }
@@ -732,12 +851,46 @@ impl Drain<'_> {
             meanings.unwind(self.lanes, until);
             self.put_pythons(meanings);
         }
-        self.full_since = self.options.limit.and_then(|limit| self.over(limit, until));
-        let until = self.full_since.or(until);
-        let (output, reserve) = (&mut self.output, &mut self.reserve);
+        self.rotate(until)?;
+        if self.full_since.is_some() {
+            return Ok(());
+        }
+        let room = |limit: u64| self.room(limit, self.output.file_bytes());
+        self.full_since = self.options.limit.and_then(|limit| self.over(room(limit), until));
+        self.release(self.full_since.or(until))?;
+        self.trigger()
+    }
+
+    /// Records a condition that held.
+    fn trigger(&mut self) -> Result<(), RecordError> {
+        let Some((time, held)) = self.triggers.as_mut().and_then(|triggers| triggers.settle(now())) else {
+            return Ok(());
+        };
+        if self.rotations.is_over {
+            return Ok(());
+        }
+        let event = Event {
+            time,
+            lost: self.lanes.first().map_or(0, |lane| lane.borrow().lost()),
+            id: kinds::TRACEBRAID_TRIGGER,
+            payload: &triggers::payload(&held),
+        };
+        self.output.event(0, &event)?;
+        if let Ok(mut all) = self.held.lock() {
+            all.push(held);
+        }
+        Ok(())
+    }
+
+    /// Writes what happened before a time, or everything, into the chunk at hand.
+    fn release(&mut self, until: Option<u64>) -> Result<(), RecordError> {
+        let (output, reserve, triggers) = (&mut self.output, &mut self.reserve, &mut self.triggers);
         let mut is_full = false;
         for ((cpu, lane), unwritten) in self.lanes.iter().enumerate().zip(&mut self.unwritten) {
             lane.borrow_mut().release(until, |event| {
+                if let Some(triggers) = triggers {
+                    triggers.event(cpu, &event);
+                }
                 if !is_full {
                     match output.event(cpu, &event) {
                         Err(error) if reserve.gives(&error) => is_full = true,
@@ -751,6 +904,69 @@ impl Drain<'_> {
         self.written_until = until.unwrap_or_else(now).max(self.written_until);
         if is_full {
             self.full_since = Some(self.written_until);
+        }
+        Ok(())
+    }
+
+    /// Begins new chunks where they are due before `until`. While the state at the beginning of a chunk is being recorded, no
+    /// other one begins: each chunk has all of it.
+    fn rotate(&mut self, until: Option<u64>) -> Result<(), RecordError> {
+        while self.dump.is_none()
+            && self.full_since.is_none()
+            && let Some(time) = self.due(until)
+        {
+            if let (Some(meanings), true) = (self.meanings, until.is_some_and(|until| until < time)) {
+                meanings.unwind(self.lanes, Some(time));
+            }
+            self.release(Some(time))?;
+            if self.full_since.is_none() {
+                self.begin_chunk(time)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// When the chunk has to end, if all that happened earlier has been taken.
+    fn due(&self, until: Option<u64>) -> Option<u64> {
+        let options = self.options.rotation.filter(|_| !self.rotations.is_over)?;
+        let rotations = &self.rotations;
+        let is_settled = |time: &u64| until.is_some_and(|until| *time <= until) || rotations.is_past(*time);
+        let timed = rotations.asked.into_iter().chain(rotations.next);
+        let timed = timed.min().filter(is_settled);
+        let bytes = options.bytes.map(|bytes| bytes.max(rotations.least_bytes));
+        let full = bytes.and_then(|bytes| self.over(self.room(bytes, self.output.chunk_bytes()), until));
+        // Without an event there is no reason to begin another one.
+        let full = full.filter(|time| *time > rotations.begun);
+        timed.into_iter().chain(full).min()
+    }
+
+    fn begin_chunk(&mut self, time: u64) -> Result<(), RecordError> {
+        let ended = self.output.chunk().map(Path::to_owned).unwrap_or_default();
+        let (output, reserve) = (&mut self.output, &mut self.reserve);
+        let mut is_full = output.rotate(time, &mut |error| reserve.gives(error))? == Rotated::DiskFull;
+        // Earlier than all other events of the chunk, and not by the lane: its next events may have been taken already.
+        if let (Some(meanings), Some(first), false) = (self.meanings, self.lanes.first(), is_full) {
+            let mut lane = Lane::default();
+            meanings.again(time, &mut lane);
+            let lost = first.borrow().lost();
+            lane.release(None, |event| match output.event(0, &Event { lost, ..event }) {
+                Err(error) if is_full || reserve.gives(&error) => {
+                    is_full = true;
+                    Ok(())
+                }
+                result => result,
+            })?;
+        }
+        if is_full {
+            self.full_since = Some(time);
+            return Ok(());
+        }
+        self.begin_dump();
+        self.rotations
+            .has_begun(time, self.output.chunk_bytes(), self.options);
+        for caller in self.rotations.callers.drain(..) {
+            // The caller may be gone.
+            let _ = caller.send(Ok(ended.clone()));
         }
         Ok(())
     }
@@ -779,12 +995,16 @@ impl Drain<'_> {
         self.reserve.is_given()
     }
 
-    /// The time of the first event before `until` that the trace has no room for. All CPUs' events end there, so
-    /// that the trace does not end earlier on one of them.
-    fn over(&self, limit: u64, until: Option<u64>) -> Option<u64> {
+    /// Bytes of events that files of that size have room for, given a limit.
+    fn room(&self, limit: u64, file_bytes: u64) -> u64 {
         // Each CPU ends its packet a few times before this is asked again.
         let packets = 4 * self.lanes.len() as u64 * AROUND_PACKET + end_mark::BYTES;
-        let mut room = limit.saturating_sub(self.output.file_bytes() + packets);
+        limit.saturating_sub(file_bytes + packets)
+    }
+
+    /// The time of the first event before `until` that there is no room for. All CPUs' events end there, so
+    /// that the trace does not end earlier on one of them.
+    fn over(&self, mut room: u64, until: Option<u64>) -> Option<u64> {
         let sum = |lane: &RefCell<Lane>| lane.borrow().sizes(until).map(|(_, size)| size).sum::<u64>();
         if self.lanes.iter().map(sum).sum::<u64>() <= room {
             return None;
@@ -806,6 +1026,7 @@ impl Drain<'_> {
 
     /// Ends the trace, for that reason if no limit is one; gives what was recorded, and by CPU what was lost.
     fn finish(mut self, lost: &[u32], given: EndReason) -> Result<(Progress, Vec<u64>), RecordError> {
+        self.rotations.is_over = true;
         // Programs that were running when they were detached have put their last records by now.
         std::thread::sleep(BUSY);
         while self.take_all()? == AT_ONCE {

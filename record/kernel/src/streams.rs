@@ -32,6 +32,8 @@ struct Stream<S> {
     last: u64,
     /// What was lost by then.
     lost: u64,
+    /// In the chunk before: what was lost, and the number of packets.
+    before: (u64, u64),
     /// The packet has events.
     has_events: bool,
 }
@@ -70,6 +72,7 @@ impl<S: PacketSink> Streams<S> {
                 writer,
                 last: begin,
                 lost: 0,
+                before: (0, 0),
                 has_events: false,
             })
         };
@@ -88,6 +91,18 @@ impl<S: PacketSink> Streams<S> {
     /// Sets the context of the recorder's own events, if event records have contexts.
     pub(crate) fn set_own_context(&mut self, context: OwnContext) {
         self.own_context = context;
+    }
+
+    /// Goes on where the streams of the chunk before have ended, with the numbers of packets and the counts of lost events.
+    /// Nothing must have been written yet.
+    pub(crate) fn go_on(&mut self, ended: &Streams<S>) {
+        for (stream, ended) in self.streams.iter_mut().zip(&ended.streams) {
+            let sequence = ended.writer.sequence();
+            stream.writer.set_sequence(sequence);
+            stream.writer.discard(ended.lost);
+            stream.lost = ended.lost;
+            stream.before = (ended.lost, sequence);
+        }
     }
 
     /// Writes an event of a CPU.
@@ -118,12 +133,17 @@ impl<S: PacketSink> Streams<S> {
         }
     }
 
-    /// What has been written up to now.
+    /// What has been written up to now, without the chunks before.
     pub(crate) fn progress(&self) -> Progress {
         Progress {
             events: self.written,
-            lost: self.streams.iter().map(|stream| stream.lost).sum(),
+            lost: self
+                .streams
+                .iter()
+                .map(|stream| stream.lost - stream.before.0)
+                .sum(),
             bytes: self.streams.iter().map(|stream| stream.writer.bytes()).sum(),
+            chunks: 0,
         }
     }
 
@@ -131,7 +151,7 @@ impl<S: PacketSink> Streams<S> {
     pub(crate) fn file_bytes(&self) -> u64 {
         let of = |stream: &Stream<S>| {
             let (bytes, packets) = stream.writer.bytes_so_far();
-            bytes + INDEX_HEAD + packets * INDEX_ENTRY
+            bytes + INDEX_HEAD + (packets - stream.before.1) * INDEX_ENTRY
         };
         self.streams.iter().map(of).sum()
     }

@@ -69,7 +69,10 @@ fn forget_libraries() {
 
 fn is_there(path: &[u8]) -> bool {
     let mut with_null = [0; MOST_PATH];
-    let Some(place) = with_null.get_mut(..path.len()).filter(|place| place.len() < MOST_PATH) else {
+    let Some(place) = with_null
+        .get_mut(..path.len())
+        .filter(|place| place.len() < MOST_PATH)
+    else {
         return false;
     };
     place.copy_from_slice(path);
@@ -82,7 +85,10 @@ fn forget(list: &mut [u8], is_there: impl Fn(&[u8]) -> bool) {
     let (mut from, mut to) = (0, 0);
     while from < end {
         let rest = list.get(from..end).unwrap_or_default();
-        let length = rest.iter().position(|byte| b": ".contains(byte)).unwrap_or(rest.len());
+        let length = rest
+            .iter()
+            .position(|byte| b": ".contains(byte))
+            .unwrap_or(rest.len());
         let entry = rest.get(..length).unwrap_or_default();
         let is_ours = entry.windows(OURS.len()).any(|part| part == OURS);
         if !is_ours || is_there(entry) {
@@ -104,10 +110,16 @@ mod tests {
     fn only_our_libraries_that_are_gone_are_forgotten() {
         for (list, expected) in [
             ("/a/libtracebraid_modules.so", ""),
-            ("/a/libtracebraid_modules.so:/usr/lib/other.so", "/usr/lib/other.so"),
+            (
+                "/a/libtracebraid_modules.so:/usr/lib/other.so",
+                "/usr/lib/other.so",
+            ),
             ("/usr/lib/other.so:/a/libtracebraid_probe.so", "/usr/lib/other.so"),
             ("/x.so /a/libtracebraid_probe.so /y.so", "/x.so /y.so"),
-            ("/here/libtracebraid_probe.so:/x.so", "/here/libtracebraid_probe.so:/x.so"),
+            (
+                "/here/libtracebraid_probe.so:/x.so",
+                "/here/libtracebraid_probe.so:/x.so",
+            ),
             ("", ""),
         ] {
             let mut bytes = [list.as_bytes(), &[0]].concat();

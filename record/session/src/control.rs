@@ -25,6 +25,8 @@ pub enum Request {
     Stop,
     /// To write what its memory holds into that directory.
     Snapshot(PathBuf),
+    /// To begin a new chunk.
+    Rotate,
 }
 
 /// How a session is.
@@ -47,6 +49,9 @@ pub struct Status {
     /// Only the newest is kept, in memory. (Recorders of earlier versions do not tell.)
     #[serde(default)]
     pub keeps_newest: bool,
+    /// Chunks that have begun; 0 if the trace is not written as chunks.
+    #[serde(default)]
+    pub chunks: u64,
 }
 
 /// What a session answers.
@@ -178,7 +183,7 @@ pub fn ask(name: &str, request: &Request) -> Result<Status, SessionError> {
 fn exchange(mut stream: UnixStream, request: &Request) -> io::Result<Answer> {
     stream.set_read_timeout(Some(match request {
         Request::Status => PATIENCE,
-        Request::Stop | Request::Snapshot(_) => LONG,
+        Request::Stop | Request::Snapshot(_) | Request::Rotate => LONG,
     }))?;
     send(&mut stream, request)?;
     receive(&stream)

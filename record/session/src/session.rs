@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use tracebraid_kernel_recorder::{EndReason, Options, Processes, Progress, Recording, Summary, clock_offset};
+use tracebraid_kernel_recorder::{
+    EndReason, Held, Options, Processes, Progress, RecordError, Recording, Summary, clock_offset,
+};
 use tracebraid_probe::finish::Finished;
 
 use crate::probes::{Modules, Probes, copy_probes, finish_probes, locked, preload, prepare};
@@ -120,10 +122,12 @@ impl Session {
         // Earlier than recording begins: file times are those of the last tick of the clock.
         let since = SystemTime::now();
         let kernel = match &options.kernel {
-            Some(kernel) => Some(Recording::start(
-                kernel.clone(),
-                &options.directory.join("kernel"),
-            )?),
+            Some(kernel) => {
+                // Chunks are below the recording's directory, each with its own `kernel`.
+                let below = if kernel.rotation.is_some() { "" } else { "kernel" };
+                let directory = options.directory.join(below);
+                Some(Recording::start(kernel.clone(), &directory)?)
+            }
             None => None,
         };
         let probes = options.probes.is_some().then(|| options.directory.clone());
@@ -164,6 +168,11 @@ impl Session {
         self.keeps_newest
     }
 
+    /// Conditions that have held since the last call: for each, [`Session::snapshot`] should be called.
+    pub fn held(&self) -> Vec<Held> {
+        self.kernel.as_ref().map(Recording::held).unwrap_or_default()
+    }
+
     /// Writes what is kept in memory into that directory; the recording goes on.
     ///
     /// # Errors
@@ -183,6 +192,17 @@ impl Session {
             symbols::keep(directory, *since, self.processes());
         }
         Ok(progress)
+    }
+
+    /// Ends the chunk of the kernel's trace now, and begins the next one; gives the directory of the one that has ended.
+    ///
+    /// # Errors
+    /// When the recording is not written as chunks, or has ended.
+    pub fn rotate(&self) -> Result<PathBuf, SessionError> {
+        match &self.kernel {
+            Some(kernel) => Ok(kernel.rotate()?),
+            None => Err(SessionError::Kernel(RecordError::NoChunks)),
+        }
     }
 
     fn write_newest(&self, directory: &Path) -> Result<Progress, SessionError> {

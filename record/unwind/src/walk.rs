@@ -187,7 +187,9 @@ mod tests {
         let words = [0_u64, 0x6F_FFF0].map(u64::to_le_bytes).concat();
         let (frames, end) = walk(at(0x6F_FF00, 0x7000, 0x7000), 0x7000, &words, Some(&own));
         assert_eq!((frames, end), (vec![0x6F_FF00, 0x6F_FFF0], End::Complete));
-        let words = [0x7020_u64, 0x50_0010, 0, 0, 0, 0x50_0020].map(u64::to_le_bytes).concat();
+        let words = [0x7020_u64, 0x50_0010, 0, 0, 0, 0x50_0020]
+            .map(u64::to_le_bytes)
+            .concat();
         // The second frame lies beyond the copy.
         let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words[..40], None);
         assert_eq!((frames.len(), end), (2, End::Copy));

@@ -73,6 +73,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Sync(args) => sync::run(&args),
         Command::List(args) => session::list(&args),
         Command::Snapshot(args) => session::snapshot(&args),
+        Command::Rotate(args) => session::rotate(&args),
         Command::Report(args) => overview::run(&args),
         Command::Syscalls(args) => syscalls::run(&args),
         Command::Waits(args) => waits::run(&args),
@@ -155,7 +156,7 @@ pub(crate) use processes::ProcessesArgs;
 pub(crate) use record::{RecordArgs, become_command};
 pub(crate) use report::Show;
 pub(crate) use sched::SchedArgs;
-pub(crate) use session::{ListArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs};
+pub(crate) use session::{ListArgs, RotateArgs, SnapshotArgs, StartArgs, StatusArgs, StopArgs};
 pub(crate) use stacks::StacksArgs;
 pub(crate) use sync::SyncArgs;
 pub(crate) use syscalls::SyscallsArgs;

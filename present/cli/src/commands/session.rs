@@ -12,7 +12,7 @@ use serde_json::json;
 use tracebraid_session::control::{self, Request, Server, Status};
 use tracebraid_session::{SessionError, logs};
 
-use crate::commands::record::{RecordArgs, Written, make_stamped, record, see_it, tell};
+use crate::commands::record::{RecordArgs, Written, chunks_below, make_stamped, record, see_it, tell};
 use crate::failure::{DAMAGED, Failure};
 use crate::output::Output;
 use crate::table::{self, Column, grouped};
@@ -22,6 +22,7 @@ use crate::table::{self, Column, grouped};
 #[command(after_help = "Examples:
   tracebraid start night --system --syscalls none -o night.trace --max-size 4G
   tracebraid start black-box --system --snapshot --max-size 256M
+  tracebraid start week --system --rotate 1G,1h --keep 24
   tracebraid status night
   tracebraid stop night")]
 pub(crate) struct StartArgs {
@@ -82,6 +83,20 @@ pub(crate) struct SnapshotArgs {
     /// The trace's directory; NAME-DATE-TIME if not given
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
+}
+
+/// Ends the chunk of a recording in the background (see `start --rotate`), and begins the next one.
+///
+/// When this returns, the chunk that has ended is complete. Its directory is printed.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  tracebraid start night --system --rotate 100M --keep 5
+  tracebraid rotate night
+  tracebraid start tests --system --rotate manual
+  tracebraid report \"$(tracebraid rotate tests)\"")]
+pub(crate) struct RotateArgs {
+    /// The session's name; may be left out if there is only one session
+    name: Option<String>,
 }
 
 /// Formats of lists of sessions.
@@ -244,6 +259,32 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Runs `rotate`.
+pub(super) fn rotate(args: &RotateArgs) -> Result<ExitCode, Failure> {
+    let name = match &args.name {
+        Some(name) => name.clone(),
+        None => only_session()?,
+    };
+    let status = control::ask(&name, &Request::Rotate).map_err(failed)?;
+    Output::print(&format!("{}\n", status.directory.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the session, if there is only one.
+fn only_session() -> Result<String, Failure> {
+    let names = control::names().map_err(failed)?;
+    match names.as_slice() {
+        [name] => Ok(name.clone()),
+        [] => Err(Failure::nothing_readable(
+            "no recording is going on in the background",
+        )),
+        names => Err(Failure::usage(format!(
+            "there are several sessions, give the name of one: {}",
+            names.join(", ")
+        ))),
+    }
+}
+
 /// What was recorded, with what probes wrote.
 fn say_stopped(status: &Status) -> Result<(), Failure> {
     let probes = Written::below(&status.directory.join("ust")).unwrap_or_default();
@@ -289,6 +330,8 @@ struct Going<'s> {
     #[serde(flatten)]
     status: &'s Status,
     probes: Option<Written>,
+    /// Directories of chunks that are there, oldest first.
+    kept_chunks: Vec<PathBuf>,
 }
 
 fn show(sessions: &[Status], format: Format) -> Result<ExitCode, Failure> {
@@ -297,6 +340,10 @@ fn show(sessions: &[Status], format: Format) -> Result<ExitCode, Failure> {
         probes: match status.keeps_newest {
             true => None,
             false => Written::below(&status.directory.join("ust")),
+        },
+        kept_chunks: match status.chunks {
+            0 => Vec::new(),
+            _ => chunks_below(&status.directory),
         },
     };
     let sessions: Vec<Going<'_>> = sessions.iter().map(going).collect();
@@ -319,9 +366,11 @@ fn rows(sessions: &[Going<'_>]) -> String {
         Column::number("Bytes"),
         Column::number("Of probes"),
         Column::number("Lost"),
+        Column::text("Chunks"),
         Column::text("Directory"),
     ];
-    let row = |Going { status, probes }: &Going<'_>| {
+    let row = |going: &Going<'_>| {
+        let Going { status, probes, .. } = going;
         let of_probes = |number: fn(&Written) -> u64| {
             let written = probes.as_ref().map(number);
             written.map_or_else(|| "-".to_owned(), grouped)
@@ -335,6 +384,11 @@ fn rows(sessions: &[Going<'_>]) -> String {
             table::bytes(status.bytes),
             of_probes(|written| written.events),
             of_probes(|written| written.lost),
+            match (going.kept_chunks.len() as u64, status.chunks) {
+                (_, 0) => "-".to_owned(),
+                (kept, begun) if kept < begun => format!("{kept} of {begun}"),
+                (kept, _) => kept.to_string(),
+            },
             status.directory.display().to_string(),
         ]
     };

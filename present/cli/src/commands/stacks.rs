@@ -102,20 +102,22 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
         return Err(Failure::nothing_readable("no call stack is of what was chosen"));
     }
     if profile.processes.is_empty() {
-        return Err(Failure::nothing_readable(match profile.quality.depth.is_some() || were_wanted(set) {
-            true => {
-                "the recording of call stacks was enabled, but is empty: no program used a full sampling period of CPU time or \
+        return Err(Failure::nothing_readable(
+            match profile.quality.depth.is_some() || were_wanted(set) {
+                true => {
+                    "the recording of call stacks was enabled, but is empty: no program used a full sampling period of CPU time or \
                  waited long enough, or waits could not be recorded"
-            }
-            false if profile.unended_waits > 0 => why_unended(&profile),
-            false if has_call_chains(set) => {
-                "the call chains in the trace are neither CPU samples nor waits: record cpu-clock, cycles or sched:sched_switch \
+                }
+                false if profile.unended_waits > 0 => why_unended(&profile),
+                false if has_call_chains(set) => {
+                    "the call chains in the trace are neither CPU samples nor waits: record cpu-clock, cycles or sched:sched_switch \
                  with `perf record -g`"
-            }
-            false => {
-                "there are no call stacks in the trace: record them with `tracebraid record --stacks` or `perf record -g`"
-            }
-        }));
+                }
+                false => {
+                    "there are no call stacks in the trace: record them with `tracebraid record --stacks` or `perf record -g`"
+                }
+            },
+        ));
     }
     Ok(profile)
 }

@@ -10,7 +10,7 @@ use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Uuid
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_filter::head_cpu;
-use tracebraid_reports::kernel::{Extent, NotRecorded, Recorded, TraceEnd};
+use tracebraid_reports::kernel::{Extent, NotRecorded, Recorded, TraceEnd, TriggerEvent};
 
 use crate::loss::Loss;
 use crate::unfinished::Unfinished;
@@ -74,6 +74,9 @@ pub(crate) struct TraceInfo {
     /// Why it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) end_reason: Option<String>,
+    /// Conditions of `record --when` that held.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) triggers: Vec<TriggerEvent>,
     pub(crate) streams: Vec<StreamInfo>,
     /// CPUs of a kernel's trace that have packets, if others are missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -276,6 +279,7 @@ impl TraceInfo {
                 Some(TraceEnd::Ended(reason)) => reason,
                 _ => None,
             },
+            triggers: TriggerEvent::all(trace),
             streams,
             recorded_cpus: Vec::new(),
             not_recorded: Vec::new(),

@@ -111,6 +111,15 @@ impl View {
             (Some(false), _, false) => Some("no, events at the end are missing: see the notes".to_owned()),
         };
         known.extend(end.map(|end| ("Ended", end)));
+        let triggers = trace.triggers.iter();
+        let triggers = triggers.map(|trigger| {
+            let time = self.time(Some(trigger.time));
+            (
+                "Condition",
+                format!("{} ({}) at {time}", trigger.condition, trigger.value),
+            )
+        });
+        known.extend(triggers);
         if !trace.not_recorded.is_empty() {
             let recorded: Vec<String> = trace.recorded_cpus.iter().map(u32::to_string).collect();
             known.push(("Recorded CPUs", recorded.join(", ")));

@@ -15,17 +15,33 @@ fn stacks(directory: &TempDir, command: &[&str]) -> (Value, String) {
     let trace = directory.path().join("trace").to_str().expect("UTF-8").to_owned();
     let mut record = support::tracebraid();
     record.current_dir(directory.path());
-    record.args(["record", "--quiet", "--stacks", "--kernel", "none", "--syscalls", "none", "-o", &trace, "--"]);
+    record.args([
+        "record",
+        "--quiet",
+        "--stacks",
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "-o",
+        &trace,
+        "--",
+    ]);
     let output = record.args(command).output().expect("the binary runs");
     support::succeeds(&output);
-    (json("stacks", &trace), text(&["stacks", "--format", "folded", &trace]))
+    (
+        json("stacks", &trace),
+        text(&["stacks", "--format", "folded", &trace]),
+    )
 }
 
 /// Samples of folded stacks that have all of those parts.
 fn samples(folded: &str, parts: &[&str]) -> u64 {
     let lines = folded.lines().filter_map(|line| line.rsplit_once(' '));
     let lines = lines.filter(|(stack, _)| parts.iter().all(|part| stack.contains(part)));
-    lines.map(|(_, count)| count.parse::<u64>().expect("a number")).sum()
+    lines
+        .map(|(_, count)| count.parse::<u64>().expect("a number"))
+        .sum()
 }
 
 /// Hundredths of all stacks that are broken.
@@ -78,7 +94,10 @@ fn goroutines_have_whole_stacks() {
     let (report, folded) = stacks(&directory, &["./burn"]);
     assert!(broken_percent(&report) <= 2, "{report:#}");
     // The caller of a leaf function, which has no frame of its own, is not seen.
-    assert!(samples(&folded, &["runtime.goexit;main.main.func1;", "main.inner"]) >= 100, "{folded}");
+    assert!(
+        samples(&folded, &["runtime.goexit;main.main.func1;", "main.inner"]) >= 100,
+        "{folded}"
+    );
 }
 
 const JAVA: &str = "public class Burn {
@@ -114,7 +133,10 @@ fn java_has_whole_stacks_if_it_keeps_frame_pointers() {
     let file = source(&directory);
     let (report, _) = stacks(&directory, &[java.name(), &file]);
     let remedies = report["remedies"].to_string();
-    assert!(broken_percent(&report) == 0 || remedies.contains("-XX:+PreserveFramePointer"), "{report:#}");
+    assert!(
+        broken_percent(&report) == 0 || remedies.contains("-XX:+PreserveFramePointer"),
+        "{report:#}"
+    );
 }
 
 const NODE: &str = "
@@ -136,7 +158,12 @@ fn node_has_whole_stacks_with_names() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("burn.js");
     fs::write(&file, NODE).unwrap();
-    let command = [node.name(), "--perf-basic-prof", "--no-use-osr", file.to_str().unwrap()];
+    let command = [
+        node.name(),
+        "--perf-basic-prof",
+        "--no-use-osr",
+        file.to_str().unwrap(),
+    ];
     let (report, folded) = stacks(&directory, &command);
     assert!(broken_percent(&report) <= 2, "{report:#}");
     let named = samples(&folded, &["_start;", "innermost"]);

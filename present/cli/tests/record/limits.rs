@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 /// Calls as fast as it can.
-const STORM: &str = r"
+pub(crate) const STORM: &str = r"
 #include <sys/syscall.h>
 #include <unistd.h>
 int main(void) {
@@ -66,7 +66,7 @@ fn limits_end_a_recording() {
 }
 
 /// Bytes of all files of a trace.
-fn file_bytes(trace: &Path) -> u64 {
+pub(crate) fn file_bytes(trace: &Path) -> u64 {
     let entries = fs::read_dir(trace).unwrap().flatten();
     let bytes = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
         true => file_bytes(&entry.path()),
@@ -106,10 +106,10 @@ fn a_trace_is_not_larger_than_it_may_be() {
 }
 
 /// A file system of so many bytes, until it is dropped.
-struct Small(std::path::PathBuf);
+pub(crate) struct Small(pub(crate) std::path::PathBuf);
 
 impl Small {
-    fn mount(at: std::path::PathBuf, size: &str) -> Option<Small> {
+    pub(crate) fn mount(at: std::path::PathBuf, size: &str) -> Option<Small> {
         fs::create_dir(&at).unwrap();
         let mut mount = Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", size, "none"]).arg(&at);

@@ -6,6 +6,7 @@ mod support;
 mod beginnings;
 mod calls;
 mod chosen;
+mod chunks;
 mod conditions;
 mod contexts;
 mod endings;
@@ -15,6 +16,7 @@ mod namespaces;
 mod preloads;
 mod programs;
 mod readers;
+mod triggers;
 
 use std::collections::BTreeMap;
 use std::path::Path;

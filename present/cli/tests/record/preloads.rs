@@ -103,7 +103,11 @@ fn nothing_is_preloaded_without_patterns() {
 
 #[test]
 fn nothing_is_preloaded_in_another_root() {
-    let user = std::process::Command::new("id").arg("-u").output().unwrap().stdout;
+    let user = std::process::Command::new("id")
+        .arg("-u")
+        .output()
+        .unwrap()
+        .stdout;
     if user != b"0\n" {
         return support::skipped("only root can change the root");
     }
@@ -111,7 +115,11 @@ fn nothing_is_preloaded_in_another_root() {
     // A loader and a C library without ours; the program prints nothing itself.
     let root = directory.path().join("root");
     let program = compiled_with(directory.path(), "inside", "int main(void) { return 7; }", &[]);
-    let ldd = std::process::Command::new("ldd").arg(&program).output().unwrap().stdout;
+    let ldd = std::process::Command::new("ldd")
+        .arg(&program)
+        .output()
+        .unwrap()
+        .stdout;
     let ldd = String::from_utf8(ldd).unwrap();
     let needed = ldd.split_whitespace().filter(|word| word.starts_with('/'));
     for file in needed.map(Path::new).chain([program.as_path()]) {
@@ -122,7 +130,15 @@ fn nothing_is_preloaded_in_another_root() {
     let command = ["chroot", root.to_str().unwrap(), program.to_str().unwrap()];
     let (output, _) = record(
         directory.path(),
-        &["--quiet", "--kernel", "none", "--syscalls", "none", "--probes", "my:*"],
+        &[
+            "--quiet",
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+            "--probes",
+            "my:*",
+        ],
         &command,
     );
     assert_eq!((output.status.code(), said(&output)), (Some(7), String::new()));

@@ -20,12 +20,10 @@ pub(super) struct Asked<'s> {
 impl<'s> Asked<'s> {
     /// For the session of that name, whose trace goes there.
     pub(super) fn new(name: &'s str, server: &'s Server, directory: &Path) -> Asked<'s> {
-        // Whoever asks may be elsewhere.
-        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         Asked {
             name,
             server,
-            directory,
+            directory: absolute(directory),
         }
     }
 
@@ -35,6 +33,13 @@ impl<'s> Asked<'s> {
         let answer = match &question.request {
             Request::Stop => return Some(question),
             Request::Status => Answer::Done(self.status(session.progress(), session.keeps_newest(), elapsed)),
+            Request::Rotate => match session.rotate() {
+                Ok(directory) => Answer::Done(Status {
+                    directory: absolute(&directory),
+                    ..self.status(session.progress(), false, elapsed)
+                }),
+                Err(error) => Answer::Failed(error.to_string()),
+            },
             Request::Snapshot(_) if !session.keeps_newest() => {
                 let why =
                     "this recording writes everything, and keeps nothing in memory: start it with --snapshot";
@@ -82,6 +87,12 @@ impl<'s> Asked<'s> {
             lost: progress.lost,
             bytes: progress.bytes,
             keeps_newest,
+            chunks: progress.chunks,
         }
     }
+}
+
+/// The caller may be in another directory.
+fn absolute(directory: &Path) -> PathBuf {
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
 }

@@ -4,9 +4,11 @@ mod asked;
 mod choice;
 mod conditions;
 mod launch;
+mod rotation;
 mod say;
 mod stacks;
 mod watch;
+mod when;
 mod written;
 
 pub(super) use say::tell;
@@ -35,6 +37,7 @@ use asked::Asked;
 use choice::{Groups, Traced};
 use conditions::Condition;
 pub(crate) use launch::become_command;
+pub(crate) use rotation::chunks_below;
 use watch::{Ended, Limits, watch};
 pub(crate) use written::{Written, see_it};
 
@@ -59,6 +62,8 @@ pub(crate) use written::{Written, see_it};
   tracebraid record --event usdt:/usr/lib/postgresql/15/bin/postgres:transaction__start --pid 1234
   tracebraid record --event uprobe:./my-program:parse --event uretprobe:./my-program:parse -- ./my-program
   tracebraid record --event go:./my-server --pid 1234
+  tracebraid record --system --rotate 100M --keep 5
+  tracebraid record --snapshot --when 'syscall(fsync) > 100ms' --when 'load > 8' -- ./my-server
   docker exec BOX tracebraid record --pid 1    # in a container: its own numbers
 
 Groups of kernel events:
@@ -115,6 +120,13 @@ pub(crate) struct RecordArgs {
     /// Stop recording after so long (10s, 500ms, 2min); the command goes on
     #[arg(long, value_name = "TIME", value_parser = watch::duration)]
     duration: Option<Duration>,
+    /// Write the kernel's trace as chunks, each a complete trace, and begin a new one at a size, after a time, or at both
+    /// (1G,10min); `manual`: only when `tracebraid rotate` asks for it
+    #[arg(long, value_name = "SIZE|TIME", conflicts_with = "snapshot")]
+    rotate: Option<rotation::Wanted>,
+    /// Keep only the newest N chunks, with the one that is being written
+    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
+    keep: Option<u32>,
     /// Memory between the kernel and the recorder for each CPU, a power of two (with K, M or G)
     #[arg(long, value_name = "BYTES", value_parser = choice::ring, default_value = "8M")]
     buffer_size: u32,
@@ -128,6 +140,17 @@ pub(crate) struct RecordArgs {
     /// the end, or when `tracebraid snapshot` says so
     #[arg(long)]
     snapshot: bool,
+    /// Write a snapshot when a condition holds, into snapshot-DATE-TIME in the trace's directory, and go on: `syscall >
+    /// 100ms`, `syscall(read,fsync) > 1s`, `latency > 50ms` (from wake-up to running), `rate(EVENT) > 10000/s`, `load > 4`,
+    /// `runnable > 8`, `cpu > 90%`; may be given several times
+    #[arg(long, value_name = "CONDITION", requires = "snapshot")]
+    when: Vec<when::When>,
+    /// Time after a snapshot in which no condition leads to another one
+    #[arg(long, value_name = "TIME", value_parser = watch::duration, default_value = "10s", requires = "when")]
+    when_interval: Duration,
+    /// Snapshots that conditions lead to at most
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "when", value_parser = clap::value_parser!(u32).range(1..))]
+    snapshots: u32,
     /// No progress and no summary
     #[arg(long, short)]
     quiet: bool,
@@ -171,6 +194,12 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         );
     }
     let mut options = session_options(args)?;
+    if options.kernel.is_none() && !args.when.is_empty() {
+        return Err(Failure::usage("--when needs the recorder of kernel events"));
+    }
+    if options.kernel.is_none() && args.rotate.is_some() {
+        say!("warning: --rotate is about the kernel's trace, which is not recorded");
+    }
     if options.kernel.is_none() && options.probes.is_none() && options.modules.is_none() {
         return Err(Failure::usage(
             "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
@@ -199,6 +228,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         args.quiet,
         asked.as_ref(),
         &mut signals,
+        &when::Snapshots::new(&options.directory, args.quiet),
     )?;
     let goes_on = command.as_mut().and_then(|command| goes_on(&ended, command));
     let left = match matches!(ended, Ended::Command(_)) || limits.are_gone() {
@@ -291,6 +321,9 @@ fn is_empty(options: &SessionOptions) -> bool {
 /// Nothing was recorded: nothing is left behind.
 fn clear(directory: &Path, is_new: bool) {
     let _ = std::fs::remove_dir_all(directory.join("kernel"));
+    for chunk in chunks_below(directory) {
+        let _ = std::fs::remove_dir_all(chunk);
+    }
     forget_probes(directory);
     if is_new {
         let _ = std::fs::remove_dir(directory);
@@ -430,7 +463,9 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         true => (Vec::new(), Syscalls::None),
         false => (groups, syscalls),
     };
+    let triggering = when::of_kernel(args, &groups, &syscalls)?;
     Ok(Some(Options {
+        triggering,
         groups,
         syscalls,
         events,
@@ -441,6 +476,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         ring_bytes: args.buffer_size,
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
         limit: args.max_size.filter(|_| !args.snapshot),
+        rotation: args.rotate.as_ref().map(|wanted| wanted.of_kernel(args.keep)),
         ctf2: args.ctf2,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
         state_dump: !args.no_state_dump && !is_unprivileged,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tracebraid_session::kernel::{Conditions, Options, Progress, Summary, Syscalls};
 use tracebraid_session::{Finished, SessionOptions, SessionSummary};
 
+use super::chunks_below;
 use super::written::{Written, see_it};
 use crate::output::say;
 use crate::table::{bytes, duration, grouped, number_of};
@@ -20,9 +21,10 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
                 events, bytes: size, ..
             } = kernel.total;
             say!(
-                "Recorded {} events in {elapsed}: {} in {directory}",
+                "Recorded {} events in {elapsed}: {} in {directory}{}",
                 grouped(events),
-                bytes(size)
+                bytes(size),
+                in_chunks(kernel.total.chunks, &options.directory)
             );
             if wanted.conditions != Conditions::default() {
                 say!(
@@ -51,6 +53,19 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     match only_stacks {
         true => say!("See it by: tracebraid stacks {directory}"),
         false => say!("{}", see_it(&options.directory)),
+    }
+}
+
+/// The number of chunks, if the trace was written as chunks.
+fn in_chunks(begun: u64, directory: &Path) -> String {
+    let kept = chunks_below(directory).len() as u64;
+    match begun {
+        0 => String::new(),
+        _ if kept < begun => format!(
+            " ({}; the newest {kept} are kept)",
+            number_of(begun, "chunk", "chunks")
+        ),
+        _ => format!(" ({})", number_of(begun, "chunk", "chunks")),
     }
 }
 

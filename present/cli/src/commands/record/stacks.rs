@@ -125,7 +125,11 @@ pub(super) fn modules(has_functions: bool) -> Option<Modules> {
 
 const MODULES: &str = "libtracebraid_modules.so";
 /// It contains the library for probes, and is the one to be preloaded where there is one.
-const PRELOADED: &str = if cfg!(target_arch = "x86_64") { MODULES } else { "libtracebraid_probe.so" };
+const PRELOADED: &str = if cfg!(target_arch = "x86_64") {
+    MODULES
+} else {
+    "libtracebraid_probe.so"
+};
 
 /// A library that is installed with the program; or where it is not, and what that means.
 fn find(name: &str, meaning: &str) -> Result<PathBuf, String> {

@@ -10,6 +10,7 @@ use tracebraid_session::kernel::{EndReason, Progress};
 use tracebraid_session::{Launched, Received, Session, Signals, Target};
 
 use super::asked::Asked;
+use super::when::Snapshots;
 use crate::failure::Failure;
 use crate::{table, time};
 
@@ -121,6 +122,7 @@ pub(super) fn watch(
     quiet: bool,
     asked: Option<&Asked<'_>>,
     signals: &mut Signals,
+    snapshots: &Snapshots<'_>,
 ) -> Result<(Ended, Duration), Failure> {
     let mut line = Line::new(quiet);
     let mut descendants = Descendants::new(limits.follows_daemons);
@@ -135,6 +137,7 @@ pub(super) fn watch(
         }
         let waits = status.is_none().then_some(()).and(command.as_deref());
         signal = react(signals, waits).or(signal);
+        snapshots.write(session);
         let progress = session.progress();
         let is_gone = limits.are_gone() && descendants.have_ended(session);
         let is_over = is_gone || limits.are_reached(elapsed) || session.has_failed();

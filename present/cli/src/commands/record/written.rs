@@ -51,7 +51,8 @@ impl std::fmt::Display for Written {
 pub(crate) fn see_it(directory: &Path) -> String {
     let has = |name: &str| directory.join(name).is_dir();
     let shown = directory.display();
-    match (has("kernel"), has("ust")) {
+    let has_kernel = has("kernel") || !super::chunks_below(directory).is_empty();
+    match (has_kernel, has("ust")) {
         (true, _) => format!("See it by: tracebraid report {shown}"),
         (false, true) => format!("See it by: tracebraid print --symbols {shown}"),
         (false, false) if directory.exists() => format!("Nothing was recorded in {shown}"),

@@ -1,0 +1,194 @@
+//! Snapshots that are written when a condition holds (`--when`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::record;
+use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, text, tracebraid};
+
+/// Calls that are short, then one of 300 ms (`nanosleep`), then again short ones.
+const SLEEPER: &str = r"
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    for (int round = 0; round < atoi(words[1]); round++) {
+        struct timespec some = {0, 20000000}, many = {0, 300000000};
+        for (int i = 0; i < 20; i++) syscall(SYS_nanosleep, &some, 0);
+        syscall(SYS_nanosleep, &many, 0);
+        for (int i = 0; i < 20; i++) syscall(SYS_nanosleep, &some, 0);
+    }
+    return 0;
+}
+";
+
+fn snapshots(trace: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(trace).unwrap().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| {
+        path.file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with("snapshot-")
+    });
+    paths.sort();
+    paths
+}
+
+fn info(trace: &Path) -> Value {
+    let info = text(&["info", "--format", "json", trace.to_str().unwrap()]);
+    serde_json::from_str(&info).unwrap()
+}
+
+#[test]
+fn a_long_call_leads_to_a_snapshot() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
+    let options = [
+        "--snapshot",
+        "--when",
+        "syscall(nanosleep) > 250ms",
+        "--snapshots",
+        "1",
+    ];
+    let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "2"]);
+    succeeds(&output);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let snapshots = snapshots(&trace);
+    assert_eq!(snapshots.len(), 1, "{said}");
+    assert!(
+        said.contains("syscall(nanosleep) > 250ms (nanosleep of thread "),
+        "{said}"
+    );
+    let info = info(&snapshots[0]);
+    let of = &info["traces"][0];
+    assert_eq!(of["end_reason"], "snapshot");
+    assert_eq!(of["environment"]["tracebraid_when"], "syscall(nanosleep) > 250ms");
+    let triggers = of["triggers"].as_array().unwrap();
+    assert_eq!(triggers.len(), 1);
+    assert_eq!(triggers[0]["condition"], "syscall(nanosleep) > 250ms");
+    let value = triggers[0]["value"].as_str().unwrap();
+    assert!(
+        value.starts_with("nanosleep of thread ") && value.contains(" took "),
+        "{value}"
+    );
+    // The condition held when the call ended.
+    let chunk = snapshots[0].to_str().unwrap();
+    let printed = text(&["print", "--name", "tracebraid_trigger", chunk]);
+    assert!(
+        printed.contains("condition = \"syscall(nanosleep) > 250ms\""),
+        "{printed}"
+    );
+    reads_alike(chunk);
+    assert!(text(&["info", chunk]).contains("syscall(nanosleep) > 250ms (nanosleep of thread"));
+    // The recording went on, and all of it is read once: the snapshot is a part of the recording.
+    let count = |trace: &str| {
+        let counted = text(&["count", "--strict", "--format", "json", trace]);
+        let counted: Value = serde_json::from_str(&counted).unwrap();
+        counted["events"].as_u64().unwrap()
+    };
+    let kernel = format!("{trace}/kernel");
+    assert!(count(&kernel) > count(chunk));
+    assert_eq!(count(&trace), count(&kernel));
+    assert_eq!(run(&["report", &trace]).status.code(), Some(0));
+}
+
+#[test]
+fn conditions_that_do_not_hold_lead_to_nothing() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
+    let options = [
+        &["--snapshot", "--when", "syscall(read) > 10s"][..],
+        &["--when", "rate(syscall_entry_nanosleep) > 1000000/s"],
+        &[
+            "--when",
+            "load > 100000",
+            "--when",
+            "runnable > 100000",
+            "--when",
+            "latency > 100s",
+        ],
+    ]
+    .concat();
+    let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "1"]);
+    succeeds(&output);
+    assert_eq!(snapshots(&trace), Vec::<PathBuf>::new());
+    let info = info(Path::new(&trace));
+    assert!(info["traces"][0]["triggers"].is_null());
+}
+
+#[test]
+fn rates_and_loads_lead_to_snapshots() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
+    for (condition, expected) in [
+        ("rate(syscall_entry_nanosleep) > 5/s", "6 events in a second"),
+        ("cpu > 0%", "of all CPUs are used"),
+        ("runnable > 0", "threads run or could run"),
+        ("latency > 1ns", " for a CPU"),
+    ] {
+        let name = directory.path().join(condition.split(['(', ' ']).next().unwrap());
+        fs::create_dir(&name).unwrap();
+        let options = [
+            &["--snapshot", "--max-size", "8M", "--when", condition][..],
+            &["--when-interval", "100ms", "--snapshots", "2"],
+        ]
+        .concat();
+        let (output, trace) = record(&name, &options, &[sleeper.to_str().unwrap(), "3"]);
+        succeeds(&output);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(snapshots(&trace).len(), 2, "{condition}: {said}");
+        assert!(said.contains(expected), "{condition}: {said}");
+    }
+}
+
+#[test]
+fn conditions_that_cannot_hold_are_refused() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    for (options, why) in [
+        (&["--when", "load > 1"][..], "--snapshot"),
+        (
+            &["--snapshot", "--when", "syscall > 3 bytes"],
+            "conditions are `syscall > 100ms`",
+        ),
+        (
+            &["--snapshot", "--when", "rate(none_such) > 3"],
+            "no event of the kernel is named `none_such`",
+        ),
+        (
+            &["--snapshot", "--when", "syscall(reed) > 3s"],
+            "there is no system call `reed`",
+        ),
+        (
+            &["--snapshot", "--when", "latency > 3s", "--kernel", "irq"],
+            "needs the group sched",
+        ),
+        (
+            &["--snapshot", "--when", "syscall > 3s", "--syscalls", "none"],
+            "needs system calls",
+        ),
+        (&["--snapshot", "--snapshots", "3"], "--when"),
+    ] {
+        let mut record = tracebraid();
+        record
+            .arg("record")
+            .args(options)
+            .arg("-o")
+            .arg(directory.path().join("none"));
+        let output = record.args(["--", "true"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{options:?}: {said}");
+        assert!(said.contains(why), "{options:?}: {said}");
+    }
+}
