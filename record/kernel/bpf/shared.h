@@ -97,7 +97,7 @@
 /* ... or the argument behind it points at how many there are. */
 #define COUNT_POINTED 9
 
-/* Kinds of records that become events of many classes. */
+/* Kinds of records that become events of many classes. Lower ones are ids of event classes. */
 #define KIND_syscall_entry 0xfff0
 #define KIND_syscall_exit 0xfff1
 #define KIND_syscall_entry_parts 0xfff2
@@ -110,9 +110,9 @@
 #define KIND_python_function 0xfff6
 
 /* Entries of calls that are undecided, and decisions: see where.h. */
-#define KIND_syscall_undecided 0xffe0
-#define KIND_syscall_undecided_parts 0xffe1
-#define KIND_call_decision 0xffe2
+#define KIND_syscall_undecided 0xfff8
+#define KIND_syscall_undecided_parts 0xfff9
+#define KIND_call_decision 0xfffa
 /* Bytes of struct where. */
 #define WHERE_SIZE 168
 

@@ -15,7 +15,7 @@ use crate::bpf::Programs;
 use crate::calls::calls;
 use crate::chunks::Rotated;
 use crate::conditions::Undecided;
-use crate::contexts::{ContextLayout, OwnThread};
+use crate::contexts::{ContextLayout, OwnContext, OwnThread};
 use crate::encoder::Encoder;
 use crate::end_mark::{self, EndReason, GivenReason};
 use crate::error::RecordError;
@@ -374,6 +374,7 @@ fn record(
         rotations: Rotations::new(options, begin),
         written_until: begin,
         unwritten: vec![0; lanes.len()],
+        own_context,
         undecided: options.undecided(),
         decisions: Vec::new(),
     };
@@ -568,6 +569,8 @@ struct Drain<'d> {
     written_until: u64,
     /// By CPU, events before the end that a full disk had no room for.
     unwritten: Vec<u64>,
+    /// The context of the recorder's own events.
+    own_context: OwnContext,
     undecided: Undecided,
     /// Decisions about entries of calls that have not come yet.
     decisions: Vec<Decision>,
@@ -873,7 +876,7 @@ impl Drain<'_> {
             time,
             lost: self.lanes.first().map_or(0, |lane| lane.borrow().lost()),
             id: kinds::TRACEBRAID_TRIGGER,
-            payload: &triggers::payload(&held),
+            payload: &[&*self.own_context.bytes, &triggers::payload(&held)].concat(),
         };
         self.output.event(0, &event)?;
         if let Ok(mut all) = self.held.lock() {
@@ -885,11 +888,13 @@ impl Drain<'_> {
     /// Writes what happened before a time, or everything, into the chunk at hand.
     fn release(&mut self, until: Option<u64>) -> Result<(), RecordError> {
         let (output, reserve, triggers) = (&mut self.output, &mut self.reserve, &mut self.triggers);
+        let context_bytes = self.contexts.bytes();
         let mut is_full = false;
         for ((cpu, lane), unwritten) in self.lanes.iter().enumerate().zip(&mut self.unwritten) {
             lane.borrow_mut().release(until, |event| {
                 if let Some(triggers) = triggers {
-                    triggers.event(cpu, &event);
+                    let payload = event.payload.get(context_bytes..).unwrap_or_default();
+                    triggers.event(cpu, &Event { payload, ..event });
                 }
                 if !is_full {
                     match output.event(cpu, &event) {

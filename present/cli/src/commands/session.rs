@@ -385,7 +385,7 @@ fn rows(sessions: &[Going<'_>]) -> String {
             of_probes(|written| written.events),
             of_probes(|written| written.lost),
             match (going.kept_chunks.len() as u64, status.chunks) {
-                (_, 0) => "-".to_owned(),
+                (_, 0) => String::new(),
                 (kept, begun) if kept < begun => format!("{kept} of {begun}"),
                 (kept, _) => kept.to_string(),
             },
