@@ -45,7 +45,7 @@ pub(crate) fn all(set: &TraceSet) -> Vec<Unfinished> {
     });
     let programs = sessions(set).into_iter().map(|path| Unfinished {
         message: format!(
-            "the recorder was killed before it ended the recording of programs with probes, which may go on: end it by \
+            "the recorder was killed before it ended the recording of programs with probes, which may still write: end it by \
              `tracebraid stop {}`",
             path.display()
         ),

@@ -24,9 +24,9 @@ pub struct Rotation {
     pub bytes: Option<u64>,
     /// Length of a chunk.
     pub period: Option<Duration>,
-    /// Chunks that stay, with the one that is written; all if `None`.
+    /// Number of newest chunks that are kept, including the one that is written; all if `None`.
     pub keep: Option<usize>,
-    /// Date and time for the name of a chunk that begins now. The time zone is the caller's matter.
+    /// Date and time for the name of a chunk that begins now. The caller chooses the time zone.
     pub stamp: fn() -> String,
 }
 

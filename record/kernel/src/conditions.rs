@@ -9,22 +9,22 @@ pub struct Bounds {
     pub least: i64,
     /// The greatest one.
     pub most: i64,
-    /// The values outside are wanted.
+    /// Holds for the values outside of the bounds instead.
     pub is_inverted: bool,
 }
 
-/// A name of a thread: the whole, or how it begins.
+/// Name of a thread, or a prefix of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadName {
     /// At most 15 bytes, which is what the kernel keeps.
     pub text: String,
-    /// More may follow.
+    /// Holds for every name that begins with the text.
     pub is_prefix: bool,
     /// All other names are wanted.
     pub is_inverted: bool,
 }
 
-/// All of them must hold. System calls for which they do not are left out, entry and exit; page faults have neither
+/// Conditions that must all hold. Other system calls are left out, entry and exit; page faults have neither
 /// duration nor result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {

@@ -12,10 +12,10 @@ pub enum RecordError {
          or give the program both (setcap cap_bpf,cap_perfmon+ep)"
     )]
     Privilege(String),
-    /// Capabilities count in the initial user namespace only.
+    /// The process is in another user namespace than the initial one, so its capabilities do not suffice.
     #[error(
         "recording kernel events needs CAP_BPF and CAP_PERFMON in the initial user namespace, and this process is in \
-         another one, as in a rootless container: run tracebraid outside of it, with --pid and the number that the \
+         another one, as in a rootless container: run tracebraid outside of it, with --pid and the process id that the \
          process has there"
     )]
     UserNamespace,
@@ -25,7 +25,7 @@ pub enum RecordError {
          recorder's own namespace"
     )]
     Unresolved(u32),
-    /// The kernel cannot do it.
+    /// The kernel has no BTF, or `/sys` is not mounted.
     #[error(
         "there is no /sys/kernel/btf/vmlinux: the kernel must be built with CONFIG_DEBUG_INFO_BTF, and a container or \
          chroot needs /sys (mount -t sysfs sysfs /sys)"
@@ -50,7 +50,7 @@ pub enum RecordError {
         /// What the kernel reports.
         reason: String,
     },
-    /// A counter that event records were to have cannot be read.
+    /// A performance counter of `--context` cannot be read.
     #[error("--context {name}: {reason}")]
     Counter {
         /// Its name.
@@ -58,7 +58,7 @@ pub enum RecordError {
         /// Why not.
         reason: String,
     },
-    /// Event records have room for a number of counters.
+    /// More performance counters than event records have room for; holds the limit.
     #[error("--context: at most {0} performance counters")]
     TooManyCounters(usize),
     /// The trace cannot be written.
@@ -67,7 +67,7 @@ pub enum RecordError {
     /// The trace is not written as chunks.
     #[error("this recording is not written as chunks: start it with --rotate")]
     NoChunks,
-    /// There can be no recording thread.
+    /// The recording thread cannot be started.
     #[error("the recording thread cannot be started: {0}{hint}", hint = hint(.0))]
     NoThread(std::io::Error),
     /// The recording thread has gone.
@@ -85,7 +85,7 @@ pub enum RecordError {
 fn hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::InvalidInput => {
-            " (a process whose children get another PID namespace can have none: `unshare --pid` needs --fork)"
+            " (a process whose children get another PID namespace cannot create threads: `unshare --pid` needs --fork)"
         }
         _ => "",
     }

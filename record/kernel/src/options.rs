@@ -26,7 +26,7 @@ pub struct Options {
     pub events: ChosenEvents,
     /// System calls and page faults for which these do not hold are left out.
     pub conditions: Conditions,
-    /// Values that each event record has.
+    /// Contexts that are added to each event record.
     pub contexts: Vec<Context>,
     /// Call stacks, if any.
     pub stacks: Option<Stacks>,

@@ -6,7 +6,7 @@
 //! function's address is in none of the list.
 //!
 //! Safety. Lists are never changed once published. A user of the list is counted in `READERS` from before it
-//! takes the list until after; a list that was replaced is unmapped at the next replacement, if nobody else
+//! takes the list until after; a list that was replaced is unmapped at the next replacement, if no other user
 //! was counted at that time, else never. `SCANNING` admits one writer; a thread that does not get in leaves
 //! the work to the next one (`STALE`).
 
@@ -28,7 +28,7 @@ pub(crate) struct Module {
     pub(crate) range: [u64; 2],
     /// What identifies it: its bias and the address of its dynamic section.
     identity: [u64; 2],
-    /// Whether an event told of it.
+    /// Whether it has been recorded by an event.
     announced: bool,
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn directory(buffer: &mut [u8]) -> usize {
     count
 }
 
-/// Whether there is something of that name; true as well if nobody knows.
+/// Whether there is something of that name; also true if unknown.
 pub(crate) fn exists(path: &core::ffi::CStr) -> bool {
     // SAFETY: a path with a NUL.
     unsafe { libc::access(path.as_ptr(), libc::F_OK) == 0 || errno() != libc::ENOENT }

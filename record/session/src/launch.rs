@@ -99,7 +99,7 @@ impl Launched {
     }
 
     /// Waits until the launcher is at the gate. From then on it has the name of the command, so that a recording that begins
-    /// now knows it by no other.
+    /// now has no other name for it.
     ///
     /// # Errors
     /// When the launcher has ended instead.
@@ -112,7 +112,7 @@ impl Launched {
                 // The launcher is not at the gate yet.
                 Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {
                     if let Some(status) = self.try_wait()? {
-                        let source = io::Error::other(format!("it ended at once: {status}"));
+                        let source = io::Error::other(format!("the launcher ended at once: {status}"));
                         return Err(SessionError::Launch { source });
                     }
                     std::thread::sleep(Duration::from_millis(1));

@@ -20,7 +20,7 @@ pub struct Probes {
     pub ring: bool,
     /// Bytes that a process may write, if not the usual.
     pub limit: Option<u64>,
-    /// The library to preload, for programs that are not linked with it; that of modules, if there is one, serves as well.
+    /// Library to preload into programs that are not linked with it; not needed if the one for modules is preloaded.
     pub library: Option<PathBuf>,
 }
 

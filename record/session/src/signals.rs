@@ -8,7 +8,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 /// SIGINT, SIGTERM and SIGHUP of this process.
 ///
-/// A signalfd and not a handler, since it has who sent a signal: the terminal sends SIGINT to the command as well, `kill` does
+/// A signalfd and not a handler, since it shows the sender: the terminal sends SIGINT to the command as well, `kill` does
 /// not.
 #[derive(Debug)]
 pub struct Signals {
@@ -36,7 +36,7 @@ const AT_ONCE: Duration = Duration::from_millis(100);
 const BY_KERNEL: i32 = 0x80;
 
 impl Signals {
-    /// Takes these signals from now on. To be called before other threads begin, which inherit that they are blocked, and
+    /// Takes these signals from now on. Call this before other threads begin, which inherit that they are blocked, and
     /// after a command is launched, which would inherit it too.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use crate::SessionError;
 
 /// A process of this PID namespace.
 ///
-/// A descriptor refers to it rather than its number: numbers are given again, and `/proc` may be missing or that of another
+/// A descriptor refers to it rather than its number: numbers are reused, and `/proc` may be missing or that of another
 /// PID namespace.
 #[derive(Debug)]
 pub struct Target {

@@ -29,9 +29,9 @@ struct Segment {
 /// A file that is no ELF file of this machine, or is damaged.
 #[derive(Debug)]
 pub enum ModuleError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
-    /// Its headers or sections do not fit.
+    /// The headers or sections are inconsistent.
     Elf(object::Error),
     /// Its unwind tables are larger than any linker's.
     TooLarge(u64),

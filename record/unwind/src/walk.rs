@@ -15,9 +15,9 @@ use crate::tables::Found;
 pub enum End {
     /// With the outermost function of the thread.
     Complete,
-    /// It goes on: the wanted number of frames has been found.
+    /// Cut: the wanted number of frames was reached.
     Depth,
-    /// It goes on beyond the copied bytes.
+    /// Cut: the next frame lies beyond the copied bytes.
     Copy,
     /// Unknown: there are no unwind tables, or they do not fit the stack.
     Lost,

@@ -13,9 +13,9 @@ use crate::time;
 pub(crate) struct Condition(pub(super) Conditions);
 
 /// What can be compared.
-const KNOWN: &str = "while recording, these can be compared with values: duration and ret of system calls, tid, pid, prio, and \
+const KNOWN: &str = "--where compares these fields with values: duration and ret of system calls, tid, pid, prio, and \
                      procname (== and !=, a whole name or PREFIX*), joined by &&. Choose calls by --syscalls; filter by \
-                     everything else when reading: tracebraid print --filter";
+                     other fields when reading: tracebraid print --filter";
 
 impl FromStr for Condition {
     type Err = String;
@@ -88,7 +88,7 @@ fn nanoseconds(value: &Value) -> Result<i64, String> {
     let has_unit = text.ends_with(|last: char| last.is_alphabetic());
     time::duration(&text)
         .filter(|_| has_unit)
-        .ok_or_else(|| format!("`{text}` is not a length of time: 500us, 1ms or 2s are"))
+        .ok_or_else(|| format!("`{text}` is not a length of time with a unit, such as 500us, 1ms or 2s"))
 }
 
 fn bounds(operator: Operator, number: i64) -> Result<Bounds, String> {
@@ -98,7 +98,9 @@ fn bounds(operator: Operator, number: i64) -> Result<Bounds, String> {
         Operator::LessOrEqual => (i64::MIN, number),
         Operator::Greater => (number.saturating_add(1), i64::MAX),
         Operator::GreaterOrEqual => (number, i64::MAX),
-        Operator::Matches | Operator::MatchesNot => return Err("numbers have no patterns".to_owned()),
+        Operator::Matches | Operator::MatchesNot => {
+            return Err("numbers cannot be compared with patterns".to_owned());
+        }
     };
     Ok(Bounds {
         least,
@@ -125,7 +127,7 @@ fn thread_name(operator: Operator, value: &Value) -> Result<ThreadName, String> 
     let is_inverted = match operator {
         Operator::Equal | Operator::Matches => false,
         Operator::NotEqual | Operator::MatchesNot => true,
-        _ => return Err("procname has no order".to_owned()),
+        _ => return Err("procname can be compared by == and != only".to_owned()),
     };
     let text = value.text();
     let (text, is_prefix) = match text.strip_suffix('*') {
@@ -133,7 +135,7 @@ fn thread_name(operator: Operator, value: &Value) -> Result<ThreadName, String> 
         None => (text, false),
     };
     if text.contains(['*', '?', '[']) {
-        return Err(format!("`{text}`: of patterns only PREFIX* is possible here"));
+        return Err(format!("`{text}`: the only possible pattern is PREFIX*"));
     }
     if text.len() > MOST_NAME {
         return Err(format!(

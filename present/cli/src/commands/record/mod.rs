@@ -64,7 +64,7 @@ pub(crate) use written::{Written, see_it};
   tracebraid record --event go:./my-server --pid 1234
   tracebraid record --system --rotate 100M --keep 5
   tracebraid record --snapshot --when 'syscall(fsync) > 100ms' --when 'load > 8' -- ./my-server
-  docker exec BOX tracebraid record --pid 1    # in a container: its own numbers
+  docker exec BOX tracebraid record --pid 1    # in a container: the container's own ids
 
 Groups of kernel events:
   sched   who runs, who wakes whom, who begins and ends    irq    interrupts and softirqs
@@ -78,7 +78,7 @@ pub(crate) struct RecordArgs {
     /// System calls: their names, `all` or `none`; all if not given
     #[arg(long, value_name = "CALLS")]
     syscalls: Option<Traced>,
-    /// An event by name, of the recorded processes; may be repeated. SPEC is tracepoint:CATEGORY:NAME,
+    /// Record an event by name, of the recorded processes; may be repeated. SPEC is tracepoint:CATEGORY:NAME,
     /// usdt:PATH:[PROVIDER:]NAME (patterns with * and ?), uprobe:PATH:FUNCTION[+OFFSET], uretprobe:PATH:FUNCTION,
     /// kprobe:FUNCTION, kretprobe:FUNCTION, or go:PATH for waits of goroutines
     #[arg(long, value_name = "SPEC")]
@@ -87,7 +87,7 @@ pub(crate) struct RecordArgs {
     /// procname; comparisons are joined by &&
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Condition>,
-    /// Values that each kernel event has besides its fields: pid, tid, ppid, vpid, vtid, vppid, procname, prio, nice, pid_ns,
+    /// Add values to each kernel event besides its fields: pid, tid, ppid, vpid, vtid, vppid, procname, prio, nice, pid_ns,
     /// uid, gid, and counters of the CPU such as perf:cpu:page-faults or perf:cpu:cycles
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     context: Vec<Context>,
@@ -95,8 +95,8 @@ pub(crate) struct RecordArgs {
     /// libtracebraid_probe.so that are not linked with it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
-    /// Call stacks: each millisecond of CPU time, and after waits of 100 us or more; change that by OPTIONS, for example
-    /// period_us=500,threshold_us=50,depth=64. Programs need not be prepared. stack_bytes=0 follows frame pointers
+    /// Record call stacks: each millisecond of CPU time, and of waits of 100 us or more. OPTIONS change that, for example
+    /// period_us=500,threshold_us=50,depth=64. Programs need no preparation. stack_bytes=0 follows frame pointers
     /// instead of unwind tables
     #[arg(long, value_name = "OPTIONS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     stacks: Option<stacks::Wanted>,
@@ -107,24 +107,24 @@ pub(crate) struct RecordArgs {
     /// System calls and page faults of all processes
     #[arg(long)]
     system: bool,
-    /// Record until the processes that the command or --pid has started have ended too: a server that goes into the
-    /// background, its workers. Ctrl-C, --duration and `tracebraid stop` end such a recording as well
+    /// Record until all descendants of the command or of --pid have ended too, such as the workers of a server in the
+    /// background. Ctrl-C, --duration and `tracebraid stop` also end such a recording
     #[arg(long)]
     follow_daemons: bool,
     /// The trace's directory; tracebraid-DATE-TIME if not given
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Stop recording when the trace has so many bytes (with K, M or G); the command goes on
+    /// Stop recording at this size of the trace (with K, M or G); the command goes on
     #[arg(long, value_name = "BYTES", value_parser = fold::size)]
     max_size: Option<u64>,
-    /// Stop recording after so long (10s, 500ms, 2min); the command goes on
+    /// Stop recording after this time (10s, 500ms, 2min); the command goes on
     #[arg(long, value_name = "TIME", value_parser = watch::duration)]
     duration: Option<Duration>,
     /// Write the kernel's trace as chunks, each a complete trace, and begin a new one at a size, after a time, or at both
-    /// (1G,10min); `manual`: only when `tracebraid rotate` asks for it
+    /// (1G,10min: whichever comes first); `manual`: only by `tracebraid rotate`
     #[arg(long, value_name = "SIZE|TIME", conflicts_with = "snapshot")]
     rotate: Option<rotation::Wanted>,
-    /// Keep only the newest N chunks, with the one that is being written
+    /// Keep only the newest N chunks, including the one that is being written
     #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Memory between the kernel and the recorder for each CPU, a power of two (with K, M or G)
@@ -145,10 +145,10 @@ pub(crate) struct RecordArgs {
     /// `runnable > 8`, `cpu > 90%`; may be given several times
     #[arg(long, value_name = "CONDITION", requires = "snapshot")]
     when: Vec<when::When>,
-    /// Time after a snapshot in which no condition leads to another one
+    /// Ignore conditions for this time after a snapshot
     #[arg(long, value_name = "TIME", value_parser = watch::duration, default_value = "10s", requires = "when")]
     when_interval: Duration,
-    /// Snapshots that conditions lead to at most
+    /// Write at most N snapshots by --when
     #[arg(long, value_name = "N", default_value_t = 10, requires = "when", value_parser = clap::value_parser!(u32).range(1..))]
     snapshots: u32,
     /// No progress and no summary
@@ -198,7 +198,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         return Err(Failure::usage("--when needs the recorder of kernel events"));
     }
     if options.kernel.is_none() && args.rotate.is_some() {
-        say!("warning: --rotate is about the kernel's trace, which is not recorded");
+        say!("warning: --rotate has no effect: kernel events are not recorded");
     }
     if options.kernel.is_none() && options.probes.is_none() && options.modules.is_none() {
         return Err(Failure::usage(
@@ -311,7 +311,7 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<Begun, Failu
     Ok((session, command, signals))
 }
 
-/// Whether there is nothing in a recording. The library for stacks says so where its directory is gone: what a command left
+/// Whether a recording is empty. The library for modules reports it if its directory is gone: what a command left
 /// in the background may begin it yet.
 fn is_empty(options: &SessionOptions) -> bool {
     let has = |name: &str| options.directory.join(name).exists();
@@ -442,7 +442,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
             ""
         };
         say!(
-            "warning: kernel events are not recorded, which needs {}{}: only the command's own probes{stacks} are",
+            "warning: kernel events are not recorded, since that needs {}{}: only the command's own probes{stacks} are",
             missing.join(" and "),
             match is_in_user_namespace() {
                 true => " in the initial user namespace (this is another one, as in a rootless container)",

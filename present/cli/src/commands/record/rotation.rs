@@ -19,7 +19,7 @@ pub(crate) struct Wanted {
 
 /// Bytes of a chunk at least: the descriptions of all events take half of that.
 const LEAST: u64 = 1 << 20;
-/// Of a chunk at least: shorter ones consist of state dumps.
+/// Shortest length of a chunk: shorter chunks would consist of state dumps.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 impl FromStr for Wanted {

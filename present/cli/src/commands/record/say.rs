@@ -114,7 +114,7 @@ fn lacks_calls(options: &Options, kernel: &Summary) -> Option<&'static str> {
         return None;
     }
     if kernel.left_out > 0 {
-        return Some("no system call was recorded: --where holds for none");
+        return Some("no system call was recorded: the condition of --where held for none");
     }
     Some(match (&options.syscalls, options.command, &options.processes) {
         (Syscalls::Only(_), ..) => {
@@ -124,8 +124,8 @@ fn lacks_calls(options: &Options, kernel: &Summary) -> Option<&'static str> {
             "no system call of the command was recorded, although it ran: record it with --system, and please report this"
         }
         (_, None, Some(_)) => {
-            "no system call was recorded: the processes of --pid made none in that time; record for longer, or look with \
-             --system whether others do their work"
+            "no system call was recorded: the processes of --pid made none in that time; record for longer, or use \
+             --system to include other processes"
         }
         _ => "no system call was recorded",
     })

@@ -77,7 +77,7 @@ impl Wanted {
                     _ => return Err(format!("`waits` is on or off, not `{value}`")),
                 }
             }
-            _ => return Err(format!("unknown option `{key}`; there are {OPTIONS}")),
+            _ => return Err(format!("unknown option `{key}`; the options are {OPTIONS}")),
         }
         Ok(())
     }

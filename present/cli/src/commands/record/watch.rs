@@ -108,7 +108,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let nanoseconds = nanoseconds.filter(|&nanoseconds| nanoseconds > 0);
     nanoseconds
         .map(Duration::from_nanos)
-        .ok_or_else(|| format!("`{text}` is not a length of time: 10s, 500ms or 2min are"))
+        .ok_or_else(|| format!("`{text}` is not a length of time, such as 10s, 500ms or 2min"))
 }
 
 /// How long a command that got the signal too may take to end.

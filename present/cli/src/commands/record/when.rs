@@ -22,7 +22,7 @@ impl FromStr for When {
     type Err = String;
 
     fn from_str(text: &str) -> Result<When, String> {
-        let no_condition = || format!("`{text}` is no condition: {EXAMPLES}");
+        let no_condition = || format!("`{text}` is not a condition: {EXAMPLES}");
         let (watched, limit) = text.split_once('>').ok_or_else(no_condition)?;
         let (watched, limit) = (watched.trim(), limit.trim());
         let (name, argument) = match watched.split_once('(') {
@@ -83,7 +83,7 @@ fn class(name: &str) -> Result<String, String> {
 /// The conditions of a recording of the kernel.
 ///
 /// # Errors
-/// When events are not recorded by which one of them could be found to hold.
+/// When the events that a condition needs are not recorded.
 pub(super) fn of_kernel(
     args: &RecordArgs,
     groups: &[Group],
