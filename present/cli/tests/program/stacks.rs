@@ -301,7 +301,10 @@ fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
     assert!(burnt >= used_ms / 2, "{burnt} of {used_ms}: {profile:#}");
     // But for a few that are broken.
     let below_main = of(&profile, "main", "total", "cpu_samples");
-    assert!(below_main * 100 >= burnt * 98, "{below_main} of {burnt}: {profile:#}");
+    assert!(
+        below_main * 100 >= burnt * 98,
+        "{below_main} of {burnt}: {profile:#}"
+    );
     // Except where something else ran before the program could wait, and its timer was over then.
     assert!(
         of(&profile, "rest", "total", "waits") >= ROUNDS - 2,

@@ -79,7 +79,8 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "CALLS")]
     syscalls: Option<Traced>,
     /// Record an event by name, of the recorded processes; may be repeated. SPEC is tracepoint:CATEGORY:NAME,
-    /// usdt:PATH:[PROVIDER:]NAME (patterns with * and ?), uprobe:PATH:FUNCTION[+OFFSET], uretprobe:PATH:FUNCTION,
+    /// usdt:PATH:NAME or usdt:PATH:PROVIDER:NAME (patterns with * and ?), uprobe:PATH:FUNCTION or
+    /// uprobe:PATH:FUNCTION+OFFSET, uretprobe:PATH:FUNCTION,
     /// kprobe:FUNCTION, kretprobe:FUNCTION, or go:PATH for waits of goroutines
     #[arg(long, value_name = "SPEC")]
     event: Vec<EventSpec>,

@@ -89,7 +89,7 @@ pub(super) fn of_kernel(
     groups: &[Group],
     syscalls: &Syscalls,
 ) -> Result<Triggering, Failure> {
-    let has_switches = groups.iter().any(|group| *group == Group::Sched);
+    let has_switches = groups.contains(&Group::Sched);
     for When(condition) in &args.when {
         let text = &condition.text;
         match condition.watched {
