@@ -1,6 +1,6 @@
 //! Fuzz targets for everything that reads what others wrote: metadata of both languages and in
 //! packets, index files, packets, whole traces, blocks of state histories, definitions of analyses, databases of
-//! executions, and files of other tools.
+//! executions, files of other tools, and stacks with the unwind tables of programs.
 //!
 //! `FUZZ_TARGET` names the target, see [`TARGETS`]; the rest are libFuzzer's arguments. One
 //! program holds all targets, so that there is one thing to build.
@@ -9,6 +9,7 @@
 mod database;
 mod import;
 mod trace;
+mod unwind;
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use std::sync::OnceLock;
@@ -28,6 +29,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("format", import::format),
     ("database", database::file),
     ("rows", database::rows),
+    ("unwind", unwind::unwind),
 ];
 
 fn target() -> Target {
