@@ -942,7 +942,10 @@ impl Drain<'_> {
         let full = bytes.and_then(|bytes| self.over(self.room(bytes, self.output.chunk_bytes()), until));
         // Without an event there is no reason to begin another one.
         let full = full.filter(|time| *time > rotations.begun);
-        timed.into_iter().chain(full).min()
+        // Events of the state dump come late: the first one that does not fit may be older than those that have been
+        // written, which the ended chunk must not reach beyond.
+        let due = timed.into_iter().chain(full).min();
+        due.map(|time| time.max(self.written_until))
     }
 
     fn begin_chunk(&mut self, time: u64) -> Result<(), RecordError> {
@@ -951,7 +954,7 @@ impl Drain<'_> {
         let mut is_full = output.rotate(time, &mut |error| reserve.gives(error))? == Rotated::DiskFull;
         // Earlier than all other events of the chunk, and not by the lane: its next events may have been taken already.
         if let (Some(meanings), Some(first), false) = (self.meanings, self.lanes.first(), is_full) {
-            let mut lane = Lane::default();
+            let mut lane = Lane::new(self.own_context.clone());
             meanings.again(time, &mut lane);
             let lost = first.borrow().lost();
             lane.release(None, |event| match output.event(0, &Event { lost, ..event }) {
