@@ -37,7 +37,7 @@ pub enum TraceEnd {
 /// A trace that its recorder did not end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Unended {
-    /// Its index.
+    /// Index of the trace in its set.
     pub trace: u32,
     /// End of its last packet in nanoseconds from the origin: what happened later is missing. None if it has no packets.
     pub recorded_until_ns: Option<i64>,

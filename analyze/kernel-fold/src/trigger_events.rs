@@ -23,7 +23,7 @@ pub struct TriggerEvent {
     pub time: i64,
     /// The condition as it was given.
     pub condition: String,
-    /// What exceeded the limit.
+    /// The value above the limit, and its place: for a system call its name and thread.
     pub value: String,
 }
 

@@ -33,10 +33,10 @@ struct NamesAt {
     changed: Option<PathBuf>,
 }
 
-/// What is known of a process besides what it has mapped by now.
+/// Knowledge about a process besides its present mappings.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Around<'a> {
-    /// What it has mapped in the end.
+    /// Mappings at the end of the trace.
     pub(crate) later: Option<&'a AddressSpace>,
     /// Functions that its interpreter has in the end.
     pub(crate) interpreted: Option<&'a BTreeMap<u64, String>>,

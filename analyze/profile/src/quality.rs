@@ -142,16 +142,16 @@ pub struct Remedy {
     pub broken: u64,
     /// Their processes, those with the most broken stacks first.
     pub processes: Vec<BrokenProcess>,
-    /// What makes stacks whole.
+    /// Advice that makes these stacks whole: an option or a command.
     pub remedy: &'static str,
 }
 
 /// A process with broken stacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BrokenProcess {
-    /// Its number.
+    /// The process id.
     pub pid: Option<i64>,
-    /// Its name.
+    /// Name of the process.
     pub name: String,
     /// The number of broken stacks.
     pub broken: u64,

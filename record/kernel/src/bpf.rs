@@ -118,7 +118,7 @@ impl Programs {
         Ok(rings(chunks, states, self.ring_shape, self.cpus))
     }
 
-    /// The memory of a map, of so many bytes.
+    /// Maps the memory of a map; `bytes` is its size.
     fn region(&self, is_wanted: impl Fn(&str) -> bool, bytes: u64) -> Result<Region, RecordError> {
         let map = self.map(is_wanted)?;
         Region::of_map(&map.as_fd().as_raw_fd(), bytes)

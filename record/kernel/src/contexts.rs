@@ -329,7 +329,7 @@ impl ContextLayout {
         begin..begin + 8 * self.counters.len()
     }
 
-    /// `struct context_layout`, of a machine with so many CPUs.
+    /// `struct context_layout` for a machine with that number of CPUs.
     pub(crate) fn encode(&self, cpus: usize) -> [u8; CONTEXT_LAYOUT_SIZE] {
         let mut fields = [NO_CONTEXT as u8; CONTEXT_LAYOUT_SIZE - 4];
         fields[0] = self.padded_bytes() as u8;

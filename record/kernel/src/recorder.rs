@@ -611,7 +611,7 @@ impl Rotations {
         rotations
     }
 
-    /// A chunk has begun at that time, and has so many bytes.
+    /// Notes the time at which a chunk began, and its size in bytes.
     fn has_begun(&mut self, time: u64, bytes: u64, options: &Options) {
         self.begun = time;
         self.asked = None;

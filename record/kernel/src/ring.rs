@@ -46,7 +46,7 @@ const MOST_CHUNK: u64 = 2 << 20;
 const FREED_AT_ONCE: u64 = 16 << 10;
 
 impl RingShape {
-    /// Of rings of so many bytes: a power of two, at least a page.
+    /// The shape of rings of that size in bytes: a power of two, at least a page.
     pub(crate) fn new(ring_bytes: u32) -> RingShape {
         let bytes = u64::from(ring_bytes).next_power_of_two();
         let chunk = bytes.min(MOST_CHUNK);
@@ -61,7 +61,7 @@ impl RingShape {
         self.chunk + RING_SLACK as u64
     }
 
-    /// Elements of the array for so many CPUs.
+    /// Elements of the array for that number of CPUs.
     pub(crate) fn elements(&self, cpus: usize) -> u64 {
         self.chunks * cpus as u64
     }
@@ -127,7 +127,7 @@ impl From<Damaged> for RecordError {
     }
 }
 
-/// Makes the rings of so many CPUs of the two arrays that contain them.
+/// Makes the rings of that number of CPUs from the two arrays that contain them.
 pub(crate) fn rings(chunks: Region, states: Region, shape: RingShape, cpus: usize) -> Vec<Ring> {
     let (chunks, states) = (Arc::new(chunks), Arc::new(states));
     let ring = |cpu| Ring {
@@ -161,7 +161,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Takes records, at most so many; gives how many there were.
+    /// Takes at most `most` records; gives their number.
     pub(crate) fn consume(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> Result<usize, Damaged> {
         let mut taken = 0;
         while taken < most {

@@ -78,13 +78,13 @@ impl From<Reports> for Parts {
 /// A defect of the recording.
 #[derive(Clone, Debug)]
 pub struct Defect {
-    /// What is missing.
+    /// A sentence about the missing part.
     pub what: String,
     /// The command that shows more of it.
     pub command: &'static str,
 }
 
-/// The summary, with so many rows of each list and the defects of the recording.
+/// The summary: at most that number of rows of each list, and the defects of the recording.
 pub fn overview(parts: &Parts, defects: &[Defect], rows: usize) -> Report {
     let total = &parts.cpu.total;
     let share = |part: u64| crate::kernel::share(part, parts.cpu.head.duration_ns.saturating_mul(total.cpus));

@@ -34,7 +34,7 @@ pub(crate) struct Mappings {
 }
 
 impl Mappings {
-    /// Begins to listen on so many CPUs, to all processes or to one and those that it makes.
+    /// Begins to listen on that number of CPUs, to all processes or to one and those that it makes.
     pub(crate) fn open(cpus: usize, pid: Option<u32>) -> io::Result<Mappings> {
         let mut rings = Vec::new();
         let mut error = None;

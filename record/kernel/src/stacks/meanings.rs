@@ -24,7 +24,7 @@ pub(crate) struct Meanings {
 }
 
 impl Meanings {
-    /// Begins to listen on so many CPUs, to all processes or to one and those that it makes; says first, in the lane, how stacks are taken.
+    /// Begins to listen on that number of CPUs, to all processes or to one and those that it makes; says first, in the lane, how stacks are taken.
     pub(crate) fn begin(
         stacks: &Stacks,
         cpus: usize,

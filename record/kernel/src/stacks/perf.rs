@@ -66,7 +66,7 @@ enum Found {
 }
 
 impl PerfStacks {
-    /// Begins to sample a process and what it will start, on so many CPUs.
+    /// Begins to sample a process and what it will start, on that number of CPUs.
     pub(crate) fn open(pid: u32, cpus: usize, stacks: &Stacks) -> io::Result<PerfStacks> {
         let bytes = stacks.copied().clamp(8, MOST_BYTES) & !7;
         let mut rings = Vec::new();

@@ -193,7 +193,7 @@ impl Functions {
     }
 }
 
-/// Text of the interpreter's, with so many bytes for each character: Latin-1, UCS-2 or UCS-4.
+/// Text of the interpreter; `width` is the bytes of each character: 1 (Latin-1), 2 (UCS-2) or 4 (UCS-4).
 fn decoded(bytes: &[u8], width: u32) -> String {
     let letters = bytes.chunks_exact(width.clamp(1, 4) as usize).map(|letter| {
         let number = letter

@@ -158,7 +158,7 @@ impl Unwinding {
     }
 }
 
-/// Functions of Python after a copy of so many bytes.
+/// Functions of Python after a copy of that number of bytes.
 fn python_functions(record: &[u8], bytes: usize) -> Option<Vec<u64>> {
     let count = usize::try_from(u64_at(record, PYTHON_COUNT)?).ok()?;
     let places = (0..count.min(shared::MOST_PYTHON_FRAMES)).map(|place| COPY + bytes + 8 * place);
