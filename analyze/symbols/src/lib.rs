@@ -11,7 +11,6 @@
 #![forbid(unsafe_code)]
 
 mod demangle;
-mod identity;
 mod kept;
 mod kernel_symbols;
 mod module;
@@ -20,9 +19,9 @@ mod space;
 mod symbols;
 mod unwind_table;
 
-pub use identity::FileIdentity;
 pub use kernel_symbols::KernelSymbols;
 pub use module::{BuildId, Module, Placed};
 pub use perf_map::PerfMap;
 pub use space::AddressSpace;
 pub use symbols::{Frame, Line, Symbols};
+pub use tracebraid_file_identity::FileIdentity;

@@ -13,8 +13,9 @@ use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 use object::elf::PF_X;
 use object::{Object, ObjectSegment, ReadCache, SegmentFlags};
 
+use tracebraid_file_identity::FileIdentity;
+
 use crate::demangle::demangled;
-use crate::identity::FileIdentity;
 use crate::kept::{Kept, Place};
 use crate::module::BuildId;
 use crate::unwind_table::Functions;

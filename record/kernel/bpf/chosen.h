@@ -68,8 +68,6 @@ int on_chosen_tracepoint(void *context)
 	u32 cpu = bpf_get_smp_processor_id();
 	u64 numbers = bpf_get_current_pid_tgid();
 	struct chosen_tracepoint *record;
-	struct room room;
-	void *taken;
 	u64 size;
 
 	if (!is_on || !event || !is_target(numbers >> 32))
@@ -91,10 +89,9 @@ int on_chosen_tracepoint(void *context)
 	}
 	if (size > MOST_TRACEPOINT)
 		size = MOST_TRACEPOINT;
-	taken = take_room(cpu, room_of(sizeof(*record) + size), &room);
-	if (!taken)
+	record = reserve(cpu, event->kind, 0, sizeof(*record) + size);
+	if (!record)
 		return 0;
-	record = begin_record(taken, cpu, event->kind, 0);
 	record->tid = numbers;
 	record->pid = numbers >> 32;
 	bpf_probe_read_kernel((void *)record + sizeof(*record), size, context);
@@ -170,8 +167,6 @@ INLINE int hit(struct pt_regs *registers)
 	u32 cpu = bpf_get_smp_processor_id();
 	u64 numbers = bpf_get_current_pid_tgid();
 	struct chosen_hit *record;
-	struct room room;
-	void *taken;
 	u64 size;
 
 	if (!is_on || !event || !is_target(numbers >> 32))
@@ -180,10 +175,9 @@ INLINE int hit(struct pt_regs *registers)
 	if (event->is_user)
 		notice_switch(cpu, bpf_get_current_task_btf());
 	size = offset_of(struct chosen_hit, values) + event->count * sizeof(u64);
-	taken = take_room(cpu, room_of(size), &room);
-	if (!taken)
+	record = reserve(cpu, event->kind, 0, size);
+	if (!record)
 		return 0;
-	record = begin_record(taken, cpu, event->kind, 0);
 	record->tid = numbers;
 	record->pid = numbers >> 32;
 	record->ip = register_at(registers, INSTRUCTION_POINTER);

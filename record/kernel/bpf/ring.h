@@ -145,7 +145,7 @@ INLINE void *begin_record(void *taken, u32 cpu, u16 kind, u16 more)
 	return head;
 }
 
-/* Completes a record of so many bytes, up to the next one of which there are `room`. */
+/* Completes a record of `size` bytes; the next record is `room` bytes after this one. */
 INLINE void complete(void *record, u64 size, u64 room)
 {
 	u64 *word = record - RING_WORD;
@@ -163,7 +163,7 @@ INLINE void complete(void *record, u64 size, u64 room)
 #endif
 }
 
-/* Room for a record of a constant size. */
+/* Room for a record of that size, in bytes, which `complete` is then given too. */
 INLINE void *reserve(u32 cpu, u16 kind, u16 more, u64 size)
 {
 	struct room room;
@@ -172,7 +172,7 @@ INLINE void *reserve(u32 cpu, u16 kind, u16 more, u64 size)
 	return taken ? begin_record(taken, cpu, kind, more) : 0;
 }
 
-/* Completes a record of which only so many bytes are used. */
+/* Completes a record of which only the first `size` bytes are used. */
 #define end_after(record, size) complete(record, size, room_of(sizeof(*(record))))
 #define end(record) end_after(record, sizeof(*(record)))
 

@@ -174,6 +174,16 @@ INLINE u32 copy_part(struct call *call, u32 at, const struct part *part)
 	return 2 + size;
 }
 
+/* Copies the parts of a call whose arguments are there, and completes its record. */
+INLINE void end_with_parts(u32 cpu, struct call *call, const struct part *parts, const struct room *room)
+{
+	u32 at = copy_part(call, 0, &parts[0]);
+
+	at += copy_part(call, at, &parts[1]);
+	at += copy_part(call, at, &parts[2]);
+	end_large(cpu, call, sizeof(*call), offset_of(struct call, parts) + at, room);
+}
+
 INLINE struct plan *plan_of(u16 number)
 {
 	u32 call = number & (CALL_COMPAT - 1);
@@ -202,7 +212,7 @@ INLINE int send_exit(struct task_struct *task, s64 result, u16 number)
 INLINE int send_with_parts(struct task_struct *task, struct pt_regs *regs, s64 result, u16 kind, u16 number,
 			   const struct part *parts)
 {
-	u32 cpu = bpf_get_smp_processor_id(), at;
+	u32 cpu = bpf_get_smp_processor_id();
 	struct room room;
 	struct call *call;
 
@@ -212,10 +222,7 @@ INLINE int send_with_parts(struct task_struct *task, struct pt_regs *regs, s64 r
 		return 0;
 	call->result = result;
 	copy_arguments(call->arguments, regs, number);
-	at = copy_part(call, 0, &parts[0]);
-	at += copy_part(call, at, &parts[1]);
-	at += copy_part(call, at, &parts[2]);
-	end_large(cpu, call, sizeof(*call), offset_of(struct call, parts) + at, &room);
+	end_with_parts(cpu, call, parts, &room);
 	return 0;
 }
 
@@ -224,7 +231,7 @@ __attribute__((noinline)) static int send_watched(struct task_struct *task, stru
 {
 	struct plan *plan = watched ? plan_of(watched->number) : 0;
 	struct pt_regs *regs = task ? bpf_task_pt_regs(task) : 0;
-	u32 cpu = bpf_get_smp_processor_id(), at;
+	u32 cpu = bpf_get_smp_processor_id();
 	struct call_entered *record;
 	struct room room;
 	struct call *call;
@@ -248,10 +255,7 @@ __attribute__((noinline)) static int send_watched(struct task_struct *task, stru
 	set_entered(&call->head, watched);
 	call->result = 0;
 	copy_arguments(call->arguments, regs, watched->number);
-	at = copy_part(call, 0, &plan->entry[0]);
-	at += copy_part(call, at, &plan->entry[1]);
-	at += copy_part(call, at, &plan->entry[2]);
-	end_large(cpu, call, sizeof(*call), offset_of(struct call, parts) + at, &room);
+	end_with_parts(cpu, call, plan->entry, &room);
 	return 1;
 }
 

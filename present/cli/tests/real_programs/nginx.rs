@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracebraid_testkit::processes::{cpu_time, until};
 
 use crate::checks::{events, field, has_stacks_of, is_sound, written_by};
-use crate::programs::program;
+use crate::programs::{Program, program};
 use crate::server::{Recorded, client, free_port, process_in, signal};
 use crate::support::recording_directory;
 
@@ -32,6 +32,22 @@ fn configuration(directory: &Path, port: u16) -> String {
     )
 }
 
+/// Writes a page and the configuration there; gives the command of a server of them.
+fn serves(server: &Program, at: &Path, configuration: &str) -> [String; 5] {
+    fs::create_dir(at.join("pages")).unwrap();
+    fs::write(at.join("pages/page"), "x".repeat(PAGE as usize)).unwrap();
+    let path = at.join("conf");
+    fs::write(&path, configuration).unwrap();
+    [
+        server.name(),
+        "-p",
+        at.to_str().unwrap(),
+        "-c",
+        path.to_str().unwrap(),
+    ]
+    .map(str::to_owned)
+}
+
 #[test]
 fn nginx_sent_what_its_log_says() {
     let (Some(server), Some(wrk)) = (program("nginx"), program("wrk")) else {
@@ -42,17 +58,8 @@ fn nginx_sent_what_its_log_says() {
     };
     let at = directory.path();
     let port = free_port();
-    fs::create_dir(at.join("pages")).unwrap();
-    fs::write(at.join("pages/page"), "x".repeat(PAGE as usize)).unwrap();
-    fs::write(at.join("conf"), configuration(at, port)).unwrap();
-    let configuration = at.join("conf");
-    let command = [
-        server.name(),
-        "-p",
-        at.to_str().unwrap(),
-        "-c",
-        configuration.to_str().unwrap(),
-    ];
+    let command = serves(&server, at, &configuration(at, port));
+    let command = command.each_ref().map(String::as_str);
     let options = ["--stacks", "--kernel", "sched,irq,net,block"];
     let mut recorded = Recorded::start(&directory, &server, &options, &command);
     recorded.wait_for(port);
@@ -85,21 +92,12 @@ fn workers_of_a_daemon_are_followed() {
     };
     let at = directory.path();
     let port = free_port();
-    fs::create_dir(at.join("pages")).unwrap();
-    fs::write(at.join("pages/page"), "x".repeat(PAGE as usize)).unwrap();
     let daemon = configuration(at, port).replace(
         "daemon off; master_process off;",
         "daemon on; master_process on; worker_processes 2; user root;",
     );
-    fs::write(at.join("conf"), daemon).unwrap();
-    let configuration = at.join("conf");
-    let command = [
-        server.name(),
-        "-p",
-        at.to_str().unwrap(),
-        "-c",
-        configuration.to_str().unwrap(),
-    ];
+    let command = serves(&server, at, &daemon);
+    let command = command.each_ref().map(String::as_str);
     // The command ends as soon as the daemon listens.
     let mut recorded = Recorded::start(&directory, &server, &["--follow-daemons"], &command);
     recorded.wait_for(port);

@@ -610,20 +610,24 @@ fn daemons_are_named_where_they_are_not_followed() {
     assert!(!said.contains("still run"), "{said}");
 }
 
+/// A recorder that follows the daemons of a shell command, whose `$1` is `end`; the command has run by then.
+fn follows(trace: &Path, command: &str, end: &Path) -> std::process::Child {
+    let mut recorder = tracebraid();
+    recorder.args(["record", "--follow-daemons", "-o"]).arg(trace);
+    recorder.args(["--", "sh", "-c", command, "sh"]).arg(end);
+    let recorder = recorder.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    begun(trace);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    recorder
+}
+
 #[test]
 fn daemons_are_recorded_to_their_end_on_request() {
     let Some(directory) = recording_directory() else {
         return;
     };
     let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
-    let mut recorder = tracebraid();
-    recorder.args(["record", "--follow-daemons", "-o"]).arg(&trace);
-    recorder
-        .args(["--", "sh", "-c", &format!("{DAEMON} exit 5"), "sh"])
-        .arg(&end);
-    let recorder = recorder.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    begun(&trace);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let recorder = follows(&trace, &format!("{DAEMON} exit 5"), &end);
     fs::write(end, "").unwrap();
     let output = recorder.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -646,12 +650,7 @@ fn a_recording_that_follows_daemons_ends_by_a_signal() {
         return;
     };
     let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
-    let mut recorder = tracebraid();
-    recorder.args(["record", "--follow-daemons", "-o"]).arg(&trace);
-    recorder.args(["--", "sh", "-c", DAEMON, "sh"]).arg(&end);
-    let recorder = recorder.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    begun(&trace);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let recorder = follows(&trace, DAEMON, &end);
     let process = recorder.id().to_string();
     assert!(
         Command::new("kill")

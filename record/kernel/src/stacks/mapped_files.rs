@@ -7,19 +7,16 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use tracebraid_file_identity::FileIdentity;
+
 use super::Mapping;
 use crate::state::Payload;
 
-/// Bytes at each end of a file that are hashed. Readers (`analyze/symbols/src/identity.rs`) hash the same ones.
-const PART: u64 = 64 << 10;
 /// Paths that are remembered at most.
 const MOST_FILES: usize = 1 << 16;
 /// The end of a recording waits that long for files that are still being read.
@@ -125,38 +122,11 @@ fn lacks_identity(mapping: &Mapping) -> bool {
 fn payload(pid: u32, path: &[u8]) -> Option<Vec<u8>> {
     let plain = Path::new(OsStr::from_bytes(path));
     let seen = PathBuf::from(format!("/proc/{pid}/root")).join(plain.strip_prefix("/").ok()?);
-    let (size, mtime_ns, hash) = identity(&seen).or_else(|_| identity(plain)).ok()?;
-    let payload = Payload::default().text(path).long(size);
-    Some(payload.long(mtime_ns as u64).long(hash).bytes_of())
-}
-
-/// Size, time of modification, hash.
-fn identity(path: &Path) -> io::Result<(u64, i64, u64)> {
-    // The path may lead elsewhere by now: a pipe would be waited for.
-    let about = path.metadata()?;
-    if !about.is_file() {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
-    }
-    let mut file = File::open(path)?;
-    let size = about.size();
-    let mut bytes = Vec::new();
-    file.by_ref().take(PART).read_to_end(&mut bytes)?;
-    if size > PART {
-        file.seek(SeekFrom::Start(PART.max(size - PART)))?;
-        file.take(PART).read_to_end(&mut bytes)?;
-    }
-    let mtime_ns = about
-        .mtime()
-        .wrapping_mul(1_000_000_000)
-        .wrapping_add(about.mtime_nsec());
-    Ok((size, mtime_ns, fnv1a(&bytes)))
-}
-
-/// FNV-1a with 64 bits.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    let identity = FileIdentity::of(&seen);
+    let identity = identity.or_else(|_| FileIdentity::of(plain)).ok()?;
+    let payload = Payload::default().text(path).long(identity.size);
+    let payload = payload.long(identity.mtime_ns as u64).long(identity.hash);
+    Some(payload.bytes_of())
 }
 
 #[cfg(test)]
@@ -174,12 +144,6 @@ mod tests {
             number: 1,
             inode: 0,
         }
-    }
-
-    #[test]
-    fn the_hash_is_that_of_readers() {
-        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
     }
 
     #[test]

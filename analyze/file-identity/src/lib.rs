@@ -1,4 +1,4 @@
-//! Whether a file without a build id is still the one that was recorded.
+//! Whether a file without a build id is still the one that was recorded: the recorder writes the identity, readers compare it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// Bytes at each end that are hashed. The recorder (`record/kernel/src/stacks/mapped_files.rs`) hashes the same ones.
+    /// Bytes at each end that are hashed.
     pub const PART: u64 = 64 << 10;
 
     /// Reads it from a file.
@@ -26,7 +26,7 @@ impl FileIdentity {
     /// When it is no regular file or cannot be read.
     pub fn of(path: &Path) -> io::Result<FileIdentity> {
         let about = path.metadata()?;
-        // A pipe would be waited for.
+        // The path may lead elsewhere by now: a pipe would be waited for.
         if !about.is_file() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
@@ -49,6 +49,7 @@ impl FileIdentity {
     }
 }
 
+/// FNV-1a with 64 bits.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_that_of_the_recorder() {
+    fn the_hash_is_fnv_1a() {
         assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
     }
