@@ -25,14 +25,16 @@ static void fail(const char *what)
 	exit(77);
 }
 
-/* Uses CPU time. */
+/* Uses CPU time. This clock is read by a system call, which is recorded: without steps between, a busy machine loses events. */
 static void spin(long milliseconds)
 {
 	struct timespec begin, now;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-	do
+	do {
+		for (volatile int step = 0; step < 100000; step++)
+			;
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < milliseconds * 1000000);
+	} while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < milliseconds * 1000000);
 }
 
 /* Until a thread sleeps, however busy the machine is. */
