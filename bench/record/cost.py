@@ -1,6 +1,6 @@
-"""What recording costs programs that call, switch, fork, start programs and serve requests, beside perf record.
+"""What recording costs programs that call, switch, fork, start programs and serve requests, beside perf record and bpftrace.
 
-For each workload there is one setting of the recorder and of its peer, and a target, as a ratio to the same program alone.
+For each workload there is one setting of the recorder and of each peer, and a target, as a ratio to the same program alone.
 """
 
 import re
@@ -17,7 +17,17 @@ from recorder import (DEFAULT, IS_ROOT, STACKS, SYSCALLS, compile_c, environment
 ALL_EVENTS = ["-a", "-e", "sched:*,irq:*,timer:*,block:*,net:*,raw_syscalls:*"]
 CALL_EVENTS = ["-a", "-e", "raw_syscalls:*"]
 CALL_CHAINS = ["-g"]
-WAYS = ("plain", "tracebraid", "perf record")
+# A line for each event, with its time, thread and most telling field: the least that records it.
+PRINTED_CALLS = """
+tracepoint:raw_syscalls:sys_enter { printf("%llu %d %d\\n", nsecs, tid, args->id); }
+tracepoint:raw_syscalls:sys_exit { printf("%llu %d %d %d\\n", nsecs, tid, args->id, args->ret); }
+"""
+PRINTED_SCHEDULING = """
+tracepoint:sched:sched_switch { printf("%llu %d %d %d\\n", nsecs, args->prev_pid, args->prev_state, args->next_pid); }
+tracepoint:sched:sched_waking { printf("%llu %d %d\\n", nsecs, tid, args->pid); }
+tracepoint:sched:sched_wakeup { printf("%llu %d %d\\n", nsecs, tid, args->pid); }
+"""
+WAYS = ("plain", "tracebraid", "perf record", "bpftrace")
 MAKEFILE = "all: $(addprefix job,$(shell seq {jobs}))\njob%: ; @/bin/true\n.PHONY: all\n"
 JOBS = 1000
 SECONDS = 3
@@ -26,8 +36,9 @@ SECONDS = 3
 class Compiled:
     """A C program of this folder that prints several figures in nanoseconds."""
 
-    def __init__(self, title, name, rounds, place, settings):
-        self.title, self.name, self.rounds, self.place, self.settings = title, name, rounds, place, settings
+    def __init__(self, title, name, rounds, place, settings, wanted):
+        self.title, self.name, self.rounds, self.place = title, name, rounds, place
+        self.settings, self.wanted = settings, wanted
 
     def prepare(self, directory):
         self.program = needed(compile_c(directory, self.name))
@@ -42,7 +53,8 @@ class Make:
     """`make -j4` of short programs; seconds."""
 
     title = f"make -j4 of {JOBS:,} programs, call stacks, s"
-    settings = STACKS, CALL_CHAINS, 1.56
+    settings = STACKS, CALL_CHAINS, None
+    wanted = 1.56
 
     def prepare(self, directory):
         self.makefile = directory / "Makefile"
@@ -59,7 +71,8 @@ class Nginx:
     """nginx under wrk; microseconds per request, of one worker."""
 
     title = "nginx, the default, us a request"
-    settings = DEFAULT, ALL_EVENTS, 1.25
+    settings = DEFAULT, ALL_EVENTS, None
+    wanted = 1.25
     port = "18473"
 
     def prepare(self, directory):
@@ -91,27 +104,34 @@ class Nginx:
             server.wait(60)
 
 
-# Settings of the recorder and of its peer, and the ratio that is wanted.
+# Settings of the recorder, of perf record and of bpftrace, which is left out where it has none; the ratio that is wanted.
 WORKLOADS = (
-    Compiled("getppid, system calls, ns", "calls", 40, 0, (SYSCALLS, CALL_EVENTS, 2.1)),
-    Compiled("getppid, the default, ns", "calls", 40, 0, (DEFAULT, ALL_EVENTS, 2.3)),
-    Compiled("round trip of two processes, call stacks, ns", "switches", 20, 0, (STACKS, CALL_CHAINS, 1.13)),
-    Compiled("round trip of two processes, the default, ns", "switches", 20, 0, (DEFAULT, ALL_EVENTS, 1.32)),
-    Compiled("fork and its end, call stacks, ns", "switches", 20, 1, (STACKS, CALL_CHAINS, 2.1)),
+    Compiled("getppid, system calls, ns", "calls", 40, 0, (SYSCALLS, CALL_EVENTS, PRINTED_CALLS), 2.1),
+    Compiled("getppid, the default, ns", "calls", 40, 0, (DEFAULT, ALL_EVENTS, PRINTED_CALLS + PRINTED_SCHEDULING), 2.3),
+    Compiled("round trip of two processes, call stacks, ns", "switches", 20, 0, (STACKS, CALL_CHAINS, None), 1.13),
+    Compiled("round trip of two processes, the default, ns", "switches", 20, 0,
+             (DEFAULT, ALL_EVENTS, PRINTED_CALLS + PRINTED_SCHEDULING), 1.32),
+    Compiled("fork and its end, call stacks, ns", "switches", 20, 1, (STACKS, CALL_CHAINS, None), 2.1),
     Make(),
     Nginx(),
 )
 
 
-def starter(way, settings, directory):
-    ours, theirs, _ = settings
+def recording(way, settings, directory, words):
+    """The command line that records `words` this way."""
+    ours, counters, script = settings
+    if way == "tracebraid":
+        return under_recorder(ours, directory / "trace", words)
+    if way == "perf record":
+        return ["perf", "record", "-q", "-o", str(directory / "perf.data"), *counters, "--", *words]
+    if way == "bpftrace":
+        return ["bpftrace", "-o", str(directory / "printed"), "-c", " ".join(words), "-e", script]
+    return words
 
+
+def starter(way, settings, directory):
     def start(command, background=False, **options):
-        words = [str(word) for word in command]
-        if way == "tracebraid":
-            words = under_recorder(ours, directory / "trace", words)
-        elif way == "perf record":
-            words = ["perf", "record", "-q", "-o", str(directory / "perf.data"), *theirs, "--", *words]
+        words = recording(way, settings, directory, [str(word) for word in command])
         if background:
             return subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return subprocess.run(words, env=environment(), check=True, **options)
@@ -123,7 +143,10 @@ def measure(runs, out):
     if not IS_ROOT:
         left_out(["the cost to programs"], out)
         return
-    ways = [way for way in WAYS if way != "perf record" or shutil.which("perf")]
+    missing = [way for way in ("perf record", "bpftrace") if not shutil.which(way.split()[0])]
+    if missing:
+        out(f"**NOT MEASURED, since it is not installed**: {', '.join(missing)}.\n")
+    ways = [way for way in WAYS if way not in missing]
     out("Medians of runs in turn (the least to the greatest), the ratio to plain, and the ratio that is wanted:\n")
     out.head("", *(f"{way}{kind}" for way in ways for kind in (("",) if way == "plain" else ("", ", ratio"))), "wanted", "events lost")
     for workload in WORKLOADS:
@@ -136,8 +159,9 @@ def row(workload, ways, runs, directory, out):
     if not workload.prepare(directory):
         out.row(workload.title, "**NOT MEASURED**: a program is missing")
         return
+    printed = workload.settings[-1]
     found, lost = {way: [] for way in ways}, 0
-    for way in in_turn(ways, runs):
+    for way in in_turn([way for way in ways if printed or way != "bpftrace"], runs):
         found[way].append(workload.run(starter(way, workload.settings, directory)))
         if way == "tracebraid":
             lost += recorded(directory / "trace")[1]
@@ -146,7 +170,7 @@ def row(workload, ways, runs, directory, out):
     digits = 0 if plain > 100 else 2
     cells = []
     for way in ways:
-        cells.append(spread(found[way], digits))
+        cells.append(spread(found[way], digits) if found[way] else "")
         if way != "plain":
-            cells.append(f"{statistics.median(found[way]) / plain:.2f}")
-    out.row(workload.title, *cells, workload.settings[2], lost)
+            cells.append(f"{statistics.median(found[way]) / plain:.2f}" if found[way] else "")
+    out.row(workload.title, *cells, workload.wanted, lost)
