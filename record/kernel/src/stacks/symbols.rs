@@ -2,14 +2,19 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::thread::{self, JoinHandle};
 
 use crate::state::Payload;
+
+/// Addresses and names, in the order of addresses.
+type Symbols = Vec<(u64, Box<str>)>;
 
 /// The kernel's functions.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSymbols {
-    /// Addresses and names, in the order of addresses.
-    symbols: Vec<(u64, Box<str>)>,
+    /// Reads the symbols, until the first is needed: they are megabytes, for which no recording's beginning should wait.
+    reading: Option<JoinHandle<Symbols>>,
+    symbols: Symbols,
     /// Those that have been told of.
     told: HashSet<u64>,
 }
@@ -17,30 +22,19 @@ pub(crate) struct KernelSymbols {
 impl KernelSymbols {
     /// As `/proc/kallsyms` has them; none where it hides addresses.
     pub(crate) fn read() -> KernelSymbols {
-        KernelSymbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
-    }
-
-    fn parse(text: &str) -> KernelSymbols {
-        let symbol = |line: &str| {
-            let mut parts = line.split_ascii_whitespace();
-            let address = u64::from_str_radix(parts.next()?, 16)
-                .ok()
-                .filter(|&at| at != 0)?;
-            let is_code = matches!(parts.next()?, "t" | "T" | "w" | "W");
-            is_code.then_some((address, Box::from(parts.next()?)))
-        };
-        let mut symbols: Vec<(u64, Box<str>)> = text.lines().filter_map(symbol).collect();
-        symbols.sort_unstable();
-        // Several names of one function: any is right.
-        symbols.dedup_by_key(|(address, _)| *address);
+        let read = || parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
+        let reading = thread::Builder::new().name("tracebraid-names".into()).spawn(read);
         KernelSymbols {
-            symbols,
-            told: HashSet::new(),
+            reading: reading.ok(),
+            ..KernelSymbols::default()
         }
     }
 
     /// The payload of `tracebraid_kernel_symbol` for the function at an address, if it was not told of yet.
     pub(crate) fn tell(&mut self, address: u64) -> Option<Vec<u8>> {
+        if let Some(reading) = self.reading.take() {
+            self.symbols = reading.join().unwrap_or_default();
+        }
         let behind = self.symbols.partition_point(|(begin, _)| *begin <= address);
         let (begin, name) = self.symbols.get(behind.checked_sub(1)?)?;
         let end = self.symbols.get(behind).map_or(*begin, |(end, _)| *end);
@@ -55,6 +49,22 @@ impl KernelSymbols {
         all.filter(|((begin, _), _)| self.told.contains(begin))
             .map(|((begin, name), end)| payload(*begin, end, name))
     }
+}
+
+fn parse(text: &str) -> Symbols {
+    let symbol = |line: &str| {
+        let mut parts = line.split_ascii_whitespace();
+        let address = u64::from_str_radix(parts.next()?, 16)
+            .ok()
+            .filter(|&at| at != 0)?;
+        let is_code = matches!(parts.next()?, "t" | "T" | "w" | "W");
+        is_code.then_some((address, Box::from(parts.next()?)))
+    };
+    let mut symbols: Symbols = text.lines().filter_map(symbol).collect();
+    symbols.sort_unstable();
+    // Several names of one function: any is right.
+    symbols.dedup_by_key(|(address, _)| *address);
+    symbols
 }
 
 fn payload(begin: u64, end: u64, name: &str) -> Vec<u8> {
@@ -77,7 +87,10 @@ ffffffff81000200 T last [module]
 
     #[test]
     fn a_function_is_told_of_once() {
-        let mut symbols = KernelSymbols::parse(TEXT);
+        let mut symbols = KernelSymbols {
+            symbols: parse(TEXT),
+            ..KernelSymbols::default()
+        };
         let told = symbols.tell(0xffff_ffff_8100_01ff).unwrap();
         assert_eq!(told[..8], 0xffff_ffff_8100_0100u64.to_le_bytes());
         assert_eq!(told[8..16], 0x100u64.to_le_bytes());
