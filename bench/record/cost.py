@@ -123,8 +123,7 @@ def recording(way, settings, directory, words):
     if way == "tracebraid":
         return under_recorder(ours, directory / "trace", words)
     if way == "perf record":
-        # Without build ids: reading those of all running programs is no part of recording, and ends some perf versions.
-        return ["perf", "record", "-q", "-B", "-o", str(directory / "perf.data"), *counters, "--", *words]
+        return ["perf", "record", "-q", "-o", str(directory / "perf.data"), *counters, "--", *words]
     if way == "bpftrace":
         return ["bpftrace", "-o", str(directory / "printed"), "-c", " ".join(words), "-e", script]
     return words

@@ -30,7 +30,15 @@ impl FileIdentity {
         if !about.is_file() {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        let mut file = File::open(path)?;
+        FileIdentity::of_open(File::open(path)?)
+    }
+
+    /// Reads it from an open file, whose position is at the beginning.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of_open(mut file: File) -> io::Result<FileIdentity> {
+        let about = file.metadata()?;
         let size = about.size();
         let mut bytes = Vec::new();
         file.by_ref().take(Self::PART).read_to_end(&mut bytes)?;

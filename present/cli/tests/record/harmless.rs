@@ -69,3 +69,22 @@ fn ten_thousand_delicate_programs_end_as_ever() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(7));
 }
+
+/// What this program listens to must not change what the kernel tells perf: perf aborted.
+#[test]
+fn perf_records_beside_stacks() {
+    if !can_record_kernel() {
+        return;
+    }
+    if Command::new("perf").arg("version").output().is_err() {
+        return skipped("perf is not installed (Debian: linux-perf)");
+    }
+    let directory = TempDir::new().unwrap();
+    let data = directory.path().join("perf.data").display().to_string();
+    let perf = ["perf", "record", "-q", "-e", "task-clock", "-o", &data, "--"];
+    let shell = ["sh", "-c", "/bin/true; exit 3"];
+    let (output, _) = record(directory.path(), &["--quiet", "--stacks"], &[&perf[..], &shell].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(!said.contains("assertion"), "{said}");
+}

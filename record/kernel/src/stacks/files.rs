@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::fs::File;
 
 use object::Object;
 
 use super::Mapping;
+use super::modules::open;
 use crate::state::Process;
 
 /// Gives what those processes have mapped to execute it.
@@ -19,7 +19,7 @@ pub(crate) fn dump(processes: &[Process], mut to: impl FnMut(Mapping)) {
             .into_iter()
             .filter(|mapping| !mapping.path.is_empty())
         {
-            mapping.build_id = ids.of(&PathBuf::from(format!("/proc/{}", process.number)), &mapping);
+            mapping.build_id = ids.of(&mapping);
             to(mapping);
         }
     }
@@ -58,40 +58,47 @@ fn mapping(process: Process, line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// Build ids of files, each read once.
+/// Build ids of files, by path and inode, each read once.
 #[derive(Default)]
-struct BuildIds(HashMap<PathBuf, Vec<u8>>);
+pub(crate) struct BuildIds(HashMap<(Vec<u8>, u64), Vec<u8>>);
 
 /// Larger files are no programs.
 const MOST_BYTES: u64 = 4 << 30;
 
 impl BuildIds {
-    fn of(&mut self, process: &Path, mapping: &Mapping) -> Vec<u8> {
-        if !mapping.path.starts_with(b"/") {
+    /// That of a mapped file; empty if the file has none, or cannot be opened any more.
+    pub(crate) fn of(&mut self, mapping: &Mapping) -> Vec<u8> {
+        if !mapping.path.starts_with(b"/") || mapping.path.starts_with(b"//anon") {
             return Vec::new();
         }
-        let path = Path::new(std::ffi::OsStr::from_bytes(&mapping.path));
-        // As the process sees it: it may be in a container.
-        let seen = process.join("root").join(path.strip_prefix("/").unwrap_or(path));
-        let Ok(file) = fs::metadata(&seen).or_else(|_| fs::metadata(path)) else {
+        let key = (mapping.path.clone(), mapping.inode);
+        if let Some(id) = self.0.get(&key) {
+            return id.clone();
+        }
+        // Not kept if it cannot be opened: a process that lives longer may map the same file.
+        let Some(file) = open(mapping) else {
             return Vec::new();
         };
-        if file.len() > MOST_BYTES || !file.is_file() {
-            return Vec::new();
-        }
-        let id = || build_id(&seen).or_else(|| build_id(path)).unwrap_or_default();
-        self.0.entry(path.to_owned()).or_insert_with(id).clone()
+        self.0
+            .entry(key)
+            .or_insert(build_id(file).unwrap_or_default())
+            .clone()
     }
 }
 
-fn build_id(path: &Path) -> Option<Vec<u8>> {
-    let cache = object::ReadCache::new(fs::File::open(path).ok()?);
+fn build_id(file: File) -> Option<Vec<u8>> {
+    if file.metadata().ok()?.len() > MOST_BYTES {
+        return None;
+    }
+    let cache = object::ReadCache::new(file);
     let file = object::File::parse(&cache).ok()?;
     Some(file.build_id().ok()??.to_vec())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     const SEVEN: Process = Process { pid: 7, number: 7 };
@@ -126,7 +133,10 @@ mod tests {
             .iter()
             .find(|mapping| mapping.path == own.as_os_str().as_bytes())
             .unwrap();
-        assert_eq!(Some(&program.build_id), build_id(&own).as_ref());
+        assert_eq!(
+            Some(&program.build_id),
+            build_id(File::open(&own).unwrap()).as_ref()
+        );
         let here = this_program_is_mapped_with_its_build_id as *const () as u64;
         assert!((program.begin..program.begin + program.bytes).contains(&here));
     }

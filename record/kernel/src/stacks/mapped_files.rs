@@ -3,18 +3,16 @@
 //! Names of functions are looked up after the recording, when another file may have the path. Where a build id is missing, size,
 //! time of modification and a hash of both ends of the file show whether it is still the same. Reading a file can wait for a disk,
 //! which the thread that empties the rings must not: another thread does it. A process may end before its file is read, so the
-//! path is then opened as the recorder sees it.
+//! path is then opened as the recorder sees it, if the inode is the same.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use tracebraid_file_identity::FileIdentity;
 
 use super::Mapping;
+use super::modules::open;
 use crate::state::Payload;
 
 /// Paths that are remembered at most.
@@ -25,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Mapped files without a build id that were met, each once.
 pub(crate) struct MappedFiles {
     met: HashSet<Vec<u8>>,
-    wanted: Option<Sender<(u32, Vec<u8>)>>,
+    wanted: Option<Sender<Mapping>>,
     /// Payloads of events.
     read: Receiver<Option<Vec<u8>>>,
     unread: usize,
@@ -36,13 +34,13 @@ pub(crate) struct MappedFiles {
 impl MappedFiles {
     /// None were met yet.
     pub(crate) fn new() -> MappedFiles {
-        let (wanted, wants) = mpsc::channel::<(u32, Vec<u8>)>();
+        let (wanted, wants) = mpsc::channel::<Mapping>();
         let (to, read) = mpsc::channel();
         let reader = std::thread::Builder::new()
             .name("tracebraid-file".into())
             .spawn(move || {
-                for (pid, path) in wants {
-                    if to.send(payload(pid, &path)).is_err() {
+                for mapping in wants {
+                    if to.send(payload(&mapping)).is_err() {
                         return;
                     }
                 }
@@ -64,7 +62,7 @@ impl MappedFiles {
         }
         self.met.insert(mapping.path.clone());
         let wanted = self.wanted.as_ref();
-        let is_sent = wanted.is_some_and(|wanted| wanted.send((mapping.pid, mapping.path.clone())).is_ok());
+        let is_sent = wanted.is_some_and(|wanted| wanted.send(mapping.clone()).is_ok());
         self.unread += usize::from(is_sent);
     }
 
@@ -108,7 +106,7 @@ impl FilesBefore {
     /// The payload for the file of a mapping, if it is the first of a file without a build id.
     pub(crate) fn payload(&mut self, mapping: &Mapping) -> Option<Vec<u8>> {
         let is_new = lacks_identity(mapping) && self.0.insert(mapping.path.clone());
-        is_new.then(|| payload(mapping.pid, &mapping.path)).flatten()
+        is_new.then(|| payload(mapping)).flatten()
     }
 }
 
@@ -118,19 +116,19 @@ fn lacks_identity(mapping: &Mapping) -> bool {
     is_file && mapping.build_id.is_empty()
 }
 
-/// The payload of `tracebraid_map_file` for a file as the process sees it, or else as this one does.
-fn payload(pid: u32, path: &[u8]) -> Option<Vec<u8>> {
-    let plain = Path::new(OsStr::from_bytes(path));
-    let seen = PathBuf::from(format!("/proc/{pid}/root")).join(plain.strip_prefix("/").ok()?);
-    let identity = FileIdentity::of(&seen);
-    let identity = identity.or_else(|_| FileIdentity::of(plain)).ok()?;
-    let payload = Payload::default().text(path).long(identity.size);
+/// The payload of `tracebraid_map_file` for the file of a mapping, if it can still be opened.
+fn payload(mapping: &Mapping) -> Option<Vec<u8>> {
+    let identity = FileIdentity::of_open(open(mapping)?).ok()?;
+    let payload = Payload::default().text(&mapping.path).long(identity.size);
     let payload = payload.long(identity.mtime_ns as u64).long(identity.hash);
     Some(payload.bytes_of())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
     use super::*;
 
     fn mapping(path: &Path) -> Mapping {

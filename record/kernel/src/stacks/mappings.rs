@@ -39,8 +39,7 @@ impl Mappings {
         let mut rings = Vec::new();
         let mut error = None;
         for cpu in 0..cpus {
-            // Kernels before 5.12 tell no build ids.
-            match ring(cpu, pid, true).or_else(|_| ring(cpu, pid, false)) {
+            match ring(cpu, pid) {
                 Ok(ring) => rings.push(ring),
                 // It is switched off.
                 Err(source) => error = Some(source),
@@ -70,7 +69,7 @@ impl Mappings {
     }
 }
 
-fn ring(cpu: usize, pid: Option<u32>, build_id: bool) -> io::Result<Sampler> {
+fn ring(cpu: usize, pid: Option<u32>) -> io::Result<Sampler> {
     let mut builder = Builder::new(Software::DUMMY);
     let bytes = match pid {
         Some(pid) => {
@@ -87,7 +86,9 @@ fn ring(cpu: usize, pid: Option<u32>, build_id: bool) -> io::Result<Sampler> {
         }
     };
     builder.one_cpu(cpu);
-    builder.mmap(true).mmap2(true).build_id(build_id);
+    // Without build ids: where one listener wants them, kernels mark the records of all others as if these contained build
+    // ids too, which ends perf ("assertion failed at util/build-id.c").
+    builder.mmap(true).mmap2(true);
     builder.comm(true).comm_exec(true).task(true);
     builder.sample(SampleFlag::TIME).sample_id_all(true);
     builder.clockid(Clock::MONOTONIC).enabled(true);
@@ -103,7 +104,7 @@ fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
             bytes: mapped.len,
             offset: mapped.pgoff,
             path: mapped.filename.split(|&byte| byte == 0).next()?.to_vec(),
-            build_id: mapped.build_id().unwrap_or_default().to_vec(),
+            build_id: Vec::new(),
             inode: mapped.ino().unwrap_or(0),
         })),
         // Threads have their process's memory.

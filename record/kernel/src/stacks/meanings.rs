@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use super::mappings::Change;
 use super::python::{Functions, Python};
 use super::unwinding::{Unwinding, is_copy};
-use super::{KernelSymbols, MappedFiles, Mapping, Mappings, Stacks};
+use super::{BuildIds, KernelSymbols, MappedFiles, Mapping, Mappings, Stacks};
 use crate::error::RecordError;
 use crate::lane::Lane;
 use crate::machine::now;
@@ -20,6 +20,7 @@ pub(crate) struct Meanings {
     mappings: RefCell<Mappings>,
     unwinding: RefCell<Unwinding>,
     functions: RefCell<Functions>,
+    ids: RefCell<BuildIds>,
     files: RefCell<MappedFiles>,
 }
 
@@ -42,6 +43,7 @@ impl Meanings {
             mappings: RefCell::new(mappings),
             unwinding: RefCell::new(Unwinding::new(stacks.most_frames())),
             functions: RefCell::default(),
+            ids: RefCell::default(),
             files: RefCell::new(MappedFiles::new()),
         })
     }
@@ -95,11 +97,14 @@ impl Meanings {
             Change::Exec { pid } => initial(pid).map(|pid| Change::Exec { pid }),
             Change::Exit { pid } => initial(pid).map(|pid| Change::Exit { pid }),
         };
-        let mut files = self.files.borrow_mut();
+        let (mut files, mut ids) = (self.files.borrow_mut(), self.ids.borrow_mut());
         self.mappings.borrow_mut().take(|time, change| {
-            let Some(change) = numbered(change) else {
+            let Some(mut change) = numbered(change) else {
                 return;
             };
+            if let Change::Load(mapping) = &mut change {
+                mapping.build_id = ids.of(mapping);
+            }
             match &change {
                 Change::Load(mapping) if mapping.path == ANONYMOUS => {}
                 Change::Load(mapping) => {

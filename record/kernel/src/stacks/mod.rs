@@ -17,6 +17,7 @@ mod unwinding;
 mod vdso;
 
 pub(crate) use clock::{cpu_clocks, readiness};
+use files::BuildIds;
 pub(crate) use files::dump;
 pub(crate) use mapped_files::FilesBefore;
 use mapped_files::MappedFiles;

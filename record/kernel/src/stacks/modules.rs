@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -68,7 +68,7 @@ pub(crate) fn open(mapping: &Mapping) -> Option<File> {
     let end = mapping.begin.wrapping_add(mapping.bytes);
     let mapped = process.join(format!("map_files/{:x}-{end:x}", mapping.begin));
     // The process may have mapped another file there since.
-    if let Some(file) = File::open(mapped).ok().filter(|file| is_it(file, mapping)) {
+    if let Some(file) = open_now(&mapped).ok().filter(|file| is_it(file, mapping)) {
         return Some(file);
     }
     let path = mapping.path.strip_suffix(DELETED).unwrap_or(&mapping.path);
@@ -76,8 +76,16 @@ pub(crate) fn open(mapping: &Mapping) -> Option<File> {
     let seen = process.join("root").join(path.strip_prefix("/").unwrap_or(path));
     [seen.as_path(), path]
         .into_iter()
-        .filter_map(|path| File::open(path).ok())
+        .filter_map(|path| open_now(path).ok())
         .find(|file| is_it(file, mapping))
+}
+
+/// Opens a file without waiting: by now the path may lead to a pipe.
+fn open_now(path: &Path) -> std::io::Result<File> {
+    File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+        .open(path)
 }
 
 /// Whether an open file can be the mapped one; build ids are compared when it has been read.
