@@ -942,10 +942,12 @@ impl Drain<'_> {
         let full = bytes.and_then(|bytes| self.over(self.room(bytes, self.output.chunk_bytes()), until));
         // Without an event there is no reason to begin another one.
         let full = full.filter(|time| *time > rotations.begun);
+        // Events that were lost just before this event are told in the new chunk, between its beginning and the event.
+        let full = full.map(|time| time - 1);
         // Events of the state dump come late: the first one that does not fit may be older than those that have been
         // written, which the ended chunk must not reach beyond.
         let due = timed.into_iter().chain(full).min();
-        due.map(|time| time.max(self.written_until))
+        due.map(|time| time.max(self.output.newest() + 1))
     }
 
     fn begin_chunk(&mut self, time: u64) -> Result<(), RecordError> {
