@@ -317,6 +317,10 @@ impl<'t> StreamReader<'t> {
         let mut want = 256;
         loop {
             self.fill(packet.offset, want);
+            if self.source.is_missing() {
+                self.packet = None;
+                return Some(());
+            }
             let (data, base) = slice(self.source.window(), &packet).unwrap_or((&[], 0));
             let have = data.len() as u64;
             let end = (have * 8).min(packet.content_bits);

@@ -28,6 +28,8 @@ pub(crate) struct Source {
     /// Which file the window is of.
     index: Option<u32>,
     file: Option<Opened>,
+    /// It cannot be opened, which has been reported.
+    is_missing: bool,
 }
 
 impl Source {
@@ -37,10 +39,15 @@ impl Source {
         &self.window
     }
 
+    /// Whether nothing of the file can be at hand, since it cannot be opened.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.is_missing
+    }
+
     /// Makes `from..from + want` of a file available, as [`Window::ensure`] does, in a window of `size` bytes.
     ///
     /// # Errors
-    /// What cannot be read.
+    /// What cannot be read. That a file cannot be opened is reported once.
     pub(crate) fn fill(
         &mut self,
         files: &[DataFile],
@@ -54,20 +61,33 @@ impl Source {
         if self.index != Some(index) {
             self.window.clear();
             self.file = None;
+            self.is_missing = false;
             self.index = Some(index);
         }
-        if self.window.holds(from, want, *bytes) {
+        if self.is_missing || self.window.holds(from, want, *bytes) {
             return Ok(());
         }
         let file = match self.file.take() {
             Some(file) => file,
-            None => {
-                Opened::new(path).map_err(|error| Damage::of(path, format!("cannot be opened: {error}")))?
-            }
+            None => Opened::new(path).map_err(|error| {
+                self.is_missing = true;
+                Damage::of(path, why_missing(&error))
+            })?,
         };
         let filled = self.window.ensure(&file.0, from, want, *bytes, size);
         self.file = file.kept();
         filled.map_err(|error| Damage::at(path, from, format!("cannot be read: {error}")))
+    }
+}
+
+fn why_missing(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "has been removed since the trace was opened (recordings with --keep remove their \
+             oldest chunks): the rest of its events is missing"
+                .to_owned()
+        }
+        _ => format!("cannot be opened: {error}"),
     }
 }
 

@@ -291,6 +291,9 @@ impl<'t> Scanner<'t> {
         let mut want = 4096usize;
         loop {
             self.fill(packet, packet.offset, want);
+            if self.source.is_missing() {
+                return false;
+            }
             let (data, base) = crate::reader::slice(self.source.window(), packet).unwrap_or((&[], 0));
             let have = (base + data.len() as u64) * 8;
             let mut cursor = Cursor {

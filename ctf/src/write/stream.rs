@@ -169,6 +169,17 @@ impl<S: PacketSink> StreamWriter<S> {
         (self.offset + open, self.sequence + u64::from(self.packet.is_open))
     }
 
+    /// The time at which the packet that is being filled begins, in cycles.
+    pub fn packet_begin(&self) -> Option<u64> {
+        self.packet.is_open.then_some(self.packet.begin)
+    }
+
+    /// Bytes that the packet that is being filled still has room for.
+    pub fn packet_room(&self) -> u64 {
+        let filled = self.out.pos.div_ceil(8);
+        (self.out.data.len() as u64).saturating_sub(filled)
+    }
+
     /// The number of the packet that is being filled, or of the next one.
     pub fn sequence(&self) -> u64 {
         self.sequence

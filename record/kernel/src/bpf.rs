@@ -1,11 +1,13 @@
-//! The BPF programs: loading, telling them what is wanted, attaching.
+//! The BPF programs: loading, attaching, and what they count.
+
+mod prepare;
 
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
 use std::path::Path;
 
 use libbpf_rs::{
-    KprobeOpts, Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, OpenObject,
-    PerfEventOpts, PrintLevel, Program, ProgramMut, UprobeOpts,
+    KprobeOpts, Link, MapCore, MapFlags, MapHandle, MapImpl, Object, ObjectBuilder, PerfEventOpts,
+    PrintLevel, Program, ProgramMut, UprobeOpts,
 };
 
 use object::Object as _;
@@ -13,7 +15,7 @@ use perf_event::events::Tracepoint;
 use perf_event::{Builder, Counter};
 
 use crate::calls::Calls;
-use crate::chosen::{Attachment, ChosenEvents, Point};
+use crate::chosen::{ChosenEvents, Point};
 use crate::conditions::TICK_NS;
 use crate::contexts::ContextLayout;
 use crate::error::RecordError;
@@ -22,9 +24,11 @@ use crate::options::Options;
 use crate::plan::Syscalls;
 use crate::ring::{Region, Ring, RingShape, rings};
 use crate::shared::{CPU_SIZE, MOST_CPUS};
-use crate::stacks::{Stacks, cpu_clocks, readiness};
+use crate::stacks::{cpu_clocks, readiness};
 use crate::tasks::{TaskIterator, resolve};
 use crate::uring::Completion;
+
+use prepare::{choose, set_contexts, set_options, size_chosen, size_rings, size_scratch};
 
 /// Programs that run in the kernel as long as this lives.
 pub(crate) struct Programs {
@@ -390,135 +394,6 @@ fn tracepoint(section: &str) -> &str {
     section.strip_prefix("tp_btf/").unwrap_or(section)
 }
 
-/// Switches off the programs that are not wanted; gives the tracepoints that are and that are not there, or are not as programs
-/// know them.
-fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<String> {
-    let btf = std::fs::read(BTF).unwrap_or_default();
-    let mut missing = Vec::new();
-    for mut program in open.progs_mut() {
-        let section = program.section().to_string_lossy().into_owned();
-        let name = tracepoint(&section);
-        if name == TASKS {
-            continue;
-        }
-        if [CHOSEN_TRACEPOINT, CHOSEN_PROBE].contains(&name) {
-            let is_tracepoint = |point: &Point| matches!(point, Point::Tracepoint(_));
-            let is_wanted = |event: &Attachment| is_tracepoint(&event.point) == (name == CHOSEN_TRACEPOINT);
-            program.set_autoload(options.events.attachments().iter().any(is_wanted));
-            continue;
-        }
-        if program.name().to_string_lossy().starts_with(WATCHES) {
-            program.set_autoload(options.watches_calls());
-            continue;
-        }
-        if program.name().to_string_lossy().starts_with("stacks_") {
-            let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
-                CLOCK => stacks.period_ns > 0,
-                "sched_switch" => stacks.threshold_ns > 0,
-                "sys_exit" => stacks.threshold_ns > 0 && !can_resume(stacks, &btf),
-                _ => true,
-            });
-            program.set_autoload(is_wanted);
-            continue;
-        }
-        let is_wanted = match Group::of_tracepoint(name) {
-            Some(group) => options.groups.contains(&group) || options.events.has_own(name),
-            None => options.syscalls != Syscalls::None,
-        };
-        // Processes are followed by their forks and ends; stacks need the numbers of new ones.
-        let is_needed = match name {
-            "sched_process_fork" => options.follows() || options.stacks.is_some(),
-            "sched_process_free" => options.follows(),
-            _ => false,
-        };
-        let is_known = knows_rings || !name.starts_with("io_uring_");
-        let is_there = is_known && has_type(&btf, name);
-        if is_wanted && !is_there {
-            missing.push(name.to_owned());
-        }
-        program.set_autoload((is_wanted || is_needed) && is_there);
-    }
-    missing
-}
-
-/// True if the kernel's types name the tracepoint.
-fn has_type(btf: &[u8], tracepoint: &str) -> bool {
-    has_name(btf, &format!("btf_trace_{tracepoint}"))
-}
-
-/// Names of types and functions are text with a null on both sides.
-fn has_name(btf: &[u8], name: &str) -> bool {
-    memchr::memmem::find(btf, format!("\0{name}\0").as_bytes()).is_some()
-}
-
-/// Whether the kernel lets threads do something when they go back to their programs (Linux 6.18).
-fn can_resume(stacks: &Stacks, btf: &[u8]) -> bool {
-    stacks.resumes && has_name(btf, "bpf_task_work_schedule_resume_impl")
-}
-
-/// Maps with an element for each CPU that stacks are put together in.
-const SCRATCH: [&str; 2] = ["clock_scratch", "waits_scratch"];
-
-/// Makes them as small as the machine allows, and those that are not needed smaller still.
-fn size_scratch(open: &mut OpenObject, stacks: Option<&Stacks>, cpus: usize) -> Result<(), RecordError> {
-    let count = if stacks.is_some() { cpus.max(1) as u32 } else { 1 };
-    for mut map in open
-        .maps_mut()
-        .filter(|map| SCRATCH.iter().any(|name| map.name() == *name))
-    {
-        map.set_max_entries(count).map_err(failed)?;
-    }
-    Ok(())
-}
-
-fn size_chosen(open: &mut OpenObject, options: &Options) -> Result<(), RecordError> {
-    let count = options.events.attachments().len().max(1) as u32;
-    let chosen = open.maps_mut().find(|map| map.name() == "chosen");
-    let mut chosen = chosen.ok_or_else(|| RecordError::Load("no map chosen".into()))?;
-    chosen.set_max_entries(count).map_err(failed)
-}
-
-fn size_rings(open: &mut OpenObject, shape: RingShape, cpus: usize) -> Result<(), RecordError> {
-    let too_large = |_| RecordError::Load("the rings are too large".into());
-    let value_size = u32::try_from(shape.element_bytes()).map_err(too_large)?;
-    let max_entries = u32::try_from(shape.elements(cpus)).map_err(too_large)?;
-    let rings = open.maps_mut().find(|map| map.name() == "rings");
-    let mut rings = rings.ok_or_else(|| RecordError::Load("no map rings".into()))?;
-    rings.set_value_size(value_size).map_err(failed)?;
-    rings.set_max_entries(max_entries).map_err(failed)?;
-    set_constants(open, ".rodata.ring", &shape.encode())
-}
-
-fn set_options(
-    open: &mut OpenObject,
-    options: &Options,
-    rings_end: Option<Completion>,
-) -> Result<(), RecordError> {
-    // `struct options`.
-    let values = [
-        options.processes.is_some(),
-        options.follows(),
-        !options.groups.contains(&Group::Sched) && !options.events.has_own_like("sched_process_f"),
-        rings_end == Some(Completion::Entry),
-    ];
-    set_constants(open, ".rodata.options", &values.map(u8::from))?;
-    set_constants(open, ".rodata.where", &options.conditions.encode())?;
-    let Some(stacks) = &options.stacks else {
-        return Ok(());
-    };
-    let btf = std::fs::read(BTF).unwrap_or_default();
-    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume(stacks, &btf)))
-}
-
-fn set_contexts(open: &mut OpenObject, contexts: &ContextLayout, cpus: usize) -> Result<(), RecordError> {
-    let counters = open.maps_mut().find(|map| map.name() == "counters");
-    let mut counters = counters.ok_or_else(|| RecordError::Load("no map counters".into()))?;
-    counters
-        .set_max_entries(contexts.elements(cpus))
-        .map_err(failed)?;
-    set_constants(open, ".rodata.contexts", &contexts.encode(cpus))
-}
-
 /// Lets programs read those counters.
 fn put_counters(object: &Object, counters: Vec<(u32, Counter)>) -> Result<Vec<Counter>, RecordError> {
     let map = object.maps().find(|map| map.name() == "counters");
@@ -530,17 +405,6 @@ fn put_counters(object: &Object, counters: Vec<(u32, Counter)>) -> Result<Vec<Co
         Ok(counter)
     };
     counters.into_iter().map(put).collect()
-}
-
-fn set_constants(open: &mut OpenObject, section: &str, values: &[u8]) -> Result<(), RecordError> {
-    let is_section = |name: &str| name.ends_with(section);
-    let map = open
-        .maps_mut()
-        .find(|map| is_section(&map.name().to_string_lossy()));
-    let mut map = map.ok_or_else(|| RecordError::Load(format!("no map for {section}")))?;
-    let places = map.initial_value_mut().into_iter().flatten();
-    places.zip(values).for_each(|(place, value)| *place = *value);
-    Ok(())
 }
 
 /// That the kernel, or the library, refuses something.

@@ -208,7 +208,16 @@ impl Output {
         }
     }
 
-    /// Ends the chunk at that time, and begins the next one: all events before that time must have been written.
+    /// Time of the newest event that has been written, or of the beginning if it is later.
+    pub(crate) fn newest(&self) -> u64 {
+        match self {
+            Output::Files(files) => files.current.streams.newest(),
+            Output::Memory(memory) => memory.streams.newest(),
+        }
+    }
+
+    /// Ends the chunk at that time, which is later than all events that have been written, and begins the next one: all
+    /// events before that time must have been written.
     pub(crate) fn rotate(&mut self, time: u64, gives: &mut Gives<'_>) -> Result<Rotated, WriteError> {
         match self {
             Output::Files(files) => files.rotate(time, gives),

@@ -1,4 +1,9 @@
 //! The streams of a trace: one for each CPU.
+//!
+//! No two packets of a stream begin at the same time. Readers join the chunks of a recording by the beginnings of packets, and
+//! babeltrace2 2.0.4 then reverses packets that begin at the same time: it refuses the trace, or reports packets and events as
+//! lost that are not. So a packet is ended later than it begins; an event that would have to follow in a packet of the same
+//! beginning is written one nanosecond later.
 
 use std::sync::Arc;
 
@@ -8,7 +13,7 @@ use tracebraid_ctf::write::{EventPlan, WriteError};
 
 use crate::contexts::OwnContext;
 use crate::end_mark::EndReason;
-use crate::lane::Event;
+use crate::lane::{AROUND_EVENT, Event};
 use crate::recorder::Progress;
 use crate::shared::kinds;
 
@@ -34,7 +39,7 @@ struct Stream<S> {
     lost: u64,
     /// In the chunk before: what was lost, and the number of packets.
     before: (u64, u64),
-    /// The packet has events.
+    /// Events have been written since a packet was ended by [`Stream::end_packet`].
     has_events: bool,
 }
 
@@ -111,8 +116,7 @@ impl<S: PacketSink> Streams<S> {
         let (Some(stream), Some(plan)) = (self.streams.get_mut(cpu), plan) else {
             return Ok(());
         };
-        // What still comes too late happens now: time does not go back in a stream.
-        let time = event.time.max(stream.last);
+        let time = stream.time_of(event);
         if event.lost != stream.lost {
             stream.lose(event.lost, time)?;
         }
@@ -131,6 +135,11 @@ impl<S: PacketSink> Streams<S> {
             Some(stream) if stream.lost != lost => stream.lose(lost, stream.last),
             _ => Ok(()),
         }
+    }
+
+    /// Time of the newest event, or of the beginning if it is later.
+    pub(crate) fn newest(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.last).max().unwrap_or(0)
     }
 
     /// What has been written up to now, without the chunks before.
@@ -175,12 +184,11 @@ impl<S: PacketSink> Streams<S> {
     /// last one in the order of time, and no thread seems to run on until the recorder stopped.
     pub(crate) fn mark_end(&mut self, reason: EndReason) -> Result<(), WriteError> {
         let payload = [&*self.own_context.bytes, &reason.payload(self.progress())].concat();
-        let last = self.streams.iter().map(|stream| stream.last).max();
-        let (Some(first), Some(last)) = (self.streams.first(), last) else {
+        let Some(first) = self.streams.first() else {
             return Ok(());
         };
         let mark = Event {
-            time: last.saturating_add(1),
+            time: self.newest().saturating_add(1),
             lost: first.lost,
             id: kinds::TRACEBRAID_END,
             payload: &payload,
@@ -198,19 +206,161 @@ impl<S: PacketSink> Streams<S> {
 }
 
 impl<S: PacketSink> Stream<S> {
+    /// When an event is written. What still comes too late happens now: time does not go back in a stream.
+    fn time_of(&self, event: &Event<'_>) -> u64 {
+        let time = event.time.max(self.last);
+        let begins = self.writer.packet_begin() == Some(time);
+        let bytes = event.payload.len() as u64 + AROUND_EVENT;
+        match begins && self.has_events && bytes > self.writer.packet_room() {
+            true => time + 1,
+            false => time,
+        }
+    }
+
+    /// Ends the packet at that time, if it begins earlier.
+    fn end_packet(&mut self, time: u64) -> Result<(), WriteError> {
+        if self.writer.packet_begin().is_some_and(|begin| begin < time) {
+            self.writer.flush(time)?;
+            (self.last, self.has_events) = (time, false);
+        }
+        Ok(())
+    }
+
+    /// Ends the packet at its last event. One whose events all have the time of its beginning goes on.
     fn flush(&mut self) -> Result<(), WriteError> {
-        match std::mem::take(&mut self.has_events) {
-            true => self.writer.flush(self.last),
+        match self.has_events {
+            true => self.end_packet(self.last),
             false => Ok(()),
         }
     }
 
     /// Between the last event and that time events were lost: a packet ends before them, so that readers see
-    /// where.
+    /// where. The first packet of a chunk ends however short it is: of a chunk that is read alone, the count of its first packet
+    /// is that of earlier chunks.
     fn lose(&mut self, lost: u64, time: u64) -> Result<(), WriteError> {
-        self.writer.flush(self.last.min(time))?;
+        let is_first = self.writer.bytes() == 0;
+        if self.has_events || is_first {
+            let begin = self.writer.packet_begin().unwrap_or(self.last);
+            self.end_packet(self.last.max(begin + 1).min(time))?;
+        }
         self.writer.discard(lost - self.lost);
         self.lost = lost;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use tracebraid_ctf::index::IndexEntry;
+    use tracebraid_ctf::write::StreamPlan;
+    use tracebraid_ctf::write::stream::PacketSize;
+
+    use super::*;
+    use crate::contexts::ContextLayout;
+    use crate::schema::schema_with;
+
+    const BEGIN: u64 = 1000;
+
+    /// Keeps what an index contains of packets.
+    struct Entries(Rc<RefCell<Vec<IndexEntry>>>);
+
+    impl PacketSink for Entries {
+        type Output = ();
+
+        fn packet(&mut self, _: &[u8], entry: &IndexEntry) -> Result<(), WriteError> {
+            self.0.borrow_mut().push(*entry);
+            Ok(())
+        }
+
+        fn finish(self) -> Result<(), WriteError> {
+            Ok(())
+        }
+    }
+
+    /// One stream, and the entries of its packets: begin, end and count of lost events.
+    struct OneStream {
+        streams: Streams<Entries>,
+        entries: Rc<RefCell<Vec<IndexEntry>>>,
+    }
+
+    impl OneStream {
+        fn new() -> OneStream {
+            let class = schema_with(&crate::calls::calls(), &ContextLayout::new(&[]).unwrap());
+            let plan = StreamPlan::new(&class, 0).unwrap();
+            let classes = class.streams.iter().flat_map(|stream| &stream.events);
+            let plans = classes.map(|event| Arc::new(EventPlan::new(&plan, event).unwrap()));
+            let events = Arc::new(Events::new(&class, plans));
+            let entries = Rc::new(RefCell::new(Vec::new()));
+            let sink = Entries(entries.clone());
+            let writer = StreamWriter::new(&plan, sink, PacketSize::UpTo(4096), 0, &[("cpu_id", 0)]);
+            let streams = Streams::new(vec![writer.unwrap()], events, BEGIN).unwrap();
+            OneStream { streams, entries }
+        }
+
+        fn event(&mut self, time: u64, lost: u64) {
+            let payload = EndReason::Asked.payload(Progress::default());
+            let event = Event {
+                time,
+                lost,
+                id: kinds::TRACEBRAID_END,
+                payload: &payload,
+            };
+            self.streams.event(0, &event).unwrap();
+        }
+
+        fn packets(&mut self, end: u64) -> Vec<(u64, u64, u64)> {
+            self.streams.end(end).unwrap();
+            let entries = self.entries.borrow();
+            entries
+                .iter()
+                .map(|entry| (entry.begin, entry.end, entry.discarded))
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_loss_before_the_first_event_is_in_the_second_packet() {
+        let mut stream = OneStream::new();
+        stream.event(BEGIN + 50, 3);
+        assert_eq!(stream.packets(2000), [(1000, 1001, 0), (1001, 2000, 3)]);
+    }
+
+    #[test]
+    fn a_loss_that_leaves_no_time_is_in_the_packet_at_hand() {
+        let mut stream = OneStream::new();
+        stream.event(BEGIN, 3);
+        stream.event(BEGIN, 5);
+        assert_eq!(stream.packets(2000), [(1000, 2000, 5)]);
+    }
+
+    #[test]
+    fn a_loss_after_a_flush_makes_no_empty_packet() {
+        let mut stream = OneStream::new();
+        stream.event(1100, 0);
+        stream.streams.flush().unwrap();
+        stream.streams.flush().unwrap();
+        stream.event(1200, 7);
+        assert_eq!(stream.packets(2000), [(1000, 1100, 0), (1100, 2000, 7)]);
+    }
+
+    #[test]
+    fn packets_of_events_of_one_time_begin_at_different_times() {
+        let mut stream = OneStream::new();
+        (0..1000).for_each(|_| stream.event(BEGIN, 0));
+        assert_eq!(stream.streams.progress().events, 1000);
+        let packets = stream.packets(2000);
+        assert!(packets.len() > 4, "{packets:?}");
+        for pair in packets.windows(2) {
+            assert!(pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].0, "{pair:?}");
+        }
+        // A flush leaves a packet that would end where it begins.
+        let mut stream = OneStream::new();
+        stream.event(BEGIN, 0);
+        stream.streams.flush().unwrap();
+        stream.event(1100, 0);
+        assert_eq!(stream.packets(2000), [(1000, 2000, 0)]);
     }
 }

@@ -5,9 +5,10 @@
 //! batches of a few milliseconds: system calls are put in order at the end of a batch, since a thread may enter a call on one
 //! CPU and leave it on another.
 
+mod machine_load;
+
 use std::collections::HashMap;
-use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracebraid_ctf::schema::TraceClass;
 
@@ -15,6 +16,8 @@ use crate::lane::Event;
 use crate::raw::u32_at;
 use crate::shared::kinds;
 use crate::state::Payload;
+
+use machine_load::MachineLoad;
 
 /// What is compared with a limit.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,7 +106,7 @@ pub(crate) struct Triggers {
     entered: HashMap<i32, (u64, u16)>,
     woken: HashMap<i32, u64>,
     rates: Vec<Rate>,
-    machine: Machine,
+    machine: MachineLoad,
     /// Nanoseconds of CLOCK_MONOTONIC.
     silent_until: u64,
     held: u32,
@@ -128,7 +131,7 @@ impl Triggers {
             entered: HashMap::new(),
             woken: HashMap::new(),
             rates: vec![Rate::default(); conditions.any.len()],
-            machine: Machine::new(),
+            machine: MachineLoad::new(),
             silent_until: 0,
             held: 0,
             found: None,
@@ -388,53 +391,6 @@ impl Rate {
     }
 }
 
-/// The load of the machine.
-#[derive(Debug)]
-struct Machine {
-    looked: Instant,
-    /// Of all CPUs, used time and all time, in ticks.
-    ticks: Option<(u64, u64)>,
-}
-
-/// How often the load is looked at.
-const LOOK: Duration = Duration::from_secs(1);
-
-impl Machine {
-    fn new() -> Machine {
-        Machine {
-            looked: Instant::now(),
-            ticks: ticks(),
-        }
-    }
-
-    /// Load, threads that could run, and percentage of used time, once a second.
-    fn look(&mut self) -> Option<[f64; 3]> {
-        if self.looked.elapsed() < LOOK {
-            return None;
-        }
-        self.looked = Instant::now();
-        let (before, now) = (self.ticks?, ticks()?);
-        self.ticks = Some(now);
-        let all = now.1.saturating_sub(before.1).max(1);
-        let used = now.0.saturating_sub(before.0) as f64 * 100.0 / all as f64;
-        let load = fs::read_to_string("/proc/loadavg").ok()?;
-        let mut words = load.split_whitespace();
-        let average = words.next()?.parse().ok()?;
-        let runnable = words.nth(2)?.split('/').next()?.parse().ok()?;
-        Some([average, runnable, used])
-    }
-}
-
-/// Used and all time of all CPUs from `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
-fn ticks() -> Option<(u64, u64)> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let words = stat.lines().next()?.split_whitespace().skip(1).take(8);
-    let ticks: Vec<u64> = words.map(|word| word.parse().unwrap_or(0)).collect();
-    let all: u64 = ticks.iter().sum();
-    let unused = ticks.get(3)? + ticks.get(4)?;
-    Some((all - unused, all))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -538,14 +494,5 @@ mod tests {
         (0..11).for_each(|number| put(&mut triggers, 0, 10_000 * MS + number, entry, &[]));
         let (_, held) = triggers.settle(0).unwrap();
         assert_eq!(held.value, "11 events in a second");
-    }
-
-    #[test]
-    fn the_machine_has_a_load() {
-        let mut machine = Machine::new();
-        machine.looked -= LOOK;
-        let [load, runnable, cpu] = machine.look().unwrap();
-        assert!(load >= 0.0 && runnable >= 1.0 && (0.0..=100.0).contains(&cpu));
-        assert_eq!(machine.look(), None);
     }
 }

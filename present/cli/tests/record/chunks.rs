@@ -14,7 +14,7 @@ use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, 
 const NO_END: &str = "the trace has no end mark";
 
 /// Options by which nothing but the calls of `STORM` and marks of ends are recorded.
-const ONLY_CALLS: [&str; 5] = ["--kernel", "none", "--syscalls", "getppid", "--no-state-dump"];
+pub(crate) const ONLY_CALLS: [&str; 5] = ["--kernel", "none", "--syscalls", "getppid", "--no-state-dump"];
 
 /// Events of `STORM`: entry and exit of each call.
 const CALLS: u64 = 600_000;
@@ -32,7 +32,7 @@ int main(void) {
 }
 ";
 
-fn chunks(trace: &Path) -> Vec<PathBuf> {
+pub(crate) fn chunks(trace: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(trace).unwrap().flatten();
     let mut chunks: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     let is_chunk = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("chunk-");
@@ -47,7 +47,7 @@ fn json(options: &[&str], trace: &Path) -> Value {
 }
 
 /// Events that are in a trace and that were lost, where nothing of it is damaged.
-fn counted(trace: &Path) -> (u64, u64) {
+pub(crate) fn counted(trace: &Path) -> (u64, u64) {
     let counted = json(&["count", "--strict"], trace);
     let number = |name: &str| counted[name].as_u64().unwrap();
     (number("events"), number("discarded_events"))
@@ -171,14 +171,14 @@ fn the_newest_chunks_stay() {
 }
 
 /// Begins to record the machine as chunks.
-fn system(trace: &Path, options: &[&str]) -> Child {
+pub(crate) fn system(trace: &Path, options: &[&str]) -> Child {
     let mut record = tracebraid();
     record.args(["record", "--system", "-o"]).arg(trace).args(options);
     record.stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Waits until there are that many chunks, of which all but the last one have ended.
-fn has_chunks(trace: &Path, count: usize) {
+pub(crate) fn has_chunks(trace: &Path, count: usize) {
     until("there are chunks", || {
         let chunks = if trace.is_dir() { chunks(trace) } else { Vec::new() };
         let last = chunks

@@ -11,6 +11,7 @@ mod conditions;
 mod contexts;
 mod endings;
 mod harmless;
+mod joined_chunks;
 mod limits;
 mod namespaces;
 mod preloads;

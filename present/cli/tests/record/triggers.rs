@@ -98,6 +98,51 @@ fn a_long_call_leads_to_a_snapshot() {
     assert_eq!(run(&["report", &trace]).status.code(), Some(0));
 }
 
+/// Conditions on calls decide what is recorded, and conditions of snapshots see no other calls.
+#[test]
+fn conditions_of_snapshots_and_of_calls_go_together() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
+    let options = [
+        &["--snapshot", "--where", "duration > 100ms", "--snapshots", "1"][..],
+        &["--when", "rate(syscall_entry_nanosleep) > 8/s"],
+        &["--when", "syscall(nanosleep) > 250ms"],
+    ]
+    .concat();
+    let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "3"]);
+    succeeds(&output);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    // 40 short calls of 20 ms make that rate in each round, but only long ones are recorded.
+    assert!(
+        said.contains("syscall(nanosleep) > 250ms (nanosleep of thread "),
+        "{said}"
+    );
+    assert!(!said.contains("rate(syscall_entry_nanosleep) > 8/s ("), "{said}");
+    assert!(said.contains("Left out by --where"), "{said}");
+    let snapshots = snapshots(&trace);
+    assert_eq!(snapshots.len(), 1, "{said}");
+    let snapshot = snapshots[0].to_str().unwrap();
+    let calls = |trace: &str| {
+        let entries = text(&["print", "--name", "syscall_entry_nanosleep", trace])
+            .lines()
+            .count();
+        let exits = text(&["print", "--name", "syscall_exit_nanosleep", trace])
+            .lines()
+            .count();
+        (entries, exits)
+    };
+    // The call that led to the snapshot is in it, with its entry.
+    let (entries, exits) = calls(snapshot);
+    assert!(exits >= 1 && entries >= exits, "{entries} {exits}");
+    let (entries, exits) = calls(&format!("{trace}/kernel"));
+    assert!(exits >= 3 && entries == exits, "{entries} {exits}");
+    reads_alike(snapshot);
+    reads_alike(&trace);
+    assert_eq!(run(&["report", &trace]).status.code(), Some(0));
+}
+
 #[test]
 fn conditions_that_do_not_hold_lead_to_nothing() {
     let Some(directory) = recording_directory() else {

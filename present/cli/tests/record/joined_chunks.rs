@@ -1,0 +1,217 @@
+//! Chunks of a recording under load (`--rotate`): each is a trace, and all of them are one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tracebraid_testkit::processes::until;
+
+use crate::chunks::{ONLY_CALLS, chunks, counted, has_chunks, system};
+use crate::record;
+use crate::support::{compiled_with, recording_directory, run, skipped, succeeds, text};
+
+/// Four threads that call a thousand times in each of some rounds, and pause for some microseconds between two rounds.
+const CALLERS: &str = r"
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static long rounds;
+static struct timespec pause_time;
+static void *call(void *none) {
+    for (long round = 0; round < rounds; round++) {
+        for (int i = 0; i < 1000; i++) syscall(SYS_getppid);
+        if (pause_time.tv_nsec) nanosleep(&pause_time, 0);
+    }
+    return none;
+}
+int main(int count, char **words) {
+    pthread_t threads[4];
+    rounds = atol(words[1]);
+    pause_time.tv_nsec = atol(words[2]) * 1000;
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, call, 0);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+";
+
+/// A packet as the index of its stream describes it.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    begin: u64,
+    end: u64,
+    lost: u64,
+    sequence: u64,
+}
+
+/// The packets of a stream's index (LTTng's format 1.1).
+fn packets(index: &Path) -> Vec<Packet> {
+    const HEAD: usize = 16;
+    const ENTRY: usize = 72;
+    let bytes = fs::read(index).unwrap();
+    let word = |entry: &[u8], at: usize| u64::from_be_bytes(*entry[8 * at..].first_chunk().unwrap());
+    let packet = |entry: &[u8]| Packet {
+        begin: word(entry, 3),
+        end: word(entry, 4),
+        lost: word(entry, 5),
+        sequence: word(entry, 8),
+    };
+    bytes[HEAD..].chunks_exact(ENTRY).map(packet).collect()
+}
+
+/// Checks that the packets of each stream follow one another in all chunks, as those of one stream.
+fn packets_go_on(chunks: &[PathBuf]) {
+    let mut streams: BTreeMap<_, Vec<Packet>> = BTreeMap::new();
+    for chunk in chunks {
+        for entry in fs::read_dir(chunk.join("kernel/index")).unwrap() {
+            let entry = entry.unwrap();
+            let stream = streams.entry(entry.file_name()).or_default();
+            stream.extend(packets(&entry.path()));
+        }
+    }
+    for (stream, packets) in streams {
+        for pair in packets.windows(2) {
+            let [before, next] = *pair else { continue };
+            // Readers order packets by their beginnings.
+            let follows = before.begin < next.begin && before.end == next.begin;
+            let goes_on = before.lost <= next.lost && before.sequence + 1 == next.sequence;
+            assert!(follows && goes_on, "{stream:?}: {before:?} {next:?}");
+        }
+    }
+}
+
+/// Number of events that babeltrace2 reads from a trace, and the number that it calls lost. Losses of earlier chunks have an
+/// unknown number; it must warn of nothing else.
+fn counted_by_peer(trace: &Path) -> Option<(u64, u64)> {
+    let Ok(peer) = Command::new("babeltrace2").arg(trace).output() else {
+        skipped("babeltrace2 does not run");
+        return None;
+    };
+    let warned = String::from_utf8_lossy(&peer.stderr);
+    assert!(
+        peer.status.success(),
+        "{}: {} {warned}",
+        trace.display(),
+        peer.status
+    );
+    let lost = warned.lines().map(|line| {
+        let lost = line.strip_prefix("WARNING: Tracer ").unwrap_or(line);
+        match lost.split(' ').collect::<Vec<_>>()[..] {
+            ["may", "have", "discarded", "events", ..] => 0,
+            ["discarded", count, "event" | "events", ..] => count.parse::<u64>().unwrap(),
+            _ => panic!("{}: {line}", trace.display()),
+        }
+    });
+    let lost = lost.sum();
+    let events = peer.stdout.iter().filter(|byte| **byte == b'\n').count();
+    Some((events as u64, lost))
+}
+
+/// Checks that chunks are one trace, and each of them another one, for tracebraid and for babeltrace2; gives the numbers of
+/// events and of lost events.
+fn is_one_trace(trace: &Path) -> (u64, u64) {
+    let chunks = chunks(trace);
+    // babeltrace2 takes 26 MB of memory for each chunk.
+    assert!((3..400).contains(&chunks.len()), "{} chunks", chunks.len());
+    packets_go_on(&chunks);
+    let joined = counted(trace);
+    if let Some(theirs) = counted_by_peer(trace) {
+        assert_eq!(theirs, joined);
+    }
+    let alone: Vec<(u64, u64)> = chunks.iter().map(|chunk| counted(chunk)).collect();
+    assert_eq!(alone.iter().map(|(events, _)| events).sum::<u64>(), joined.0);
+    // All chunks take long.
+    for at in [0, 1, chunks.len() - 1] {
+        if let Some(theirs) = counted_by_peer(&chunks[at]) {
+            assert_eq!(theirs, alone[at], "{}", chunks[at].display());
+        }
+    }
+    joined
+}
+
+/// The number after which a word of the summary follows.
+fn summed_up(output: &Output, word: &str) -> u64 {
+    let said = String::from_utf8_lossy(&output.stderr).replace(',', "");
+    let before = said.split(word).next().unwrap();
+    before.split(' ').next_back().unwrap().parse().unwrap()
+}
+
+fn callers(directory: &Path) -> String {
+    let callers = compiled_with(directory, "callers", CALLERS, &["-pthread"]);
+    callers.to_str().unwrap().to_owned()
+}
+
+/// Records rounds of calls with rings that are too small for them.
+fn overloaded(options: &[&str], [rounds, pause]: [&str; 2]) {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let callers = callers(directory.path());
+    let (output, trace) = record(directory.path(), options, &[&callers, rounds, pause]);
+    succeeds(&output);
+    let (events, lost) = is_one_trace(Path::new(&trace));
+    assert!(lost > 0, "{}", String::from_utf8_lossy(&output.stderr));
+    if !options.contains(&"--keep") {
+        assert_eq!(events, summed_up(&output, " events in"));
+        assert_eq!(lost, summed_up(&output, " events found no room"));
+    }
+}
+
+#[test]
+fn chunks_with_losses_are_one_trace() {
+    overloaded(&["--rotate", "1M", "--buffer-size", "256K"], ["700", "0"]);
+}
+
+#[test]
+fn the_newest_chunks_with_losses_are_one_trace() {
+    let options = [&ONLY_CALLS[..], &["--rotate", "1M", "--buffer-size", "256K"]].concat();
+    overloaded(&[&options[..], &["--keep", "4"]].concat(), ["2000", "0"]);
+}
+
+#[test]
+fn chunks_of_a_second_with_losses_are_one_trace() {
+    overloaded(&["--rotate", "1s", "--buffer-size", "64K"], ["700", "5000"]);
+}
+
+#[test]
+fn chunks_with_stacks_and_contexts_are_one_trace() {
+    let options = [
+        &["--stacks", "--context", "vtid,procname,perf:cpu:page-faults"][..],
+        &["--rotate", "1M", "--buffer-size", "256K"],
+    ]
+    .concat();
+    overloaded(&options, ["700", "0"]);
+}
+
+/// Chunks are read while they end and are removed.
+#[test]
+fn the_newest_chunks_can_be_read_while_the_recording_goes_on() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let trace = directory.path().join("trace");
+    let mut child = system(&trace, &["--rotate", "1s", "--keep", "3"]);
+    for count in [2, 3, 4] {
+        has_chunks(&trace, count.min(3));
+        let newest = chunks(&trace).pop().unwrap();
+        for command in ["count", "report", "info"] {
+            let output = run(&[command, trace.to_str().unwrap()]);
+            let warned = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{command}: {warned}");
+            // A reader may be slower than the chunks: then it names the file that has been removed.
+            for problem in ["no end mark", "damaged", "No such file"] {
+                assert!(!warned.contains(problem), "{command}: {warned}");
+            }
+        }
+        assert!(!text(&["print", "--name", "sched_switch", trace.to_str().unwrap()]).is_empty());
+        // A chunk that has ended, and is not removed yet.
+        let ended = chunks(&trace).into_iter().rev().nth(1).unwrap();
+        let lines = counted_by_peer(&ended);
+        assert!(lines.is_none_or(|(events, _)| events == counted(&ended).0));
+        until("another chunk begins", || chunks(&trace).pop().unwrap() > newest);
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

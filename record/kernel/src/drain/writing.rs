@@ -1,0 +1,100 @@
+//! Writes the events of the lanes.
+
+use libbpf_rs::{MapCore, MapFlags};
+
+use super::Drain;
+use crate::error::RecordError;
+use crate::lane::Event;
+use crate::machine::now;
+use crate::shared::kinds;
+use crate::stacks::Meanings;
+use crate::triggers;
+
+impl Drain<'_> {
+    /// Writes what happened before a time, or everything; as far as there is room for it.
+    pub(super) fn write(&mut self, until: Option<u64>) -> Result<(), RecordError> {
+        if self.full_since.is_some() {
+            return Ok(());
+        }
+        if let Some(meanings) = self.meanings {
+            meanings.unwind(self.lanes, until);
+            self.put_pythons(meanings);
+        }
+        self.rotate(until)?;
+        if self.full_since.is_some() {
+            return Ok(());
+        }
+        let room = |limit: u64| self.room(limit, self.output.file_bytes());
+        self.full_since = self.options.limit.and_then(|limit| self.over(room(limit), until));
+        self.release(self.full_since.or(until))?;
+        self.trigger()
+    }
+
+    /// Records a condition that held.
+    fn trigger(&mut self) -> Result<(), RecordError> {
+        let Some((time, held)) = self.triggers.as_mut().and_then(|triggers| triggers.settle(now())) else {
+            return Ok(());
+        };
+        if self.rotations.is_over {
+            return Ok(());
+        }
+        let event = Event {
+            time,
+            lost: self.lanes.first().map_or(0, |lane| lane.borrow().lost()),
+            id: kinds::TRACEBRAID_TRIGGER,
+            payload: &[&*self.own_context.bytes, &triggers::payload(&held)].concat(),
+        };
+        self.output.event(0, &event)?;
+        if let Ok(mut all) = self.held.lock() {
+            all.push(held);
+        }
+        Ok(())
+    }
+
+    /// Writes what happened before a time, or everything, into the chunk at hand.
+    pub(super) fn release(&mut self, until: Option<u64>) -> Result<(), RecordError> {
+        let (output, reserve, triggers) = (&mut self.output, &mut self.reserve, &mut self.triggers);
+        let context_bytes = self.contexts.bytes();
+        let mut is_full = false;
+        for ((cpu, lane), unwritten) in self.lanes.iter().enumerate().zip(&mut self.unwritten) {
+            lane.borrow_mut().release(until, |event| {
+                if let Some(triggers) = triggers {
+                    let payload = event.payload.get(context_bytes..).unwrap_or_default();
+                    triggers.event(cpu, &Event { payload, ..event });
+                }
+                if !is_full {
+                    match output.event(cpu, &event) {
+                        Err(error) if reserve.gives(&error) => is_full = true,
+                        result => return result,
+                    }
+                }
+                *unwritten += 1;
+                Ok(())
+            })?;
+        }
+        self.written_until = until.unwrap_or_else(now).max(self.written_until);
+        if is_full {
+            self.full_since = Some(self.written_until);
+        }
+        Ok(())
+    }
+
+    /// Lets BPF programs read the frames of interpreters that have been found. Where there is no room for more, stacks
+    /// have the interpreters' own frames.
+    fn put_pythons(&self, meanings: &Meanings) {
+        for (pid, python) in meanings.pythons() {
+            if let Some(map) = &self.pythons {
+                let _ = map.update(&pid.to_ne_bytes(), &python.encoded, MapFlags::ANY);
+            }
+        }
+    }
+
+    /// Has what was written survive this process.
+    pub(super) fn flush(&mut self) -> Result<(), RecordError> {
+        match self.output.flush() {
+            Err(error) if self.reserve.gives(&error) => self.full_since = Some(self.written_until),
+            result => result?,
+        }
+        Ok(())
+    }
+}
