@@ -44,6 +44,7 @@ mod stacks;
 mod state;
 mod streams;
 mod tasks;
+mod trial;
 mod triggers;
 mod uring;
 

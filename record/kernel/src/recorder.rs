@@ -85,6 +85,8 @@ pub struct Summary {
     pub lost: Vec<u64>,
     /// Chosen events that the kernel left out, since they interrupted others on their CPU.
     pub missed: u64,
+    /// Calls of chosen functions whose return was not recorded: too many were nested.
+    pub omitted_returns: u64,
     /// System calls and page faults that conditions left out.
     pub left_out: u64,
     /// Tracepoints that were wanted and that this kernel does not have.
@@ -384,13 +386,14 @@ fn record(
     let _ = started.send(processes);
     drain.run(orders, counters)?;
     let (mut lost, mut unfollowed, mut missing) = (vec![0; cpus], 0, Vec::new());
-    let (mut missed, mut left_out) = (0, 0);
+    let (mut missed, mut omitted_returns, mut left_out) = (0, 0, 0);
     if let Some(programs) = &mut programs {
         programs.detach();
         (lost, unfollowed) = programs.lost();
         missing = programs.missing().to_vec();
         if !options.events.is_empty() {
             missed = programs.missed();
+            omitted_returns = programs.omitted_returns();
         }
         left_out = programs.left_out();
     }
@@ -405,6 +408,7 @@ fn record(
         total,
         lost,
         missed,
+        omitted_returns,
         left_out,
         missing,
         unfollowed,

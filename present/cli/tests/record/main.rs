@@ -11,11 +11,13 @@ mod conditions;
 mod contexts;
 mod endings;
 mod harmless;
+mod instructions;
 mod limits;
 mod namespaces;
 mod preloads;
 mod programs;
 mod readers;
+mod returns;
 mod triggers;
 
 use std::collections::BTreeMap;
