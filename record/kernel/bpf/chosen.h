@@ -34,6 +34,11 @@ struct chosen {
 	u8 count;
 	/* Of a tracepoint: bytes up to the end of the last field of constant size. */
 	u32 size;
+	/* Begin and end of each range of the function's code, from the probe on. */
+	s32 parts[MOST_EXIT_PARTS][2];
+	/* EXIT_... */
+	u8 exit;
+	u8 padding[7];
 	struct chosen_argument arguments[MOST_CHOSEN_ARGUMENTS];
 };
 _Static_assert(sizeof(struct chosen) == CHOSEN_SIZE, "CHOSEN_SIZE in shared.h");
@@ -111,8 +116,12 @@ struct chosen_hit {
 /* Offset in struct pt_regs, which programs know (arch/.../include/uapi/asm/ptrace.h). */
 #if defined(__TARGET_ARCH_x86)
 #define INSTRUCTION_POINTER 128
+#define FLAGS 144
+#define STACK_POINTER 152
 #else
 #define INSTRUCTION_POINTER 256
+#define FLAGS 264
+#define STACK_POINTER 248
 #endif
 
 INLINE u64 register_at(struct pt_regs *registers, u16 offset)
@@ -161,6 +170,59 @@ __attribute__((noinline)) static u64 chosen_value(struct pt_regs *registers, str
 	return load(is_user, value, argument->size);
 }
 
+/* Whether a conditional jump of x86 is taken ("Condition test field" of the instruction set): odd numbers are
+ * the opposites of even ones. */
+INLINE bool is_taken(u64 flags, u8 number)
+{
+	bool carry = flags & (1 << 0);
+	bool zero = flags & (1 << 6);
+	bool sign = flags & (1 << 7);
+	bool overflow = flags & (1 << 11);
+	bool is = 0;
+
+	switch (number >> 1) {
+	case 0: is = overflow; break;
+	case 1: is = carry; break;
+	case 2: is = zero; break;
+	case 3: is = carry || zero; break;
+	case 4: is = sign; break;
+	case 5: is = flags & (1 << 2); break;
+	case 6: is = sign != overflow; break;
+	case 7: is = zero || sign != overflow; break;
+	}
+	return is != (number & 1);
+}
+
+/* Calls whose return is lost: the kernel's probes at returns have no room for more of one thread. */
+u64 omitted_returns SEC(".data.omitted") = 0;
+
+/* MAX_URETPROBE_DEPTH */
+#define MOST_NESTED 64
+
+INLINE void count_omitted(void)
+{
+	struct uprobe_task *task = bpf_get_current_task_btf()->utask;
+
+	if (task && task->depth >= MOST_NESTED)
+		__sync_fetch_and_add(&omitted_returns, 1);
+}
+
+/* Whether the function ends by the instruction of the probe. */
+INLINE bool leaves(struct pt_regs *registers, struct chosen *event)
+{
+	s64 to;
+
+	if (event->exit == EXIT_ALWAYS)
+		return 1;
+	if (event->exit != EXIT_OUTSIDE)
+		return is_taken(register_at(registers, FLAGS), event->exit - EXIT_CONDITION);
+	to = chosen_value(registers, &event->arguments[0], 1) - register_at(registers, INSTRUCTION_POINTER);
+	for (int i = 0; i < MOST_EXIT_PARTS; i++)
+		if (to >= event->parts[i][0] && to < event->parts[i][1])
+			return 0;
+	return 1;
+}
+
 INLINE int hit(struct pt_regs *registers)
 {
 	struct chosen *event = chosen_by_cookie(registers);
@@ -170,6 +232,12 @@ INLINE int hit(struct pt_regs *registers)
 	u64 size;
 
 	if (!is_on || !event || !is_target(numbers >> 32))
+		return 0;
+	if (event->exit == EXIT_OMITTED) {
+		count_omitted();
+		return 0;
+	}
+	if (event->exit != EXIT_NONE && !leaves(registers, event))
 		return 0;
 	/* In a function of the kernel a switch may be under way. */
 	if (event->is_user)
@@ -181,6 +249,9 @@ INLINE int hit(struct pt_regs *registers)
 	record->tid = numbers;
 	record->pid = numbers >> 32;
 	record->ip = register_at(registers, INSTRUCTION_POINTER);
+	/* At its end a function has left the return address alone on the stack. */
+	if (event->exit != EXIT_NONE)
+		record->ip = load(1, register_at(registers, STACK_POINTER), sizeof(u64));
 	for (int i = 0; i < MOST_CHOSEN_ARGUMENTS; i++) {
 		if (i >= event->count)
 			break;

@@ -38,6 +38,12 @@ struct mm_struct {
 	u64 start_stack;
 };
 
+/* Of a thread that has hit a uprobe. */
+struct uprobe_task {
+	/* Calls whose return address the kernel has replaced. */
+	u32 depth;
+};
+
 struct vm_area_struct {
 	u64 vm_start;
 	u64 vm_end;
@@ -58,6 +64,7 @@ struct task_struct {
 	char comm[16];
 	/* None of threads of the kernel, and of those that have ended. */
 	struct mm_struct *mm;
+	struct uprobe_task *utask;
 	/* The alternate stack of signal handlers. */
 	u64 sas_ss_sp;
 	u64 sas_ss_size;

@@ -67,7 +67,17 @@
 /* Events chosen by name: arguments of one, and bytes of struct chosen_argument and struct chosen. */
 #define MOST_CHOSEN_ARGUMENTS 12
 #define CHOSEN_ARGUMENT_SIZE 24
-#define CHOSEN_SIZE 296
+#define CHOSEN_SIZE 320
+/* When a hit counts: always; always, and the function ends; if the jump to the first argument leaves the
+ * function; not at all, but calls are counted whose return the kernel omits; if the jump on a condition is
+ * taken, plus the number of the condition. */
+#define EXIT_NONE 0
+#define EXIT_ALWAYS 1
+#define EXIT_OUTSIDE 2
+#define EXIT_OMITTED 3
+#define EXIT_CONDITION 16
+/* Ranges of code that a function with such jumps has at most. */
+#define MOST_EXIT_PARTS 2
 /* Bytes of a tracepoint's record at most (PERF_MAX_TRACE_SIZE). */
 #define MOST_TRACEPOINT 8192
 /* Ids of their classes, from the first one on. */

@@ -26,6 +26,7 @@ use crate::ring::{Region, Ring, RingShape, rings};
 use crate::shared::{CPU_SIZE, MOST_CPUS};
 use crate::stacks::{cpu_clocks, readiness};
 use crate::tasks::{TaskIterator, resolve};
+use crate::trial::Trial;
 use crate::uring::Completion;
 
 use prepare::{choose, set_contexts, set_options, size_chosen, size_rings, size_scratch};
@@ -253,6 +254,7 @@ impl Programs {
                         retprobe: *at_return,
                         ..UprobeOpts::default()
                     };
+                    let _trial = Trial::new(path, *offset);
                     // Of all processes: those that are not recorded are left out by the program.
                     let attach = |program: &ProgramMut<'_>| {
                         program.attach_uprobe_with_opts(ALL_PROCESSES, path, *offset as usize, options)
@@ -272,7 +274,7 @@ impl Programs {
             let link = link.ok_or_else(|| RecordError::Load("no program for chosen events".into()))?;
             self.links.push(link.map_err(|error| RecordError::AttachChosen {
                 event: event.name.clone(),
-                reason: error.to_string(),
+                reason: refusal(&error),
             })?);
         }
         Ok(())
@@ -329,6 +331,15 @@ impl Programs {
         counts.map(|count| u64::from_ne_bytes(*count)).sum()
     }
 
+    /// Calls of functions whose return was not recorded, since the kernel had no room for more of one
+    /// thread.
+    pub(crate) fn omitted_returns(&self) -> u64 {
+        let map = self.map(|name| name.ends_with(".data.omitted")).ok();
+        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        let count = bytes.as_deref().and_then(<[u8]>::first_chunk);
+        count.map_or(0, |count| u64::from_ne_bytes(*count))
+    }
+
     /// By CPU, what was lost in all; and how many processes could not be followed.
     pub(crate) fn lost(&self) -> (Vec<u32>, u32) {
         let map = self
@@ -354,6 +365,17 @@ const TASKS: &str = "iter/task";
 const CHOSEN_TRACEPOINT: &str = "tracepoint";
 const CHOSEN_PROBE: &str = "uprobe";
 const ALL_PROCESSES: i32 = -1;
+
+/// Why the kernel attaches no probe, with the causes.
+fn refusal(error: &libbpf_rs::Error) -> String {
+    // The kernel's own ENOTSUPP, which has no name in programs.
+    const UNSUPPORTED: &str = "os error 524";
+    let reason = format!("{error:#}");
+    match reason.contains(UNSUPPORTED) {
+        true => "the kernel cannot probe this instruction; choose another one".to_owned(),
+        false => reason,
+    }
+}
 
 /// Whether a tracepoint has a program of its own, whose events the recorder lays out.
 pub(crate) fn has_program(tracepoint: &str) -> bool {

@@ -48,6 +48,7 @@ mod state;
 mod streams;
 mod tasks;
 mod thread_priority;
+mod trial;
 mod triggers;
 mod uring;
 

@@ -58,6 +58,8 @@ pub struct Summary {
     pub lost: Vec<u64>,
     /// Chosen events that the kernel left out, since they interrupted others on their CPU.
     pub missed: u64,
+    /// Calls of chosen functions whose return was not recorded: too many were nested.
+    pub omitted_returns: u64,
     /// System calls and page faults that conditions left out.
     pub left_out: u64,
     /// Tracepoints that were wanted and that this kernel does not have.

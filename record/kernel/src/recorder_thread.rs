@@ -110,13 +110,15 @@ fn detach(programs: Option<&mut Programs>, options: &Options, cpus: usize) -> (V
     };
     programs.detach();
     let (lost, unfollowed) = programs.lost();
+    let (missed, omitted_returns) = match options.events.is_empty() {
+        true => (0, 0),
+        false => (programs.missed(), programs.omitted_returns()),
+    };
     let summary = Summary {
         unfollowed,
         missing: programs.missing().to_vec(),
-        missed: match options.events.is_empty() {
-            true => 0,
-            false => programs.missed(),
-        },
+        missed,
+        omitted_returns,
         left_out: programs.left_out(),
         ended: programs.ended().to_vec(),
         ..Summary::default()

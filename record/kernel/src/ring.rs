@@ -7,7 +7,7 @@
 //!
 //! # Safety
 //!
-//! This is the only module of the crate with unsafe code. A [`Region`] is mapped as long as it
+//! With `trial`, which reads none of its mapping, this is the only module with unsafe code. A [`Region`] is mapped as long as it
 //! lives, and every access is checked against its size. Words that both sides use are atomic. The
 //! bytes of a record are read as a plain slice, and freed ones are filled with zeros, while nothing
 //! else accesses them:

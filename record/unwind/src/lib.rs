@@ -19,12 +19,14 @@
 
 mod cache;
 mod expression;
+mod frame;
 mod module;
 mod rule;
 mod stack;
 mod tables;
 mod walk;
 
+pub use frame::Frame;
 pub use module::{Module, ModuleError};
 pub use rule::Registers;
 pub use stack::StackCopy;

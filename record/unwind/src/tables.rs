@@ -41,14 +41,14 @@ pub(crate) enum Found {
     Nothing,
 }
 
-struct Fixed;
+pub(crate) struct Fixed;
 
 impl UnwindContextStorage<usize> for Fixed {
     type Rules = [(Register, RegisterRule<usize>); 32];
     type Stack = [UnwindTableRow<usize, Fixed>; 4];
 }
 
-type Section<'t> = EhFrame<EndianSlice<'t, LittleEndian>>;
+pub(crate) type Section<'t> = EhFrame<EndianSlice<'t, LittleEndian>>;
 type Row = UnwindTableRow<usize, Fixed>;
 
 impl Tables {
@@ -64,7 +64,7 @@ impl Tables {
         tables
     }
 
-    fn section(&self) -> (Section<'_>, BaseAddresses) {
+    pub(crate) fn section(&self) -> (Section<'_>, BaseAddresses) {
         let mut section = EhFrame::new(&self.frames, LittleEndian);
         section.set_address_size(8);
         let mut bases = BaseAddresses::default().set_eh_frame(self.address);
@@ -72,6 +72,11 @@ impl Tables {
             bases = bases.set_eh_frame_hdr(address);
         }
         (section, bases)
+    }
+
+    /// Offset in `.eh_frame` of the last entry that begins at or before the address.
+    pub(crate) fn entry(&self, address: u64) -> Option<usize> {
+        self.index.find(address, self.address)
     }
 
     /// All entries in the order of addresses, up to the first one that cannot be parsed.
@@ -98,7 +103,7 @@ impl Tables {
     }
 
     fn try_find(&self, address: u64, registers: &mut Registers, stack: &StackCopy<'_>) -> Option<Found> {
-        let offset = self.index.find(address, self.address)?;
+        let offset = self.entry(address)?;
         let (section, bases) = self.section();
         let entry = section
             .fde_from_offset(&bases, EhFrameOffset(offset), EhFrame::cie_from_offset)

@@ -12,11 +12,13 @@ mod contexts;
 mod endings;
 mod harmless;
 mod joined_chunks;
+mod instructions;
 mod limits;
 mod namespaces;
 mod preloads;
 mod programs;
 mod readers;
+mod returns;
 mod triggers;
 
 use std::collections::BTreeMap;

@@ -156,13 +156,18 @@ pub fn compiled(directory: &Path, name: &str, source: &str) -> PathBuf {
 
 /// The same with more options of the compiler, behind the source's name.
 pub fn compiled_with(directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
-    let path = directory.join(name);
-    let file = path.with_extension("c");
+    compiled_by("cc", directory, &format!("{name}.c"), source, options)
+}
+
+/// A program, compiled from a source of that name, whose ending tells the language.
+pub fn compiled_by(compiler: &str, directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    let file = directory.join(name);
+    let path = file.with_extension("");
     std::fs::write(&file, source).expect("the source can be written");
-    let mut compile = Command::new("cc");
+    let mut compile = Command::new(compiler);
     compile.args(["-O2", "-pthread", "-o"]).arg(&path).arg(&file);
     compile.args(options);
-    let output = compile.output().expect("a C compiler runs");
+    let output = compile.output().expect("the compiler runs");
     assert!(
         output.status.success(),
         "{}",

@@ -90,6 +90,11 @@ pub(crate) enum Source {
     Constant(i64),
     /// Offset of a register.
     Register(u16),
+    /// The sum of a register and a displacement.
+    Address {
+        base: u16,
+        displacement: i64,
+    },
     /// Memory at the sum of a register, an index shifted left, and a displacement.
     Memory {
         base: Option<u16>,
@@ -164,6 +169,11 @@ impl Argument {
             }
             Source::Register(register) => {
                 registers[0] = *register;
+                shared::SOURCE_REGISTER
+            }
+            Source::Address { base, displacement } => {
+                value = *displacement;
+                registers[0] = *base;
                 shared::SOURCE_REGISTER
             }
             Source::Memory {

@@ -1,6 +1,7 @@
 //! Programs and libraries: their functions, USDT probes, and what of Go's is in them.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use object::read::elf::ElfFile64;
@@ -25,6 +26,8 @@ pub(crate) struct Executable {
     pub(crate) go_functions: Option<Vec<u8>>,
     /// Address of the section of code.
     pub(crate) text: u64,
+    /// Sections of jumps to functions of other files.
+    pub(super) stubs: Vec<Range<u64>>,
 }
 
 /// Bytes of the file that are in memory.
@@ -33,6 +36,7 @@ pub(super) struct Segment {
     address: u64,
     bytes: u64,
     offset: u64,
+    is_executable: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +44,47 @@ pub(crate) struct Symbol {
     pub(crate) name: String,
     pub(crate) address: u64,
     pub(crate) bytes: u64,
-    pub(crate) is_function: bool,
+    pub(crate) class: SymbolClass,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SymbolClass {
+    Function,
     /// A function that chooses the function (`STT_GNU_IFUNC`).
-    pub(crate) is_indirect: bool,
+    Indirect,
+    Data,
+    ThreadLocal,
+    /// Has no type, as labels of assembly.
+    Label,
+    Other,
+}
+
+impl Symbol {
+    pub(crate) fn is_function(&self) -> bool {
+        self.class == SymbolClass::Function
+    }
+
+    /// Empty if the size is not known.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.bytes)
+    }
 }
 
 const INDIRECT: u8 = 10;
+
+fn class<'d>(symbol: &impl ObjectSymbol<'d>) -> SymbolClass {
+    match symbol.flags() {
+        SymbolFlags::Elf { st_info, .. } if st_info.0 & 15 == INDIRECT => return SymbolClass::Indirect,
+        _ => {}
+    }
+    match symbol.kind() {
+        SymbolKind::Text => SymbolClass::Function,
+        SymbolKind::Data => SymbolClass::Data,
+        SymbolKind::Tls => SymbolClass::ThreadLocal,
+        SymbolKind::Unknown => SymbolClass::Label,
+        _ => SymbolClass::Other,
+    }
+}
 
 /// The file of a program: a name without a slash is looked for in `PATH`.
 fn find(path: &Path) -> PathBuf {
@@ -85,20 +124,26 @@ impl Executable {
             address: segment.address(),
             bytes: segment.file_range().1,
             offset: segment.file_range().0,
+            is_executable: segment.permissions().executable(),
         });
         let symbols = elf.symbols().chain(elf.dynamic_symbols());
-        let symbols = symbols.filter(ObjectSymbol::is_definition).filter_map(|symbol| {
-            let is_indirect =
-                matches!(symbol.flags(), SymbolFlags::Elf { st_info, .. } if st_info.0 & 15 == INDIRECT);
-            Some(Symbol {
-                name: symbol.name().ok()?.to_owned(),
-                address: symbol.address(),
-                bytes: symbol.size(),
-                is_function: symbol.kind() == SymbolKind::Text,
-                is_indirect,
-            })
-        });
+        let symbols = symbols
+            .filter(|symbol| !symbol.is_undefined())
+            .filter_map(|symbol| {
+                Some(Symbol {
+                    name: symbol.name().ok()?.to_owned(),
+                    address: symbol.address(),
+                    bytes: symbol.size(),
+                    class: class(&symbol),
+                })
+            });
+        let is_stub = |name: &str| name.starts_with(".plt") || name == ".iplt";
+        let stubs = elf
+            .sections()
+            .filter(|section| section.name().is_ok_and(is_stub))
+            .map(|section| section.address()..section.address().saturating_add(section.size()));
         Ok(Executable {
+            stubs: stubs.collect(),
             segments: segments.collect(),
             symbols: symbols.collect(),
             probes: usdt::probes(&data(".note.stapsdt").unwrap_or_default()),
@@ -112,10 +157,20 @@ impl Executable {
 
     /// Offset in the file of an address.
     pub(crate) fn offset(&self, address: u64) -> Option<u64> {
-        let segment = self.segments.iter().find(|segment| {
-            (segment.address..segment.address.saturating_add(segment.bytes)).contains(&address)
-        })?;
+        let segment = self.segment(address)?;
         (address - segment.address).checked_add(segment.offset)
+    }
+
+    /// Offset in the file of an address in memory that is executed.
+    pub(crate) fn code_offset(&self, address: u64) -> Option<u64> {
+        let is_executable = self.segment(address)?.is_executable;
+        is_executable.then(|| self.offset(address)).flatten()
+    }
+
+    fn segment(&self, address: u64) -> Option<&Segment> {
+        self.segments.iter().find(|segment| {
+            (segment.address..segment.address.saturating_add(segment.bytes)).contains(&address)
+        })
     }
 
     /// Addresses of a probe and of its semaphore. Prelinking moves the section of the base with the

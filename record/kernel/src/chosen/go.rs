@@ -10,6 +10,8 @@
 //! `runtime/runtime2.go`: `g.goid` comes after `g.sched`, which lost a word (`ret`) in Go 1.25, and
 //! after `g.syscallbp`, which is there since Go 1.23.
 
+use std::ops::Range;
+
 use super::argument::{Argument, Machine, Source, ValueClass};
 use super::executable::Executable;
 
@@ -156,36 +158,81 @@ pub(crate) fn reasons(program: &Executable) -> Vec<String> {
 
 /// The address of a function, by the table of symbols or, in stripped programs, by Go's own.
 pub(crate) fn function(program: &Executable, name: &str) -> Option<u64> {
-    let symbol = program.symbol(name).filter(|symbol| symbol.is_function);
+    let symbol = program.symbol(name).filter(|symbol| symbol.is_function());
     match symbol {
         Some(symbol) => Some(symbol.address),
         None => in_table(program.go_functions.as_deref()?, name, program.text),
     }
 }
 
+/// Bounds of the function that contains an address, by Go's table; the padding after the function
+/// is part of it.
+pub(crate) fn extent(program: &Executable, address: u64) -> Option<Range<u64>> {
+    let begins = begins(program.go_functions.as_deref()?, program.text)?;
+    let after = begins.partition_point(|begin| *begin <= address);
+    Some(*begins.get(after.checked_sub(1)?)?..*begins.get(after)?)
+}
+
+/// The numbers at the beginning of the table: functions, their address, and offsets of their names
+/// and entries.
+struct Head {
+    count: usize,
+    begin: u64,
+    names: usize,
+    functions: usize,
+}
+
 /// The layout since Go 1.20 (`internal/abi`, `pclntab.go`): a head of numbers, names, and pairs of
 /// offsets of functions and of their descriptions.
-fn in_table(table: &[u8], name: &str, text: u64) -> Option<u64> {
+fn head(table: &[u8], text: u64) -> Option<Head> {
     const MAGIC: u32 = 0xffff_fff1;
-    let small = |at: usize| Some(u32::from_le_bytes(*table.get(at..)?.first_chunk()?));
     let large = |at: usize| Some(u64::from_le_bytes(*table.get(at..)?.first_chunk()?));
     let place = |at: usize| usize::try_from(large(at)?).ok();
-    if small(0)? != MAGIC || *table.get(7)? != 8 {
+    if small(table, 0)? != MAGIC || *table.get(7)? != 8 {
         return None;
     }
-    let (count, names, functions) = (place(8)?, place(32)?, place(64)?);
-    // Newer versions leave the address out.
-    let begin = large(24).filter(|begin| *begin != 0).unwrap_or(text);
+    Some(Head {
+        count: place(8)?,
+        // Newer versions leave the address out.
+        begin: large(24).filter(|begin| *begin != 0).unwrap_or(text),
+        names: place(32)?,
+        functions: place(64)?,
+    })
+}
+
+fn small(table: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*table.get(at..)?.first_chunk()?))
+}
+
+fn in_table(table: &[u8], name: &str, text: u64) -> Option<u64> {
+    let head = head(table, text)?;
     let wanted = [name.as_bytes(), b"\0"].concat();
-    for number in 0..count {
-        let entry = functions.checked_add(number.checked_mul(8)?)?;
-        let description = functions.checked_add(small(entry.checked_add(4)?)? as usize)?;
-        let at = names.checked_add(small(description.checked_add(4)?)? as usize)?;
+    for number in 0..head.count {
+        let entry = head.functions.checked_add(number.checked_mul(8)?)?;
+        let description = head
+            .functions
+            .checked_add(small(table, entry.checked_add(4)?)? as usize)?;
+        let at = head
+            .names
+            .checked_add(small(table, description.checked_add(4)?)? as usize)?;
         if table.get(at..)?.starts_with(&wanted) {
-            return begin.checked_add(small(entry)?.into());
+            return head.begin.checked_add(small(table, entry)?.into());
         }
     }
     None
+}
+
+/// Addresses of all functions, in order, and the end of the last one.
+fn begins(table: &[u8], text: u64) -> Option<Vec<u64>> {
+    let head = head(table, text)?;
+    let entries = table
+        .get(head.functions..)?
+        .chunks(8)
+        .take(head.count.checked_add(1)?);
+    let begins: Option<Vec<u64>> = entries
+        .map(|entry| head.begin.checked_add(small(entry, 0)?.into()))
+        .collect();
+    begins.filter(|begins| begins.is_sorted())
 }
 
 #[cfg(test)]
@@ -217,6 +264,28 @@ mod tests {
         assert!(of("go1.99").unwrap_err().contains("go1.99"));
         assert!(of("go1.17.1").is_err() && of("gccgo").is_err());
         assert!(Offsets::of(&Executable::default()).is_err());
+    }
+
+    #[test]
+    fn functions_of_a_stripped_program_have_bounds() {
+        let mut table = vec![0; 72];
+        table[..4].copy_from_slice(&0xffff_fff1u32.to_le_bytes());
+        table[7] = 8;
+        for (at, number) in [(8, 2u64), (24, 0x1000), (64, 72)] {
+            table[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        // Two functions, and the end of the last one.
+        for number in [0x10u32, 0, 0x20, 0, 0x28] {
+            table.extend(number.to_le_bytes());
+        }
+        let program = Executable {
+            go_functions: Some(table),
+            ..Executable::default()
+        };
+        assert_eq!(extent(&program, 0x1010), Some(0x1010..0x1020));
+        assert_eq!(extent(&program, 0x1027), Some(0x1020..0x1028));
+        assert_eq!(extent(&program, 0x100f), None);
+        assert_eq!(extent(&program, 0x1028), None);
     }
 
     #[test]

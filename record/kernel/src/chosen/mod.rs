@@ -7,9 +7,13 @@
 
 mod argument;
 mod executable;
+mod function;
 mod go;
+mod instructions;
 mod names;
+mod returns;
 mod spec;
+mod text;
 mod tracefs;
 mod usdt;
 
@@ -20,11 +24,12 @@ use tracebraid_ctf::schema::build::{Align, Fields, event};
 use tracebraid_ctf::schema::{ByteOrder, Scope, TraceClass};
 use tracebraid_tracepoint::{Format, Kind, Place};
 
-use crate::shared::{self, CHOSEN_SIZE, MOST_CHOSEN, MOST_CHOSEN_ARGUMENTS};
+use crate::shared::{self, CHOSEN_SIZE, MOST_CHOSEN, MOST_CHOSEN_ARGUMENTS, MOST_EXIT_PARTS};
 use argument::{Argument, Machine, Source, ValueClass};
-use executable::{Executable, Symbol};
+use executable::Executable;
 use names::{did_you_mean, matches};
 pub use spec::EventSpec;
+use text::Text;
 use tracefs::TraceFs;
 
 /// Events that were found by their names.
@@ -81,6 +86,7 @@ pub(crate) enum Point {
     Program {
         path: PathBuf,
         offset: u64,
+        /// The kernel replaces the return address.
         at_return: bool,
         /// Offset of the counter of a USDT probe.
         semaphore: Option<u64>,
@@ -275,7 +281,10 @@ impl ChosenEvents {
         let shown = program.path.display();
         let (address, semaphore) = program.moved(probe);
         let outside = || format!("{shown}: the probe {name} is outside of the program");
-        let offset = program.offset(address).ok_or_else(outside)?;
+        if !Text::is_nop(program, address) {
+            Text::new(program).check(&format!("the USDT probe {name}"), address)?;
+        }
+        let offset = program.code_offset(address).ok_or_else(outside)?;
         let semaphore = match semaphore {
             Some(semaphore) => Some(program.offset(semaphore).ok_or_else(outside)?),
             None => None,
@@ -308,112 +317,9 @@ impl ChosenEvents {
             at_return: false,
             semaphore,
         };
-        self.add(
-            name.clone(),
-            format!("USDT probe {name} of {shown}"),
-            point,
-            fields,
-            &arguments,
-        );
+        let named = format!("USDT probe {name} of {shown}");
+        self.add(name, named, point, fields, &arguments, &Condition::Hit);
         Ok(())
-    }
-
-    fn function(&mut self, path: &Path, function: &str, offset: u64, at_return: bool) -> Result<(), String> {
-        let program = Executable::read(path)?;
-        let shown = program.path.display();
-        if at_return && program.is_go() {
-            return Err(format!(
-                "uretprobe:{shown}:{function}: programs in Go crash by probes at returns, since their stacks move; use uprobe"
-            ));
-        }
-        let address = match program.symbol(function) {
-            Some(symbol) if symbol.is_indirect => {
-                return Err(format!(
-                    "{shown}: {function} is an indirect function (IFUNC), which chooses another one when the program begins: \
-                     name that one"
-                ));
-            }
-            Some(symbol) if symbol.is_function => Some(symbol.address),
-            _ => go::function(&program, function),
-        };
-        let Some(address) = address else {
-            let functions: Vec<&Symbol> = program
-                .symbols
-                .iter()
-                .filter(|symbol| symbol.is_function)
-                .collect();
-            let near = did_you_mean(function, functions.iter().map(|symbol| symbol.name.as_str()));
-            let hint = match functions.is_empty() {
-                true => ": it has no symbols (stripped)",
-                false => "",
-            };
-            return Err(format!("{shown} has no function {function}{hint}{near}"));
-        };
-        let in_file = address
-            .checked_add(offset)
-            .and_then(|address| program.offset(address));
-        let in_file =
-            in_file.ok_or_else(|| format!("{shown}: {function}+{offset} is outside of the program"))?;
-        let point = Point::Program {
-            path: program.path.clone(),
-            offset: in_file,
-            at_return,
-            semaphore: None,
-        };
-        self.add_function("u", function, offset, at_return, point);
-        Ok(())
-    }
-
-    fn kernel_function(&mut self, function: &str, at_return: bool) -> Result<(), String> {
-        if !Path::new(KPROBES).exists() {
-            return Err(format!(
-                "kprobe:{function}: this kernel has no kprobes (CONFIG_KPROBES); use a tracepoint"
-            ));
-        }
-        let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-        let names = || kernel_functions(&symbols);
-        if names().next().is_some() && !names().any(|name| name == function) {
-            let near = did_you_mean(function, names());
-            return Err(format!("this kernel has no function {function}{near}"));
-        }
-        let point = Point::Function {
-            name: function.to_owned(),
-            at_return,
-        };
-        self.add_function("k", function, 0, at_return, point);
-        Ok(())
-    }
-
-    /// `kind` is the first letter of the kind of probe.
-    fn add_function(&mut self, kind: &str, function: &str, offset: u64, at_return: bool, point: Point) {
-        let machine = Machine::OWN;
-        let class = ValueClass::ADDRESS;
-        let (fields, arguments): (Vec<_>, Vec<_>) = match (at_return, offset) {
-            (true, _) => {
-                let argument = Argument::register(machine.result_register(), class);
-                (vec![ValueField::named("ret", class)], vec![argument])
-            }
-            (false, 0) => {
-                let registers = machine.argument_registers().into_iter().enumerate();
-                let argument = |(number, register)| {
-                    (
-                        ValueField::numbered(number, class),
-                        Argument::register(register, class),
-                    )
-                };
-                registers.map(argument).unzip()
-            }
-            // Registers may have any content there.
-            _ => (Vec::new(), Vec::new()),
-        };
-        let at = if at_return { "retprobe" } else { "probe" };
-        let offset = if offset > 0 {
-            format!("+{offset:#x}")
-        } else {
-            String::new()
-        };
-        let name = format!("{kind}{at}:{function}{offset}");
-        self.add(name.clone(), name, point, fields, &arguments);
     }
 
     fn go(&mut self, path: &Path) -> Result<(), String> {
@@ -437,7 +343,7 @@ impl ChosenEvents {
             ),
         ] {
             let address = go::function(&program, function);
-            let offset = address.and_then(|address| program.offset(address));
+            let offset = address.and_then(|address| program.code_offset(address));
             let offset = offset.ok_or_else(|| format!("{shown} has no function {function}"))?;
             let point = Point::Program {
                 path: program.path.clone(),
@@ -454,13 +360,8 @@ impl ChosenEvents {
                 ..ValueField::named(field, argument.class)
             });
             let fields = fields.collect();
-            self.add(
-                name.to_owned(),
-                format!("{function} of {shown}"),
-                point,
-                fields,
-                &arguments,
-            );
+            let named = format!("{function} of {shown}");
+            self.add(name.to_owned(), named, point, fields, &arguments, &Condition::Hit);
         }
         Ok(())
     }
@@ -472,6 +373,7 @@ impl ChosenEvents {
         point: Point,
         fields: Vec<ValueField>,
         arguments: &[Argument],
+        condition: &Condition,
     ) {
         let kind = self.kind(ChosenClass {
             name: class,
@@ -481,21 +383,47 @@ impl ChosenEvents {
         self.attachments.push(Attachment {
             point,
             name,
-            description: describe(kind, is_user, arguments),
+            description: describe(kind, is_user, arguments, condition),
         });
     }
 }
 
-/// Where the kernel shows that it has kprobes.
-const KPROBES: &str = "/sys/bus/event_source/devices/kprobe";
+/// When a hit of a probe is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Hit,
+    /// The function ends. Then the instruction pointer is the caller's.
+    Exit,
+    /// A jump is taken, by the number of its condition, which ends the function.
+    Taken(u8),
+    /// The first argument, the target of a jump, lies outside of the function, whose begins and ends
+    /// are relative to the probe.
+    Outside(Vec<[i32; 2]>),
+    /// Nothing is recorded, but the kernel's own probe at the return of this call finds no room.
+    Omitted,
+}
 
-/// Functions of `/proc/kallsyms`, but for those of modules.
-fn kernel_functions(symbols: &str) -> impl Iterator<Item = &str> {
-    symbols.lines().filter_map(|line| {
-        let mut parts = line.split_ascii_whitespace().skip(1);
-        let (class, name) = (parts.next()?, parts.next()?);
-        class.eq_ignore_ascii_case("t").then_some(name)
-    })
+impl Condition {
+    /// `parts` and `exit` of `struct chosen`.
+    fn encode(&self, to: &mut Vec<u8>) {
+        let parts = match self {
+            Condition::Outside(parts) => parts.as_slice(),
+            _ => &[],
+        };
+        let all = parts
+            .iter()
+            .chain(std::iter::repeat(&[0; 2]))
+            .take(MOST_EXIT_PARTS);
+        all.flatten().for_each(|number| to.extend(number.to_le_bytes()));
+        let exit = match self {
+            Condition::Hit => shared::EXIT_NONE,
+            Condition::Exit => shared::EXIT_ALWAYS,
+            Condition::Taken(number) => shared::EXIT_CONDITION + usize::from(*number),
+            Condition::Outside(_) => shared::EXIT_OUTSIDE,
+            Condition::Omitted => shared::EXIT_OMITTED,
+        };
+        to.extend((exit as u64).to_le_bytes());
+    }
 }
 
 /// A symbol in memory is reached by the instruction pointer, which is the address of the probe.
@@ -517,15 +445,16 @@ fn place(program: &Executable, address: u64, argument: Argument) -> Option<Argum
 }
 
 /// `struct chosen`, up to its arguments.
-fn head(kind: u16, is_user: bool, count: usize, size: u32) -> Vec<u8> {
+fn head(kind: u16, is_user: bool, count: usize, size: u32, condition: &Condition) -> Vec<u8> {
     let mut to = kind.to_le_bytes().to_vec();
     to.extend([u8::from(is_user), count as u8]);
     to.extend(size.to_le_bytes());
+    condition.encode(&mut to);
     to
 }
 
-fn describe(kind: u16, is_user: bool, arguments: &[Argument]) -> Vec<u8> {
-    let mut to = head(kind, is_user, arguments.len(), 0);
+fn describe(kind: u16, is_user: bool, arguments: &[Argument], condition: &Condition) -> Vec<u8> {
+    let mut to = head(kind, is_user, arguments.len(), 0, condition);
     for argument in arguments {
         // Symbols have been replaced.
         let _ = argument.encode(&mut to);
@@ -548,7 +477,7 @@ fn describe_tracepoint(kind: u16, format: &Format) -> Vec<u8> {
         .take(MOST_CHOSEN_ARGUMENTS);
     let dynamic: Vec<(u32, usize)> = dynamic.collect();
     let size = format.fields.iter().map(|field| field.offset + field.size).max();
-    let mut to = head(kind, false, dynamic.len(), size.unwrap_or(0));
+    let mut to = head(kind, false, dynamic.len(), size.unwrap_or(0), &Condition::Hit);
     for (offset, source) in dynamic {
         to.extend(u64::from(offset).to_le_bytes());
         to.extend([0; 12]);

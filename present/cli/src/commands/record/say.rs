@@ -179,6 +179,12 @@ fn warn(options: &Options, kernel: &Summary) {
             grouped(kernel.missed)
         );
     }
+    if kernel.omitted_returns > 0 {
+        say!(
+            "warning: {} returns of functions (uretprobe) were lost: the kernel follows 64 nested calls of a thread at most",
+            grouped(kernel.omitted_returns)
+        );
+    }
     if !kernel.missing.is_empty() {
         say!(
             "warning: this kernel has no tracepoint {}",
