@@ -21,7 +21,7 @@ use crate::groups::Group;
 use crate::options::Options;
 use crate::plan::Syscalls;
 use crate::ring::{Region, Ring, RingShape, rings};
-use crate::shared::{CPU_SIZE, MOST_CPUS};
+use crate::shared::{self, CPU_SIZE, MOST_CPUS};
 use crate::stacks::{Stacks, cpu_clocks, readiness};
 use crate::tasks::{TaskIterator, resolve};
 use crate::uring::Completion;
@@ -79,7 +79,10 @@ impl Programs {
         let missing = choose(&mut open, options, rings_end.is_some());
         size_chosen(&mut open, options)?;
         let cpus = cpus.min(MOST_CPUS);
-        let ring_shape = RingShape::new(options.ring_bytes);
+        let ring_shape = RingShape::new(
+            options.ring_bytes,
+            options.stacks.as_ref().map_or(0, Stacks::longer),
+        );
         size_rings(&mut open, ring_shape, cpus)?;
         set_options(&mut open, options, rings_end)?;
         let counters = contexts.open_counters(cpus)?;
@@ -462,11 +465,14 @@ const SCRATCH: [&str; 2] = ["clock_scratch", "waits_scratch"];
 /// Makes them as small as the machine allows, and those that are not needed smaller still.
 fn size_scratch(open: &mut OpenObject, stacks: Option<&Stacks>, cpus: usize) -> Result<(), RecordError> {
     let count = if stacks.is_some() { cpus.max(1) as u32 } else { 1 };
+    let longer = stacks.map_or(0, Stacks::longer);
+    let unused = (shared::MOST_COPY - shared::USUAL_COPY) as u32 - longer;
     for mut map in open
         .maps_mut()
         .filter(|map| SCRATCH.iter().any(|name| map.name() == *name))
     {
         map.set_max_entries(count).map_err(failed)?;
+        map.set_value_size(map.value_size() - unused).map_err(failed)?;
     }
     Ok(())
 }
