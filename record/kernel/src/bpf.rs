@@ -23,7 +23,7 @@ use crate::plan::Syscalls;
 use crate::ring::{Region, Ring, RingShape, rings};
 use crate::shared::{self, CPU_SIZE, MOST_CPUS};
 use crate::stacks::{Stacks, cpu_clocks, readiness};
-use crate::tasks::{TaskIterator, resolve};
+use crate::tasks::{TaskIterator, resolve, unfollowed_descendants};
 use crate::uring::Completion;
 
 /// Programs that run in the kernel as long as this lives.
@@ -228,7 +228,24 @@ impl Programs {
         self.attach_chosen(&options.events)?;
         // Without it things only take longer.
         self.readiness = stacks.and_then(|_| readiness().ok());
+        if options.descendants {
+            self.follow_descendants()?;
+        }
         self.switch(true)
+    }
+
+    /// Follows the descendants that there are. Forks of processes that are followed are seen by now, so that it ends when a
+    /// look finds none: children of those that were found late are found the next time.
+    fn follow_descendants(&self) -> Result<(), RecordError> {
+        loop {
+            let found = unfollowed_descendants(&self.tasks.list()?, self.own_process);
+            if found.is_empty() {
+                return Ok(());
+            }
+            for process in found {
+                self.put("targets", &process.to_ne_bytes(), &[1])?;
+            }
+        }
     }
 
     fn attach_chosen(&mut self, events: &ChosenEvents) -> Result<(), RecordError> {

@@ -34,6 +34,7 @@ mod plan;
 mod privilege;
 mod raw;
 mod recipe;
+mod recorded;
 mod recorder;
 mod reserve;
 mod ring;
@@ -59,9 +60,10 @@ pub use options::Options;
 pub use plan::Syscalls;
 pub use privilege::is_in_user_namespace;
 pub use privilege::missing as missing_privileges;
+pub use recorded::NotRecorded;
 pub use recorder::{Processes, Progress, Recording, Summary};
 pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
-pub use triggers::{Condition, Held, Triggering, Watched};
+pub use triggers::{Condition, Held, MOST_CONDITIONS, Triggering, Watched};
 
 use tracebraid_ctf::schema::TraceClass;
 

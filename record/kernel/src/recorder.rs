@@ -30,7 +30,7 @@ use crate::schema::schema_with;
 use crate::shared::kinds;
 use crate::stacks::{self, Meanings, PerfStacks};
 use crate::state;
-use crate::tasks::{Proc, Task, TaskIterator};
+use crate::tasks::{Proc, Task, TaskIterator, unfollowed_descendants};
 use crate::triggers::{self, Held, Triggers};
 
 /// A recording that runs. Dropping it stops it, without saying whether all was well.
@@ -256,6 +256,14 @@ impl Processes {
     pub fn followed(&self) -> Result<Vec<u32>, RecordError> {
         let followed = self.kernel.as_ref().map(|(tasks, _)| tasks.followed());
         Ok(followed.transpose()?.unwrap_or_default())
+    }
+
+    /// Processes that run and are not followed, though an ancestor is: they were there before the recording.
+    ///
+    /// # Errors
+    /// When the kernel does not list its threads.
+    pub fn unfollowed_descendants(&self) -> Result<Vec<u32>, RecordError> {
+        Ok(unfollowed_descendants(&self.list()?, self.own))
     }
 
     /// Of each process of this PID namespace, or of one below: its number in the initial one, the number under /proc, and

@@ -9,13 +9,18 @@ mod chosen;
 mod chunks;
 mod conditions;
 mod contexts;
+mod descendants;
+mod dispositions;
 mod endings;
+mod fibers;
 mod harmless;
 mod limits;
 mod namespaces;
 mod preloads;
 mod programs;
 mod readers;
+mod short_programs;
+mod stack_limits;
 mod triggers;
 
 use std::collections::BTreeMap;

@@ -23,7 +23,8 @@ use tracebraid_tracepoint::{Format, Kind, Place};
 use crate::shared::{self, CHOSEN_SIZE, MOST_CHOSEN, MOST_CHOSEN_ARGUMENTS};
 use argument::{Argument, Machine, Source, ValueClass};
 use executable::{Executable, Symbol};
-use names::{did_you_mean, matches};
+pub(crate) use names::did_you_mean;
+use names::matches;
 pub use spec::EventSpec;
 use tracefs::TraceFs;
 
