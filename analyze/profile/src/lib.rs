@@ -25,5 +25,5 @@ mod system;
 
 pub use addresses::{Addresses, Named};
 pub use profile::{Function, Met, Missing, Process, Profile, Stack, Sums};
-pub use quality::{BrokenProcess, ChangedFile, Completeness, Quality, Remedy};
+pub use quality::{BrokenProcess, ChangedFile, Completeness, Limits, Quality, Remedy};
 pub use samples::{SampledStack, Samples};

@@ -7,7 +7,7 @@ use crate::events::{Kind, Sample};
 use crate::fields::Fields;
 use crate::mapped::{Around, Beside, FindBeside, Mapped, module};
 use crate::naming::Naming;
-use crate::quality::StackShape;
+use crate::quality::{Limits, StackShape};
 use crate::{Missing, Process};
 
 /// What is known of it by now.
@@ -17,7 +17,7 @@ pub(crate) struct OwnStacks {
     pub(crate) mapped: Mapped,
     /// Nanoseconds of CPU time from one sample to the next.
     period_ns: u64,
-    depth: Option<u64>,
+    limits: Limits,
     /// Why there are no stacks of CPU time, and none of waits: numbers of `errno`, 0 for no reason.
     errors: [i32; 2],
 }
@@ -42,14 +42,14 @@ impl OwnStacks {
             process,
             mapped: Mapped::new(beside),
             period_ns: 0,
-            depth: None,
+            limits: Limits::default(),
             errors: [0; 2],
         }
     }
 
     /// Frames that are recorded at most.
-    pub(crate) fn depth(&self) -> Option<u64> {
-        self.depth
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// What could not be taken.
@@ -69,7 +69,7 @@ impl OwnStacks {
                 .identify(fields.integer("baddr")?, fields.bytes("build_id")),
             Kind::Unload => self.mapped.unload(fields.integer("baddr")?),
             Kind::OwnState => {
-                self.depth = fields.integer("depth");
+                self.limits = Limits::of(fields);
                 self.period_ns = fields.integer("period_ns")?;
                 self.errors =
                     ["cpu_error", "wait_error"].map(|name| fields.integer(name).unwrap_or(0) as i32);

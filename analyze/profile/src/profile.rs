@@ -18,7 +18,7 @@ use crate::mapped::{Beside, FindBeside};
 use crate::naming::{NameId, Naming};
 use crate::perf::PerfSystem;
 use crate::process::OwnStacks;
-use crate::quality::{Completeness, Quality, QualityCounts};
+use crate::quality::{Completeness, Limits, Quality, QualityCounts};
 use crate::system::System;
 
 /// Which functions used the CPU, and which waited.
@@ -160,7 +160,7 @@ impl Profile {
                 all.add(sample);
             }
         });
-        counts.reaches(lacks.depth);
+        counts.reaches(lacks.limits);
         Profile {
             quality: counts.finish(naming.take_changed()),
             missing: lacks.missing.into_iter().collect(),
@@ -201,8 +201,8 @@ pub(crate) struct Lacks {
     pub(crate) missing: BTreeSet<Missing>,
     pub(crate) unended_waits: u64,
     pub(crate) is_switch_sampled: bool,
-    /// Frames of a stack that are recorded at most.
-    pub(crate) depth: Option<u64>,
+    /// Of stacks that are recorded.
+    pub(crate) limits: Limits,
 }
 
 /// Takes each stack of the traces: the index of its trace, where it was met, and the stack.
@@ -237,12 +237,12 @@ pub(crate) fn each(
                 give(place, own.event(kind, &fields, naming));
             });
             lacks.missing.extend(own.errors());
-            lacks.depth = lacks.depth.max(own.depth());
+            lacks.limits = lacks.limits.join(own.limits());
         }
         if kinds.any(Kind::is_kernels) {
             let mut system = System::new(beside(), trace, &kinds);
             reading.of_machine(&mut system, naming, &mut give);
-            lacks.depth = lacks.depth.max(system.depth());
+            lacks.limits = lacks.limits.join(system.limits());
         }
         if kinds.any(Kind::is_perfs) {
             let mut perf = PerfSystem::new(beside());

@@ -22,6 +22,8 @@ pub(crate) enum StackShape {
     Whole,
     /// Further than the tracer's `depth`.
     Cut,
+    /// Further than the copied part of the stack.
+    Short,
     /// The rest was not found.
     Broken,
 }
@@ -33,6 +35,7 @@ impl StackShape {
             0 => Some(StackShape::Whole),
             1 => Some(StackShape::Cut),
             2 => Some(StackShape::Broken),
+            3 => Some(StackShape::Short),
             _ => None,
         }
     }
@@ -43,8 +46,11 @@ impl StackShape {
 pub struct Completeness {
     /// Stacks with all frames. (Those taken by frame pointers may end early unnoticed.)
     pub whole: u64,
-    /// Stacks with as many frames as the tracer records at most.
+    /// Stacks with as many frames as the tracer records at most, and those of `cut_by_bytes`.
     pub cut: u64,
+    /// Stacks of which the copied part was too short: they are counted in `cut`, too. Recordings of earlier versions do
+    /// not tell them apart.
+    pub cut_by_bytes: u64,
     /// Stacks of which outer frames were not found.
     pub broken: u64,
 }
@@ -64,6 +70,10 @@ impl Completeness {
         match shape {
             StackShape::Whole => self.whole += 1,
             StackShape::Cut => self.cut += 1,
+            StackShape::Short => {
+                self.cut += 1;
+                self.cut_by_bytes += 1;
+            }
             StackShape::Broken => self.broken += 1,
         }
     }
@@ -172,9 +182,9 @@ pub struct Quality {
     /// In all.
     #[serde(skip_serializing_if = "Completeness::is_unknown")]
     pub completeness: Completeness,
-    /// Frames that the tracer records at most; the largest of all traces.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub depth: Option<u64>,
+    /// The tracer's limits.
+    #[serde(flatten)]
+    pub limits: Limits,
     /// By runtime, the one with the most broken stacks first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<Remedy>,
@@ -183,11 +193,41 @@ pub struct Quality {
     pub changed_files: Vec<ChangedFile>,
 }
 
+/// Limits of recorded stacks; the largest of all traces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// Frames of a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u64>,
+    /// Bytes of a stack that are copied. Recordings of earlier versions do not contain it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack_bytes: Option<u64>,
+}
+
+impl Limits {
+    /// Of the event that describes how stacks are taken.
+    pub(crate) fn of(fields: &Fields) -> Limits {
+        Limits {
+            depth: fields.integer("depth"),
+            stack_bytes: fields.integer("stack_bytes"),
+        }
+    }
+
+    /// The larger ones of both.
+    #[must_use]
+    pub(crate) fn join(self, other: Limits) -> Limits {
+        Limits {
+            depth: self.depth.max(other.depth),
+            stack_bytes: self.stack_bytes.max(other.stack_bytes),
+        }
+    }
+}
+
 /// Counts stacks.
 #[derive(Debug, Default)]
 pub(crate) struct QualityCounts {
     total: Completeness,
-    depth: Option<u64>,
+    limits: Limits,
     broken: BTreeMap<Runtime, BTreeMap<Option<i64>, (u64, String)>>,
 }
 
@@ -203,8 +243,8 @@ impl QualityCounts {
         }
     }
 
-    pub(crate) fn reaches(&mut self, depth: Option<u64>) {
-        self.depth = self.depth.max(depth);
+    pub(crate) fn reaches(&mut self, limits: Limits) {
+        self.limits = self.limits.join(limits);
     }
 
     pub(crate) fn finish(self, changed: HashMap<PathBuf, u64>) -> Quality {
@@ -230,7 +270,7 @@ impl QualityCounts {
         changed_files.sort_by(|a, b| (Reverse(a.frames), &a.path).cmp(&(Reverse(b.frames), &b.path)));
         Quality {
             completeness: self.total,
-            depth: self.depth,
+            limits: self.limits,
             remedies,
             changed_files,
         }
@@ -265,7 +305,7 @@ impl Quality {
             let mut runtimes = Runtimes::default();
             kinds.read((set, threads), trace, |place, kind, fields| {
                 match kind {
-                    Kind::State | Kind::OwnState => counts.reaches(fields.integer("depth")),
+                    Kind::State | Kind::OwnState => counts.reaches(Limits::of(&fields)),
                     _ => runtimes.learn(kind, &fields),
                 }
                 let (true, Some(shape)) = (kind.is_own() || kind.is_kernels(), StackShape::of(&fields))
@@ -413,24 +453,30 @@ mod tests {
         let mut add = |shape, runtime, pid, name| counts.add(shape, runtime, &process(pid, name));
         add(StackShape::Whole, Runtime::Compiled, 1, "a");
         add(StackShape::Cut, Runtime::Java, 2, "java");
+        add(StackShape::Short, Runtime::Java, 2, "java");
         for (pid, count) in [(2, 1), (3, 2), (4, 1)] {
             for _ in 0..count {
                 add(StackShape::Broken, Runtime::Java, pid, "java");
             }
         }
         add(StackShape::Broken, Runtime::Compiled, 1, "a");
-        counts.reaches(Some(64));
-        counts.reaches(None);
+        let limits = Limits {
+            depth: Some(64),
+            stack_bytes: None,
+        };
+        counts.reaches(limits);
+        counts.reaches(Limits::default());
         let quality = counts.finish(HashMap::from([("b".into(), 1), ("a".into(), 1), ("c".into(), 9)]));
         assert_eq!(
             quality.completeness,
             Completeness {
                 whole: 1,
-                cut: 1,
+                cut: 2,
+                cut_by_bytes: 1,
                 broken: 5
             }
         );
-        assert_eq!(quality.depth, Some(64));
+        assert_eq!(quality.limits, limits);
         let remedies: Vec<(&str, u64)> = quality
             .remedies
             .iter()

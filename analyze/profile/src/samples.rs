@@ -69,7 +69,7 @@ impl Samples {
                 });
             },
         );
-        counts.reaches(lacks.depth);
+        counts.reaches(lacks.limits);
         Samples {
             quality: counts.finish(naming.take_changed()),
             names: naming.into_names(),

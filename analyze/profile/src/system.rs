@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::kinds::Kinds;
 use crate::mapped::{Around, FindBeside, Mapped, MappedFiles, interpreted_name, module};
 use crate::naming::{NameId, Naming};
-use crate::quality::{Runtime, StackShape};
+use crate::quality::{Limits, Runtime, StackShape};
 
 /// What is known of a machine by now.
 pub(crate) struct System {
@@ -32,7 +32,7 @@ pub(crate) struct System {
     files: Option<MappedFiles>,
     /// Processes of the trace may still run here.
     is_of_this_boot: bool,
-    depth: Option<u64>,
+    limits: Limits,
 }
 
 impl System {
@@ -41,7 +41,7 @@ impl System {
         System {
             files: kinds.any(|kind| kind == Kind::MapFile).then(MappedFiles::default),
             is_of_this_boot: is_of_this_boot(trace),
-            depth: None,
+            limits: Limits::default(),
             processes: HashMap::new(),
             later: HashMap::new(),
             later_interpreted: HashMap::new(),
@@ -89,8 +89,8 @@ impl System {
     }
 
     /// Frames that are recorded at most.
-    pub(crate) fn depth(&self) -> Option<u64> {
-        self.depth
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Functions of the kernel in an event's stack, or those of the program.
@@ -155,7 +155,7 @@ impl StackSource for System {
             }
             Kind::MapFile => self.files.get_or_insert_default().add(fields)?,
             Kind::State => {
-                self.depth = fields.integer("depth");
+                self.limits = Limits::of(fields);
                 self.period_ns = fields.integer("period_ns")?;
             }
             _ => {}

@@ -1,11 +1,14 @@
 //! How many call stacks are whole, and what to do about the others, for people.
 
-use tracebraid_profile::{Quality, Remedy};
+use tracebraid_profile::{Limits, Quality, Remedy};
 
 use crate::table::{grouped, number_of};
 
 /// Processes and files that are named in one line.
 const MOST_NAMED: usize = 3;
+
+/// Bytes of a stack that a recording without privileges copies at most.
+const MOST_UNPRIVILEGED: u64 = 16 << 10;
 
 /// Fewer stacks than one in a hundred are counted in tables, but are not worth a line.
 const LEAST_PERCENT: u64 = 1;
@@ -15,20 +18,51 @@ pub(crate) fn lines(quality: &Quality) -> Vec<String> {
     let all = quality.completeness.all();
     let is_much = |part: u64| part > 0 && part * 100 >= all * LEAST_PERCENT;
     let mut lines = Vec::new();
-    let cut = quality.completeness.cut;
-    if is_much(cut) {
-        let limit = quality
-            .depth
-            .map_or_else(String::new, |depth| format!(" at {depth} frames"));
+    let by_bytes = quality.completeness.cut_by_bytes;
+    let by_depth = quality.completeness.cut - by_bytes;
+    if is_much(by_depth) {
         lines.push(format!(
-            "{} cut{limit}: record deeper ones by --stacks=depth=N",
-            part(cut, all)
+            "{} {}",
+            part(by_depth, all),
+            cut_by_depth(quality.limits)
+        ));
+    }
+    if is_much(by_bytes) {
+        lines.push(format!(
+            "{} {}",
+            part(by_bytes, all),
+            cut_by_bytes(quality.limits)
         ));
     }
     let remedies = quality.remedies.iter().filter(|remedy| is_much(remedy.broken));
     lines.extend(remedies.map(|remedy| broken(remedy, all)));
     lines.extend(changed(quality));
     lines
+}
+
+fn cut_by_depth(limits: Limits) -> String {
+    let limit = limits
+        .depth
+        .map_or_else(String::new, |depth| format!(" at {depth} frames"));
+    match limits.stack_bytes {
+        Some(_) => format!("cut{limit}: record deeper ones by --stacks=depth=N"),
+        // Recordings of earlier versions have one status for both.
+        None => format!(
+            "cut{limit} or at the end of the copied part of the stack: record deeper ones by --stacks=depth=N or \
+             --stacks=stack_bytes=SIZE"
+        ),
+    }
+}
+
+fn cut_by_bytes(limits: Limits) -> String {
+    let limit = limits
+        .stack_bytes
+        .map_or_else(String::new, |bytes| format!(" after {} bytes", grouped(bytes)));
+    let privileges = match limits.stack_bytes {
+        Some(bytes) if bytes <= MOST_UNPRIVILEGED => ", which needs CAP_BPF and CAP_PERFMON above 16K",
+        _ => "",
+    };
+    format!("cut{limit}: copy more of each stack by --stacks=stack_bytes=SIZE{privileges}")
 }
 
 fn part(number: u64, all: u64) -> String {
@@ -112,11 +146,15 @@ mod tests {
         };
         Quality {
             completeness: Completeness {
-                whole: 2_000,
-                cut: 30,
+                whole: 1_950,
+                cut: 80,
+                cut_by_bytes: 50,
                 broken: 970,
             },
-            depth: Some(64),
+            limits: Limits {
+                depth: Some(64),
+                stack_bytes: Some(65536),
+            },
             remedies: vec![Remedy {
                 runtime: "Python 3.12".to_owned(),
                 broken: 970,
@@ -136,6 +174,8 @@ mod tests {
             lines(&quality()),
             [
                 "30 of 3,000 call stacks (1 %) are cut at 64 frames: record deeper ones by --stacks=depth=N",
+                "50 of 3,000 call stacks (1 %) are cut after 65,536 bytes: copy more of each stack by \
+                 --stacks=stack_bytes=SIZE",
                 "970 of 3,000 call stacks (32 %) are broken in python3 (7), python3 (8), python3 (9) and 1 other process, Python \
                  3.12: start python with -X perf (or PYTHONPERFSUPPORT=1)",
                 "12 frames in /opt/program have no names: the file changed since the recording, or was not \
@@ -143,6 +183,25 @@ mod tests {
             ]
         );
         assert!(lines(&Quality::default()).is_empty());
+    }
+
+    #[test]
+    fn recordings_with_one_status_for_both_limits_have_both_remedies() {
+        let mut quality = quality();
+        quality.limits.stack_bytes = None;
+        quality.completeness.cut_by_bytes = 0;
+        assert_eq!(
+            lines(&quality)[0],
+            "80 of 3,000 call stacks (2 %) are cut at 64 frames or at the end of the copied part of the stack: record \
+             deeper ones by --stacks=depth=N or --stacks=stack_bytes=SIZE"
+        );
+    }
+
+    #[test]
+    fn unprivileged_recordings_copy_little() {
+        let mut quality = quality();
+        quality.limits.stack_bytes = Some(16384);
+        assert!(lines(&quality)[1].ends_with("=SIZE, which needs CAP_BPF and CAP_PERFMON above 16K"));
     }
 
     #[test]

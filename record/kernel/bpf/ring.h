@@ -38,6 +38,8 @@ struct ring_shape {
 	u32 shift;
 	/* Chunks of a ring: a power of two. */
 	u32 chunks;
+	/* Bytes of a record at most. */
+	u64 most_record;
 };
 
 const volatile struct ring_shape ring_shape SEC(".rodata.ring") = {};
@@ -199,7 +201,7 @@ INLINE void end_large(u32 cpu, void *record, u64 most, u64 size, const struct ro
 	complete(record, size, room_of(is_given ? size : most));
 }
 
-/* Sends a record that was made elsewhere, whose size the content decides: at most MOST_RECORD
+/* Sends a record that was made elsewhere, whose size the content decides: at most `most_record`
  * bytes with its context. */
 INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 {
@@ -209,7 +211,7 @@ INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 
 	if (!is_on)
 		return;
-	if (size > MOST_RECORD - MOST_CONTEXT) {
+	if (size > ring_shape.most_record - MOST_CONTEXT) {
 		count_loss(cpu);
 		return;
 	}

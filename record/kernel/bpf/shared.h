@@ -13,7 +13,8 @@
 #define MOST_TRIES 8
 /* Bytes of the word that a record in a ring begins with. */
 #define RING_WORD 8
-/* Bytes after each chunk of a ring, into which its last record may run, and bytes of a record at most. */
+/* Bytes after each chunk of a ring, into which its last record may run, and bytes of a record at most; both are larger
+ * if more than USUAL_COPY bytes of stacks are copied. */
 #define RING_SLACK 81920
 #define MOST_RECORD 81912
 
@@ -51,12 +52,16 @@
 #define MOST_KERNEL_FRAMES 48
 #define MOST_USER_FRAMES 127
 
-/* Bytes of a program's stack that are copied at most, and registers of it. */
-#define MOST_COPY 65536
+/* Bytes of a program's stack that are copied at most: as a rule, and if more is wanted. */
+#define USUAL_COPY 65536
+#define MOST_COPY 1048576
+/* Bytes that are copied of a mapping too large to be a stack, as a rule. */
+#define USUAL_HEAP_COPY 16384
+/* Registers of a program. */
 #define REGISTERS 17
 /* The copy ends before the stack does: at the wanted number of bytes, ... */
 #define COPY_IS_CUT 1
-/* ... or at a page that is not in memory. */
+/* ... or there are pages in it that are not in memory: they are zeros in the copy. */
 #define COPY_FAILED 2
 
 /* Bytes of struct python, and of text of Python's at most. */

@@ -18,6 +18,10 @@ struct stack_options {
 	u32 depth;
 	/* Bytes of the program's stack that are copied at most; 0 for frame pointers. */
 	u32 copy_bytes;
+	/* Bytes that a stack is given where it is put together: `copy_bytes`, at least USUAL_COPY. */
+	u32 copy_room;
+	/* Bytes that are copied at most of a mapping that is larger than any stack. */
+	u32 heap_bytes;
 	/* The kernel lets a thread do something when it goes back to its program. */
 	u8 can_resume;
 };
@@ -41,6 +45,10 @@ struct stack_top {
 	u64 kernel[MOST_KERNEL_FRAMES];
 } PACKED;
 
+/* Bytes after a copy: for functions of Python's, and for the last page that is copied. */
+#define COPY_MARGIN 4096
+_Static_assert(COPY_MARGIN >= MOST_PYTHON_FRAMES * sizeof(u64), "room for functions of Python's");
+
 /* A copy of a stack, or addresses. */
 struct stack {
 	struct head head;
@@ -60,7 +68,7 @@ struct stack {
 			u64 interrupted_count;
 			/* How many functions of Python's come after the copy. */
 			u64 python_count;
-			u8 copy[MOST_COPY + MOST_PYTHON_FRAMES * sizeof(u64)];
+			u8 copy[MOST_COPY + COPY_MARGIN];
 		};
 	};
 } PACKED;
@@ -144,12 +152,11 @@ static long take_range(struct task_struct *task, struct vm_area_struct *vma, str
 /* Bytes above the first stack pointer that the first function may look at. */
 #define ABOVE_START 64
 /* Stacks of goroutines and of other threads that the kernel does not know lie in heaps. Their ends are unknown, and
- * they are small: no more is copied of a mapping that is larger than any stack. */
+ * they are small: no more than `heap_bytes` is copied of a mapping that is larger than any stack. */
 #define MOST_STACK (128ULL << 20)
-#define MOST_HEAP_COPY 16384
 
-/* Bytes from the stack pointer to the end of the stack, or more. */
-INLINE u64 stack_size(struct task_struct *task, u64 sp)
+/* Bytes from the stack pointer to the end of the stack, or more. `is_cut` is set if fewer are given. */
+INLINE u64 stack_size(struct task_struct *task, u64 sp, bool *is_cut)
 {
 	u64 start = task->mm->start_stack;
 	struct range found = {};
@@ -157,39 +164,58 @@ INLINE u64 stack_size(struct task_struct *task, u64 sp)
 
 	if (sp <= start && start - sp < MOST_MAIN_STACK)
 		return start - sp + ABOVE_START;
+	*is_cut = 1;
 	range = bpf_task_storage_get(&stack_ranges, task, 0, STORAGE_CREATE);
 	if (!range)
-		return MOST_HEAP_COPY;
+		return stack_options.heap_bytes;
 	if (sp < range->begin || sp >= range->end) {
 		/* It fails where somebody else changes the mappings. */
 		if (bpf_find_vma(task, sp, take_range, &found, 0) || sp < found.begin || sp >= found.end)
-			return MOST_HEAP_COPY;
+			return stack_options.heap_bytes;
 		*range = found;
 	}
-	if (range->end - range->begin > MOST_STACK && range->end - sp > MOST_HEAP_COPY)
-		return MOST_HEAP_COPY;
+	if (range->end - range->begin > MOST_STACK && range->end - sp > stack_options.heap_bytes)
+		return stack_options.heap_bytes;
+	*is_cut = 0;
 	return range->end - sp;
 }
 
 #define PAGE 4096
 
-/* Copies up to the first page that is not in memory; gives how many bytes. */
-INLINE u32 copy_pages(u8 *to, u64 from, u32 wanted)
+/* A stack that is copied page by page. */
+struct page_copy {
+	struct stack *stack;
+	u64 from;
+	/* Where in the copy, and how many bytes. */
+	u32 at;
+	u32 wanted;
+};
+
+/* Nothing is counted from page to page: the verifier would follow each value. */
+static long copy_page(u32 index, struct page_copy *copy)
 {
-	u32 done = 0;
+	u32 skew = copy->from & (PAGE - 1);
+	u32 begin = index ? index * PAGE - skew : 0, end = (index + 1) * PAGE - skew;
+	u32 at = copy->at + begin, size;
 
-	for (int i = 0; i <= MOST_COPY / PAGE; i++) {
-		u32 step = PAGE - ((from + done) & (PAGE - 1));
+	if (end > copy->wanted)
+		end = copy->wanted;
+	size = end - begin;
+	if (begin >= end || size > PAGE || at > stack_options.copy_room)
+		return 1;
+	/* A page that is not in memory becomes zeros: most were never touched, in large frames, and the frames beyond them
+	 * are found. */
+	bpf_probe_read_user(copy->stack->copy + at, size, (void *)(copy->from + begin));
+	return 0;
+}
 
-		if (done >= wanted || done > MOST_COPY - PAGE)
-			break;
-		if (step > wanted - done)
-			step = wanted - done;
-		if (step > PAGE || bpf_probe_read_user(to + done, step, (void *)(from + done)))
-			break;
-		done += step;
-	}
-	return done;
+/* Copies a stack in which a page is not in memory. */
+INLINE void copy_pages(struct stack *stack, u32 at, u64 from, u32 wanted)
+{
+	struct page_copy copy = { .stack = stack, .from = from, .at = at, .wanted = wanted };
+
+	bpf_loop(MOST_COPY / PAGE + 2, copy_page, &copy, 0);
+	stack->state |= COPY_FAILED;
 }
 
 /* Words from the end of an alternate stack in which the kernel has put what the first handler has interrupted: less
@@ -198,8 +224,8 @@ INLINE u32 copy_pages(u8 *to, u64 from, u32 wanted)
 /* Words in `struct ucontext`: from the address of the alternate stack to its size, and to the stack pointer. */
 #define UCONTEXT_SIZE 2
 #define UCONTEXT_SP 18
-/* Bytes of an alternate stack that are copied at most. */
-#define MOST_ALTERNATE 32768
+/* Bytes of an alternate stack that are copied at most if the stack that was interrupted is copied too. */
+#define MOST_ALTERNATE (USUAL_COPY / 2)
 
 /* A search for what a signal handler on an alternate stack has interrupted. */
 struct interrupted_search {
@@ -244,7 +270,8 @@ INLINE u64 find_interrupted(struct stack *stack, u32 bytes, struct task_struct *
 /* Copies the stack that a signal handler on an alternate stack has interrupted, after what is there. */
 INLINE void copy_interrupted(struct stack *stack, struct task_struct *task)
 {
-	u32 bytes = stack->count;
+	u32 bytes = stack->count, most = stack_options.copy_room - MOST_ALTERNATE;
+	bool is_cut = 0;
 	u64 sp, size;
 
 	if (bytes > MOST_ALTERNATE)
@@ -252,15 +279,15 @@ INLINE void copy_interrupted(struct stack *stack, struct task_struct *task)
 	sp = find_interrupted(stack, bytes, task);
 	if (!sp)
 		return;
-	size = stack_size(task, sp);
-	if (size > MOST_COPY - MOST_ALTERNATE) {
-		size = MOST_COPY - MOST_ALTERNATE;
+	size = stack_size(task, sp, &is_cut);
+	if (size > most) {
+		size = most;
+		is_cut = 1;
+	}
+	if (is_cut)
 		stack->state |= COPY_IS_CUT;
-	}
-	if (bpf_probe_read_user(stack->copy + bytes, size, (void *)sp)) {
-		stack->state |= COPY_FAILED;
-		return;
-	}
+	if (bpf_probe_read_user(stack->copy + bytes, size, (void *)sp))
+		copy_pages(stack, bytes, sp, size);
 	stack->interrupted = sp;
 	stack->interrupted_count = size;
 	stack->count = bytes + size;
@@ -270,8 +297,8 @@ INLINE void copy_interrupted(struct stack *stack, struct task_struct *task)
 INLINE void copy_stack(struct stack *stack, struct task_struct *task)
 {
 	struct pt_regs *regs = task->mm ? bpf_task_pt_regs(task) : 0;
-	u32 most = stack_options.copy_bytes < MOST_COPY ? stack_options.copy_bytes : MOST_COPY;
-	bool is_alternate;
+	u32 most = stack_options.copy_bytes;
+	bool is_alternate, is_cut = 0;
 	u64 size;
 	u32 bytes;
 
@@ -286,16 +313,14 @@ INLINE void copy_stack(struct stack *stack, struct task_struct *task)
 	}
 	copy_registers(stack->registers, regs);
 	is_alternate = regs->sp - task->sas_ss_sp < task->sas_ss_size;
-	size = is_alternate ? task->sas_ss_sp + task->sas_ss_size - regs->sp : stack_size(task, regs->sp);
+	size = is_alternate ? task->sas_ss_sp + task->sas_ss_size - regs->sp :
+			      stack_size(task, regs->sp, &is_cut);
 	bytes = size < most ? size : most;
-	if (bytes > MOST_COPY)
+	if (bytes > stack_options.copy_room)
 		return;
-	stack->state = size > most ? COPY_IS_CUT : 0;
-	if (bpf_probe_read_user(stack->copy, bytes, (void *)regs->sp)) {
-		stack->count = copy_pages(stack->copy, regs->sp, bytes);
-		stack->state |= COPY_FAILED;
-		return;
-	}
+	stack->state = is_cut || size > most ? COPY_IS_CUT : 0;
+	if (bpf_probe_read_user(stack->copy, bytes, (void *)regs->sp))
+		copy_pages(stack, 0, regs->sp, bytes);
 	stack->count = bytes;
 	if (is_alternate)
 		copy_interrupted(stack, task);
@@ -307,7 +332,7 @@ INLINE u32 add_python(struct stack *stack, struct task_struct *task)
 	u32 process = task->tgid, count = stack->count;
 	struct python *python = bpf_map_lookup_elem(&pythons, &process);
 
-	if (count > MOST_COPY)
+	if (count > stack_options.copy_room)
 		return 0;
 	if (python)
 		follow_python((u64 *)(stack->copy + count), &stack->python_count, task, python);
@@ -324,7 +349,7 @@ INLINE void take_and_send(struct stack *stack, struct task_struct *task, u16 kin
 	if (stack_options.copy_bytes) {
 		copy_stack(stack, task);
 		count = add_python(stack, task);
-		if (count <= sizeof(stack->copy))
+		if (count <= stack_options.copy_room + COPY_MARGIN)
 			send(&stack->head, copied_kind, 0, offset_of(struct stack, copy) + count);
 		return;
 	}
@@ -343,7 +368,8 @@ INLINE void send_top(struct stack *stack, u16 kind)
 	send(&stack->head, kind, 0, offset_of(struct stack, user));
 }
 
-/* By CPU, where a stack is put together. It is larger than what per-CPU maps take. */
+/* By CPU, where a stack is put together. It is larger than what per-CPU maps take. The loader leaves out of each element
+ * what `copy_room` is smaller than MOST_COPY. */
 #define SCRATCH(name) \
 	struct { \
 		MAP_INT(type, MAP_ARRAY); \

@@ -24,8 +24,8 @@ use crate::options::Options;
 use crate::plan::Syscalls;
 use crate::ring::{Region, Ring, RingShape, rings};
 use crate::shared::{CPU_SIZE, MOST_CPUS};
-use crate::stacks::{cpu_clocks, readiness};
-use crate::tasks::{TaskIterator, resolve};
+use crate::stacks::{Stacks, cpu_clocks, readiness};
+use crate::tasks::{TaskIterator, resolve, unfollowed_descendants};
 use crate::trial::Trial;
 use crate::uring::Completion;
 
@@ -84,7 +84,10 @@ impl Programs {
         let missing = choose(&mut open, options, rings_end.is_some());
         size_chosen(&mut open, options)?;
         let cpus = cpus.min(MOST_CPUS);
-        let ring_shape = RingShape::new(options.ring_bytes);
+        let ring_shape = RingShape::new(
+            options.ring_bytes,
+            options.stacks.as_ref().map_or(0, Stacks::longer),
+        );
         size_rings(&mut open, ring_shape, cpus)?;
         set_options(&mut open, options, rings_end)?;
         let counters = contexts.open_counters(cpus)?;
@@ -230,7 +233,24 @@ impl Programs {
         self.attach_chosen(&options.events)?;
         // Without it things only take longer.
         self.readiness = stacks.and_then(|_| readiness().ok());
+        if options.descendants {
+            self.follow_descendants()?;
+        }
         self.switch(true)
+    }
+
+    /// Follows the descendants that there are. Forks of processes that are followed are seen by now, so that it ends when a
+    /// look finds none: children of those that were found late are found the next time.
+    fn follow_descendants(&self) -> Result<(), RecordError> {
+        loop {
+            let found = unfollowed_descendants(&self.tasks.list()?, self.own_process);
+            if found.is_empty() {
+                return Ok(());
+            }
+            for process in found {
+                self.put("targets", &process.to_ne_bytes(), &[1])?;
+            }
+        }
     }
 
     fn attach_chosen(&mut self, events: &ChosenEvents) -> Result<(), RecordError> {

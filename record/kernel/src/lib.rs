@@ -36,6 +36,7 @@ mod privilege;
 mod process_numbers;
 mod raw;
 mod recipe;
+mod recorded;
 mod recorder;
 mod recorder_thread;
 mod reserve;
@@ -65,9 +66,10 @@ pub use plan::Syscalls;
 pub use privilege::is_in_user_namespace;
 pub use privilege::missing as missing_privileges;
 pub use process_numbers::Processes;
+pub use recorded::NotRecorded;
 pub use recorder::{Progress, Recording, Summary};
 pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
-pub use triggers::{Condition, Held, Triggering, Watched};
+pub use triggers::{Condition, Held, MOST_CONDITIONS, Triggering, Watched};
 
 use tracebraid_ctf::schema::TraceClass;
 

@@ -19,6 +19,8 @@ pub struct Options {
     /// Only the system calls and page faults of these processes, and of their descendants; of all if `None`. The numbers
     /// are those of the PID namespace of this process.
     pub processes: Option<Vec<u32>>,
+    /// The descendants that `processes` have already are recorded too, whose parents still run.
+    pub descendants: bool,
     /// A process whose descendants are followed though events of all processes are recorded; see
     /// [`crate::Recording::processes`].
     pub command: Option<u32>,
@@ -65,6 +67,7 @@ impl Default for Options {
             groups: crate::groups::USUAL.to_vec(),
             syscalls: Syscalls::None,
             processes: None,
+            descendants: false,
             command: None,
             events: ChosenEvents::default(),
             conditions: Conditions::default(),

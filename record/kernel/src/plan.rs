@@ -53,7 +53,7 @@ impl Syscalls {
         Syscalls::Only(names.into_iter().map(known).collect())
     }
 
-    fn wants(&self, name: &str) -> bool {
+    pub(crate) fn wants(&self, name: &str) -> bool {
         match self {
             Syscalls::None => false,
             Syscalls::All => true,

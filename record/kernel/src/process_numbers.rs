@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use crate::bpf::Programs;
 use crate::contexts::OwnThread;
 use crate::error::RecordError;
-use crate::tasks::{Proc, Task, TaskIterator};
+use crate::tasks::{Proc, Task, TaskIterator, unfollowed_descendants};
 
 /// Processes as the kernel numbers them.
 #[derive(Clone, Debug)]
@@ -59,6 +59,14 @@ impl Processes {
     pub fn followed(&self) -> Result<Vec<u32>, RecordError> {
         let followed = self.kernel.as_ref().map(|(tasks, _)| tasks.followed());
         Ok(followed.transpose()?.unwrap_or_default())
+    }
+
+    /// Processes that run and are not followed, though an ancestor is: they were there before the recording.
+    ///
+    /// # Errors
+    /// When the kernel does not list its threads.
+    pub fn unfollowed_descendants(&self) -> Result<Vec<u32>, RecordError> {
+        Ok(unfollowed_descendants(&self.list()?, self.own))
     }
 
     /// Of each process of this PID namespace, or of one below: its number in the initial one, the number under /proc, and

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 
 use crate::error::RecordError;
-use crate::shared::{CPU_CONSUMED, CPU_SIZE, MOST_RECORD, RING_SLACK, RING_WORD};
+use crate::shared::{CPU_CONSUMED, CPU_SIZE, RING_SLACK, RING_WORD};
 
 /// Sizes of all rings: `struct ring_shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(crate) struct RingShape {
     chunk: u64,
     /// Chunks of a ring: a power of two.
     chunks: u64,
+    /// Bytes after each chunk.
+    slack: u64,
 }
 
 /// Bytes of a chunk at most: with its slack less than the 4 MiB that older kernels allow for an
@@ -46,19 +48,21 @@ const MOST_CHUNK: u64 = 2 << 20;
 const FREED_AT_ONCE: u64 = 16 << 10;
 
 impl RingShape {
-    /// The shape of rings of that size in bytes: a power of two, at least a page.
-    pub(crate) fn new(ring_bytes: u32) -> RingShape {
+    /// The shape of rings of that size in bytes: a power of two, at least a page. `longer` is by how many bytes records
+    /// may be larger than usual.
+    pub(crate) fn new(ring_bytes: u32, longer: u32) -> RingShape {
         let bytes = u64::from(ring_bytes).next_power_of_two();
         let chunk = bytes.min(MOST_CHUNK);
         RingShape {
             chunk,
             chunks: bytes / chunk,
+            slack: RING_SLACK as u64 + u64::from(longer).next_multiple_of(RING_WORD as u64),
         }
     }
 
     /// Bytes of a chunk with its slack: of an element of the array.
     pub(crate) fn element_bytes(&self) -> u64 {
-        self.chunk + RING_SLACK as u64
+        self.chunk + self.slack
     }
 
     /// Elements of the array for that number of CPUs.
@@ -67,13 +71,19 @@ impl RingShape {
     }
 
     /// As BPF programs have it.
-    pub(crate) fn encode(&self) -> [u8; 24] {
-        let mut bytes = [0; 24];
+    pub(crate) fn encode(&self) -> [u8; 32] {
+        let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&(self.chunk * self.chunks).to_ne_bytes());
         bytes[8..16].copy_from_slice(&(self.chunk - 1).to_ne_bytes());
         bytes[16..20].copy_from_slice(&self.chunk.trailing_zeros().to_ne_bytes());
-        bytes[20..].copy_from_slice(&(self.chunks as u32).to_ne_bytes());
+        bytes[20..24].copy_from_slice(&(self.chunks as u32).to_ne_bytes());
+        bytes[24..].copy_from_slice(&self.most_record().to_ne_bytes());
         bytes
+    }
+
+    /// Bytes of a record at most.
+    fn most_record(&self) -> u64 {
+        self.slack - RING_WORD as u64
     }
 
     fn offset_in_chunk(&self, position: u64) -> u64 {
@@ -171,7 +181,8 @@ impl Ring {
                 break;
             }
             let (size, room) = (word & u64::from(u32::MAX), word >> 32);
-            let is_sound = size <= MOST_RECORD as u64 && room <= RING_SLACK as u64 && room.is_multiple_of(8);
+            let is_sound =
+                size <= self.shape.most_record() && room <= self.shape.slack && room.is_multiple_of(8);
             if !is_sound || size + RING_WORD as u64 > room {
                 return Err(Damaged);
             }

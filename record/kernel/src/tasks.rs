@@ -1,5 +1,6 @@
 //! Threads with their numbers in all PID namespaces, as the kernel has them (`bpf/tasks.h`).
 
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
@@ -168,6 +169,29 @@ impl TaskIterator {
     }
 }
 
+/// Processes that run and that BPF does not follow, though an ancestor is followed, by their numbers in the initial
+/// namespace; without the recorder, `own`, which a shell that is recorded may have started.
+pub(crate) fn unfollowed_descendants(tasks: &[Task], own: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<&Task>> = HashMap::new();
+    for task in tasks
+        .iter()
+        .filter(|task| task.is_leader() && task.exit_state == 0)
+    {
+        children.entry(task.parent).or_default().push(task);
+    }
+    let followed = tasks.iter().filter(|task| task.is_leader() && task.is_target);
+    let mut parents: Vec<u32> = followed.map(|task| task.pid).collect();
+    let mut found = BTreeSet::new();
+    while let Some(parent) = parents.pop() {
+        for child in children.get(&parent).into_iter().flatten() {
+            if !child.is_target && child.pid != own && found.insert(child.pid) {
+                parents.push(child.pid);
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
 /// The number in the initial namespace of a process with that number in the namespace of this process.
 pub(crate) fn resolve(tasks: &[Task], number: u32) -> Option<u32> {
     let task = tasks.iter().find(|task| task.own_pid == number);
@@ -208,6 +232,37 @@ mod tests {
         assert_eq!(task.numbers().len(), 2);
         assert_eq!(task.numbers()[1], inner);
         assert_eq!(Task::parse(&bytes(0)[1..]), None);
+    }
+
+    #[test]
+    fn descendants_of_followed_processes_are_found_at_any_depth() {
+        let task = |pid, parent, is_target| Task {
+            pid,
+            tid: pid,
+            parent,
+            is_target,
+            ..Task::default()
+        };
+        let mut tasks = vec![
+            task(1, 0, false),
+            task(5, 1, true),
+            task(6, 5, false),
+            task(7, 6, false),
+            task(8, 5, true),
+            task(9, 8, false),
+            task(10, 1, false),
+            task(11, 5, false),
+        ];
+        // A thread, and a process that has ended.
+        tasks.push(Task {
+            tid: 12,
+            ..task(6, 5, false)
+        });
+        tasks.push(Task {
+            exit_state: 0x20,
+            ..task(13, 5, false)
+        });
+        assert_eq!(unfollowed_descendants(&tasks, 11), [6, 7, 9]);
     }
 
     #[test]

@@ -113,6 +113,9 @@ pub(crate) struct Triggers {
     found: Option<(u64, Held)>,
 }
 
+/// Conditions at most: a class has a bit for each that counts it.
+pub const MOST_CONDITIONS: usize = 32;
+
 /// Threads that are known at most. Those that have ended are not forgotten otherwise.
 const MOST_THREADS: usize = 1 << 17;
 
@@ -173,7 +176,7 @@ impl Triggers {
             self.counted.resize(id + 1, 0);
         }
         self.roles[id] = role;
-        for (at, condition) in self.conditions.any.iter().enumerate().take(32) {
+        for (at, condition) in self.conditions.any.iter().enumerate().take(MOST_CONDITIONS) {
             let Watched::Rate(pattern) = &condition.watched else {
                 continue;
             };
@@ -241,7 +244,7 @@ impl Triggers {
     }
 
     fn count(&mut self, counted: u32, time: u64) {
-        for at in 0..self.rates.len().min(32) {
+        for at in 0..self.rates.len().min(MOST_CONDITIONS) {
             if counted >> at & 1 == 0 {
                 continue;
             }

@@ -7,7 +7,7 @@
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use nix::sys::stat::Mode;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process, kill_process_group};
 
+use crate::dispositions::{ignore_only, ignored_at_start, keep_children, take_over};
 use crate::{Received, SessionError};
 
 /// A command that has been launched, or waits at the gate.
@@ -31,6 +32,32 @@ pub struct Launched {
     opened: Option<File>,
     is_released: bool,
     name: OsString,
+}
+
+/// A variable that a recorder in the background has in its environment, and its command has not.
+const IN_BACKGROUND: &str = "TRACEBRAID_IN_BACKGROUND";
+
+/// Makes a command, which is this program again, a recorder in the background: see [`is_in_background`].
+pub fn put_in_background(command: &mut Command) -> &mut Command {
+    keep_children();
+    command
+        .env(IN_BACKGROUND, format!("{:x}", ignored_at_start()))
+        .process_group(0)
+}
+
+/// Whether this process is a recorder in the background. It then takes over which signals are ignored from the process that
+/// spawned it.
+pub fn is_in_background() -> bool {
+    let Some(ignored) = std::env::var_os(IN_BACKGROUND) else {
+        return false;
+    };
+    take_over(parse_mask(&ignored));
+    true
+}
+
+fn parse_mask(text: &OsStr) -> u64 {
+    let number = text.to_str().map(|text| u64::from_str_radix(text, 16));
+    number.and_then(Result::ok).unwrap_or(0)
 }
 
 /// The end of the environment among the launcher's arguments; no variable has such a name.
@@ -74,9 +101,11 @@ impl Launched {
             .arg(first)
             .arg(&gate)
             .arg(std::process::id().to_string())
+            .arg(format!("{:x}", ignored_at_start()))
             .args(environment)
             .arg(END)
             .args(command);
+        keep_children();
         let child = launch.spawn().map_err(|source| SessionError::Launch { source });
         match child {
             Ok(child) => Ok(Launched {
@@ -234,11 +263,40 @@ fn take_name(program: &OsStr) {
     }
 }
 
+/// Replaces this process by a program, which `Command::exec` would give the default action of SIGPIPE. Comes back only with
+/// the reason why not.
+fn become_program(
+    program: &OsStr,
+    arguments: impl Iterator<Item = OsString>,
+    environment: Vec<(OsString, OsString)>,
+) -> io::Error {
+    let is_kept = |name: &OsStr| name != IN_BACKGROUND && environment.iter().all(|(other, _)| other != name);
+    let variables = std::env::vars_os().filter(|(name, _)| is_kept(name));
+    let variables = variables.chain(environment.iter().cloned());
+    let variables: Result<Vec<CString>, _> = variables
+        .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()))
+        .collect();
+    let words = std::iter::once(program.to_owned()).chain(arguments);
+    let words: Result<Vec<CString>, _> = words.map(|word| CString::new(word.into_vec())).collect();
+    let (Ok(words), Ok(variables)) = (words, variables) else {
+        return io::ErrorKind::InvalidInput.into();
+    };
+    let Some(path) = words.first() else {
+        return io::ErrorKind::InvalidInput.into();
+    };
+    match nix::unistd::execvpe(path, &words, &variables) {
+        Ok(never) => match never {},
+        Err(error) => error.into(),
+    }
+}
+
 /// Waits at the gate, and becomes the command. Comes back only with the reason why not, and the name of the
 /// command; then the recorder knows it too.
 pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsString, io::Error) {
     let gate = PathBuf::from(arguments.next().unwrap_or_default());
     let parent = arguments.next();
+    let ignored = arguments.next().unwrap_or_default();
+    ignore_only(parse_mask(&ignored));
     let mut environment = Vec::new();
     while let Some(name) = arguments.next().filter(|name| name != END) {
         environment.push((name, arguments.next().unwrap_or_default()));
@@ -257,7 +315,7 @@ pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsStri
         Ok(opened) => opened,
         Err(error) => return (program, error),
     };
-    let error = Command::new(&program).args(arguments).envs(environment).exec();
+    let error = become_program(&program, arguments, environment);
     let number = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
     let _ = std::fs::write(gate.with_file_name(REFUSED), number.to_string());
     drop(opened);

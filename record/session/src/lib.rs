@@ -5,6 +5,7 @@
 //! recorded is launched so that nothing of it is missed ([`Launched`]).
 
 pub mod control;
+mod dispositions;
 mod launch;
 pub mod logs;
 mod perf_maps;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use tracebraid_kernel_recorder::RecordError;
 
-pub use launch::{Launched, wait_and_become};
+pub use launch::{Launched, is_in_background, put_in_background, wait_and_become};
 pub use probes::{Modules, Probes, finish_probes, forget_probes};
 pub use session::{Session, SessionOptions, SessionSummary};
 pub use signals::{Received, Signals};

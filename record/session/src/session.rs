@@ -237,6 +237,15 @@ impl Session {
         Ok(followed.transpose()?.unwrap_or_default())
     }
 
+    /// Descendants of followed processes that are not followed, since they were there before the recording.
+    ///
+    /// # Errors
+    /// When the kernel does not list its threads.
+    pub fn unfollowed_descendants(&self) -> Result<Vec<u32>, SessionError> {
+        let found = self.processes().map(Processes::unfollowed_descendants);
+        Ok(found.transpose()?.unwrap_or_default())
+    }
+
     /// Ends the recording for that reason, which the kernel's trace contains: programs that go on record nothing any more.
     ///
     /// # Errors

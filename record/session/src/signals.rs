@@ -1,10 +1,12 @@
 //! Signals that end a recording: the recorder reads them instead of ending by them, and passes them on to its command.
 
+use std::io;
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::dispositions::ignored_at_start;
 
 /// SIGINT, SIGTERM and SIGHUP of this process.
 ///
@@ -50,7 +52,7 @@ impl Signals {
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         Ok(Signals {
             descriptor: SignalFd::with_flags(&wanted, flags)?,
-            ignored: ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default()),
+            ignored: ignored_at_start(),
             first: None,
         })
     }
@@ -83,23 +85,5 @@ impl Signals {
     /// How long ago the first one came.
     pub fn since(&self) -> Option<Duration> {
         self.first.map(|first| first.elapsed())
-    }
-}
-
-/// Of `/proc/PID/status`, the signals that a process ignores, by bit.
-fn ignored(status: &str) -> u64 {
-    let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
-        .unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ignored_signals_are_those_of_the_status() {
-        assert_eq!(ignored("Name:\tx\nSigIgn:\t0000000000000003\n"), 3);
-        assert_eq!(ignored("Name:\tx\n"), 0);
     }
 }

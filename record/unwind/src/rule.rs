@@ -95,28 +95,32 @@ impl Rule {
     #[inline]
     pub(crate) fn step(self, registers: &mut Registers, stack: &StackCopy<'_>) -> Step {
         match self.0 >> 5 & 7 {
-            USUAL => self.usual_step(registers, stack).unwrap_or(Step::Lost),
+            USUAL => self.usual_step(registers, stack),
             OUTERMOST => Step::Outermost,
-            SIGNAL => signal_step(registers, stack).unwrap_or(Step::Lost),
+            SIGNAL => signal_step(registers, stack),
             _ => Step::Lost,
         }
     }
 
     #[inline]
-    fn usual_step(self, registers: &mut Registers, stack: &StackCopy<'_>) -> Option<Step> {
+    fn usual_step(self, registers: &mut Registers, stack: &StackCopy<'_>) -> Step {
         let offset = (self.0 << 36) as i64 >> 44;
-        let mut cfa = registers
-            .get((self.0 & 15) as usize)?
-            .wrapping_add_signed(offset * 8);
+        let Some(base) = registers.get((self.0 & 15) as usize) else {
+            return Step::Lost;
+        };
+        let mut cfa = base.wrapping_add_signed(offset * 8);
         if self.0 & 16 != 0 {
-            cfa = stack.word(cfa)?;
+            let Some(word) = stack.word(cfa) else {
+                return stack.missing(cfa);
+            };
+            cfa = word;
         }
         // Callers lie above: another address would lead in circles.
         if cfa <= registers.0[RSP] {
-            return None;
+            return Step::Lost;
         }
         let Some(caller) = stack.word(cfa.wrapping_sub(8)) else {
-            return stack.is_beyond(cfa.wrapping_sub(8)).then_some(Step::Beyond);
+            return stack.missing(cfa.wrapping_sub(8));
         };
         registers.0[PC] = caller;
         let mut places = self.0 >> 28;
@@ -125,12 +129,15 @@ impl Rule {
             let address = cfa.wrapping_sub(8 * below);
             // Near its end a function has taken the register from the stack again.
             if below != 0 && address >= registers.0[RSP] {
-                registers.0[number] = stack.word(address)?;
+                let Some(word) = stack.word(address) else {
+                    return stack.missing(address);
+                };
+                registers.0[number] = word;
             }
             places >>= 6;
         }
         registers.0[RSP] = cfa;
-        Some(Step::Called)
+        Step::Called
     }
 }
 
@@ -140,14 +147,18 @@ const IN_CONTEXT: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 
 
 /// The stack pointer of the trampoline that a handler returns to is the address of its `ucontext_t`.
 #[cold]
-fn signal_step(registers: &mut Registers, stack: &StackCopy<'_>) -> Option<Step> {
+fn signal_step(registers: &mut Registers, stack: &StackCopy<'_>) -> Step {
     let context = registers.0[RSP].wrapping_add(CONTEXT);
     let mut found = *registers;
     for (place, number) in (0_u64..).zip(IN_CONTEXT) {
-        *found.0.get_mut(number)? = stack.word(context.wrapping_add(8 * place))?;
+        let address = context.wrapping_add(8 * place);
+        let (Some(register), Some(word)) = (found.0.get_mut(number), stack.word(address)) else {
+            return stack.missing(address);
+        };
+        *register = word;
     }
     *registers = found;
-    Some(Step::Interrupted)
+    Step::Interrupted
 }
 
 #[cfg(test)]

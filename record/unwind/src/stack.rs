@@ -1,5 +1,7 @@
 //! The copy of a stack.
 
+use crate::rule::Step;
+
 /// Bytes of a thread's stack from the stack pointer upwards. In a signal handler on an alternate stack
 /// there is another part: of the stack that the handler interrupted.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,15 @@ impl<'s> StackCopy<'s> {
     #[inline]
     pub(crate) fn word(&self, address: u64) -> Option<u64> {
         self.top.word(address).or_else(|| self.interrupted.word(address))
+    }
+
+    /// A step that needs a word which the copy does not contain.
+    #[cold]
+    pub(crate) fn missing(&self, address: u64) -> Step {
+        match self.is_beyond(address) {
+            true => Step::Beyond,
+            false => Step::Lost,
+        }
     }
 
     /// True if an address lies above the part that it belongs to.

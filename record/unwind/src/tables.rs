@@ -95,6 +95,11 @@ impl Tables {
         index
     }
 
+    /// Whether a function begins at an address.
+    pub(crate) fn has_function_at(&self, address: u64) -> bool {
+        self.index.begins_at(address)
+    }
+
     /// Looks up an address of the file; `registers` are those of its frame.
     #[cold]
     #[inline(never)]
@@ -139,6 +144,29 @@ impl Index {
         let mut table = table;
         table.truncate(HEADER + count * 8);
         Some(Index::Header { address, table })
+    }
+
+    /// Whether an entry begins at the address.
+    fn begins_at(&self, address: u64) -> bool {
+        match self {
+            Index::Built(entries) => entries
+                .binary_search_by_key(&address, |&(begin, _)| begin)
+                .is_ok(),
+            Index::Header { address: base, table } => {
+                let (Ok(wanted), Some(entries)) = (
+                    i32::try_from(address.wrapping_sub(*base) as i64),
+                    table.get(HEADER..),
+                ) else {
+                    return false;
+                };
+                let begin = |[a, b, c, d, ..]: &[u8; 8]| i32::from_le_bytes([*a, *b, *c, *d]);
+                entries
+                    .as_chunks::<8>()
+                    .0
+                    .binary_search_by_key(&wanted, begin)
+                    .is_ok()
+            }
+        }
     }
 
     /// Offset in `.eh_frame` of the last entry that begins at or before the address.
@@ -204,7 +232,10 @@ fn follow(
         }
         CfaRule::Expression(code) => evaluate(*code, None)?,
     };
-    if cfa <= registers.0[RSP] {
+    // Callers lie above, but for a function that has taken its return address off the stack: `vfork` keeps it in a register,
+    // since its child uses the same stack. A stack of such frames alone ends by its depth.
+    let is_in_register = matches!(row.register(X86_64::RA), Some(RegisterRule::Register(_)));
+    if cfa < registers.0[RSP] || cfa == registers.0[RSP] && !is_in_register {
         return None;
     }
     let mut caller = *registers;
@@ -216,7 +247,13 @@ fn follow(
             Some(RegisterRule::Offset(offset)) if cfa.wrapping_add_signed(offset) < registers.0[RSP] => {
                 *place
             }
-            Some(RegisterRule::Offset(offset)) => stack.word(cfa.wrapping_add_signed(offset))?,
+            Some(RegisterRule::Offset(offset)) => {
+                let address = cfa.wrapping_add_signed(offset);
+                match stack.word(address) {
+                    Some(word) => word,
+                    None => return Some(stack.missing(address)),
+                }
+            }
             Some(RegisterRule::ValOffset(offset)) => cfa.wrapping_add_signed(offset),
             Some(RegisterRule::Register(other)) => registers.get(number(other))?,
             Some(RegisterRule::Expression(code)) => stack.word(evaluate(code, Some(cfa))?)?,

@@ -15,6 +15,8 @@ use crate::tables::Found;
 pub enum End {
     /// With the outermost function of the thread.
     Complete,
+    /// With a return address of 0, which outermost functions have; so have copies of memory that could not be read.
+    Zero,
     /// Cut: the wanted number of frames was reached.
     Depth,
     /// Cut: the next frame lies beyond the copied bytes.
@@ -66,7 +68,12 @@ impl Unwinder {
                 return End::Lost;
             }
             frames.push(pc);
-            match self.step(memory, count == 0, &mut registers, stack, &mut code) {
+            let frame = match (count, is_exact) {
+                (0, _) => Frame::First,
+                (_, true) => Frame::Interrupted,
+                (_, false) => Frame::Caller,
+            };
+            match self.step(memory, frame, &mut registers, stack, &mut code) {
                 Step::Called => is_exact = false,
                 Step::Interrupted => is_exact = true,
                 Step::Outermost => return End::Complete,
@@ -74,7 +81,7 @@ impl Unwinder {
                 Step::Lost => return End::Lost,
             }
             if registers.0[PC] == 0 {
-                return End::Complete;
+                return End::Zero;
             }
         }
         End::Depth
@@ -89,11 +96,12 @@ impl Unwinder {
     fn step<'m>(
         &mut self,
         memory: Code<'m>,
-        is_first: bool,
+        frame: Frame,
         registers: &mut Registers,
         stack: &StackCopy<'_>,
         code: impl FnMut(u64) -> Code<'m>,
     ) -> Step {
+        let is_first = frame == Frame::First;
         let Code::Module(module, offset) = memory else {
             return by_frame_pointer(false, is_first, registers, stack, code);
         };
@@ -114,9 +122,33 @@ impl Unwinder {
                 rule.step(registers, stack)
             }
             Some(Found::Done(step)) => step,
+            // No call returns to the first instruction of a function after a gap, so that address was put on the stack when
+            // the stack was made: a fiber begins there (`__start_context` of glibc, whose table does not mark it as the
+            // outermost function).
+            Some(Found::Nothing) if frame == Frame::Caller && is_made(module, site) => {
+                self.cache.put(site, Rule::OUTERMOST);
+                Step::Outermost
+            }
             Some(Found::Nothing) | None => by_frame_pointer(true, is_first, registers, stack, code),
         }
     }
+}
+
+/// Whether a return address leads to the first instruction of a function; the site is that of the byte before it.
+fn is_made(module: &Module, site: Site) -> bool {
+    let after = site.address.wrapping_add(1);
+    module
+        .tables()
+        .is_some_and(|tables| tables.has_function_at(after))
+}
+
+/// How a frame was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    First,
+    Interrupted,
+    /// By a return address.
+    Caller,
 }
 
 /// Without tables, in a file or in other memory: a function with a frame pointer, or a leaf function that has pushed nothing, if the
@@ -139,9 +171,9 @@ fn by_frame_pointer<'m>(
     if is_first && is_code(stack.word(registers.0[RSP])) {
         return Rule::LEAF.step(registers, stack);
     }
-    // The loader and the runtime of Go begin their stacks with a frame pointer of 0. To code that was compiled at run
-    // time it is a register like others.
-    if frame == 0 && is_of_file {
+    // The loader and the runtime of Go begin their stacks with a frame pointer of 0, fibers of Boost.Context with that of
+    // the address that their functions return to. To code that was compiled at run time it is a register like others.
+    if is_of_file && (frame == 0 || !is_first && frame == registers.0[PC]) {
         return Step::Outermost;
     }
     let is_beyond = is_frame && stack.is_beyond(frame.wrapping_add(8));
@@ -193,6 +225,16 @@ mod tests {
         // The second frame lies beyond the copy.
         let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words[..40], None);
         assert_eq!((frames.len(), end), (2, End::Copy));
+    }
+
+    #[test]
+    fn fibers_end_where_they_were_made() {
+        let own = Module::read(std::fs::File::open("/proc/self/exe").unwrap()).unwrap();
+        // A fiber of Boost.Context: the frame pointer is the address to which its function returns.
+        let at_end = 0x6F_FFF0;
+        let words = [at_end, at_end, 7].map(u64::to_le_bytes).concat();
+        let (frames, end) = walk(at(0x6F_FF00, 0x7000, 0x7000), 0x7000, &words, Some(&own));
+        assert_eq!((frames, end), (vec![0x6F_FF00, at_end], End::Complete));
     }
 
     #[test]

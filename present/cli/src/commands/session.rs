@@ -1,7 +1,6 @@
 //! `tracebraid start`, `stop`, `status`, `list` and `snapshot`: recordings in the background.
 
 use std::fs::File;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 use tracebraid_session::control::{self, Request, Server, Status};
-use tracebraid_session::{SessionError, logs};
+use tracebraid_session::{SessionError, is_in_background, logs, put_in_background};
 
 use crate::commands::record::{RecordArgs, Written, chunks_below, make_stamped, record, see_it, tell};
 use crate::failure::{DAMAGED, Failure};
@@ -108,8 +107,6 @@ enum Format {
     Json,
 }
 
-/// Tells the program that it is the one in the background.
-const IN_BACKGROUND: &str = "TRACEBRAID_IN_BACKGROUND";
 /// How long a recording may take to begin.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -142,7 +139,7 @@ fn last_words(name: &str) -> Option<String> {
 
 /// Runs `start`: once as it was called, and once more as what stays.
 pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
-    if std::env::var_os(IN_BACKGROUND).is_some() {
+    if is_in_background() {
         let server = Server::new(&args.name).map_err(failed)?;
         let ended = record(&args.record, Some((&args.name, &server)));
         if ended.is_ok() {
@@ -159,13 +156,11 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
     let cannot = |error: std::io::Error| Failure::output(format!("{}: {error}", log.display()));
     let own = std::env::current_exe().map_err(cannot)?;
     let mut background = Command::new(own);
-    background
-        .args(std::env::args_os().skip(1))
-        .env(IN_BACKGROUND, "1");
+    background.args(std::env::args_os().skip(1));
     background.stdin(Stdio::null()).stdout(Stdio::null());
     background.stderr(File::create(&log).map_err(cannot)?);
     // Not what Ctrl-C at this terminal ends.
-    let mut child = background.process_group(0).spawn().map_err(cannot)?;
+    let mut child = put_in_background(&mut background).spawn().map_err(cannot)?;
     let Some(status) = begun(&args.name, &mut child)? else {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         // It is said here.

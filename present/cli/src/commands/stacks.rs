@@ -103,7 +103,7 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
     }
     if profile.processes.is_empty() {
         return Err(Failure::nothing_readable(
-            match profile.quality.depth.is_some() || were_wanted(set) {
+            match profile.quality.limits.depth.is_some() || were_wanted(set) {
                 true => {
                     "the recording of call stacks was enabled, but is empty: no program used a full sampling period of CPU time or \
                  waited long enough, or waits could not be recorded"

@@ -395,7 +395,7 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
     let gate = directory.path().join(".gate");
     assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
     // A shell launches a command as the recorder does, and is killed before it says go.
-    let script = r#""$0" __launch "$1" $$ = true & echo $!; wait"#;
+    let script = r#""$0" __launch "$1" $$ 0 = true & echo $!; wait"#;
     let mut recorder = Command::new("sh");
     recorder
         .args(["-c", script, env!("CARGO_BIN_EXE_tracebraid")])

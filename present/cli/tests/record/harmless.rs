@@ -83,7 +83,11 @@ fn perf_records_beside_stacks() {
     let data = directory.path().join("perf.data").display().to_string();
     let perf = ["perf", "record", "-q", "-e", "task-clock", "-o", &data, "--"];
     let shell = ["sh", "-c", "/bin/true; exit 3"];
-    let (output, _) = record(directory.path(), &["--quiet", "--stacks"], &[&perf[..], &shell].concat());
+    let (output, _) = record(
+        directory.path(),
+        &["--quiet", "--stacks"],
+        &[&perf[..], &shell].concat(),
+    );
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(!said.contains("assertion"), "{said}");

@@ -291,6 +291,65 @@ fn a_user_namespace_is_named_where_it_is_the_reason() {
 }
 
 #[test]
+fn names_in_a_user_namespace_are_those_of_the_kernel() {
+    let Some(place) = Place::new() else {
+        return;
+    };
+    let busy = compiled_with(place.directory.path(), "computes", COMPUTES, &[]);
+    // In the second case /proc has the numbers of the outer namespace, where they are other processes.
+    for (name, options) in [
+        (
+            "inner",
+            &["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"][..],
+        ),
+        ("outer", &["--user", "--map-root-user", "--pid", "--fork"]),
+    ] {
+        let trace = place.path(name);
+        let script = r#""$0" record --stacks -o "$1" -- "$2""#;
+        let output = inside(options, script, &[&trace, &busy]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() {
+            return skipped(format_args!(
+                "no stacks can be sampled in a user namespace here: {said}"
+            ));
+        }
+        let profile = text(&["stacks", "--format", "json", trace.to_str().unwrap()]);
+        let profile: serde_json::Value = serde_json::from_str(&profile).unwrap();
+        let processes = profile["processes"].as_array().unwrap();
+        let names: Vec<&str> = processes
+            .iter()
+            .filter_map(|process| process["name"].as_str())
+            .collect();
+        // The child, and the thread that has renamed itself, are as the program calls them.
+        assert!(names.contains(&"child"), "{names:?} {said}");
+        let known = ["computes", "child", "true", "sh"];
+        assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
+    }
+}
+
+/// Computes in a child that has a name of its own, and then in its parent.
+const COMPUTES: &str = r#"
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static void computes(void) {
+    struct timespec now;
+    do clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); while (now.tv_sec == 0 && now.tv_nsec < 100000000);
+}
+int main(void) {
+    if (!fork()) {
+        prctl(PR_SET_NAME, "child");
+        computes();
+        _exit(0);
+    }
+    wait(0);
+    computes();
+    return 0;
+}
+"#;
+
+#[test]
 fn a_target_without_events_is_told_of() {
     let Some(directory) = recording_directory() else {
         return;

@@ -154,9 +154,9 @@ fn conditions_that_do_not_hold_lead_to_nothing() {
         &["--when", "rate(syscall_entry_nanosleep) > 1000000/s"],
         &[
             "--when",
-            "load > 100000",
+            "load > 1000",
             "--when",
-            "runnable > 100000",
+            "runnable > 1000",
             "--when",
             "latency > 100s",
         ],
@@ -197,6 +197,24 @@ fn rates_and_loads_lead_to_snapshots() {
 }
 
 #[test]
+fn the_rate_of_an_event_that_was_chosen_by_name_can_be_compared() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
+    let event = ["--kernel", "none", "--event", "tracepoint:task:task_rename"];
+    let options = [&["--snapshot", "--when", "rate(task_rename) > 0/s"], &event[..]].concat();
+    let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "1"]);
+    succeeds(&output);
+    assert_eq!(
+        snapshots(&trace).len(),
+        1,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
 fn conditions_that_cannot_hold_are_refused() {
     let Some(directory) = recording_directory() else {
         return;
@@ -223,6 +241,63 @@ fn conditions_that_cannot_hold_are_refused() {
             &["--snapshot", "--when", "syscall > 3s", "--syscalls", "none"],
             "needs system calls",
         ),
+        (
+            &[
+                "--snapshot",
+                "--when",
+                "syscall(fsync) > 3s",
+                "--syscalls",
+                "read,write",
+            ],
+            "`fsync` is not recorded: add it to --syscalls",
+        ),
+        (
+            &["--snapshot", "--when", "syscall(exit_group) > 3s"],
+            "does not return",
+        ),
+        (
+            &["--snapshot", "--when", "syscall > 3s", "--where", "duration < 1s"],
+            "--where leaves out",
+        ),
+        (
+            &["--snapshot", "--when", "syscall > 3s", "--duration", "2s"],
+            "--duration",
+        ),
+        (
+            &["--snapshot", "--when", "load > 1", "--duration", "500ms"],
+            "--duration",
+        ),
+        (
+            &[
+                "--snapshot",
+                "--when",
+                "rate(block_rq_issue) > 3",
+                "--kernel",
+                "sched",
+            ],
+            "add the group block to --kernel",
+        ),
+        (
+            &["--snapshot", "--when", "rate(contention_*) > 3/s"],
+            "add the group lock to --kernel",
+        ),
+        (
+            &[
+                "--snapshot",
+                "--when",
+                "rate(syscall_entry_read) > 3/s",
+                "--syscalls",
+                "write",
+            ],
+            "`read` is not recorded: add it to --syscalls",
+        ),
+        (
+            &["--snapshot", "--when", "rate(tracebraid_cpu_stack) > 3/s"],
+            "--stacks",
+        ),
+        (&["--snapshot", "--when", "cpu > 100%"], "at most 100 %"),
+        (&["--snapshot", "--when", "load > 1e9"], "at most"),
+        (&["--snapshot", "--when", "runnable > 99999999"], "at most"),
         (&["--snapshot", "--snapshots", "3"], "--when"),
     ] {
         let mut record = tracebraid();

@@ -10,6 +10,7 @@ use crate::groups::Group;
 use crate::options::Options;
 use crate::plan::Syscalls;
 use crate::ring::RingShape;
+use crate::shared;
 use crate::stacks::Stacks;
 use crate::uring::Completion;
 
@@ -89,11 +90,14 @@ pub(super) fn size_scratch(
     cpus: usize,
 ) -> Result<(), RecordError> {
     let count = if stacks.is_some() { cpus.max(1) as u32 } else { 1 };
+    let longer = stacks.map_or(0, Stacks::longer);
+    let unused = (shared::MOST_COPY - shared::USUAL_COPY) as u32 - longer;
     for mut map in open
         .maps_mut()
         .filter(|map| SCRATCH.iter().any(|name| map.name() == *name))
     {
         map.set_max_entries(count).map_err(failed)?;
+        map.set_value_size(map.value_size() - unused).map_err(failed)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::shared::MOST_TRIES;
+use crate::shared::{MOST_RECORD, MOST_TRIES};
 
 /// The side of the kernel, for one CPU.
 struct Writer {
@@ -33,7 +33,7 @@ fn region(bytes: u64) -> Region {
 }
 
 fn pairs(ring_bytes: u32, cpus: usize) -> Vec<(Writer, Ring)> {
-    let shape = RingShape::new(ring_bytes);
+    let shape = RingShape::new(ring_bytes, 0);
     let rings = rings(
         region(shape.element_bytes() * shape.elements(cpus)),
         region((cpus * CPU_SIZE) as u64),
@@ -272,6 +272,24 @@ fn each_cpu_has_its_ring() {
     for (number, (_, ring)) in (1..).zip(&mut pairs) {
         assert_eq!(taken(ring), [(8, number), (16000, number), (70_000, number)]);
     }
+}
+
+#[test]
+fn rings_of_longer_records_have_room_for_them() {
+    let usual = RingShape::new(4096, 0);
+    assert_eq!(usual.most_record(), MOST_RECORD as u64);
+    let longer = RingShape::new(4096, 100_000);
+    assert!(longer.most_record() >= MOST_RECORD as u64 + 100_000);
+    assert_eq!(
+        longer.element_bytes(),
+        4096 + longer.most_record() + RING_WORD as u64
+    );
+    // Older kernels refuse an element of more than 4 MiB.
+    let most = RingShape::new(
+        1 << 30,
+        (crate::shared::MOST_COPY - crate::shared::USUAL_COPY) as u32,
+    );
+    assert!(most.element_bytes() < 4 << 20);
 }
 
 #[test]

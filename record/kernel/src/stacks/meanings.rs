@@ -35,7 +35,7 @@ impl Meanings {
     ) -> Result<Meanings, RecordError> {
         let failed = |error| RecordError::Load(format!("the kernel does not tell what is mapped: {error}"));
         let mappings = Mappings::open(cpus, pid).map_err(failed)?;
-        let state = stacks.state();
+        let state = stacks.state(pid.is_some());
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &state);
         Ok(Meanings {
             state,

@@ -40,7 +40,7 @@ pub struct Stacks {
     pub threshold_ns: u64,
     /// Frames of a program at most, up to [`MOST_DEPTH`]; 127 where frame pointers are followed.
     pub depth: u32,
-    /// Bytes of a program's stack that are copied at most, up to 65536, to be unwound by unwind tables;
+    /// Bytes of a program's stack that are copied at most, up to [`MOST_COPY`], to be unwound by unwind tables;
     /// 0: the kernel follows frame pointers. Other machines than x86-64 always do.
     pub copy_bytes: u32,
     /// Uses the newest kernels' ability to let a thread do something when it goes back to its program; else,
@@ -54,7 +54,7 @@ impl Default for Stacks {
             period_ns: 1_000_000,
             threshold_ns: 100_000,
             depth: 256,
-            copy_bytes: MOST_COPY,
+            copy_bytes: shared::USUAL_COPY as u32,
             resumes: true,
         }
     }
@@ -71,12 +71,14 @@ const MOST_FOLLOWED: u32 = shared::MOST_USER_FRAMES as u32;
 
 impl Stacks {
     /// `struct stack_options`.
-    pub(crate) fn encode(&self, can_resume: bool) -> [u8; 24] {
-        let mut bytes = [0; 24];
+    pub(crate) fn encode(&self, can_resume: bool) -> [u8; 32] {
+        let mut bytes = [0; 32];
         let fields = [
             &self.threshold_ns.to_ne_bytes()[..],
             &self.depth.clamp(1, MOST_FOLLOWED).to_ne_bytes(),
             &self.copied().to_ne_bytes(),
+            &(shared::USUAL_COPY as u32 + self.longer()).to_ne_bytes(),
+            &self.heap_bytes().to_ne_bytes(),
             &[u8::from(can_resume)],
         ];
         bytes
@@ -92,6 +94,18 @@ impl Stacks {
         if copies { self.copy_bytes.min(MOST_COPY) } else { 0 }
     }
 
+    /// Bytes of a mapping too large to be a stack that are copied at most: in proportion to those of a stack, so that
+    /// the option `stack_bytes` changes both.
+    fn heap_bytes(&self) -> u32 {
+        const PART: u32 = (shared::USUAL_COPY / shared::USUAL_HEAP_COPY) as u32;
+        (self.copied() / PART).max(shared::USUAL_HEAP_COPY as u32)
+    }
+
+    /// By how many bytes a copy may be larger than usual.
+    pub(crate) fn longer(&self) -> u32 {
+        self.copied().saturating_sub(shared::USUAL_COPY as u32)
+    }
+
     /// Frames of a program at most, as stacks are taken on this machine.
     pub(crate) fn most_frames(&self) -> u32 {
         let most = if self.copied() > 0 {
@@ -102,10 +116,15 @@ impl Stacks {
         self.depth.clamp(1, most)
     }
 
-    /// The event that says how stacks are taken.
-    pub(crate) fn state(&self) -> Vec<u8> {
+    /// The event that describes how stacks are taken, `by_perf` if by perf events.
+    pub(crate) fn state(&self, by_perf: bool) -> Vec<u8> {
+        let bytes = if by_perf {
+            perf::sampled_bytes(self)
+        } else {
+            self.copied()
+        };
         let times = Payload::default().long(self.period_ns).long(self.threshold_ns);
-        times.int(self.most_frames() as i32).bytes_of()
+        times.int(self.most_frames() as i32).int(bytes as i32).bytes_of()
     }
 }
 

@@ -33,12 +33,17 @@ const SWITCH: u32 = 14;
 const IS_OUT: u16 = 1 << 13;
 const IS_PREEMPTED: u16 = 1 << 14;
 
+/// Bytes from the time in records that are no samples to their end, by the fields that follow: none, or the CPU.
+const TIME_AT_END: usize = 8;
+const TIME_BEFORE_CPU: usize = 16;
+
 const NO_CALL: i32 = -1;
 const UNKNOWN_CALL: i32 = -2;
 
 /// Events of a command, by CPU.
 pub(crate) struct PerfStacks {
-    rings: Vec<Sampler>,
+    /// With the distance of the time from the end of records that are no samples.
+    rings: Vec<(Sampler, usize)>,
     threshold_ns: u64,
     /// Of a stack, at most.
     bytes: u32,
@@ -63,21 +68,30 @@ enum Found {
     In {
         tid: u32,
     },
+    /// A thread has a name now, or that of the thread that made it.
+    Named {
+        tid: u32,
+        name: [u8; 16],
+    },
+    Made {
+        tid: u32,
+        by: u32,
+    },
 }
 
 impl PerfStacks {
     /// Begins to sample a process and what it will start, on that number of CPUs.
     pub(crate) fn open(pid: u32, cpus: usize, stacks: &Stacks) -> io::Result<PerfStacks> {
-        let bytes = stacks.copied().clamp(8, MOST_BYTES) & !7;
+        let bytes = sampled_bytes(stacks);
         let mut rings = Vec::new();
         let mut has_waits = stacks.threshold_ns > 0;
         for cpu in 0..cpus {
             if stacks.period_ns > 0 {
-                rings.push(clock(pid, cpu, stacks.period_ns, bytes)?);
+                rings.push((clock(pid, cpu, stacks.period_ns, bytes)?, TIME_AT_END));
             }
             if has_waits {
                 match switches(pid, cpu, bytes) {
-                    Ok(ring) => rings.push(ring),
+                    Ok(ring) => rings.push((ring, TIME_BEFORE_CPU)),
                     Err(_) => has_waits = false,
                 }
             }
@@ -87,7 +101,7 @@ impl PerfStacks {
             threshold_ns: stacks.threshold_ns,
             bytes,
             waits: Waits::default(),
-            names: Names::default(),
+            names: Names::of_command(pid),
             lost: 0,
             has_waits,
         })
@@ -106,13 +120,20 @@ impl PerfStacks {
     /// Takes what has been sampled since the last call.
     pub(crate) fn take(&mut self, lane: &mut Lane) {
         let mut found = Vec::new();
-        for ring in &mut self.rings {
+        for (ring, time_at) in &mut self.rings {
             while let Some(record) = ring.next_record() {
                 let (kind, misc) = (record.ty(), record.misc());
                 let bytes = record.to_contiguous();
                 match record.parse_record() {
                     Ok(Record::Lost(lost)) => self.lost = self.lost.wrapping_add(lost.lost as u32),
                     Ok(Record::Sample(sample)) => found.extend(of_sample(&sample)),
+                    Ok(Record::Comm(comm)) => {
+                        found.extend(time_of(&bytes, *time_at).zip(Some(named(comm.tid, &comm.comm))));
+                    }
+                    Ok(Record::Fork(fork)) => {
+                        let (tid, by) = (fork.tid, fork.ptid);
+                        found.extend(time_of(&bytes, *time_at).zip(Some(Found::Made { tid, by })));
+                    }
                     _ if kind == SWITCH => found.extend(of_switch(&bytes, misc)),
                     _ => {}
                 }
@@ -138,13 +159,15 @@ impl PerfStacks {
                 mut copied,
                 is_switch,
             } => {
-                copied.comm = self.names.of(copied.pid, tid);
+                copied.comm = self.names.of(tid);
                 copied.is_cut = copied.stack.len() >= self.bytes as usize;
                 match is_switch {
                     true => drop(self.waits.0.insert(tid, (time, copied))),
                     false => write(CPU, &copied),
                 }
             }
+            Found::Named { tid, name } => drop(self.names.0.insert(tid, name)),
+            Found::Made { tid, by } => drop(self.names.0.insert(tid, self.names.of(by))),
             Found::Out {
                 tid,
                 is_preempted: true,
@@ -163,29 +186,77 @@ impl PerfStacks {
     }
 }
 
+/// Bytes of a stack that a sample takes.
+pub(super) fn sampled_bytes(stacks: &Stacks) -> u32 {
+    stacks.copied().clamp(8, MOST_BYTES) & !7
+}
+
 /// Threads that wait, each since when and with its stack.
 #[derive(Default)]
 struct Waits(HashMap<u32, (u64, Copied)>);
 
-/// Names of threads, as they were read last.
+/// Names of threads, as the kernel reports them. `/proc` may be that of another PID namespace, in which the same number is
+/// another process, or may be missing.
 #[derive(Default)]
 struct Names(HashMap<u32, [u8; 16]>);
 
 impl Names {
-    fn of(&mut self, pid: u32, tid: u32) -> [u8; 16] {
-        let read = fs::read(format!("/proc/{pid}/task/{tid}/comm")).ok();
-        let known = self.0.entry(tid).or_default();
-        if let Some(read) = read {
-            *known = [0; 16];
-            let text = read.trim_ascii_end();
-            known
-                .iter_mut()
-                .take(15)
-                .zip(text)
-                .for_each(|(to, from)| *to = *from);
-        }
-        *known
+    /// The name that the command has already.
+    fn of_command(pid: u32) -> Names {
+        let name = number_under_proc(pid).and_then(|number| fs::read(format!("/proc/{number}/comm")).ok());
+        Names(name.map(|name| (pid, name_of(&name))).into_iter().collect())
     }
+
+    fn of(&self, tid: u32) -> [u8; 16] {
+        self.0.get(&tid).copied().unwrap_or_default()
+    }
+}
+
+/// The number of a child of this process under `/proc`, which may be that of an outer PID namespace.
+fn number_under_proc(child: u32) -> Option<u32> {
+    let tasks = fs::read_dir("/proc/self/task").ok()?.flatten();
+    let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<u32> = children
+        .flat_map(|text| {
+            text.split_whitespace()
+                .filter_map(|number| number.parse().ok())
+                .collect::<Vec<u32>>()
+        })
+        .collect();
+    let is_child = |number: &u32| own_number(*number) == Some(child);
+    children.into_iter().find(is_child)
+}
+
+/// The number that a process has in its own PID namespace.
+fn own_number(number: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{number}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
+}
+
+/// A name in the form of events: 15 bytes at most, and zeros.
+fn name_of(text: &[u8]) -> [u8; 16] {
+    let mut name = [0; 16];
+    let text = text
+        .split(|byte| [0, b'\n'].contains(byte))
+        .next()
+        .unwrap_or_default();
+    name.iter_mut()
+        .take(15)
+        .zip(text)
+        .for_each(|(to, from)| *to = *from);
+    name
+}
+
+fn named(tid: u32, text: &[u8]) -> Found {
+    let name = name_of(text);
+    Found::Named { tid, name }
+}
+
+/// The time of a record that is no sample.
+fn time_of(bytes: &[u8], time_at: usize) -> Option<u64> {
+    let at = bytes.len().checked_sub(time_at)?;
+    Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 fn base(event: Software, pid: u32, cpu: usize) -> Builder<'static> {
@@ -195,6 +266,8 @@ fn base(event: Software, pid: u32, cpu: usize) -> Builder<'static> {
         .sample(SampleFlag::TID | SampleFlag::TIME)
         .sample_id_all(true);
     builder.clockid(Clock::MONOTONIC).enabled(true);
+    // Names of threads, and who made them.
+    builder.comm(true).task(true);
     builder
 }
 

@@ -73,6 +73,9 @@ impl Entry {
     }
 }
 
+/// The kernel reports that a thread exits some microseconds before its last stack can be taken.
+const EXIT_NS: u64 = 10_000_000;
+
 impl Processes {
     /// Notes the number of a process under `/proc`.
     pub(crate) fn know(&mut self, pid: u32, number: u32) {
@@ -126,7 +129,7 @@ impl Processes {
             Change::Exec { pid } => self.processes.entry(pid).or_default().replace_all(time),
             Change::Exit { pid } => {
                 if let Some(process) = self.processes.get_mut(&pid) {
-                    process.replace_all(time);
+                    process.replace_all(time.saturating_add(EXIT_NS));
                 }
             }
         }

@@ -38,6 +38,8 @@ const EXECS: [u32; 2] = [59, 322];
 const WHOLE: u32 = 0;
 const CUT: u32 = 1;
 const BROKEN: u32 = 2;
+/// The copied part of the stack was too short.
+const SHORT: u32 = 3;
 
 /// A copy that another source than BPF has made, without the kernel's part.
 #[derive(Debug)]
@@ -129,10 +131,6 @@ impl Unwinding {
             return Some(WHOLE);
         }
         let bytes = u32_at(record, BYTES)? as usize;
-        // In the middle of becoming another program the stack of the one that called has gone.
-        if bytes == 0 && EXECS.contains(&u32_at(record, CALL)?) {
-            return Some(WHOLE);
-        }
         let copy = record.get(COPY..COPY.checked_add(bytes)?)?;
         let interrupted = usize::try_from(u64_at(record, INTERRUPTED_BYTES)?).ok()?;
         let (copy, interrupted) = copy.split_at_checked(bytes.checked_sub(interrupted)?)?;
@@ -148,11 +146,22 @@ impl Unwinding {
             python::merge(&mut self.frames, &functions, evaluates);
             self.frames.truncate(self.depth);
         }
-        let is_cut = u32_at(record, STATE)? == shared::COPY_IS_CUT as u32;
+        let state = u32_at(record, STATE)?;
+        let is_cut = state & shared::COPY_IS_CUT as u32 != 0;
+        // Pages that were not in memory are zeros, and so is the return address of an outermost function.
+        // In the middle of becoming another program the stack of the one that called has gone, and its registers are still
+        // there.
+        let is_cut_off = matches!(end, End::Copy | End::Lost | End::Zero);
+        if is_cut_off && EXECS.contains(&u32_at(record, CALL)?) {
+            self.frames.clear();
+            return Some(WHOLE);
+        }
+        let has_gaps = state & shared::COPY_FAILED as u32 != 0;
         Some(match end {
-            End::Complete => WHOLE,
+            End::Zero if has_gaps => BROKEN,
+            End::Complete | End::Zero => WHOLE,
             End::Depth => CUT,
-            End::Copy if is_cut => CUT,
+            End::Copy if is_cut => SHORT,
             End::Copy | End::Lost => BROKEN,
         })
     }

@@ -52,6 +52,7 @@ pub(crate) use written::{Written, see_it};
   tracebraid record -- ./my-program --its-option
   tracebraid record --stacks -- ./my-program
   tracebraid record -o server.trace --pid 1234 --duration 10s
+  tracebraid record --pid 1234 --descendants --duration 10s
   tracebraid record --system --kernel sched,irq --syscalls none --duration 5s
   tracebraid record --syscalls read,write,openat -- make -j4
   tracebraid record --where 'duration > 1ms' -- ./my-program
@@ -105,6 +106,9 @@ pub(crate) struct RecordArgs {
     /// have ended
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["system", "command"])]
     pid: Vec<u32>,
+    /// With --pid: the descendants that the processes have already are recorded too, such as the workers of a server
+    #[arg(long)]
+    descendants: bool,
     /// System calls and page faults of all processes
     #[arg(long)]
     system: bool,
@@ -176,6 +180,10 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
     if args.command.is_empty() && args.pid.is_empty() && !args.system {
         let message =
             "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
+        return Err(Failure::usage(message));
+    }
+    if args.descendants && args.pid.is_empty() {
+        let message = "--descendants needs --pid: it is about what these processes have started earlier";
         return Err(Failure::usage(message));
     }
     let processes = args.pid.iter().map(|&process| Target::find(process));
@@ -306,6 +314,10 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<Begun, Failu
         }
     }
     let session = Session::start(options).map_err(failed)?;
+    if !args.pid.is_empty() && !args.descendants {
+        let left_out = session.unfollowed_descendants().map_err(failed)?;
+        say::left_out(left_out.len());
+    }
     if let Some(command) = &mut command {
         command.release().map_err(failed)?;
     }
@@ -464,15 +476,14 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         true => (Vec::new(), Syscalls::None),
         false => (groups, syscalls),
     };
-    let triggering = when::of_kernel(args, &groups, &syscalls)?;
-    Ok(Some(Options {
-        triggering,
+    let mut options = Options {
         groups,
         syscalls,
         events,
         conditions: args.condition.clone().unwrap_or_default().0,
         contexts: args.context.clone(),
         processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
+        descendants: args.descendants,
         stacks: args.stacks.as_ref().map(stacks::Wanted::of_kernel),
         ring_bytes: args.buffer_size,
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
@@ -484,5 +495,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         // The number of the command is not known yet.
         unprivileged: is_unprivileged.then_some(0),
         ..Options::default()
-    }))
+    };
+    options.triggering = when::of_kernel(args, &options)?;
+    Ok(Some(options))
 }

@@ -56,6 +56,17 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     }
 }
 
+/// Says how many processes were started by those of --pid earlier and are not recorded, if there are any.
+pub(super) fn left_out(count: usize) {
+    match count {
+        0 => {}
+        1 => say!("warning: 1 process that those of --pid have started is not recorded: add --descendants"),
+        _ => say!(
+            "warning: {count} processes that those of --pid have started are not recorded: add --descendants"
+        ),
+    }
+}
+
 /// The number of chunks, if the trace was written as chunks.
 fn in_chunks(begun: u64, directory: &Path) -> String {
     let kept = chunks_below(directory).len() as u64;

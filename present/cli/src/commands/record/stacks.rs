@@ -67,7 +67,7 @@ impl Wanted {
             "stack_bytes" => {
                 let most = u64::from(kernel::MOST_COPY);
                 let bytes = fold::size(value).ok().filter(|bytes| *bytes <= most);
-                let wrong = || format!("`stack_bytes` is a size from 0 to 64K, not `{value}`");
+                let wrong = || format!("`stack_bytes` is a size from 0 to 1M, not `{value}`");
                 self.stack_bytes = bytes.ok_or_else(wrong)? as u32;
             }
             "waits" => {
@@ -176,7 +176,7 @@ mod tests {
             ("deep=3", "unknown option `deep`"),
             ("waits=maybe", "on or off"),
             ("threshold_us=-1", "not `-1`"),
-            ("stack_bytes=65K", "from 0 to 64K"),
+            ("stack_bytes=1025K", "from 0 to 1M"),
         ] {
             let error = text.parse::<Wanted>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

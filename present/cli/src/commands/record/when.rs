@@ -1,11 +1,15 @@
 //! Triggering under which a snapshot is written (`--when`).
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use jiff::Zoned;
 use tracebraid_session::Session;
-use tracebraid_session::kernel::{Condition, Group, Held, Syscalls, Triggering, Watched, trace_class};
+use tracebraid_session::kernel::{
+    Condition, Group, Held, MOST_CONDITIONS, Options, Syscalls, Triggering, Watched,
+};
 
 use super::{RecordArgs, watch};
 use crate::failure::Failure;
@@ -37,7 +41,7 @@ impl FromStr for When {
         let time = || watch::duration(limit).ok().map(|time| time.as_nanos() as f64);
         let (watched, limit) = match (name, argument) {
             ("syscall", Some(names)) => (Watched::Call(calls(names)?), time()),
-            ("rate", Some(event)) => (Watched::Rate(class(event)?), number("/s")),
+            ("rate", Some(event)) if !event.is_empty() => (Watched::Rate(event.to_owned()), number("/s")),
             _ if watched.contains('(') => return Err(no_condition()),
             ("syscall", None) => (Watched::Call(Vec::new()), time()),
             ("latency", None) => (Watched::Latency, time()),
@@ -65,54 +69,92 @@ fn calls(names: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// The name of an event class, or the beginning of some with `*`.
-fn class(name: &str) -> Result<String, String> {
-    let schema = trace_class();
-    let classes = schema.streams.iter().flat_map(|stream| &stream.events);
-    let mut names = classes.map(|class| &*class.name);
-    let is_known = names.any(|known| match name.strip_suffix('*') {
-        Some(start) => known.starts_with(start),
-        None => known == name,
-    });
-    match is_known {
-        true => Ok(name.to_owned()),
-        false => Err(format!("no event of the kernel is named `{name}`")),
-    }
-}
-
-/// The conditions of a recording of the kernel.
+/// The conditions of a recording of the kernel with these options.
 ///
 /// # Errors
-/// When the events that a condition needs are not recorded.
-pub(super) fn of_kernel(
-    args: &RecordArgs,
-    groups: &[Group],
-    syscalls: &Syscalls,
-) -> Result<Triggering, Failure> {
-    let has_switches = groups.contains(&Group::Sched);
-    for When(condition) in &args.when {
-        let text = &condition.text;
-        match condition.watched {
-            Watched::Call(_) if !has_switches || *syscalls == Syscalls::None => {
-                return Err(Failure::usage(format!(
-                    "--when '{text}' needs system calls and the group sched, by which calls are charged to threads"
-                )));
-            }
-            Watched::Latency if !has_switches => {
-                return Err(Failure::usage(format!("--when '{text}' needs the group sched")));
-            }
-            _ => {}
-        }
+/// When a condition can never hold: what it needs is not recorded, or nothing can exceed its limit.
+pub(super) fn of_kernel(args: &RecordArgs, options: &Options) -> Result<Triggering, Failure> {
+    let conditions = || args.when.iter().map(|When(condition)| condition);
+    if args.when.len() > MOST_CONDITIONS {
+        return Err(Failure::usage(format!(
+            "--when can be given {MOST_CONDITIONS} times, not {}",
+            args.when.len()
+        )));
+    }
+    for condition in conditions() {
+        check(condition, options)
+            .and_then(|()| check_length(condition, args.duration))
+            .map_err(|why| Failure::usage(format!("--when '{}' can never hold: {why}", condition.text)))?;
     }
     Ok(Triggering {
-        any: args
-            .when
-            .iter()
-            .map(|When(condition)| condition.clone())
-            .collect(),
+        any: conditions().cloned().collect(),
         interval: args.when_interval,
         most: args.snapshots,
     })
+}
+
+/// Whether a condition can hold in a recording with these options.
+fn check(condition: &Condition, options: &Options) -> Result<(), String> {
+    let limit = condition.limit;
+    match &condition.watched {
+        Watched::Call(names) => check_calls(names, limit, options),
+        Watched::Latency => needs_switches(options, "which has wake-ups and switches"),
+        Watched::Rate(_) if limit >= f64::from(u32::MAX) => Err("no machine has as many events".to_owned()),
+        Watched::Rate(event) => options.records(event),
+        Watched::Load | Watched::Runnable => match most_threads() {
+            Some(most) if limit >= most as f64 => Err(format!("this machine runs at most {most} threads")),
+            _ => Ok(()),
+        },
+        Watched::Cpu if limit >= 100.0 => Err("the share is at most 100 %".to_owned()),
+        Watched::Cpu => Ok(()),
+    }
+}
+
+fn needs_switches(options: &Options, why: &str) -> Result<(), String> {
+    match options.groups.contains(&Group::Sched) {
+        true => Ok(()),
+        false => Err(format!("it needs the group sched, {why}: add sched to --kernel")),
+    }
+}
+
+fn check_calls(names: &[String], limit: f64, options: &Options) -> Result<(), String> {
+    if options.syscalls == Syscalls::None {
+        return Err("it needs system calls, which --syscalls none leaves out".to_owned());
+    }
+    needs_switches(options, "by which calls are charged to threads")?;
+    names.iter().try_for_each(|name| options.records_duration(name))?;
+    match options.conditions.duration {
+        Some(bounds) if !bounds.is_inverted && bounds.most as f64 <= limit => {
+            Err("--where leaves out calls that take as long".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How often the load of the machine is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Whether a recording of that length is long enough for a condition.
+fn check_length(condition: &Condition, length: Option<Duration>) -> Result<(), String> {
+    let Some(length) = length else { return Ok(()) };
+    let too_short = match condition.watched {
+        Watched::Call(_) | Watched::Latency => condition.limit >= length.as_nanos() as f64,
+        Watched::Load | Watched::Runnable | Watched::Cpu => length <= LOOK,
+        Watched::Rate(_) => false,
+    };
+    match too_short {
+        true => Err("the recording ends too early by --duration".to_owned()),
+        false => Ok(()),
+    }
+}
+
+/// Threads that the machine can have; `None` if it does not tell.
+fn most_threads() -> Option<u64> {
+    let of = |name: &str| {
+        let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    [of("threads-max"), of("pid_max")].into_iter().flatten().min()
 }
 
 /// Where snapshots go.
@@ -186,8 +228,8 @@ mod tests {
             "load > much",
             "syscall > 3 bytes",
             "syscall(reed) > 3s",
-            "rate(none_such) > 3",
             "rate > 3",
+            "rate() > 3",
             "latency(3) > 3s",
             "cpu > -1%",
         ] {

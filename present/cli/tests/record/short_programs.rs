@@ -1,0 +1,50 @@
+//! Stacks in the first and the last microseconds of programs.
+
+use serde_json::Value;
+
+use crate::record;
+use crate::support::{compiled, recording_directory, succeeds, text};
+
+/// Starts short programs as shells do: the parent waits in `vfork` until the child has become another program.
+const STARTER: &str = r#"
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    for (int i = 0; i < 150; i++) {
+        if (!vfork()) { execl("/bin/true", "true", (char *)0); _exit(1); }
+        wait(0);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn stacks_of_starting_and_ending_programs_are_whole() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let program = compiled(directory.path(), "starter", STARTER);
+    let options = ["--kernel", "none", "--syscalls", "none", "--stacks=period_us=100"];
+    let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
+    succeeds(&output);
+    let profile: Value = serde_json::from_str(&text(&["stacks", "--format", "json", &trace])).unwrap();
+    let count = |name: &str| profile["completeness"][name].as_u64().unwrap();
+    let printed = text(&[
+        "print",
+        "--name",
+        "tracebraid_cpu_stack,tracebraid_syscall_stack",
+        &trace,
+    ]);
+    let broken = printed.lines().filter(|line| !line.contains("status = 0"));
+    let broken: Vec<&str> = broken.take(3).collect();
+    assert!(count("whole") > 500, "{}", profile["completeness"]);
+    // A copy of the program's mappings may be late on a busy machine.
+    assert!(
+        count("broken") * 200 <= count("whole") && count("cut") == 0,
+        "{} {broken:#?}",
+        profile["completeness"]
+    );
+    let folded = text(&["stacks", "--format", "folded", &trace]);
+    let is_fork = |line: &str| line.contains(";main;") && line.contains("vfork");
+    assert!(folded.lines().any(is_fork), "{folded}");
+}
