@@ -144,6 +144,23 @@ int main(void) {
 }
 ";
 
+/// Runs a program again and again until it is dropped, as it is if the test fails.
+struct Repeating(std::process::Child);
+
+impl Repeating {
+    fn new(program: &str) -> Repeating {
+        let command = format!("while :; do {program}; done");
+        Repeating(Command::new("sh").args(["-c", &command]).spawn().unwrap())
+    }
+}
+
+impl Drop for Repeating {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
 fn functions_have_their_arguments_and_results() {
     let Some(directory) = recording_directory() else {
@@ -158,17 +175,13 @@ fn functions_have_their_arguments_and_results() {
         format!("uretprobe:{program}:add"),
     ];
     // Another process that runs the same program is not recorded.
-    let mut other = Command::new("sh")
-        .args(["-c", &format!("while :; do {program}; done")])
-        .spawn()
-        .unwrap();
+    let other = Repeating::new(&program);
     let (_, trace) = chosen(
         directory.path(),
         &[&events_wanted[0], &events_wanted[1]],
         &[&program],
     );
-    other.kill().unwrap();
-    other.wait().unwrap();
+    drop(other);
     let calls = events(&trace, "uprobe:add");
     assert_eq!(calls.len(), 501);
     for (number, call) in calls[..500].iter().enumerate() {

@@ -88,8 +88,8 @@ fn offsets_that_would_corrupt_the_program_are_refused() {
         ("known+8", &[inside, "known+0x6 and known+0xa"]),
         ("known+11", &[inside, "known+0xa and known+0xe"]),
         // Padding after the function, and the next one.
-        ("known+20", &["behind the end of known, which has 0x14 bytes"]),
-        ("known+4096", &["behind the end of known"]),
+        ("known+20", &["beyond the end of known, which has 0x14 bytes"]),
+        ("known+4096", &["beyond the end of known"]),
         ("known+0xffffffffffffffff", &["outside of the program"]),
         (
             "sizeless+1",

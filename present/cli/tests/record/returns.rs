@@ -294,12 +294,54 @@ fn every_exit_of_a_function_is_recorded_once() {
     }
 }
 
+#[test]
+fn two_recorders_have_the_same_returns() {
+    let directory = directory!();
+    let options = ["-fno-optimize-sibling-calls", "-no-pie"];
+    let program = compiled_with(directory.path(), "shared", DEEP, &options);
+    let program = program.to_str().unwrap();
+    let inner = directory.path().join("inner").display().to_string();
+    let events_wanted = format!("uretprobe:{program}:nested");
+    let alone = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--event",
+        &events_wanted,
+    ];
+    let own = tracebraid().get_program().to_str().unwrap().to_owned();
+    let command = [
+        &[own.as_str(), "record"],
+        &alone[..],
+        &["-o", &inner, "--", program],
+    ]
+    .concat();
+    let (output, outer) = record(directory.path(), &alone, &command);
+    let printed = succeeds(&output);
+    assert!(printed.starts_with("100 "), "{printed}");
+    let of = |trace: &str| {
+        let returns = events(trace, "uretprobe:nested");
+        returns
+            .iter()
+            .map(|event| [event["ret"].clone(), event["ip"].clone()])
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(&inner).len(), 201);
+    assert_eq!(of(&inner), of(&outer));
+}
+
 /// A function that leaves by a jump on a condition, and one whose code is not that of compilers.
 const ASSEMBLY: &str = r#"
 #include <stdio.h>
 __asm__(
     ".text\n"
-    ".globl zero, branch, odd, odd_part\n"
+    ".globl zero, branch, odd, odd_part, pops, popped\n"
+    // It takes its argument from the stack.
+    ".type pops, @function\n" "pops: mov 8(%rsp), %rax\n inc %rax\n ret $8\n" ".size pops, .-pops\n"
+    ".type popped, @function\n"
+    "popped: push %rbx\n mov %rsp, %rbx\n push %rdi\n call pops\n sub %rsp, %rbx\n add %rbx, %rax\n pop %rbx\n ret\n"
+    ".size popped, .-popped\n"
     ".type zero, @function\n" "zero: mov $7, %eax\n ret\n" ".size zero, .-zero\n"
     ".type branch, @function\n"
     "branch: mov %edi, %eax\n test %edi, %edi\n je zero\n cmp $5, %edi\n jg zero\n ret\n"
@@ -312,10 +354,11 @@ __asm__(
 );
 int branch(int n);
 int odd(int n);
+long popped(long n);
 int main(void) {
     int sum = 0;
     for (int n = 0; n < 10; n++) sum += branch(n);
-    printf("%d %d\n", sum, odd(199));
+    printf("%d %d %ld\n", sum, odd(199), popped(41));
 }
 "#;
 
@@ -323,7 +366,8 @@ int main(void) {
 fn conditional_tail_calls_and_unknown_code_are_right() {
     let directory = directory!();
     let program = compiled_with(directory.path(), "assembly", ASSEMBLY, &[]);
-    let (said, trace) = returns(directory.path(), &program, &["branch", "odd"]);
+    let (said, trace) = returns(directory.path(), &program, &["branch", "odd", "pops"]);
+    assert_eq!(values(&trace, "pops"), [42]);
     let exits = events(&trace, "uretprobe:branch");
     let returned: Vec<Option<&str>> = exits
         .iter()

@@ -53,7 +53,7 @@ impl ChosenEvents {
             let extent = text.extent(begin).filter(|extent| !extent.contains(&address));
             if let Some(extent) = extent {
                 return Err(format!(
-                    "{shown}: {function}+{offset:#x} is behind the end of {function}, which has {:#x} bytes",
+                    "{shown}: {function}+{offset:#x} is beyond the end of {function}, which has {:#x} bytes",
                     extent.end - begin
                 ));
             }
