@@ -48,3 +48,38 @@ fn stacks_of_starting_and_ending_programs_are_whole() {
     let is_fork = |line: &str| line.contains(";main;") && line.contains("vfork");
     assert!(folded.lines().any(is_fork), "{folded}");
 }
+
+/// The first thread ends at once; another one computes for 300 ms.
+const WITHOUT_FIRST_THREAD: &str = r#"
+#include <pthread.h>
+#include <time.h>
+static void *computes(void *none) {
+    struct timespec now;
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); while (now.tv_sec == 0 && now.tv_nsec < 300000000);
+    return none;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, computes, 0);
+    pthread_exit(0);
+}
+"#;
+
+#[test]
+fn a_process_goes_on_when_its_first_thread_has_ended() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let program = compiled(directory.path(), "threads", WITHOUT_FIRST_THREAD);
+    let options = ["--kernel", "none", "--syscalls", "none", "--stacks"];
+    let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
+    succeeds(&output);
+    let profile: Value = serde_json::from_str(&text(&["stacks", "--format", "json", &trace])).unwrap();
+    let count = |name: &str| profile["completeness"][name].as_u64().unwrap();
+    let all = count("whole");
+    assert!(
+        all > 100 && count("broken") * 50 <= all,
+        "{}",
+        profile["completeness"]
+    );
+}

@@ -24,8 +24,8 @@ pub(crate) enum Change {
     Fork { parent: u32, pid: u32 },
     /// It has become another program: nothing is mapped any more.
     Exec { pid: u32 },
-    /// Its first thread has ended.
-    Exit { pid: u32 },
+    /// A thread has ended, the first one of its process or another.
+    Exit { pid: u32, is_first: bool },
 }
 
 /// The rings of all CPUs.
@@ -113,7 +113,10 @@ fn change(record: &Record<'_>, is_exec: bool) -> Option<Change> {
             pid: fork.pid,
         }),
         Record::Comm(comm) => is_exec.then_some(Change::Exec { pid: comm.pid }),
-        Record::Exit(exit) => (exit.pid == exit.tid).then_some(Change::Exit { pid: exit.pid }),
+        Record::Exit(exit) => Some(Change::Exit {
+            pid: exit.pid,
+            is_first: exit.pid == exit.tid,
+        }),
         _ => None,
     }
 }

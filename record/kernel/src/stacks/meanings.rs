@@ -95,7 +95,7 @@ impl Meanings {
                 initial(pid).map(|pid| Change::Fork { parent, pid })
             }
             Change::Exec { pid } => initial(pid).map(|pid| Change::Exec { pid }),
-            Change::Exit { pid } => initial(pid).map(|pid| Change::Exit { pid }),
+            Change::Exit { pid, is_first } => initial(pid).map(|pid| Change::Exit { pid, is_first }),
         };
         let (mut files, mut ids) = (self.files.borrow_mut(), self.ids.borrow_mut());
         self.mappings.borrow_mut().take(|time, change| {
@@ -119,7 +119,8 @@ impl Meanings {
                     let payload = Payload::default().int(*pid as i32);
                     add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
                 }
-                Change::Exit { pid } => self.functions.borrow_mut().forget(*pid),
+                Change::Exit { pid, is_first: true } => self.functions.borrow_mut().forget(*pid),
+                Change::Exit { .. } => {}
             }
             processes.add(time, change);
         });

@@ -14,6 +14,7 @@ use super::mappings::Change;
 use super::modules::Modules;
 use super::python::{self, Python};
 use super::{Mapping, files};
+use crate::machine::now;
 use crate::state;
 
 /// All processes that have been met.
@@ -35,6 +36,8 @@ pub(crate) struct Process {
     is_whole: bool,
     /// In the order of addresses, without overlaps.
     mapped: Vec<Entry>,
+    /// Its first thread has ended, and others run.
+    lost_first: bool,
     /// Mappings that were replaced, with the time.
     replaced: Vec<(u64, Entry)>,
     python: Option<Python>,
@@ -75,6 +78,12 @@ impl Entry {
 
 /// The kernel reports that a thread exits some microseconds before its last stack can be taken.
 const EXIT_NS: u64 = 10_000_000;
+
+/// Whether other threads of a process run than the first one, which has ended and is still listed.
+fn has_threads(number: u32) -> bool {
+    let listed = std::fs::read_dir(format!("/proc/{number}/task"));
+    listed.is_ok_and(|threads| threads.count() > 1)
+}
 
 impl Processes {
     /// Notes the number of a process under `/proc`.
@@ -127,11 +136,22 @@ impl Processes {
                 process.mapped.iter_mut().for_each(|entry| entry.since = time);
             }
             Change::Exec { pid } => self.processes.entry(pid).or_default().replace_all(time),
-            Change::Exit { pid } => {
-                if let Some(process) = self.processes.get_mut(&pid) {
-                    process.replace_all(time.saturating_add(EXIT_NS));
-                }
-            }
+            Change::Exit { pid, is_first } => self.exit(pid, is_first, time),
+        }
+    }
+
+    /// A process ends with its last thread, which need not be the first one; the kernel does not report which one is the last.
+    fn exit(&mut self, pid: u32, is_first: bool, time: u64) {
+        let number = self.numbers.get(&pid).copied().unwrap_or(pid);
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        if !is_first && !process.lost_first {
+            return;
+        }
+        process.lost_first = has_threads(number);
+        if !process.lost_first {
+            process.replace_all(time.saturating_add(EXIT_NS).max(now()));
         }
     }
 
@@ -219,6 +239,7 @@ impl Process {
         self.replaced
             .extend(self.mapped.drain(..).map(|entry| (time, entry)));
         self.is_whole = true;
+        self.lost_first = false;
         self.python = None;
     }
 

@@ -152,7 +152,9 @@ impl Unwinding {
         // In the middle of becoming another program the stack of the one that called has gone, and its registers are still
         // there.
         let is_cut_off = matches!(end, End::Copy | End::Lost | End::Zero);
-        if is_cut_off && EXECS.contains(&u32_at(record, CALL)?) {
+        let is_exec =
+            EXECS.contains(&u32_at(record, CALL)?) || self.frames.is_empty() && are_cleared(&registers);
+        if is_cut_off && is_exec {
             self.frames.clear();
             return Some(WHOLE);
         }
@@ -165,6 +167,15 @@ impl Unwinding {
             End::Copy | End::Lost => BROKEN,
         })
     }
+}
+
+/// Near the end of `execve` the kernel sets the registers to zero, the number of the call among them, and then the address
+/// of the new program's first instruction.
+fn are_cleared(registers: &Registers) -> bool {
+    let others = registers.0.iter().enumerate();
+    others
+        .filter(|(number, _)| ![STACK_POINTER, INSTRUCTION_POINTER].contains(number))
+        .all(|(_, register)| *register == 0)
 }
 
 /// Functions of Python after a copy of that number of bytes.
@@ -207,6 +218,11 @@ mod tests {
             unwinding.event(1, WAIT, &record, &mut to),
             Some(kinds::TRACEBRAID_SYSCALL_STACK)
         );
+        // Its registers are all zero, as in the middle of becoming another program.
+        assert_eq!(to[KERNEL..], [0; 8]);
+        record[REGISTERS] = 1;
+        to.clear();
+        unwinding.event(1, WAIT, &record, &mut to);
         assert_eq!(to[KERNEL..], [[2, 0, 0, 0], [0; 4]].concat());
     }
 }
