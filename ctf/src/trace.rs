@@ -417,12 +417,8 @@ impl TraceSet {
                 first_error.get_or_insert(error);
             }
             for directory in found.directories {
-                match Trace::open(&directory) {
-                    Ok(trace) => set.add(trace),
-                    Err(error) => {
-                        set.failed.push((directory, error.to_string()));
-                        first_error.get_or_insert(error);
-                    }
+                if let Err(error) = set.open_found(directory) {
+                    first_error.get_or_insert(error);
                 }
             }
         }
@@ -432,6 +428,23 @@ impl TraceSet {
             Some(error) if set.traces.is_empty() => Err(error),
             _ => Ok(set),
         }
+    }
+
+    /// Opens a trace that has been found. One that is gone by then, as the oldest chunks of a recording with --keep are, is
+    /// left out as if it had been looked for later; that is an error only if no other trace is there.
+    fn open_found(&mut self, directory: PathBuf) -> Result<(), OpenError> {
+        let opened = Trace::open(&directory);
+        if !directory.exists() {
+            return Err(OpenError::NoTrace { path: directory });
+        }
+        match opened {
+            Ok(trace) => self.add(trace),
+            Err(error) => {
+                self.failed.push((directory, error.to_string()));
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Archives of one rotated session have the same UUID and the same metadata, or more of it:
@@ -501,8 +514,11 @@ impl Found {
         }
         below.sort();
         for directory in below {
-            if let Err(error) = self.look(&directory, depth - 1) {
-                self.unread.push((directory, error));
+            match self.look(&directory, depth - 1) {
+                // It has been removed since it was listed.
+                Err(error) if error.kind() == NotFound => {}
+                Err(error) => self.unread.push((directory, error)),
+                Ok(()) => {}
             }
         }
         Ok(())
@@ -541,4 +557,32 @@ fn data_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
         .collect();
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_is_removed_after_it_was_found_is_left_out() {
+        let place = tempfile::tempdir().unwrap();
+        for name in ["old", "new"] {
+            let trace = place.path().join(name);
+            std::fs::create_dir(&trace).unwrap();
+            let metadata = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; }; stream { };";
+            std::fs::write(trace.join("metadata"), metadata).unwrap();
+        }
+        let found = Found::below(place.path()).unwrap();
+        assert_eq!(found.directories.len(), 2);
+        std::fs::rename(place.path().join("old"), place.path().join(".old")).unwrap();
+        let mut set = TraceSet::default();
+        let opened: Vec<bool> = found
+            .directories
+            .into_iter()
+            .map(|directory| set.open_found(directory).is_ok())
+            .collect();
+        // In the order of their names.
+        assert_eq!(opened, [true, false]);
+        assert_eq!((set.traces.len(), set.failed.len()), (1, 0));
+    }
 }

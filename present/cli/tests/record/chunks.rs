@@ -305,7 +305,7 @@ fn a_full_disk_ends_a_recording_of_chunks() {
 }
 
 /// Runs a command about sessions that are in that directory.
-fn session(run: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn session(run: &Path, arguments: &[&str]) -> Output {
     let mut command = tracebraid();
     command
         .env("XDG_RUNTIME_DIR", run)
