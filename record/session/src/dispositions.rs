@@ -99,6 +99,11 @@ pub(crate) fn keep_children() {
     set(libc::SIGCHLD, libc::SIG_DFL);
 }
 
+/// Makes a limit of the size of files an error of writing, as a full disk is one, instead of the end of this process.
+pub(crate) fn ignore_file_size_limit() {
+    set(libc::SIGXFSZ, libc::SIG_IGN);
+}
+
 /// Makes this process, a recorder in the background, count as started with the signals ignored that the process which
 /// spawned it was started with.
 pub(crate) fn take_over(ignored: u64) {

@@ -17,10 +17,12 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
+use nix::unistd::AccessFlags;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::dispositions::{ignore_only, ignored_at_start, keep_children, take_over};
+use crate::standard_streams;
 use crate::{Received, SessionError};
 
 /// A command that has been launched, or waits at the gate.
@@ -102,6 +104,7 @@ impl Launched {
             .arg(&gate)
             .arg(std::process::id().to_string())
             .arg(format!("{:x}", ignored_at_start()))
+            .arg(format!("{:x}", standard_streams::closed_at_start()))
             .args(environment)
             .arg(END)
             .args(command);
@@ -195,13 +198,15 @@ impl Launched {
         ) else {
             return;
         };
-        let group = getpgid(Some(command)).ok();
-        let is_ours = group == Some(getpgrp());
+        // A group that was made outside of this PID namespace has the number 0.
+        let process = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        let group = nix::unistd::getpgid(Some(process)).ok();
+        let is_ours = group == Some(nix::unistd::getpgrp());
         if signal.is_of_terminal && is_ours {
             return;
         }
         // A command that has just ended needs no signal.
-        let _ = match group == Some(command) && !is_ours {
+        let _ = match group == Some(process) && !is_ours {
             true => kill_process_group(command, signal_number),
             false => kill_process(command, signal_number),
         };
@@ -263,10 +268,21 @@ fn take_name(program: &OsStr) {
     }
 }
 
+/// The file of a program that is looked for in `PATH`: the first that may be executed, as exec finds it.
+fn found_in_path(program: &OsStr) -> Option<PathBuf> {
+    if program.as_bytes().contains(&b'/') {
+        return None;
+    }
+    let path = std::env::var_os("PATH")?;
+    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join(program));
+    candidates.find(|file| file.is_file() && nix::unistd::access(file, AccessFlags::X_OK).is_ok())
+}
+
 /// Replaces this process by a program, which `Command::exec` would give the default action of SIGPIPE. Comes back only with
 /// the reason why not.
 fn become_program(
     program: &OsStr,
+    found: Option<&Path>,
     arguments: impl Iterator<Item = OsString>,
     environment: Vec<(OsString, OsString)>,
 ) -> io::Error {
@@ -284,6 +300,10 @@ fn become_program(
     let Some(path) = words.first() else {
         return io::ErrorKind::InvalidInput.into();
     };
+    // If that fails, the search decides what is wrong, or runs a script without a first line that names its interpreter.
+    if let Some(Ok(found)) = found.map(|found| CString::new(found.as_os_str().as_bytes())) {
+        let _ = nix::unistd::execve(&found, &words, &variables);
+    }
     match nix::unistd::execvpe(path, &words, &variables) {
         Ok(never) => match never {},
         Err(error) => error.into(),
@@ -297,25 +317,29 @@ pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsStri
     let parent = arguments.next();
     let ignored = arguments.next().unwrap_or_default();
     ignore_only(parse_mask(&ignored));
+    let closed = arguments.next().unwrap_or_default();
     let mut environment = Vec::new();
     while let Some(name) = arguments.next().filter(|name| name != END) {
         environment.push((name, arguments.next().unwrap_or_default()));
     }
     let program = arguments.next().unwrap_or_default();
     take_name(&program);
+    // What can be done before the recording begins is: a recorded command should not contain it.
+    let found = found_in_path(&program);
     let mut go = [0];
     let opened = die_with(parent.as_deref().and_then(OsStr::to_str)).and_then(|()| {
         let mut opened = File::open(&gate)?;
-        opened.read_exact(&mut go)?;
-        // From here on it lives by itself.
+        // The recorder is at the other end: if it ends now, reading does.
         rustix::process::set_parent_process_death_signal(None)?;
+        opened.read_exact(&mut go)?;
         Ok(opened)
     });
     let opened = match opened {
         Ok(opened) => opened,
         Err(error) => return (program, error),
     };
-    let error = become_program(&program, arguments, environment);
+    standard_streams::close(parse_mask(&closed));
+    let error = become_program(&program, found.as_deref(), arguments, environment);
     let number = error.raw_os_error().unwrap_or(Errno::EINVAL as i32);
     let _ = std::fs::write(gate.with_file_name(REFUSED), number.to_string());
     drop(opened);

@@ -6,12 +6,14 @@
 
 pub mod control;
 mod dispositions;
+mod file_size;
 mod launch;
 pub mod logs;
 mod perf_maps;
 mod probes;
 mod session;
 mod signals;
+mod standard_streams;
 mod symbols;
 mod target;
 
@@ -22,6 +24,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use tracebraid_kernel_recorder::RecordError;
 
+pub use file_size::file_size_limit;
 pub use launch::{Launched, is_in_background, put_in_background, wait_and_become};
 pub use probes::{Modules, Probes, finish_probes, forget_probes};
 pub use session::{Session, SessionOptions, SessionSummary};

@@ -1,4 +1,4 @@
-//! Signals that end a recording: the recorder reads them instead of ending by them, and passes them on to its command.
+//! Signals to the recorder: it reads them instead of ending by them, and passes them on to its command.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::dispositions::ignored_at_start;
+use crate::dispositions::{ignore_file_size_limit, ignored_at_start};
 
-/// SIGINT, SIGTERM and SIGHUP of this process.
+/// SIGINT, SIGTERM and SIGHUP of this process, which end the recording, and SIGQUIT, SIGUSR1 and SIGUSR2, which programs
+/// take as orders (a thread dump, new log files) and which are for the command alone.
 ///
 /// A signalfd and not a handler, since it shows the sender: the terminal sends SIGINT to the command as well, `kill` does
 /// not.
@@ -17,7 +18,7 @@ pub struct Signals {
     descriptor: SignalFd,
     /// By bit, signals that this process was started to ignore.
     ignored: u64,
-    /// When the first one came.
+    /// When the first one that ends the recording came.
     first: Option<Instant>,
 }
 
@@ -28,7 +29,9 @@ pub struct Received {
     pub number: i32,
     /// The terminal has sent it to all processes of its foreground group.
     pub is_of_terminal: bool,
-    /// The user has asked before.
+    /// It ends the recording, even if there is a command.
+    pub is_to_end: bool,
+    /// The user has asked for the end before.
     pub is_repeated: bool,
 }
 
@@ -36,6 +39,8 @@ pub struct Received {
 const AT_ONCE: Duration = Duration::from_millis(100);
 /// `SI_KERNEL`.
 const BY_KERNEL: i32 = 0x80;
+const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+const ORDERS: [Signal; 3] = [Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
 impl Signals {
     /// Takes these signals from now on. Call this before other threads begin, which inherit that they are blocked, and
@@ -44,11 +49,9 @@ impl Signals {
     /// # Errors
     /// When the kernel gives no descriptor.
     pub fn take() -> io::Result<Signals> {
-        let mut wanted = SigSet::empty();
-        wanted.add(Signal::SIGINT);
-        wanted.add(Signal::SIGTERM);
-        wanted.add(Signal::SIGHUP);
+        let wanted: SigSet = ENDING.into_iter().chain(ORDERS).collect();
         wanted.thread_block()?;
+        ignore_file_size_limit();
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         Ok(Signals {
             descriptor: SignalFd::with_flags(&wanted, flags)?,
@@ -66,11 +69,15 @@ impl Signals {
             if self.ignores(number, is_of_terminal) {
                 continue;
             }
-            let first = *self.first.get_or_insert_with(Instant::now);
+            let is_to_end = ENDING.iter().any(|&ending| number == ending as i32);
+            if is_to_end {
+                self.first.get_or_insert_with(Instant::now);
+            }
             return Some(Received {
                 number,
                 is_of_terminal,
-                is_repeated: first.elapsed() > AT_ONCE,
+                is_to_end,
+                is_repeated: is_to_end && self.first.is_some_and(|first| first.elapsed() > AT_ONCE),
             });
         }
     }

@@ -395,7 +395,7 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
     let gate = directory.path().join(".gate");
     assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
     // A shell launches a command as the recorder does, and is killed before it says go.
-    let script = r#""$0" __launch "$1" $$ 0 = true & echo $!; wait"#;
+    let script = r#""$0" __launch "$1" $$ 0 0 = true & echo $!; wait"#;
     let mut recorder = Command::new("sh");
     recorder
         .args(["-c", script, env!("CARGO_BIN_EXE_tracebraid")])
@@ -431,7 +431,7 @@ impl Begun {
         let (trace, ready) = (directory.path().join("trace"), directory.path().join("ready"));
         // Tests that run in the background or under `nohup` inherit ignored signals.
         let mut record = Command::new("env");
-        record.args(["--default-signal=INT,HUP", env!("CARGO_BIN_EXE_tracebraid")]);
+        record.args(["--default-signal=INT,HUP,QUIT", env!("CARGO_BIN_EXE_tracebraid")]);
         for (name, value) in tracebraid().get_envs() {
             match value {
                 Some(value) => record.env(name, value),
@@ -495,6 +495,77 @@ fn a_signal_to_the_recorder_goes_on_to_the_command() {
     assert_eq!(ended, Some(7), "{said}");
 }
 
+/// A Java program prints its threads at SIGQUIT, nginx opens its log files anew at SIGUSR1.
+#[test]
+fn a_signal_that_is_an_order_goes_to_the_command_and_ends_nothing() {
+    if !can_record_kernel() {
+        return;
+    }
+    let script =
+        "got=0; trap 'got=$((got + 1))' QUIT; trap 'got=$((got + 10))' USR1; trap 'got=$((got + 100))' USR2
+        : > \"$0\"; while [ $got -lt 111 ]; do sleep 0.01; done > /dev/null 2>&1; exit $got";
+    let recording = Begun::new(&[], &[], script);
+    for signal in ["-QUIT", "-USR1", "-USR2"] {
+        recording.signal(signal);
+    }
+    let (ended, said) = recording.end();
+    assert_eq!(ended, Some(111), "{said}");
+}
+
+#[test]
+fn a_recording_without_a_command_ends_by_such_a_signal() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let trace = directory.path().join("trace");
+    let mut record = tracebraid();
+    record
+        .args(["record", "--system", "--duration", "60s", "-o"])
+        .arg(&trace);
+    let recorder = record.stderr(std::process::Stdio::null()).spawn().unwrap();
+    until("it records", || {
+        let status = fs::read_to_string(format!("/proc/{}/status", recorder.id())).unwrap_or_default();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        // SIGQUIT has been taken.
+        blocked.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 4 != 0)
+    });
+    let process = recorder.id().to_string();
+    let kill = Command::new("kill").args(["-QUIT", &process]).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(recorder.wait_with_output().unwrap().status.code(), Some(0));
+    is_whole(&trace);
+}
+
+/// Its output cannot be written, and it says so.
+#[test]
+fn a_stream_that_is_closed_is_closed_for_the_command() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    for (closed, expected) in [("", 0), (">&-", 1)] {
+        let trace = directory.path().join(format!("trace{expected}"));
+        let script = format!(r#""$0" record -q -o "$1" -- sh -c 'echo said 2> /dev/null' {closed}"#);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", &script, env!("CARGO_BIN_EXE_tracebraid")])
+            .arg(&trace);
+        assert_eq!(shell.output().unwrap().status.code(), Some(expected), "{closed}");
+    }
+}
+
+/// What the launcher did before was recorded as the command's: one execve for each directory of `PATH`.
+#[test]
+fn a_recorded_command_is_found_before_the_recording_begins() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let options = ["--kernel", "none", "--syscalls", "all"];
+    let (output, trace) = record(directory.path(), &options, &["true"]);
+    succeeds(&output);
+    let printed = text(&["print", &trace]);
+    assert_eq!(printed.matches(" syscall_entry_execve: ").count(), 1, "{printed}");
+}
+
 #[test]
 fn the_process_group_of_a_command_gets_the_signal_as_well() {
     if !can_record_kernel() {
@@ -514,7 +585,8 @@ fn a_second_signal_ends_a_recording_at_once_and_loses_nothing() {
     if !can_record_kernel() {
         return;
     }
-    let script = "trap '' TERM; : > \"$0\"; exec sleep 60 > /dev/null 2>&1";
+    // It ignores SIGHUP too, which may reach it before the recorder has ended.
+    let script = "trap '' TERM HUP; : > \"$0\"; exec sleep 60 > /dev/null 2>&1";
     let recording = Begun::new(&[], &[], script);
     let since = std::time::Instant::now();
     recording.signal("-TERM");

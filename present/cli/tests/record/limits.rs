@@ -49,6 +49,29 @@ fn what_finds_no_room_is_counted_to_the_last_event() {
     assert_eq!(recorded - 1 + lost, 600_000);
 }
 
+/// The kernel ends a process that writes beyond the limit of the size of files.
+#[test]
+fn a_limit_of_the_size_of_files_is_one_of_the_trace() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let storm = compiled(directory.path(), "storm", STORM);
+    let trace = directory.path().join("limited");
+    let script = r#"ulimit -f 4000; exec "$0" record --kernel none --syscalls getppid -o "$1" -- "$2""#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_tracebraid")]);
+    let output = shell.arg(&trace).arg(storm).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let trace = trace.display().to_string();
+    assert!(text(&["count", &trace]).contains("syscall_entry_getppid"));
+    assert!(
+        text(&["info", &trace]).contains("limit"),
+        "{}",
+        text(&["info", &trace])
+    );
+}
+
 #[test]
 fn limits_end_a_recording() {
     let Some(directory) = recording_directory() else {

@@ -214,6 +214,24 @@ fn a_process_of_a_container_is_recorded_from_inside_and_from_outside() {
     fs::write(&end, "").unwrap();
 }
 
+/// The group of the recorder is that of a process outside of the namespace, which has no number inside.
+#[test]
+fn a_signal_in_a_pid_namespace_goes_on_to_the_command() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    if !can_unshare() {
+        return;
+    }
+    let (trace, ready) = (directory.path().join("trace"), directory.path().join("ready"));
+    let script = r#"
+        "$0" record -q -o "$1" -- sh -c ': > "$0"; exec sleep 30 > /dev/null 2>&1' "$2" & recorder=$!
+        while [ ! -e "$2" ]; do sleep 0.01; done
+        kill -TERM $recorder; wait $recorder; echo $? >&2"#;
+    let command = inside(&["-fpm", "--mount-proc"], script, &[&trace, &ready]);
+    assert_eq!(said(command).trim(), "143");
+}
+
 #[test]
 fn a_command_that_makes_a_container_is_recorded_with_both_numbers() {
     let Some(place) = Place::new() else {

@@ -27,7 +27,7 @@ use tracebraid_session::kernel::{
     ChosenEvents, Context, EventSpec, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
 };
 use tracebraid_session::{
-    Launched, Probes, Session, SessionError, SessionOptions, Signals, Target, forget_probes,
+    Launched, Probes, Session, SessionError, SessionOptions, Signals, Target, file_size_limit, forget_probes,
 };
 
 use crate::failure::{DAMAGED, Failure};
@@ -390,12 +390,20 @@ fn patterns(args: &RecordArgs) -> Vec<String> {
     wanted.cloned().collect()
 }
 
+/// The bytes of the trace at most. No file of it may be larger than the system lets this process write, or the trace would
+/// lack its end.
+fn size_limit(args: &RecordArgs) -> Option<u64> {
+    let of_files = file_size_limit().filter(|_| args.rotate.is_none());
+    let limits = [args.max_size, of_files].into_iter().flatten();
+    limits.min().filter(|_| !args.snapshot)
+}
+
 /// What is asked for; the directory is still to be made.
 fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
     let mut probes = Probes {
         patterns: patterns(args),
         ring: args.snapshot,
-        limit: args.max_size.filter(|_| !args.snapshot),
+        limit: size_limit(args),
         library: None,
     };
     let has_probes = !args.command.is_empty() && !probes.patterns.is_empty();
@@ -434,6 +442,11 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     if args.max_size.is_some_and(|most| most < LEAST) {
         return Err(Failure::usage(
             "--max-size: at least 1M, of which the descriptions of all events alone take half",
+        ));
+    }
+    if size_limit(args).is_some_and(|most| most < LEAST) {
+        return Err(Failure::usage(
+            "files may not be larger than `ulimit -f` says here, and a trace needs at least 1M: raise that limit",
         ));
     }
     let missing = missing_privileges();
@@ -487,7 +500,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         stacks: args.stacks.as_ref().map(stacks::Wanted::of_kernel),
         ring_bytes: args.buffer_size,
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
-        limit: args.max_size.filter(|_| !args.snapshot),
+        limit: size_limit(args),
         rotation: args.rotate.as_ref().map(|wanted| wanted.of_kernel(args.keep)),
         ctf2: args.ctf2,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),

@@ -168,8 +168,8 @@ fn warn(options: &Options, kernel: &Summary) {
     }
     if kernel.disk_is_full {
         say!(
-            "warning: the disk is full: the kernel's recording has ended, at one time on all CPUs; what was lost before is \
-             counted"
+            "warning: the disk is full: the kernel's recording has ended, at one \
+             time on all CPUs; what was lost before is counted"
         );
     }
     if kernel.unfollowed > 0 {

@@ -168,14 +168,17 @@ pub(super) fn watch(
     }
 }
 
-/// Passes signals that have come on to a command that runs; gives the last one.
+/// Passes signals that have come on to a command that runs; gives the last one that ends the recording, as all do where no
+/// command runs.
 fn react(signals: &mut Signals, command: Option<&Launched>) -> Option<Received> {
     let mut last = None;
     while let Some(signal) = signals.receive() {
         if let Some(command) = command {
             command.pass_on(signal);
         }
-        last = Some(signal);
+        if signal.is_to_end || command.is_none() {
+            last = Some(signal);
+        }
     }
     last
 }
