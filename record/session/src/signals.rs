@@ -82,11 +82,14 @@ impl Signals {
         }
     }
 
-    /// `nohup` ignores SIGHUP of all senders. Shells without job control have background commands ignore SIGINT, so that
-    /// Ctrl-C spares them; `kill -INT` by a script is meant for the recorder.
+    /// `nohup` ignores SIGHUP of all senders. Shells without job control have background commands ignore SIGINT and SIGQUIT, so
+    /// that the keys of the terminal spare them; `kill -INT` by a script is meant for the recorder.
     fn ignores(&self, number: i32, is_of_terminal: bool) -> bool {
         let is_ignored = self.ignored >> (number - 1) & 1 == 1;
-        is_ignored && (is_of_terminal || number != Signal::SIGINT as i32)
+        let is_of_keys = [Signal::SIGINT, Signal::SIGQUIT]
+            .iter()
+            .any(|&key| number == key as i32);
+        is_ignored && (is_of_terminal || !is_of_keys)
     }
 
     /// How long ago the first one came.
