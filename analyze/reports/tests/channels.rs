@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
+use tracebraid_reports::count::Count;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
-use tracebraid_reports::kernel::Selection;
+use tracebraid_reports::kernel::{CpuSet, Selection};
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
@@ -63,10 +64,9 @@ fn exits(time: u64) -> Vec<u8> {
     event(1, time, &[&10_i64.to_le_bytes()])
 }
 
-/// A thread reads four times; the end of the second and the beginning of the third are lost. `lost` is what
-/// the channel of calls says of it.
-fn trace(lost: u64) -> (PathBuf, TraceSet) {
-    let directory = std::env::temp_dir().join(format!("channels-{lost}-{}", std::process::id()));
+/// A directory with a packet of two switches, and these packets of calls.
+fn with_calls(name: &str, calls: &[Vec<u8>]) -> (PathBuf, TraceSet) {
+    let directory = std::env::temp_dir().join(format!("channels-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let write = |name: &str, bytes: &[u8]| {
         std::fs::write(Path::new(&directory).join(name), bytes).expect("it can be written");
@@ -74,12 +74,33 @@ fn trace(lost: u64) -> (PathBuf, TraceSet) {
     write("metadata", METADATA.as_bytes());
     let switches = [switch(1000, 0, 7), switch(99_000, 7, 0)];
     write("switches_0", &packet(0, (0, 100_000), (0, 0), &switches));
+    write("calls_0", &calls.concat());
+    let set = TraceSet::open(std::slice::from_ref(&directory)).expect("it can be opened");
+    (directory, set)
+}
+
+/// A thread reads four times; the end of the second and the beginning of the third are lost. `lost` is what
+/// the channel of calls says of it.
+fn trace(lost: u64) -> (PathBuf, TraceSet) {
     let first = packet(1, (0, 10_000), (0, 0), &[enters(2000), exits(3000), enters(9000)]);
     let second = [exits(80_000), enters(81_000), exits(82_000)];
     let second = packet(1, (10_000, 90_000), (1, lost), &second);
-    write("calls_0", &[first, second].concat());
-    let set = TraceSet::open(std::slice::from_ref(&directory)).expect("it can be opened");
-    (directory, set)
+    with_calls(&lost.to_string(), &[first, second])
+}
+
+/// A chunk may have lost all events of a CPU.
+#[test]
+fn losses_of_a_stream_without_events_are_counted() {
+    let packets = [
+        packet(1, (0, 10_000), (0, 0), &[]),
+        packet(1, (10_000, 90_000), (1, 500), &[]),
+    ];
+    let (directory, set) = with_calls("empty", &packets);
+    let count = Count::new(&set, Default::default(), CpuSet::default(), 7);
+    let outcome = fold(&set, &count, Options::default(), &Control::default());
+    let found = outcome.expect("nobody cancels").report;
+    assert_eq!((found.events, found.discarded_events), (2, 500));
+    std::fs::remove_dir_all(directory).expect("the trace can be removed");
 }
 
 fn report<A: Lawful>(set: &TraceSet) -> Value {

@@ -461,6 +461,11 @@ impl Analysis for Count<'_> {
     }
 
     fn finish(&self, partial: CountPartial) -> CountReport {
-        report::make(self.set, self.columns.bounds(), partial)
+        // Of streams without event records as well: all of them may be lost.
+        let chosen = StreamRef::all(self.set).filter(|&stream| self.is_chosen(stream));
+        let losses = chosen
+            .flat_map(|stream| report::losses(self.set, stream))
+            .collect();
+        report::make(self.set, self.columns.bounds(), partial, losses)
     }
 }

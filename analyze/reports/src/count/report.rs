@@ -97,7 +97,12 @@ pub(super) fn packet_cpu(layout: &StreamLayout, head: &PacketHead) -> Option<u32
     u32::try_from(head_cpu(layout, head)?).ok()
 }
 
-pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> CountReport {
+pub(super) fn make(
+    set: &TraceSet,
+    bounds: &[i64],
+    partial: CountPartial,
+    losses: Vec<LossRow>,
+) -> CountReport {
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     for ((trace, class), counts) in &partial.classes {
         let layout = set
@@ -126,11 +131,6 @@ pub(super) fn make(set: &TraceSet, bounds: &[i64], partial: CountPartial) -> Cou
                 last: count.times.map(|times| times.1),
             })
         })
-        .collect();
-    let losses: Vec<LossRow> = partial
-        .streams
-        .keys()
-        .flat_map(|&stream| losses(set, stream))
         .collect();
     let lost = |kind| {
         losses
@@ -165,7 +165,8 @@ fn file_of(set: &TraceSet, stream: StreamRef) -> String {
         .unwrap_or_default()
 }
 
-fn losses(set: &TraceSet, stream: StreamRef) -> Vec<LossRow> {
+/// Losses of a stream.
+pub(super) fn losses(set: &TraceSet, stream: StreamRef) -> Vec<LossRow> {
     let Some((trace, content)) = stream.of(set) else {
         return Vec::new();
     };
