@@ -1,4 +1,4 @@
-"""What recording costs programs that call, switch, fork, start programs and serve requests, beside perf record and bpftrace.
+"""Cost of recording, beside perf record and bpftrace, for programs that call, switch, fork, start programs or serve requests.
 
 For each workload there is one setting of the recorder and of each peer, and a target, as a ratio to the same program alone.
 """
@@ -17,7 +17,7 @@ from recorder import (DEFAULT, IS_ROOT, STACKS, SYSCALLS, compile_c, environment
 ALL_EVENTS = ["-a", "-e", "sched:*,irq:*,timer:*,block:*,net:*,raw_syscalls:*"]
 CALL_EVENTS = ["-a", "-e", "raw_syscalls:*"]
 CALL_CHAINS = ["-g"]
-# A line for each event, with its time, thread and most telling field: the least that records it.
+# One line for each event with its time, thread and main field: the minimum that records the event.
 PRINTED_CALLS = """
 tracepoint:raw_syscalls:sys_enter { printf("%llu %d %d\\n", nsecs, tid, args->id); }
 tracepoint:raw_syscalls:sys_exit { printf("%llu %d %d %d\\n", nsecs, tid, args->id, args->ret); }
@@ -104,7 +104,7 @@ class Nginx:
             server.wait(60)
 
 
-# Settings of the recorder, of perf record and of bpftrace, which is left out where it has none; the ratio that is wanted.
+# Settings of the recorder, of perf record and of bpftrace (None: not measured), and the target ratio.
 WORKLOADS = (
     Compiled("getppid, system calls, ns", "calls", 40, 0, (SYSCALLS, CALL_EVENTS, PRINTED_CALLS), 2.1),
     Compiled("getppid, the default, ns", "calls", 40, 0, (DEFAULT, ALL_EVENTS, PRINTED_CALLS + PRINTED_SCHEDULING), 2.3),

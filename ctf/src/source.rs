@@ -28,7 +28,7 @@ pub(crate) struct Source {
     /// Which file the window is of.
     index: Option<u32>,
     file: Option<Opened>,
-    /// It cannot be opened, which has been reported.
+    /// The file could not be opened, and this has been reported.
     is_missing: bool,
 }
 
@@ -39,7 +39,7 @@ impl Source {
         &self.window
     }
 
-    /// Whether nothing of the file can be at hand, since it cannot be opened.
+    /// Whether no data of the file is available because it cannot be opened.
     pub(crate) fn is_missing(&self) -> bool {
         self.is_missing
     }
@@ -47,7 +47,7 @@ impl Source {
     /// Makes `from..from + want` of a file available, as [`Window::ensure`] does, in a window of `size` bytes.
     ///
     /// # Errors
-    /// What cannot be read. That a file cannot be opened is reported once.
+    /// When the range cannot be read. A file that cannot be opened is reported once.
     pub(crate) fn fill(
         &mut self,
         files: &[DataFile],
@@ -84,7 +84,7 @@ fn why_missing(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => {
             "has been removed since the trace was opened (recordings with --keep remove their \
-             oldest chunks): the rest of its events is missing"
+             oldest chunks): its remaining events are missing"
                 .to_owned()
         }
         _ => format!("cannot be opened: {error}"),

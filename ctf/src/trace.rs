@@ -430,8 +430,8 @@ impl TraceSet {
         }
     }
 
-    /// Opens a trace that has been found. One that is gone by then, as the oldest chunks of a recording with --keep are, is
-    /// left out as if it had been looked for later; that is an error only if no other trace is there.
+    /// Opens a trace that the search has found. A trace that was removed meanwhile, as the oldest chunks of a recording with
+    /// --keep are, is left out; this is an error only if there is no other trace.
     fn open_found(&mut self, directory: PathBuf) -> Result<(), OpenError> {
         let opened = Trace::open(&directory);
         if !directory.exists() {
@@ -515,7 +515,7 @@ impl Found {
         below.sort();
         for directory in below {
             match self.look(&directory, depth - 1) {
-                // It has been removed since it was listed.
+                // Removed since it was listed.
                 Err(error) if error.kind() == NotFound => {}
                 Err(error) => self.unread.push((directory, error)),
                 Ok(()) => {}

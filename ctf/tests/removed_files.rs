@@ -1,4 +1,4 @@
-//! A file that is removed after its trace was opened is reported once, and its packets are not called damaged.
+//! A file that is removed after its trace was opened is reported once, and its packets are not reported as damaged.
 
 mod formats_support;
 

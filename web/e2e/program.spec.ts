@@ -193,7 +193,7 @@ async function reckoned(page: Page): Promise<Reckoned> {
   return { own: all('own'), whole: all('whole'), figures, texts };
 }
 
-/** The page's texts alone: to send the sums of thousands of contexts takes seconds. */
+/** Only the texts of the page, since transferring the sums of thousands of contexts takes seconds. */
 async function textsOf(page: Page): Promise<TextSeparation[]> {
   return page.evaluate(() => (window as unknown as { tracebraid: Model }).tracebraid.texts);
 }

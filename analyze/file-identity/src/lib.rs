@@ -33,7 +33,7 @@ impl FileIdentity {
         FileIdentity::of_open(File::open(path)?)
     }
 
-    /// Reads it from an open file, whose position is at the beginning.
+    /// Reads the identity from an open file, whose position must be 0.
     ///
     /// # Errors
     /// When it cannot be read.

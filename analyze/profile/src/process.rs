@@ -47,7 +47,6 @@ impl OwnStacks {
         }
     }
 
-    /// Frames that are recorded at most.
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }

@@ -201,7 +201,7 @@ pub(crate) struct Lacks {
     pub(crate) missing: BTreeSet<Missing>,
     pub(crate) unended_waits: u64,
     pub(crate) is_switch_sampled: bool,
-    /// Of stacks that are recorded.
+    /// Limits by which recorded stacks are cut.
     pub(crate) limits: Limits,
 }
 

@@ -88,7 +88,6 @@ impl System {
             .map(|shape| (shape, runtime))
     }
 
-    /// Frames that are recorded at most.
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }

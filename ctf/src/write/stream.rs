@@ -169,12 +169,12 @@ impl<S: PacketSink> StreamWriter<S> {
         (self.offset + open, self.sequence + u64::from(self.packet.is_open))
     }
 
-    /// The time at which the packet that is being filled begins, in cycles.
+    /// Begin timestamp of the open packet, in clock cycles.
     pub fn packet_begin(&self) -> Option<u64> {
         self.packet.is_open.then_some(self.packet.begin)
     }
 
-    /// Bytes that the packet that is being filled still has room for.
+    /// Bytes that are still free in the open packet.
     pub fn packet_room(&self) -> u64 {
         let filled = self.out.pos.div_ceil(8);
         (self.out.data.len() as u64).saturating_sub(filled)

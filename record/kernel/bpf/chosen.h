@@ -34,7 +34,7 @@ struct chosen {
 	u8 count;
 	/* Of a tracepoint: bytes up to the end of the last field of constant size. */
 	u32 size;
-	/* Begin and end of each range of the function's code, from the probe on. */
+	/* Begin and end of each range of the function's code, relative to the probe. */
 	s32 parts[MOST_EXIT_PARTS][2];
 	/* EXIT_... */
 	u8 exit;
@@ -170,8 +170,8 @@ __attribute__((noinline)) static u64 chosen_value(struct pt_regs *registers, str
 	return load(is_user, value, argument->size);
 }
 
-/* Whether a conditional jump of x86 is taken ("Condition test field" of the instruction set): odd numbers are
- * the opposites of even ones. */
+/* Whether a conditional jump of x86 is taken, by its condition code ("Condition test field" of the instruction set):
+ * odd codes negate even ones. */
 INLINE bool is_taken(u64 flags, u8 number)
 {
 	bool carry = flags & (1 << 0);
@@ -193,7 +193,7 @@ INLINE bool is_taken(u64 flags, u8 number)
 	return is != (number & 1);
 }
 
-/* Calls whose return is lost: the kernel's probes at returns have no room for more of one thread. */
+/* Calls whose return is lost: the kernel's return probes track at most MOST_NESTED calls per thread. */
 u64 omitted_returns SEC(".data.omitted") = 0;
 
 /* MAX_URETPROBE_DEPTH */
@@ -207,7 +207,7 @@ INLINE void count_omitted(void)
 		__sync_fetch_and_add(&omitted_returns, 1);
 }
 
-/* Whether the function ends by the instruction of the probe. */
+/* Whether the probed instruction ends the function this time. */
 INLINE bool leaves(struct pt_regs *registers, struct chosen *event)
 {
 	s64 to;
@@ -249,7 +249,7 @@ INLINE int hit(struct pt_regs *registers)
 	record->tid = numbers;
 	record->pid = numbers >> 32;
 	record->ip = register_at(registers, INSTRUCTION_POINTER);
-	/* At its end a function has left the return address alone on the stack. */
+	/* At the end of a function the stack pointer points at the return address. */
 	if (event->exit != EXIT_NONE)
 		record->ip = load(1, register_at(registers, STACK_POINTER), sizeof(u64));
 	for (int i = 0; i < MOST_CHOSEN_ARGUMENTS; i++) {

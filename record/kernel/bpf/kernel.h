@@ -38,9 +38,9 @@ struct mm_struct {
 	u64 start_stack;
 };
 
-/* Of a thread that has hit a uprobe. */
+/* State of a thread that has hit a uprobe. */
 struct uprobe_task {
-	/* Calls whose return address the kernel has replaced. */
+	/* Number of nested calls whose return address the kernel has replaced. */
 	u32 depth;
 };
 

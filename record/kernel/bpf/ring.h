@@ -38,7 +38,7 @@ struct ring_shape {
 	u32 shift;
 	/* Chunks of a ring: a power of two. */
 	u32 chunks;
-	/* Bytes of a record at most. */
+	/* Largest size of a record in bytes. */
 	u64 most_record;
 };
 
@@ -201,8 +201,8 @@ INLINE void end_large(u32 cpu, void *record, u64 most, u64 size, const struct ro
 	complete(record, size, room_of(is_given ? size : most));
 }
 
-/* Sends a record that was made elsewhere, whose size the content decides: at most `most_record`
- * bytes with its context. */
+/* Sends a record of variable size that was built outside the ring: at most `most_record` bytes with its
+ * context. */
 INLINE void send(struct head *head, u16 kind, u16 more, u64 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();

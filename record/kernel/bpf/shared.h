@@ -13,8 +13,8 @@
 #define MOST_TRIES 8
 /* Bytes of the word that a record in a ring begins with. */
 #define RING_WORD 8
-/* Bytes after each chunk of a ring, into which its last record may run, and bytes of a record at most; both are larger
- * if more than USUAL_COPY bytes of stacks are copied. */
+/* Bytes after each chunk of a ring, into which its last record may run, and the largest size of a record in bytes; both
+ * are larger if more than USUAL_COPY bytes of stacks are copied. */
 #define RING_SLACK 81920
 #define MOST_RECORD 81912
 
@@ -52,16 +52,16 @@
 #define MOST_KERNEL_FRAMES 48
 #define MOST_USER_FRAMES 127
 
-/* Bytes of a program's stack that are copied at most: as a rule, and if more is wanted. */
+/* Largest number of bytes of a program's stack that are copied: by default, and on request. */
 #define USUAL_COPY 65536
 #define MOST_COPY 1048576
-/* Bytes that are copied of a mapping too large to be a stack, as a rule. */
+/* Default number of bytes that are copied of a mapping too large to be a stack. */
 #define USUAL_HEAP_COPY 16384
 /* Registers of a program. */
 #define REGISTERS 17
 /* The copy ends before the stack does: at the wanted number of bytes, ... */
 #define COPY_IS_CUT 1
-/* ... or there are pages in it that are not in memory: they are zeros in the copy. */
+/* ... or some pages were not in memory: they are zeros in the copy. */
 #define COPY_FAILED 2
 
 /* Bytes of struct python, and of text of Python's at most. */
@@ -73,15 +73,15 @@
 #define MOST_CHOSEN_ARGUMENTS 12
 #define CHOSEN_ARGUMENT_SIZE 24
 #define CHOSEN_SIZE 320
-/* When a hit counts: always; always, and the function ends; if the jump to the first argument leaves the
- * function; not at all, but calls are counted whose return the kernel omits; if the jump on a condition is
- * taken, plus the number of the condition. */
+/* When a hit is recorded. NONE: always, and the probe is not at an exit. ALWAYS: always, at an exit. OUTSIDE: if the
+ * first argument, the target of a jump, is outside the function. OMITTED: never; counts calls whose return the kernel
+ * does not track. CONDITION plus a condition code: if the conditional jump is taken. */
 #define EXIT_NONE 0
 #define EXIT_ALWAYS 1
 #define EXIT_OUTSIDE 2
 #define EXIT_OMITTED 3
 #define EXIT_CONDITION 16
-/* Ranges of code that a function with such jumps has at most. */
+/* Largest number of code ranges of a function with indirect jumps. */
 #define MOST_EXIT_PARTS 2
 /* Bytes of a tracepoint's record at most (PERF_MAX_TRACE_SIZE). */
 #define MOST_TRACEPOINT 8192

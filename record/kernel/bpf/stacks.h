@@ -18,9 +18,9 @@ struct stack_options {
 	u32 depth;
 	/* Bytes of the program's stack that are copied at most; 0 for frame pointers. */
 	u32 copy_bytes;
-	/* Bytes that a stack is given where it is put together: `copy_bytes`, at least USUAL_COPY. */
+	/* Size of the buffer for copies in bytes: `copy_bytes`, at least USUAL_COPY. */
 	u32 copy_room;
-	/* Bytes that are copied at most of a mapping that is larger than any stack. */
+	/* Largest number of bytes that are copied of a mapping that is larger than any stack. */
 	u32 heap_bytes;
 	/* The kernel lets a thread do something when it goes back to its program. */
 	u8 can_resume;
@@ -45,9 +45,9 @@ struct stack_top {
 	u64 kernel[MOST_KERNEL_FRAMES];
 } PACKED;
 
-/* Bytes after a copy: for functions of Python's, and for the last page that is copied. */
+/* Bytes after a copy: for Python functions, and for the last page that is copied. */
 #define COPY_MARGIN 4096
-_Static_assert(COPY_MARGIN >= MOST_PYTHON_FRAMES * sizeof(u64), "room for functions of Python's");
+_Static_assert(COPY_MARGIN >= MOST_PYTHON_FRAMES * sizeof(u64), "room for Python functions");
 
 /* A copy of a stack, or addresses. */
 struct stack {
@@ -155,7 +155,7 @@ static long take_range(struct task_struct *task, struct vm_area_struct *vma, str
  * they are small: no more than `heap_bytes` is copied of a mapping that is larger than any stack. */
 #define MOST_STACK (128ULL << 20)
 
-/* Bytes from the stack pointer to the end of the stack, or more. `is_cut` is set if fewer are given. */
+/* Bytes from the stack pointer to the end of the stack, or more. Sets `is_cut` if the result is less than that. */
 INLINE u64 stack_size(struct task_struct *task, u64 sp, bool *is_cut)
 {
 	u64 start = task->mm->start_stack;
@@ -186,12 +186,12 @@ INLINE u64 stack_size(struct task_struct *task, u64 sp, bool *is_cut)
 struct page_copy {
 	struct stack *stack;
 	u64 from;
-	/* Where in the copy, and how many bytes. */
+	/* Offset in the copy, and size in bytes. */
 	u32 at;
 	u32 wanted;
 };
 
-/* Nothing is counted from page to page: the verifier would follow each value. */
+/* Computes all values from `index` and keeps no count: the verifier would track each of its values. */
 static long copy_page(u32 index, struct page_copy *copy)
 {
 	u32 skew = copy->from & (PAGE - 1);
@@ -203,13 +203,13 @@ static long copy_page(u32 index, struct page_copy *copy)
 	size = end - begin;
 	if (begin >= end || size > PAGE || at > stack_options.copy_room)
 		return 1;
-	/* A page that is not in memory becomes zeros: most were never touched, in large frames, and the frames beyond them
-	 * are found. */
+	/* A page that is not in memory becomes zeros: most such pages lie in large frames and were never touched, and the
+	 * frames beyond them can be unwound. */
 	bpf_probe_read_user(copy->stack->copy + at, size, (void *)(copy->from + begin));
 	return 0;
 }
 
-/* Copies a stack in which a page is not in memory. */
+/* Copies a stack page by page if a page of it is not in memory. */
 INLINE void copy_pages(struct stack *stack, u32 at, u64 from, u32 wanted)
 {
 	struct page_copy copy = { .stack = stack, .from = from, .at = at, .wanted = wanted };
@@ -368,8 +368,8 @@ INLINE void send_top(struct stack *stack, u16 kind)
 	send(&stack->head, kind, 0, offset_of(struct stack, user));
 }
 
-/* By CPU, where a stack is put together. It is larger than what per-CPU maps take. The loader leaves out of each element
- * what `copy_room` is smaller than MOST_COPY. */
+/* A buffer for each CPU in which a stack is built. Per-CPU maps do not allow elements of this size. The loader shortens
+ * each element by the difference of MOST_COPY and `copy_room`. */
 #define SCRATCH(name) \
 	struct { \
 		MAP_INT(type, MAP_ARRAY); \

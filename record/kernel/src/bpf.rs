@@ -1,4 +1,4 @@
-//! The BPF programs: loading, attaching, and what they count.
+//! The BPF programs: loading, attaching, and reading their counters.
 
 mod prepare;
 
@@ -239,8 +239,8 @@ impl Programs {
         self.switch(true)
     }
 
-    /// Follows the descendants that there are. Forks of processes that are followed are seen by now, so that it ends when a
-    /// look finds none: children of those that were found late are found the next time.
+    /// Follows the existing descendants. Forks of followed processes are already tracked, so the search ends when a pass finds
+    /// no new process; the children of a process that one pass finds are found by the next.
     fn follow_descendants(&self) -> Result<(), RecordError> {
         loop {
             let found = unfollowed_descendants(&self.tasks.list()?, self.own_process);
@@ -351,8 +351,7 @@ impl Programs {
         counts.map(|count| u64::from_ne_bytes(*count)).sum()
     }
 
-    /// Calls of functions whose return was not recorded, since the kernel had no room for more of one
-    /// thread.
+    /// Number of calls whose return was not recorded, since too many calls were nested in the thread.
     pub(crate) fn omitted_returns(&self) -> u64 {
         let map = self.map(|name| name.ends_with(".data.omitted")).ok();
         let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
@@ -386,9 +385,9 @@ const CHOSEN_TRACEPOINT: &str = "tracepoint";
 const CHOSEN_PROBE: &str = "uprobe";
 const ALL_PROCESSES: i32 = -1;
 
-/// Why the kernel attaches no probe, with the causes.
+/// The reason why the kernel refuses a probe, with its causes.
 fn refusal(error: &libbpf_rs::Error) -> String {
-    // The kernel's own ENOTSUPP, which has no name in programs.
+    // The kernel's internal ENOTSUPP, which user space has no name for.
     const UNSUPPORTED: &str = "os error 524";
     let reason = format!("{error:#}");
     match reason.contains(UNSUPPORTED) {

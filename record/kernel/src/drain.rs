@@ -1,4 +1,4 @@
-//! Empties the rings, and gives what was in them to the lanes.
+//! Empties the rings and passes their records to the lanes.
 
 mod dumping;
 mod finishing;
@@ -33,15 +33,15 @@ use crate::triggers::{Held, Triggers};
 use dumping::Found;
 use rotating::Rotations;
 
-/// How long the rings are left alone: with little to do, and with much.
+/// Pause between two rounds: under low load, and under high load.
 const IDLE: Duration = Duration::from_millis(20);
 const BUSY: Duration = Duration::from_millis(5);
-/// Events of a round from which on there is much to do.
+/// Events of a round from which on the load counts as high.
 const MANY: usize = 2000;
-/// Events of one ring that are taken before others have their turn.
+/// Events that are taken from one ring before the next ring is read.
 const AT_ONCE: usize = 1 << 16;
 
-/// What a drain begins with.
+/// Arguments of [`Drain::new`].
 pub(crate) struct Setup<'d> {
     /// By CPU.
     pub(crate) rings: Vec<Ring>,
@@ -60,7 +60,7 @@ pub(crate) struct Setup<'d> {
     pub(crate) reserve: Reserve,
     pub(crate) triggers: Option<Triggers>,
     pub(crate) held: &'d Mutex<Vec<Held>>,
-    /// When the trace begins.
+    /// Begin of the trace, in nanoseconds of CLOCK_MONOTONIC.
     pub(crate) begin: u64,
     pub(crate) own_context: OwnContext,
 }
@@ -73,11 +73,11 @@ pub(crate) struct Drain<'d> {
     contexts: &'d ContextLayout,
     lanes: &'d [RefCell<Lane>],
     output: Output,
-    /// What came before can hardly be overtaken any more.
+    /// Events before this time are assumed to be complete: no earlier event is still expected.
     settled: u64,
-    /// What is being told of what is there.
+    /// Receives the events of the state dump in progress.
     dump: Option<Receiver<Found>>,
-    /// Orders that wait until that has been told once more.
+    /// Snapshots that wait for the next state dump to complete.
     snapshots: VecDeque<SnapshotOrder>,
     meanings: Option<&'d Meanings>,
     /// Where BPF programs look up interpreters of Python.
@@ -86,22 +86,22 @@ pub(crate) struct Drain<'d> {
     samples: Option<PerfStacks>,
     options: &'d Options,
     processes: Processes,
-    /// When what happened had no room any more.
+    /// Time of the first event for which there was no space.
     full_since: Option<u64>,
-    /// For the end, if the disk is full before.
+    /// Disk space for the end of the trace.
     reserve: Reserve,
     triggers: Option<Triggers>,
     held: &'d Mutex<Vec<Held>>,
     /// When new chunks begin.
     rotations: Rotations,
-    /// Up to when everything has been written.
+    /// All events before this time have been written.
     written_until: u64,
-    /// By CPU, events before the end that a full disk had no room for.
+    /// By CPU, the number of events before the end that did not fit on a full disk.
     unwritten: Vec<u64>,
     /// The context of the recorder's own events.
     own_context: OwnContext,
     undecided: Undecided,
-    /// Decisions about entries of calls that have not come yet.
+    /// Decisions on entries of calls that have not been read yet.
     decisions: Vec<Decision>,
 }
 
@@ -135,11 +135,11 @@ impl<'d> Drain<'d> {
     }
 }
 
-/// After that long, what has been recorded is written even if it is little: it shall survive this process.
+/// Longest time after which recorded events are written, so that few are lost if this process is killed.
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Drain<'_> {
-    /// Goes on until it is told to stop, and what is there has been told of.
+    /// Runs until the senders of `orders` are gone and the state dump is complete, or until there is no space left.
     pub(crate) fn run(&mut self, orders: &Receiver<Order>, counters: &Counters) -> Result<(), RecordError> {
         let mut pause = BUSY;
         let mut is_stopped = false;
@@ -151,7 +151,7 @@ impl Drain<'_> {
                 Err(RecvTimeoutError::Disconnected) => is_stopped = true,
             }
             if is_stopped {
-                // Nobody can say anything any more, which takes no time.
+                // Without senders `recv_timeout` returns at once.
                 std::thread::sleep(BUSY);
             }
             pause = match self.round()? {
@@ -178,7 +178,7 @@ impl Drain<'_> {
         }
     }
 
-    /// Takes what is in the rings, and writes what is settled; gives how many events the fullest ring had.
+    /// Empties the rings and writes the settled events; returns the number of events of the fullest ring.
     fn round(&mut self) -> Result<usize, RecordError> {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
             meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
@@ -197,7 +197,7 @@ impl Drain<'_> {
             .max()
             .unwrap_or(0);
         let until = self.decided_until(self.settled);
-        // Going over all that waits takes its time.
+        // Each write visits all events that are held back, so it is done a few times per delay.
         if until >= self.written_until + self.undecided.delay_ns / 8 || self.undecided.delay_ns == 0 {
             self.write(Some(until))?;
         }
@@ -216,7 +216,7 @@ impl Drain<'_> {
         }
     }
 
-    /// Takes what is in the rings, in turn; gives how many events the fullest one had.
+    /// Empties the rings one after another; returns the number of events of the fullest ring.
     pub(super) fn take_all(&mut self) -> Result<usize, Damaged> {
         let mut most = 0;
         for (ring, lane) in self.rings.iter_mut().zip(self.lanes) {
@@ -237,8 +237,8 @@ impl Drain<'_> {
         Ok(most)
     }
 
-    /// Does what was decided about entries of calls. A decision comes by another ring than its entry if the thread has moved
-    /// to another CPU, so it may be met first.
+    /// Applies decisions to entries of calls. If the thread has moved to another CPU, the decision is in another ring than the
+    /// entry and may be read first.
     fn decide(&mut self) {
         let lanes = self.lanes;
         let oldest = self.settled.saturating_sub(2 * self.undecided.delay_ns);
@@ -250,7 +250,7 @@ impl Drain<'_> {
         });
     }
 
-    /// Until when events can be written if those before a time have come.
+    /// Time up to which events can be written if all events before `until` have been read.
     fn decided_until(&self, until: u64) -> u64 {
         let Undecided {
             hold_ns,

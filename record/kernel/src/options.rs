@@ -19,7 +19,7 @@ pub struct Options {
     /// Only the system calls and page faults of these processes, and of their descendants; of all if `None`. The numbers
     /// are those of the PID namespace of this process.
     pub processes: Option<Vec<u32>>,
-    /// The descendants that `processes` have already are recorded too, whose parents still run.
+    /// Also record the existing descendants of `processes` whose parents still run.
     pub descendants: bool,
     /// A process whose descendants are followed though events of all processes are recorded; see
     /// [`crate::Recording::processes`].

@@ -208,7 +208,7 @@ impl Output {
         }
     }
 
-    /// Time of the newest event that has been written, or of the beginning if it is later.
+    /// Time of the newest event that has been written, or the begin of the chunk if that is later.
     pub(crate) fn newest(&self) -> u64 {
         match self {
             Output::Files(files) => files.current.streams.newest(),
@@ -216,8 +216,7 @@ impl Output {
         }
     }
 
-    /// Ends the chunk at that time, which is later than all events that have been written, and begins the next one: all
-    /// events before that time must have been written.
+    /// Ends the chunk at `time` and begins the next one. All events before `time` must have been written, and none after.
     pub(crate) fn rotate(&mut self, time: u64, gives: &mut Gives<'_>) -> Result<Rotated, WriteError> {
         match self {
             Output::Files(files) => files.rotate(time, gives),

@@ -1,4 +1,4 @@
-//! Numbers of processes in the initial PID namespace, which event records have, and in the namespace of this process.
+//! Process ids in the initial PID namespace, which event records contain, and in the namespace of this process.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::contexts::OwnThread;
 use crate::error::RecordError;
 use crate::tasks::{Proc, Task, TaskIterator, unfollowed_descendants};
 
-/// Processes as the kernel numbers them.
+/// The processes of the machine, with their ids in PID namespaces.
 #[derive(Clone, Debug)]
 pub struct Processes {
-    /// The threads, and the map of their processes' numbers; `None` where BPF may not be used.
+    /// The iterator over threads, and the map of process ids; `None` without BPF.
     kernel: Option<(TaskIterator, Arc<MapHandle>)>,
     own: u32,
 }
 
 impl Processes {
-    /// As those programs number them. Without BPF, event records have the numbers of the namespace of this process.
+    /// Without programs, event records contain the ids of the namespace of this process.
     pub(crate) fn new(programs: Option<&Programs>) -> Result<Processes, RecordError> {
         Ok(match programs {
             Some(programs) => Processes {
@@ -32,12 +32,12 @@ impl Processes {
         })
     }
 
-    /// The number of this process.
+    /// Id of this process in the initial PID namespace.
     pub(crate) fn own(&self) -> u32 {
         self.own
     }
 
-    /// This process and its parent.
+    /// Ids of this process and of its parent.
     pub(crate) fn own_thread(&self) -> OwnThread {
         let tasks = self.list().unwrap_or_default();
         let own = tasks.iter().find(|task| task.pid == self.own);
@@ -52,7 +52,7 @@ impl Processes {
         Ok(tasks.transpose()?.unwrap_or_default())
     }
 
-    /// Processes that are followed and still run, by their numbers in the initial PID namespace.
+    /// Ids of followed processes that still run, in the initial PID namespace.
     ///
     /// # Errors
     /// When the kernel does not list its threads.
@@ -61,7 +61,7 @@ impl Processes {
         Ok(followed.transpose()?.unwrap_or_default())
     }
 
-    /// Processes that run and are not followed, though an ancestor is: they were there before the recording.
+    /// Ids of running processes that are not followed although an ancestor is: they existed before the recording.
     ///
     /// # Errors
     /// When the kernel does not list its threads.
@@ -69,8 +69,8 @@ impl Processes {
         Ok(unfollowed_descendants(&self.list()?, self.own))
     }
 
-    /// Of each process of this PID namespace, or of one below: its number in the initial one, the number under /proc, and
-    /// that in its own namespace, which is what the process itself knows.
+    /// For each process of this PID namespace and of those below: its id in the initial namespace, its id under `/proc`, and
+    /// its id in its own namespace (the result of its `getpid`).
     ///
     /// # Errors
     /// When the kernel does not list its threads.
@@ -84,8 +84,8 @@ impl Processes {
         Ok(self.list()?.into_iter().filter_map(numbers).collect())
     }
 
-    /// The number in the initial PID namespace of a process with that number in the namespace of this process, even if the
-    /// process has ended since the recording began.
+    /// Translates an id in the namespace of this process into the initial PID namespace, even if the process has ended since
+    /// the recording began.
     pub fn initial(&self, number: u32) -> Option<u32> {
         let (_, numbers) = match &self.kernel {
             Some(kernel) if self.own != std::process::id() => kernel,

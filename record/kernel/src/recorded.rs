@@ -1,4 +1,4 @@
-//! Which event classes a recording can contain, by its options.
+//! Event classes that a recording with given options can contain.
 
 use crate::calls::calls;
 use crate::chosen::did_you_mean;
@@ -8,17 +8,17 @@ use crate::options::Options;
 use crate::schema::schema_with;
 use crate::shared::{FIRST_CHOSEN, kinds};
 
-/// Calls that do not return, so that they have no exit and no duration.
+/// System calls that do not return, and so have neither an exit event nor a duration.
 const WITHOUT_EXIT: [&str; 2] = ["exit", "exit_group"];
 
-/// Why an event class, or the duration of a call, is not in a recording: what is missing, and the option that adds it.
+/// The reason why an event class, or the duration of a call, is not recorded, with the option that adds it.
 pub type NotRecorded = String;
 
 impl Options {
-    /// Whether events of a class can be recorded; the name may end with `*`, and one such class is enough.
+    /// Checks that events of a class can be recorded. The name may end with `*`; one recorded class with the prefix suffices.
     ///
     /// # Errors
-    /// When no class has such a name, or when none is recorded: the reason for the first one.
+    /// When no class has the name, or when no class with the prefix is recorded: the reason for the first one.
     pub fn records(&self, pattern: &str) -> Result<(), NotRecorded> {
         let mut class = schema_with(&calls(), &ContextLayout::default());
         self.events.add_to(&mut class);
@@ -41,10 +41,10 @@ impl Options {
         }))
     }
 
-    /// Whether the durations of a system call are recorded.
+    /// Checks that the durations of a system call are recorded.
     ///
     /// # Errors
-    /// When they are not, with the reason.
+    /// When they are not recorded, with the reason.
     pub fn records_duration(&self, call: &str) -> Result<(), NotRecorded> {
         self.records_exit(call)?;
         self.records_call(call)
@@ -67,7 +67,7 @@ impl Options {
     }
 
     fn records_class(&self, name: &str, id: u64) -> Result<(), NotRecorded> {
-        // Chosen by name.
+        // An event of `--event`.
         if id >= FIRST_CHOSEN as u64 {
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl Options {
     }
 }
 
-/// Beginnings that LTTng puts before names of tracepoints.
+/// Prefixes that LTTng adds to tracepoint names.
 const PREFIXES: [&str; 4] = [
     "x86_irq_vectors_",
     "x86_exceptions_",
@@ -137,7 +137,7 @@ const PREFIXES: [&str; 4] = [
     "irq_softirq_",
 ];
 
-/// The name of the tracepoint of a class.
+/// The kernel's name of the tracepoint that a class records.
 fn tracepoint_of_class(name: &str) -> &str {
     match name {
         "net_if_receive_skb" => return "netif_receive_skb",
@@ -146,14 +146,14 @@ fn tracepoint_of_class(name: &str) -> &str {
     }
     let prefix = PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
     match prefix {
-        // Of these the last word belongs to the name of the tracepoint.
+        // LTTng adds only the first word: `hrtimer_` and `softirq_` belong to the tracepoint's name.
         Some(&("timer_hrtimer_" | "irq_softirq_")) => name.split_once('_').map_or(name, |(_, rest)| rest),
         Some(prefix) => name.strip_prefix(prefix).unwrap_or(name),
         None => name,
     }
 }
 
-/// The group of a class; none of those that belong to no group.
+/// The group of a class; `None` if it belongs to no group.
 fn group_of_class(name: &str) -> Option<Group> {
     Group::of_tracepoint(tracepoint_of_class(name))
 }

@@ -1,4 +1,4 @@
-//! A recording while it runs, as its owner has it; `recorder_thread` does the work.
+//! The owner's handle to a running recording; `recorder_thread` does the work.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ pub(crate) enum Order {
     Rotate(Sender<Result<PathBuf, RecordError>>),
 }
 
-/// To write what is in memory into a directory.
+/// A request to write the events in memory into a directory.
 pub(crate) struct SnapshotOrder {
     pub(crate) directory: PathBuf,
     pub(crate) reply: Sender<Result<Progress, RecordError>>,
@@ -58,7 +58,7 @@ pub struct Summary {
     pub lost: Vec<u64>,
     /// Chosen events that the kernel left out, since they interrupted others on their CPU.
     pub missed: u64,
-    /// Calls of chosen functions whose return was not recorded: too many were nested.
+    /// Number of calls of chosen functions whose return was not recorded because too many calls were nested.
     pub omitted_returns: u64,
     /// System calls and page faults that conditions left out.
     pub left_out: u64,
@@ -78,7 +78,7 @@ pub struct Summary {
     pub has_waits: bool,
 }
 
-/// What the thread and its owner both know.
+/// State that the recorder thread and its owner share.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     events: AtomicU64,

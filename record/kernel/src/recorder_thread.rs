@@ -1,4 +1,4 @@
-//! The thread of a recording, from its beginning to its summary.
+//! The recorder thread, from the start of a recording to its summary.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::tasks::Proc;
 use crate::thread_priority::{FIRST, hurry};
 use crate::triggers::Triggers;
 
-/// Records until there is no sender of orders any more, or a limit ends the recording. `started` gets the processes of the
+/// Records until the senders of `orders` are gone or a limit ends the recording. `started` receives the processes of the
 /// machine as soon as events are being recorded.
 pub(crate) fn record(
     options: &Options,
@@ -79,9 +79,9 @@ pub(crate) fn record(
         begin,
         own_context,
     });
-    // A command that waits to be released is among the threads that are there, however short it is.
+    // The command has not been released yet, so the state dump contains it even if it runs only briefly.
     drain.begin_dump();
-    // The receiver may be gone; then the recording is stopped soon.
+    // The receiver may be gone; the recording is then stopped soon.
     let _ = started.send(processes);
     drain.run(orders, counters)?;
     let (mut lost, summary) = detach(programs.as_mut(), options, cpus);
@@ -103,7 +103,7 @@ pub(crate) fn record(
     })
 }
 
-/// Ends the kernel's programs; gives how many events found no room by CPU, and what else the programs counted.
+/// Detaches the BPF programs; returns the number of lost events by CPU, and the programs' other counters.
 fn detach(programs: Option<&mut Programs>, options: &Options, cpus: usize) -> (Vec<u32>, Summary) {
     let Some(programs) = programs else {
         return (vec![0; cpus], Summary::default());
@@ -126,7 +126,7 @@ fn detach(programs: Option<&mut Programs>, options: &Options, cpus: usize) -> (V
     (lost, summary)
 }
 
-/// Begins to sample the stacks of a command, where BPF may not be used.
+/// Starts to sample the stacks of a command by perf events, without privileges.
 fn perf_stacks(options: &Options, cpus: usize) -> Result<Option<PerfStacks>, RecordError> {
     let (Some(pid), Some(stacks)) = (options.unprivileged, &options.stacks) else {
         return Ok(None);
@@ -135,7 +135,7 @@ fn perf_stacks(options: &Options, cpus: usize) -> Result<Option<PerfStacks>, Rec
     PerfStacks::open(pid, cpus, stacks).map(Some).map_err(refused)
 }
 
-/// Listens to what addresses of stacks mean, if any are recorded here.
+/// Opens the sources of mappings and symbols of stacks, if stacks are recorded.
 fn meanings(
     options: &Options,
     cpus: usize,

@@ -7,8 +7,8 @@
 //!
 //! # Safety
 //!
-//! With `trial`, which reads none of its mapping, this is the only module with unsafe code. A [`Region`] is mapped as long as it
-//! lives, and every access is checked against its size. Words that both sides use are atomic. The
+//! Besides `trial`, which never reads its mapping, this is the only module with unsafe code. A [`Region`] is mapped as long
+//! as it lives, and every access is checked against its size. Words that both sides use are atomic. The
 //! bytes of a record are read as a plain slice, and freed ones are filled with zeros, while nothing
 //! else accesses them:
 //!
@@ -48,8 +48,8 @@ const MOST_CHUNK: u64 = 2 << 20;
 const FREED_AT_ONCE: u64 = 16 << 10;
 
 impl RingShape {
-    /// The shape of rings of that size in bytes: a power of two, at least a page. `longer` is by how many bytes records
-    /// may be larger than usual.
+    /// The shape of rings of `ring_bytes` bytes: a power of two, at least a page. Records may be `longer` bytes larger than
+    /// usual.
     pub(crate) fn new(ring_bytes: u32, longer: u32) -> RingShape {
         let bytes = u64::from(ring_bytes).next_power_of_two();
         let chunk = bytes.min(MOST_CHUNK);
@@ -81,7 +81,7 @@ impl RingShape {
         bytes
     }
 
-    /// Bytes of a record at most.
+    /// Largest size of a record in bytes.
     fn most_record(&self) -> u64 {
         self.slack - RING_WORD as u64
     }

@@ -1,9 +1,9 @@
 //! The streams of a trace: one for each CPU.
 //!
-//! No two packets of a stream begin at the same time. Readers join the chunks of a recording by the beginnings of packets, and
-//! babeltrace2 2.0.4 then reverses packets that begin at the same time: it refuses the trace, or reports packets and events as
-//! lost that are not. So a packet is ended later than it begins; an event that would have to follow in a packet of the same
-//! beginning is written one nanosecond later.
+//! No two packets of a stream begin at the same time. Readers order the packets of joined chunks by their begin timestamps, and
+//! babeltrace2 2.0.4 swaps packets with equal ones: it then refuses the trace, or reports packets and events as lost that are
+//! not. So a packet always ends later than it begins; an event that would start a packet with the same begin timestamp is
+//! written one nanosecond later.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ struct Stream<S> {
     lost: u64,
     /// In the chunk before: what was lost, and the number of packets.
     before: (u64, u64),
-    /// Events have been written since a packet was ended by [`Stream::end_packet`].
+    /// Events have been written since the last call of [`Stream::end_packet`] that ended a packet.
     has_events: bool,
 }
 
@@ -137,7 +137,7 @@ impl<S: PacketSink> Streams<S> {
         }
     }
 
-    /// Time of the newest event, or of the beginning if it is later.
+    /// Time of the newest event, or the begin of the streams if that is later.
     pub(crate) fn newest(&self) -> u64 {
         self.streams.iter().map(|stream| stream.last).max().unwrap_or(0)
     }
@@ -206,7 +206,7 @@ impl<S: PacketSink> Streams<S> {
 }
 
 impl<S: PacketSink> Stream<S> {
-    /// When an event is written. What still comes too late happens now: time does not go back in a stream.
+    /// Time with which an event is written: that of the last event if it is late, since time must not decrease in a stream.
     fn time_of(&self, event: &Event<'_>) -> u64 {
         let time = event.time.max(self.last);
         let begins = self.writer.packet_begin() == Some(time);
@@ -217,7 +217,7 @@ impl<S: PacketSink> Stream<S> {
         }
     }
 
-    /// Ends the packet at that time, if it begins earlier.
+    /// Ends the packet at `time`, if the packet begins earlier.
     fn end_packet(&mut self, time: u64) -> Result<(), WriteError> {
         if self.writer.packet_begin().is_some_and(|begin| begin < time) {
             self.writer.flush(time)?;
@@ -226,7 +226,7 @@ impl<S: PacketSink> Stream<S> {
         Ok(())
     }
 
-    /// Ends the packet at its last event. One whose events all have the time of its beginning goes on.
+    /// Ends the packet at its last event. A packet whose events all have its begin timestamp stays open.
     fn flush(&mut self) -> Result<(), WriteError> {
         match self.has_events {
             true => self.end_packet(self.last),
@@ -235,8 +235,8 @@ impl<S: PacketSink> Stream<S> {
     }
 
     /// Between the last event and that time events were lost: a packet ends before them, so that readers see
-    /// where. The first packet of a chunk ends however short it is: of a chunk that is read alone, the count of its first packet
-    /// is that of earlier chunks.
+    /// where. The first packet of a chunk ends even if it is empty: if a chunk is read alone, the count of its first packet is
+    /// that of earlier chunks.
     fn lose(&mut self, lost: u64, time: u64) -> Result<(), WriteError> {
         let is_first = self.writer.bytes() == 0;
         if self.has_events || is_first {
@@ -264,7 +264,7 @@ mod tests {
 
     const BEGIN: u64 = 1000;
 
-    /// Keeps what an index contains of packets.
+    /// A sink that keeps the index entries of packets.
     struct Entries(Rc<RefCell<Vec<IndexEntry>>>);
 
     impl PacketSink for Entries {
@@ -356,7 +356,7 @@ mod tests {
         for pair in packets.windows(2) {
             assert!(pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].0, "{pair:?}");
         }
-        // A flush leaves a packet that would end where it begins.
+        // A flush does not end a packet that would end at the time at which it begins.
         let mut stream = OneStream::new();
         stream.event(BEGIN, 0);
         stream.streams.flush().unwrap();

@@ -169,8 +169,8 @@ impl TaskIterator {
     }
 }
 
-/// Processes that run and that BPF does not follow, though an ancestor is followed, by their numbers in the initial
-/// namespace; without the recorder, `own`, which a shell that is recorded may have started.
+/// Ids, in the initial namespace, of running processes that BPF does not follow although an ancestor is followed. The
+/// recorder, `own`, is left out: a recorded shell may have started it.
 pub(crate) fn unfollowed_descendants(tasks: &[Task], own: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<&Task>> = HashMap::new();
     for task in tasks

@@ -1,9 +1,9 @@
-//! Lets the kernel check the instruction of a probe before it is relied on.
+//! Makes the kernel check the instruction of a probe when the probe is attached.
 //!
-//! The kernel looks at an instruction when it puts the probe into the memory of a process. While no
-//! process has the file in memory, any offset can be attached to; later, at the first process, an
-//! instruction that the kernel cannot probe is left alone without a word. So this process has the
-//! instruction in its memory while the probe is attached: then attaching fails.
+//! The kernel checks an instruction when it inserts the probe into the memory of a process. While no
+//! process maps the file, attaching succeeds at any offset; when the first process maps it, an
+//! instruction that the kernel cannot probe is skipped without an error. This process therefore maps
+//! the instruction while the probe is attached, so that attaching fails.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use memmap2::{Mmap, MmapOptions};
 
-/// The instruction at an offset of a file, in the memory of this process.
+/// A private mapping of the instruction at an offset of a file.
 pub(crate) struct Trial {
     _mapped: Mmap,
 }

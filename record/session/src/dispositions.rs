@@ -1,6 +1,6 @@
-//! Signals that this program was started to ignore, and a command that ignores the same ones.
+//! Signals that were ignored when this program was started, and that its command must ignore too.
 //!
-//! A command must begin with the dispositions that the recorder was started with, but three layers change them on the
+//! A command must inherit the dispositions with which the recorder was started, but three layers change them on the
 //! way: the runtime of Rust ignores SIGPIPE before `main` and gives children its default, the recorder handles SIGBUS,
 //! and `posix_spawn` of glibc makes children ignore signals 32 and 33, which glibc uses itself. A function in
 //! `.init_array`, which runs before `main`, reads the dispositions, and the launcher restores them. Both use the system call, since
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::libc;
 
-/// By bit, from signal 1 on.
+/// Bit N - 1 is signal N.
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 
 #[used]
@@ -94,28 +94,28 @@ fn set(signal: i32, handler: usize) {
     };
 }
 
-/// Lets this process wait for its children. Where SIGCHLD is ignored the kernel does not keep how they ended.
+/// Resets SIGCHLD to its default action: if it is ignored, the kernel discards the exit status of children.
 pub(crate) fn keep_children() {
     set(libc::SIGCHLD, libc::SIG_DFL);
 }
 
-/// Makes a limit of the size of files an error of writing, as a full disk is one, instead of the end of this process.
+/// Makes a write beyond the file size limit fail, as on a full disk, instead of killing this process.
 pub(crate) fn ignore_file_size_limit() {
     set(libc::SIGXFSZ, libc::SIG_IGN);
 }
 
-/// Makes this process, a recorder in the background, count as started with the signals ignored that the process which
-/// spawned it was started with.
+/// Replaces the signals ignored at the start of this process, a background recorder, by those ignored at the start of the
+/// process that spawned it.
 pub(crate) fn take_over(ignored: u64) {
     IGNORED.store(ignored, Ordering::Relaxed);
 }
 
-/// By bit, from signal 1 on, the signals that this program was started to ignore.
+/// Signals that were ignored when this program was started: bit N - 1 is signal N.
 pub(crate) fn ignored_at_start() -> u64 {
     IGNORED.load(Ordering::Relaxed)
 }
 
-/// Ignores these signals and no others. Handlers stay: a program that takes the place of this one has the default.
+/// Ignores these signals and no others. Handlers stay, since `execve` resets them to the default action.
 pub(crate) fn ignore_only(ignored: u64) {
     for signal in SIGNALS {
         match (is_ignored(signal), ignored & bit(signal) != 0) {

@@ -1,8 +1,8 @@
-//! The limit of the size of files that this process writes (`ulimit -f`).
+//! The file size limit of this process (`ulimit -f`).
 
 use rustix::process::{Resource, getrlimit};
 
-/// In bytes; `None` if there is none.
+/// `RLIMIT_FSIZE` in bytes; `None` if it is unlimited.
 pub fn file_size_limit() -> Option<u64> {
     getrlimit(Resource::Fsize).current
 }

@@ -36,10 +36,11 @@ pub struct Launched {
     name: OsString,
 }
 
-/// A variable that a recorder in the background has in its environment, and its command has not.
+/// Marks a background recorder in its environment; removed from the environment of its command. The value is the mask of
+/// ignored signals in hexadecimal.
 const IN_BACKGROUND: &str = "TRACEBRAID_IN_BACKGROUND";
 
-/// Makes a command, which is this program again, a recorder in the background: see [`is_in_background`].
+/// Makes `command`, which runs this program, a background recorder: see [`is_in_background`].
 pub fn put_in_background(command: &mut Command) -> &mut Command {
     keep_children();
     command
@@ -47,7 +48,7 @@ pub fn put_in_background(command: &mut Command) -> &mut Command {
         .process_group(0)
 }
 
-/// Whether this process is a recorder in the background. It then takes over which signals are ignored from the process that
+/// Whether this process is a background recorder. If so, it takes over the mask of ignored signals of the process that
 /// spawned it.
 pub fn is_in_background() -> bool {
     let Some(ignored) = std::env::var_os(IN_BACKGROUND) else {
@@ -198,7 +199,7 @@ impl Launched {
         ) else {
             return;
         };
-        // A group that was made outside of this PID namespace has the number 0.
+        // A group that was created outside this PID namespace has the id 0.
         let process = nix::unistd::Pid::from_raw(self.child.id() as i32);
         let group = nix::unistd::getpgid(Some(process)).ok();
         let is_ours = group == Some(nix::unistd::getpgrp());
@@ -268,7 +269,7 @@ fn take_name(program: &OsStr) {
     }
 }
 
-/// The file of a program that is looked for in `PATH`: the first that may be executed, as exec finds it.
+/// The first executable file of that name in `PATH`, as `execvp` finds it; `None` for names with a slash.
 fn found_in_path(program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return None;
@@ -278,8 +279,8 @@ fn found_in_path(program: &OsStr) -> Option<PathBuf> {
     candidates.find(|file| file.is_file() && nix::unistd::access(file, AccessFlags::X_OK).is_ok())
 }
 
-/// Replaces this process by a program, which `Command::exec` would give the default action of SIGPIPE. Comes back only with
-/// the reason why not.
+/// Replaces this process by a program; returns only on error. `Command::exec` is not used, since it resets SIGPIPE to its
+/// default action.
 fn become_program(
     program: &OsStr,
     found: Option<&Path>,
@@ -300,7 +301,7 @@ fn become_program(
     let Some(path) = words.first() else {
         return io::ErrorKind::InvalidInput.into();
     };
-    // If that fails, the search decides what is wrong, or runs a script without a first line that names its interpreter.
+    // If this fails, `execvpe` determines the error, or runs a script that has no `#!` line.
     if let Some(Ok(found)) = found.map(|found| CString::new(found.as_os_str().as_bytes())) {
         let _ = nix::unistd::execve(&found, &words, &variables);
     }
@@ -324,12 +325,12 @@ pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsStri
     }
     let program = arguments.next().unwrap_or_default();
     take_name(&program);
-    // What can be done before the recording begins is: a recorded command should not contain it.
+    // Searched before the recording begins, so that the search is not recorded as the command's.
     let found = found_in_path(&program);
     let mut go = [0];
     let opened = die_with(parent.as_deref().and_then(OsStr::to_str)).and_then(|()| {
         let mut opened = File::open(&gate)?;
-        // The recorder is at the other end: if it ends now, reading does.
+        // The recorder holds the other end of the gate: if it ends from here on, the read ends.
         rustix::process::set_parent_process_death_signal(None)?;
         opened.read_exact(&mut go)?;
         Ok(opened)

@@ -237,7 +237,7 @@ impl Session {
         Ok(followed.transpose()?.unwrap_or_default())
     }
 
-    /// Descendants of followed processes that are not followed, since they were there before the recording.
+    /// Descendants of followed processes that are not followed, since they existed before the recording.
     ///
     /// # Errors
     /// When the kernel does not list its threads.

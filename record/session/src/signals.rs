@@ -1,4 +1,4 @@
-//! Signals to the recorder: it reads them instead of ending by them, and passes them on to its command.
+//! Signals to the recorder, which reads them from a signalfd and forwards them to its command.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::dispositions::{ignore_file_size_limit, ignored_at_start};
 
-/// SIGINT, SIGTERM and SIGHUP of this process, which end the recording, and SIGQUIT, SIGUSR1 and SIGUSR2, which programs
-/// take as orders (a thread dump, new log files) and which are for the command alone.
+/// SIGINT, SIGTERM and SIGHUP, which end the recording, and SIGQUIT, SIGUSR1 and SIGUSR2, which are only forwarded: programs
+/// use them as requests (dump threads, reopen log files).
 ///
 /// A signalfd and not a handler, since it shows the sender: the terminal sends SIGINT to the command as well, `kill` does
 /// not.
@@ -18,7 +18,7 @@ pub struct Signals {
     descriptor: SignalFd,
     /// By bit, signals that this process was started to ignore.
     ignored: u64,
-    /// When the first one that ends the recording came.
+    /// Arrival of the first signal that ends the recording.
     first: Option<Instant>,
 }
 
@@ -29,9 +29,9 @@ pub struct Received {
     pub number: i32,
     /// The terminal has sent it to all processes of its foreground group.
     pub is_of_terminal: bool,
-    /// It ends the recording, even if there is a command.
+    /// The signal ends the recording even if there is a command.
     pub is_to_end: bool,
-    /// The user has asked for the end before.
+    /// The recording has already been asked to end by an earlier signal.
     pub is_repeated: bool,
 }
 

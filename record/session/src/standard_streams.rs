@@ -1,7 +1,7 @@
-//! Standard input, output and error that were closed when this program was started, and are for its command too.
+//! Standard streams that were closed when this program was started, and that must be closed for its command too.
 //!
-//! The runtime of Rust opens `/dev/null` in the place of those that are closed, before `main`: a command whose output cannot be
-//! written would seem to succeed.
+//! The Rust runtime opens `/dev/null` in place of closed streams before `main`: a command that cannot write its output would
+//! seem to succeed.
 //!
 //! # Safety
 //!
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::libc;
 
-/// By bit, from standard input on.
+/// Bit N is descriptor N, from standard input (0) on.
 static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 #[used]
@@ -29,12 +29,12 @@ extern "C" fn read_all() {
     CLOSED.store(closed, Ordering::Relaxed);
 }
 
-/// By bit, from standard input on, the streams that were closed when this program was started.
+/// Streams that were closed when this program was started: bit N is descriptor N.
 pub(crate) fn closed_at_start() -> u64 {
     CLOSED.load(Ordering::Relaxed)
 }
 
-/// Closes these streams.
+/// Closes the streams of a mask.
 pub(crate) fn close(closed: u64) {
     for stream in STREAMS.filter(|stream| closed >> stream & 1 == 1) {
         let _ = nix::unistd::close(stream);

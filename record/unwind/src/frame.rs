@@ -1,4 +1,4 @@
-//! Bounds of functions, and whether a jump may leave them, by the unwind tables.
+//! Bounds of functions and the state of their stack, from the unwind tables.
 
 use gimli::{CfaRule, EhFrame, EhFrameOffset, RegisterRule, UnwindContext, UnwindSection, X86_64};
 
@@ -13,10 +13,10 @@ pub struct Frame {
     pub begin: u64,
     /// The address after its last instruction.
     pub end: u64,
-    /// The stack pointer points at the return address at the address that was looked up, as it does
-    /// where a function begins, returns or jumps to another one. `None` where the tables compute it.
+    /// Whether the stack pointer points at the return address at the looked-up address, as it does
+    /// where a function begins, returns or makes a tail call. `None` if the tables compute the CFA.
     pub is_at_return_address: Option<bool>,
-    /// Exceptions or cancellation that pass through the function run its code.
+    /// The function has code that runs when an exception or a cancellation passes through it (LSDA).
     pub has_handlers: bool,
 }
 

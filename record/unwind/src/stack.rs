@@ -54,7 +54,7 @@ impl<'s> StackCopy<'s> {
         self.top.word(address).or_else(|| self.interrupted.word(address))
     }
 
-    /// A step that needs a word which the copy does not contain.
+    /// The result of a step that needs a word outside the copy.
     #[cold]
     pub(crate) fn missing(&self, address: u64) -> Step {
         match self.is_beyond(address) {

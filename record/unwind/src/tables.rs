@@ -232,8 +232,8 @@ fn follow(
         }
         CfaRule::Expression(code) => evaluate(*code, None)?,
     };
-    // Callers lie above, but for a function that has taken its return address off the stack: `vfork` keeps it in a register,
-    // since its child uses the same stack. A stack of such frames alone ends by its depth.
+    // Callers lie above, except for a function that has popped its return address: `vfork` keeps it in a register, since its
+    // child uses the same stack. A chain of only such frames ends at the maximum depth.
     let is_in_register = matches!(row.register(X86_64::RA), Some(RegisterRule::Register(_)));
     if cfa < registers.0[RSP] || cfa == registers.0[RSP] && !is_in_register {
         return None;

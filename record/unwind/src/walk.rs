@@ -15,7 +15,7 @@ use crate::tables::Found;
 pub enum End {
     /// With the outermost function of the thread.
     Complete,
-    /// With a return address of 0, which outermost functions have; so have copies of memory that could not be read.
+    /// At a return address of 0: the outermost function, or a page that could not be copied and is zero.
     Zero,
     /// Cut: the wanted number of frames was reached.
     Depth,
@@ -122,8 +122,8 @@ impl Unwinder {
                 rule.step(registers, stack)
             }
             Some(Found::Done(step)) => step,
-            // No call returns to the first instruction of a function after a gap, so that address was put on the stack when
-            // the stack was made: a fiber begins there (`__start_context` of glibc, whose table does not mark it as the
+            // No call returns to the first instruction of a function after a gap, so the address was put on the stack when
+            // the stack was created: a fiber begins there (`__start_context` of glibc, which its table does not mark as the
             // outermost function).
             Some(Found::Nothing) if frame == Frame::Caller && is_made(module, site) => {
                 self.cache.put(site, Rule::OUTERMOST);
@@ -134,7 +134,7 @@ impl Unwinder {
     }
 }
 
-/// Whether a return address leads to the first instruction of a function; the site is that of the byte before it.
+/// Whether a return address is the first instruction of a function; `site` is the byte before it.
 fn is_made(module: &Module, site: Site) -> bool {
     let after = site.address.wrapping_add(1);
     module
@@ -142,7 +142,7 @@ fn is_made(module: &Module, site: Site) -> bool {
         .is_some_and(|tables| tables.has_function_at(after))
 }
 
-/// How a frame was reached.
+/// How the walk reached a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     First,
@@ -171,8 +171,8 @@ fn by_frame_pointer<'m>(
     if is_first && is_code(stack.word(registers.0[RSP])) {
         return Rule::LEAF.step(registers, stack);
     }
-    // The loader and the runtime of Go begin their stacks with a frame pointer of 0, fibers of Boost.Context with that of
-    // the address that their functions return to. To code that was compiled at run time it is a register like others.
+    // The loader and the runtime of Go begin their stacks with a frame pointer of 0, fibers of Boost.Context with
+    // the return address of their entry function. Code that was compiled at run time may use the register for other values.
     if is_of_file && (frame == 0 || !is_first && frame == registers.0[PC]) {
         return Step::Outermost;
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn fibers_end_where_they_were_made() {
         let own = Module::read(std::fs::File::open("/proc/self/exe").unwrap()).unwrap();
-        // A fiber of Boost.Context: the frame pointer is the address to which its function returns.
+        // A fiber of Boost.Context: the frame pointer is the return address of its entry function.
         let at_end = 0x6F_FFF0;
         let words = [at_end, at_end, 7].map(u64::to_le_bytes).concat();
         let (frames, end) = walk(at(0x6F_FF00, 0x7000, 0x7000), 0x7000, &words, Some(&own));

@@ -1,4 +1,4 @@
-//! Processes that those of `--pid` have started before the recording.
+//! Descendants that the processes of `--pid` have when the recording begins.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -7,8 +7,8 @@ use tracebraid_testkit::processes::until;
 
 use crate::support::{compiled, recording_directory, text, tracebraid};
 
-/// A server: starts two workers, which call `getppid` now and then; a worker has a child that does the same. All end when
-/// the standard input of the server does.
+/// A server with two workers, which call `getppid` every 2 ms; one worker has a child that does the same. All of them end at
+/// the end of the server's standard input.
 const SERVER: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ int main(void) {
 }
 "#;
 
-/// A process that is killed in the end.
+/// A process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
@@ -51,7 +51,7 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The server, with its three descendants.
+/// The server, and the ids of its three descendants.
 fn server(directory: &Path) -> (Running, Vec<u32>) {
     let program = compiled(directory, "server", SERVER);
     let mut command = Command::new(program);
@@ -91,7 +91,7 @@ fn recorded(server: &Running, options: &[&str], trace: &Path) -> Output {
     record.args(options).arg("-o").arg(trace).output().unwrap()
 }
 
-/// Processes that made calls.
+/// Those of the processes that made calls in the trace.
 fn callers(trace: &Path, all: &[u32]) -> Vec<u32> {
     let printed = text(&[
         "print",
@@ -113,7 +113,8 @@ fn descendants_that_run_already_are_recorded_if_they_are_wanted() {
     let trace = directory.path().join("without");
     let output = recorded(&server, &[], &trace);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let warning = "warning: 3 processes that those of --pid have started are not recorded: add --descendants";
+    let warning =
+        "warning: 3 existing descendants of the processes of --pid are not recorded: add --descendants";
     assert!(said.contains(warning), "{said}");
     assert_eq!(callers(&trace, &descendants), [0; 0]);
     // The remedy works.

@@ -1,4 +1,4 @@
-//! A recorded command begins with the signals ignored and blocked that the recorder was started with.
+//! A recorded command ignores and blocks the signals that the recorder was started to ignore and block.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use crate::support::{compiled, recording_directory, succeeds};
 
-/// Ignores and blocks signals, by hexadecimal masks, and no others; then becomes a command. Those that the C library
-/// keeps for itself (32, 33) are among them, which a test's own process may have inherited ignored.
+/// Ignores and blocks exactly the signals of two hexadecimal masks, then executes a command. The system calls are used
+/// directly to include the signals that the C library reserves (32, 33), which the test process may have inherited ignored.
 const STARTER: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Lines on signals of `/proc/self/status` of `cat`.
+/// The lines on signals of the command's `/proc/self/status`.
 fn signals(command: &mut Command) -> Vec<String> {
     let output = command.output().unwrap();
     succeeds(&output);

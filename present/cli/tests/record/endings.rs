@@ -495,7 +495,7 @@ fn a_signal_to_the_recorder_goes_on_to_the_command() {
     assert_eq!(ended, Some(7), "{said}");
 }
 
-/// A Java program prints its threads at SIGQUIT, nginx opens its log files anew at SIGUSR1.
+/// Java prints a thread dump at SIGQUIT, nginx reopens its log files at SIGUSR1.
 #[test]
 fn a_signal_that_is_an_order_goes_to_the_command_and_ends_nothing() {
     if !can_record_kernel() {
@@ -526,7 +526,7 @@ fn a_recording_without_a_command_ends_by_such_a_signal() {
     until("it records", || {
         let status = fs::read_to_string(format!("/proc/{}/status", recorder.id())).unwrap_or_default();
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
-        // SIGQUIT has been taken.
+        // The recorder has blocked SIGQUIT.
         blocked.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 4 != 0)
     });
     let process = recorder.id().to_string();
@@ -536,7 +536,7 @@ fn a_recording_without_a_command_ends_by_such_a_signal() {
     is_whole(&trace);
 }
 
-/// Its output cannot be written, and it says so.
+/// The command reports by its exit code that it cannot write to the closed stream.
 #[test]
 fn a_stream_that_is_closed_is_closed_for_the_command() {
     let Some(directory) = recording_directory() else {
@@ -553,7 +553,7 @@ fn a_stream_that_is_closed_is_closed_for_the_command() {
     }
 }
 
-/// What the launcher did before was recorded as the command's: one execve for each directory of `PATH`.
+/// Otherwise the launcher's search is recorded as the command's: one execve for each directory of `PATH`.
 #[test]
 fn a_recorded_command_is_found_before_the_recording_begins() {
     let Some(directory) = recording_directory() else {
@@ -585,7 +585,7 @@ fn a_second_signal_ends_a_recording_at_once_and_loses_nothing() {
     if !can_record_kernel() {
         return;
     }
-    // It ignores SIGHUP too, which may reach it before the recorder has ended.
+    // SIGHUP is ignored too, since it may reach the command before the recorder has ended.
     let script = "trap '' TERM HUP; : > \"$0\"; exec sleep 60 > /dev/null 2>&1";
     let recording = Begun::new(&[], &[], script);
     let since = std::time::Instant::now();

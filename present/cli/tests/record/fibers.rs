@@ -1,12 +1,12 @@
-//! Stacks of fibers: they lie anywhere, and end where a fiber begins.
+//! Stacks of fibers, which lie in any memory and end at the fiber's entry function.
 
 use serde_json::Value;
 
 use crate::record;
 use crate::support::{compiled, recording_directory, succeeds, text};
 
-/// Computes and waits in fibers, whose stacks lie in the heap, in a mapping of their own, and on the stack of the
-/// thread.
+/// Computes and waits in fibers whose stacks lie in the heap, in a separate mapping, in static memory, and on the thread's
+/// stack.
 const FIBERS: &str = r#"
 #include <stdlib.h>
 #include <sys/mman.h>

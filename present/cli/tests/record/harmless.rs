@@ -70,7 +70,8 @@ fn ten_thousand_delicate_programs_end_as_ever() {
     assert_eq!(output.status.code(), Some(7));
 }
 
-/// What this program listens to must not change what the kernel tells perf: perf aborted.
+/// The recorder's mapping events must not change the records that perf receives: perf aborted at records that were marked as
+/// having build ids.
 #[test]
 fn perf_records_beside_stacks() {
     if !can_record_kernel() {

@@ -1,4 +1,4 @@
-//! Probes at offsets: at the beginning of an instruction they are taken, elsewhere they would corrupt the program.
+//! Probes at offsets: accepted at the beginning of an instruction, refused elsewhere, where they would corrupt the program.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ __asm__(
     ".fill 12, 1, 0xcc\n"
     ".type sizeless, @function\n" "sizeless: mov $2, %eax\n ret\n"
     "untyped: mov $3, %eax\n ret\n"
-    // Bytes that are skipped, and would be the beginning of an instruction.
+    // A byte that is jumped over, and that decodes as the beginning of an instruction.
     ".type table, @function\n"
     "table: jmp 1f\n .byte 0xb8\n 1: nop\n nop\n nop\n nop\n mov $4, %eax\n ret\n" ".size table, .-table\n"
 );
@@ -43,7 +43,7 @@ int main(void) {
 }
 "#;
 
-/// What the recorder says to an event that it refuses.
+/// The error message for an event that the recorder refuses.
 fn refusal(directory: &Path, event: &str) -> String {
     let trace = directory.join("none");
     let mut record = tracebraid();
@@ -90,7 +90,7 @@ fn offsets_that_would_corrupt_the_program_are_refused() {
         // Padding after the function, and the next one.
         ("known+20", &["beyond the end of known, which has 0x14 bytes"]),
         ("known+4096", &["beyond the end of known"]),
-        ("known+0xffffffffffffffff", &["outside of the program"]),
+        ("known+0xffffffffffffffff", &["outside the program"]),
         (
             "sizeless+1",
             &["neither a symbol with a size nor .eh_frame contains it"],
@@ -98,12 +98,12 @@ fn offsets_that_would_corrupt_the_program_are_refused() {
         ("table+3", &["contains data at table+0x3"]),
         (
             "untyped",
-            &["has not the type of a function", ".type NAME, @function"],
+            &["does not have the type of a function", ".type NAME, @function"],
         ),
         ("constant", &["constant is data, not a function"]),
-        ("own", &["own is data of threads, not a function"]),
+        ("own", &["own is thread-local data, not a function"]),
         ("indirect", &["indirect is an indirect function (IFUNC)"]),
-        // The kernel checks instructions only where a process has them in memory.
+        // The kernel checks an instruction only if a process has it in memory.
         (
             "known+10",
             &["uprobe:known+0xa", "the kernel cannot probe this instruction"],
@@ -160,11 +160,11 @@ int main(void) { return disguised != 5; }
         .to_string();
     for kind in ["uprobe", "uretprobe"] {
         let said = refusal(directory.path(), &format!("{kind}:{program}:disguised"));
-        assert!(said.contains("not in memory that is executed"), "{said}");
+        assert!(said.contains("not in executable memory"), "{said}");
     }
 }
 
-/// A static function of that name in each of two files.
+/// A static function `same`, for each of two files.
 const SAME: &str = r#"
 __attribute__((noinline)) static int same(int n) { __asm__ volatile("nop"); return n + NUMBER; }
 int ENTRY(int n) { return same(n) * 2; }
@@ -194,7 +194,7 @@ fn all_functions_of_a_name_are_recorded() {
     assert_eq!(returned[..4], ["0x1", "0x2", "0x2", "0x3"]);
 }
 
-/// A note of a USDT probe whose address is not that of an instruction.
+/// A USDT probe note whose address, depending on OFFSET, is inside an instruction.
 const DAMAGED: &str = r#"
 __asm__(
     ".text\n.type probed, @function\n"

@@ -1,4 +1,4 @@
-//! Chunks of a recording under load (`--rotate`): each is a trace, and all of them are one.
+//! Chunks of a recording under load (`--rotate`): each is a complete trace, and together they form one trace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::chunks::{ONLY_CALLS, chunks, counted, has_chunks, session, system};
 use crate::record;
 use crate::support::{compiled_with, recording_directory, run, skipped, succeeds, text};
 
-/// Four threads that call a thousand times in each of some rounds, and pause for some microseconds between two rounds.
+/// Four threads make 1,000 calls in each round, and pause between rounds. Arguments: rounds, pause in microseconds.
 const CALLERS: &str = r"
 #include <pthread.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ int main(int count, char **words) {
 }
 ";
 
-/// A packet as the index of its stream describes it.
+/// An entry of the packet index of a stream.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     begin: u64,
@@ -61,7 +61,7 @@ fn packets(index: &Path) -> Vec<Packet> {
     bytes[HEAD..].chunks_exact(ENTRY).map(packet).collect()
 }
 
-/// Checks that the packets of each stream follow one another in all chunks, as those of one stream.
+/// Checks that the packets of each stream are contiguous across all chunks.
 fn packets_go_on(chunks: &[PathBuf]) {
     let mut streams: BTreeMap<_, Vec<Packet>> = BTreeMap::new();
     for chunk in chunks {
@@ -74,7 +74,7 @@ fn packets_go_on(chunks: &[PathBuf]) {
     for (stream, packets) in streams {
         for pair in packets.windows(2) {
             let [before, next] = *pair else { continue };
-            // Readers order packets by their beginnings.
+            // Readers order packets by their begin timestamps.
             let follows = before.begin < next.begin && before.end == next.begin;
             let goes_on = before.lost <= next.lost && before.sequence + 1 == next.sequence;
             assert!(follows && goes_on, "{stream:?}: {before:?} {next:?}");
@@ -82,8 +82,8 @@ fn packets_go_on(chunks: &[PathBuf]) {
     }
 }
 
-/// Number of events that babeltrace2 reads from a trace, and the number that it calls lost. Losses of earlier chunks have an
-/// unknown number; it must warn of nothing else.
+/// Numbers of events that babeltrace2 reads from a trace and reports as lost; losses of earlier chunks have an unknown
+/// number and count as 0. babeltrace2 must print no other warning.
 fn counted_by_peer(trace: &Path) -> Option<(u64, u64)> {
     let Ok(peer) = Command::new("babeltrace2").arg(trace).output() else {
         skipped("babeltrace2 does not run");
@@ -109,8 +109,8 @@ fn counted_by_peer(trace: &Path) -> Option<(u64, u64)> {
     Some((events as u64, lost))
 }
 
-/// Checks that chunks are one trace, and each of them another one, for tracebraid and for babeltrace2; gives the numbers of
-/// events and of lost events.
+/// Checks that tracebraid and babeltrace2 read the same events from all chunks together and from single chunks; returns the
+/// numbers of events and of lost events.
 fn is_one_trace(trace: &Path) -> (u64, u64) {
     let chunks = chunks(trace);
     // babeltrace2 takes 26 MB of memory for each chunk.
@@ -122,7 +122,7 @@ fn is_one_trace(trace: &Path) -> (u64, u64) {
     }
     let alone: Vec<(u64, u64)> = chunks.iter().map(|chunk| counted(chunk)).collect();
     assert_eq!(alone.iter().map(|(events, _)| events).sum::<u64>(), joined.0);
-    // All chunks take long.
+    // To check all chunks would take too long.
     for at in [0, 1, chunks.len() - 1] {
         if let Some(theirs) = counted_by_peer(&chunks[at]) {
             assert_eq!(theirs, alone[at], "{}", chunks[at].display());
@@ -131,7 +131,7 @@ fn is_one_trace(trace: &Path) -> (u64, u64) {
     joined
 }
 
-/// The number after which a word of the summary follows.
+/// The number that precedes `word` in the summary.
 fn summed_up(output: &Output, word: &str) -> u64 {
     let said = String::from_utf8_lossy(&output.stderr).replace(',', "");
     let before = said.split(word).next().unwrap();
@@ -143,7 +143,7 @@ fn callers(directory: &Path) -> String {
     callers.to_str().unwrap().to_owned()
 }
 
-/// Records rounds of calls with rings that are too small for them.
+/// Records with rings that are too small for the calls, so that events are lost.
 fn overloaded(options: &[&str], [rounds, pause]: [&str; 2]) {
     let Some(directory) = recording_directory() else {
         return;
@@ -185,8 +185,8 @@ fn chunks_with_stacks_and_contexts_are_one_trace() {
     overloaded(&options, ["700", "0"]);
 }
 
-/// Chunks are read while others end and are removed. How far a reader gets until then depends on the machine, but it takes
-/// nothing for damaged, and does not fail.
+/// Chunks are read while others end and are removed. How many events a reader gets depends on the machine, but it must not
+/// fail or report damage.
 #[test]
 fn the_newest_chunks_can_be_read_while_the_recording_goes_on() {
     let Some(directory) = recording_directory() else {
@@ -214,7 +214,7 @@ fn the_newest_chunks_can_be_read_while_the_recording_goes_on() {
     child.wait().unwrap();
 }
 
-/// Chunks of a background session are removed only when it is asked for another one, so that all readers read the same.
+/// With `--rotate manual`, chunks are removed only at a request for a new one, so that all readers read the same chunks.
 #[test]
 fn kept_chunks_are_one_trace_while_the_recording_goes_on() {
     let Some(directory) = recording_directory() else {

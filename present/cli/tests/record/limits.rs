@@ -49,7 +49,7 @@ fn what_finds_no_room_is_counted_to_the_last_event() {
     assert_eq!(recorded - 1 + lost, 600_000);
 }
 
-/// The kernel ends a process that writes beyond the limit of the size of files.
+/// The kernel kills a process that exceeds the file size limit (SIGXFSZ).
 #[test]
 fn a_limit_of_the_size_of_files_is_one_of_the_trace() {
     let Some(directory) = recording_directory() else {

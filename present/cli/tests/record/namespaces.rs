@@ -214,7 +214,7 @@ fn a_process_of_a_container_is_recorded_from_inside_and_from_outside() {
     fs::write(&end, "").unwrap();
 }
 
-/// The group of the recorder is that of a process outside of the namespace, which has no number inside.
+/// The recorder's process group was created outside the namespace, so it has no id inside.
 #[test]
 fn a_signal_in_a_pid_namespace_goes_on_to_the_command() {
     let Some(directory) = recording_directory() else {
@@ -314,7 +314,7 @@ fn names_in_a_user_namespace_are_those_of_the_kernel() {
         return;
     };
     let busy = compiled_with(place.directory.path(), "computes", COMPUTES, &[]);
-    // In the second case /proc has the numbers of the outer namespace, where they are other processes.
+    // In the second case /proc belongs to the outer namespace, where the same ids are other processes.
     for (name, options) in [
         (
             "inner",
@@ -338,14 +338,14 @@ fn names_in_a_user_namespace_are_those_of_the_kernel() {
             .iter()
             .filter_map(|process| process["name"].as_str())
             .collect();
-        // The child, and the thread that has renamed itself, are as the program calls them.
+        // The child has renamed itself.
         assert!(names.contains(&"child"), "{names:?} {said}");
         let known = ["computes", "child", "true", "sh"];
         assert!(names.iter().all(|name| known.contains(name)), "{names:?}");
     }
 }
 
-/// Computes in a child that has a name of its own, and then in its parent.
+/// Computes in a child that renames itself, and then in its parent.
 const COMPUTES: &str = r#"
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-//! Returns of functions: all are recorded, with their values, and the program goes on as ever.
+//! Returns of functions: all are recorded, with their values, and the program behaves as without the recorder.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::support::{
     compiled_by, compiled_with, reads_alike, recording_directory, skipped, succeeds, text, tracebraid,
 };
 
-/// Skips where returns are probed by the kernel alone.
+/// Skips the test on machines where only the kernel's return probes are used.
 macro_rules! directory {
     () => {{
         if !cfg!(target_arch = "x86_64") {
@@ -22,8 +22,8 @@ macro_rules! directory {
     }};
 }
 
-/// Records the returns of functions of a program, which must print and end as it does alone; gives what the
-/// recorder reported, and the trace.
+/// Records the returns of functions of a program, whose output must be the same as unrecorded; returns the recorder's
+/// messages and the trace.
 fn returns(directory: &Path, program: &Path, functions: &[&str]) -> (String, String) {
     let program = program.to_str().unwrap();
     let alone = Command::new(program).output().unwrap();
@@ -94,7 +94,7 @@ fn exceptions_pass_through_functions_whose_returns_are_recorded() {
     let (_, trace) = returns(directory.path(), &program, &["thrower", "passes", "cleans"]);
     let returning: Vec<i64> = (0..300).filter(|n| n % 3 != 0).collect();
     assert_eq!(events(&trace, "uprobe:thrower").len(), 300);
-    // An exception is no return.
+    // A call that is left by an exception does not return.
     assert_eq!(values(&trace, "thrower"), returning);
     let passed: Vec<i64> = returning.iter().map(|n| n + 1).collect();
     assert_eq!(values(&trace, "passes"), passed);
@@ -102,7 +102,7 @@ fn exceptions_pass_through_functions_whose_returns_are_recorded() {
     assert_eq!(values(&trace, "cleans"), cleaned);
 }
 
-/// Threads that are cancelled in a function, whose caller has a destructor.
+/// Threads that are cancelled in a function whose caller has a destructor.
 const CANCELLED: &str = r#"
 #include <cstdio>
 #include <pthread.h>
@@ -136,7 +136,7 @@ fn threads_can_be_cancelled_in_functions_whose_returns_are_recorded() {
     assert!(values(&trace, "guarded").is_empty());
 }
 
-/// Functions that are called 200 deep, and functions from whose depth the program jumps back.
+/// Calls that are nested 200 deep, and nested calls that are left by `longjmp`.
 const DEEP: &str = r#"
 #include <setjmp.h>
 #include <stdio.h>
@@ -171,13 +171,12 @@ fn calls_of_any_depth_return() {
     // The calls that were jumped over did not return.
     assert!(values(&trace, "jumps").is_empty());
     assert_eq!(events(&trace, "uprobe:jumps").len(), 1000);
-    // The address of the caller is the one that the function found.
+    // `ip` is the return address that the function itself reads.
     let caller = &events(&trace, "uretprobe:caller")[0];
     assert_eq!(caller["ip"], caller["ret"]);
 }
 
-/// Functions with several exits: returns, tail calls of known and computed functions, a `switch` with a table, code that
-/// is rarely executed.
+/// Functions with several exits: returns, direct and indirect tail calls, a `switch` with a jump table, cold code.
 const EXITS: &str = r#"
 #include <stdio.h>
 #define APART __attribute__((noinline, noclone))
@@ -252,7 +251,7 @@ fn every_exit_of_a_function_is_recorded_once() {
             );
         }
         if name == "stripped" {
-            // Without its name a part that is rarely executed looks like another function.
+            // Without its name a cold part looks like another function.
             continue;
         }
         assert_eq!(
@@ -331,13 +330,13 @@ fn two_recorders_have_the_same_returns() {
     assert_eq!(of(&inner), of(&outer));
 }
 
-/// A function that leaves by a jump on a condition, and one whose code is not that of compilers.
+/// A function with conditional tail calls, one that takes its argument from the stack, and one with an exit in the
+/// middle of another function.
 const ASSEMBLY: &str = r#"
 #include <stdio.h>
 __asm__(
     ".text\n"
     ".globl zero, branch, odd, odd_part, pops, popped\n"
-    // It takes its argument from the stack.
     ".type pops, @function\n" "pops: mov 8(%rsp), %rax\n inc %rax\n ret $8\n" ".size pops, .-pops\n"
     ".type popped, @function\n"
     "popped: push %rbx\n mov %rsp, %rbx\n push %rdi\n call pops\n sub %rsp, %rbx\n add %rbx, %rax\n pop %rbx\n ret\n"
@@ -346,7 +345,6 @@ __asm__(
     ".type branch, @function\n"
     "branch: mov %edi, %eax\n test %edi, %edi\n je zero\n cmp $5, %edi\n jg zero\n ret\n"
     ".size branch, .-branch\n"
-    // It has an end in the middle of another function.
     ".type odd, @function\n"
     "odd: mov %edi, %eax\n test %edi, %edi\n je 1f\n dec %edi\n call odd\n inc %eax\n jmp 2f\n 1: ret\n"
     ".size odd, .-odd\n"
@@ -378,7 +376,7 @@ fn conditional_tail_calls_and_unknown_code_are_right() {
         returned,
         wanted.map(|value| Some(value).filter(|value| !value.is_empty()))
     );
-    // The kernel's own probe has room for 64 nested calls; the summary counts the others.
+    // The kernel's return probe tracks 64 nested calls; the summary counts the others.
     assert!(
         said.contains("uretprobe:odd: the instructions at which the function returns"),
         "{said}"
@@ -393,7 +391,7 @@ fn conditional_tail_calls_and_unknown_code_are_right() {
     );
 }
 
-/// Goroutines whose stacks grow, and so move, while functions are called.
+/// Goroutines whose stacks grow, and are moved, during calls.
 const GROWING: &str = r#"
 package main
 
@@ -458,7 +456,7 @@ fn functions_of_go_return_while_their_stacks_move() {
 #[test]
 fn returns_that_would_harm_are_refused() {
     let directory = directory!();
-    // A function that exceptions pass through, and that ends in another one.
+    // `strange` has a destructor that exceptions run, and contains a byte that does not decode.
     let source = r#"
 #include <cstdio>
 struct Guard { ~Guard() { puts("end"); } };
@@ -484,7 +482,8 @@ int main(int count, char **) { if (count > 5) never(); try { strange(count); } c
     }
 }
 
-/// Works long in a function, called by one whose ends are all known and by one that ends in the middle of another.
+/// Computes in a function that is called by `known`, whose exits are all found, or by `odd`, which ends in the middle of
+/// another function.
 const WORKING: &str = r#"
 __asm__(
     ".text\n.globl known, odd\n"
@@ -511,7 +510,7 @@ fn stacks_go_on_above_functions_whose_returns_are_recorded() {
     let directory = directory!();
     let program = compiled_with(directory.path(), "working", WORKING, &["-no-pie"]);
     let program = program.to_str().unwrap();
-    // Stacks of the function that works, by status: its frame is at an address of the program.
+    // Numbers of all and of broken stacks of `busy`, recognized by its address in the program.
     let statuses = |function: &str| {
         let _ = std::fs::remove_dir_all(directory.path().join("trace"));
         let event = format!("uretprobe:{program}:{function}");

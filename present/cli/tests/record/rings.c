@@ -25,7 +25,8 @@ static void fail(const char *what)
 	exit(77);
 }
 
-/* Uses CPU time. This clock is read by a system call, which is recorded: without steps between, a busy machine loses events. */
+/* Uses CPU time. The clock is read by a recorded system call: without computing between two reads, a busy machine loses
+ * events. */
 static void spin(long milliseconds)
 {
 	struct timespec begin, now;

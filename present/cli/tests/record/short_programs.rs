@@ -1,11 +1,11 @@
-//! Stacks in the first and the last microseconds of programs.
+//! Stacks that are taken while a program starts or ends.
 
 use serde_json::Value;
 
 use crate::record;
 use crate::support::{compiled, recording_directory, succeeds, text};
 
-/// Starts short programs as shells do: the parent waits in `vfork` until the child has become another program.
+/// Starts short programs as shells do: the parent waits in `vfork` until the child has executed another program.
 const STARTER: &str = r#"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ fn stacks_of_starting_and_ending_programs_are_whole() {
     assert!(folded.lines().any(is_fork), "{folded}");
 }
 
-/// The first thread ends at once; another one computes for 300 ms.
+/// The main thread ends at once; another thread computes for 300 ms.
 const WITHOUT_FIRST_THREAD: &str = r#"
 #include <pthread.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-//! Stacks that are larger than what is recorded of them, and what helps.
+//! Stacks that exceed a limit, and the remedies that are printed.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::record;
 use crate::support::{compiled_with, recording_directory, succeeds, text};
 
-/// Computes for 300 ms below frames of 40,000 bytes each.
+/// Computes for 300 ms, called through frames of 40,000 bytes each.
 const LARGE_FRAMES: &str = r#"
 #include <stdlib.h>
 #include <time.h>
@@ -34,7 +34,7 @@ fn profile(trace: &str) -> (Value, String) {
     (serde_json::from_str(&profile).unwrap(), text(&["stacks", trace]))
 }
 
-/// Records the program with options of `--stacks`; gives its profile.
+/// Records the program with options of `--stacks`; returns its profile as JSON and as text.
 fn recorded(directory: &Path, options: &str, levels: &str) -> (Value, String) {
     let program = compiled_with(directory, "large", LARGE_FRAMES, &["-fno-optimize-sibling-calls"]);
     let directory = directory.join(options.replace('=', "-"));
@@ -63,7 +63,7 @@ fn a_stack_that_was_copied_in_part_names_the_option_for_bytes() {
         "{said}"
     );
     assert!(!said.contains("depth=N"), "{said}");
-    // That helps: eight frames are 320,000 bytes.
+    // The remedy works: eight frames are 320,000 bytes.
     let (larger, said) = recorded(directory.path(), "stack_bytes=1M", "8");
     assert_eq!(count(&larger, "cut"), 0, "{said}");
     assert!(count(&larger, "whole") > 50, "{said}");

@@ -98,7 +98,7 @@ fn a_long_call_leads_to_a_snapshot() {
     assert_eq!(run(&["report", &trace]).status.code(), Some(0));
 }
 
-/// Conditions on calls decide what is recorded, and conditions of snapshots see no other calls.
+/// Conditions of `--when` are evaluated only for calls that `--where` records.
 #[test]
 fn conditions_of_snapshots_and_of_calls_go_together() {
     let Some(directory) = recording_directory() else {
@@ -114,7 +114,7 @@ fn conditions_of_snapshots_and_of_calls_go_together() {
     let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "3"]);
     succeeds(&output);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // 40 short calls of 20 ms make that rate in each round, but only long ones are recorded.
+    // 40 calls of 20 ms in each round reach that rate, but only long calls are recorded.
     assert!(
         said.contains("syscall(nanosleep) > 250ms (nanosleep of thread "),
         "{said}"
@@ -133,7 +133,7 @@ fn conditions_of_snapshots_and_of_calls_go_together() {
             .count();
         (entries, exits)
     };
-    // The call that led to the snapshot is in it, with its entry.
+    // The snapshot contains the call that triggered it, with its entry.
     let (entries, exits) = calls(snapshot);
     assert!(exits >= 1 && entries >= exits, "{entries} {exits}");
     let (entries, exits) = calls(&format!("{trace}/kernel"));

@@ -159,7 +159,7 @@ pub fn compiled_with(directory: &Path, name: &str, source: &str, options: &[&str
     compiled_by("cc", directory, &format!("{name}.c"), source, options)
 }
 
-/// A program, compiled from a source of that name, whose ending tells the language.
+/// Compiles a source of that name, whose extension selects the language; returns the program.
 pub fn compiled_by(compiler: &str, directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
     let file = directory.join(name);
     let path = file.with_extension("");

@@ -1,4 +1,4 @@
-//! What is set before the kernel loads the programs: which of them are wanted, sizes of maps, constants.
+//! Settings before the BPF programs are loaded: the selection of programs, map sizes, constants.
 
 use libbpf_rs::OpenObject;
 
@@ -14,8 +14,8 @@ use crate::shared;
 use crate::stacks::Stacks;
 use crate::uring::Completion;
 
-/// Switches off the programs that are not wanted; gives the tracepoints that are and that are not there, or are not as programs
-/// know them.
+/// Disables the programs that are not needed; returns the needed tracepoints that the kernel lacks, or whose arguments differ
+/// from those that the programs expect.
 pub(super) fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<String> {
     let btf = std::fs::read(BTF).unwrap_or_default();
     let mut missing = Vec::new();
@@ -75,15 +75,15 @@ fn has_name(btf: &[u8], name: &str) -> bool {
     memchr::memmem::find(btf, format!("\0{name}\0").as_bytes()).is_some()
 }
 
-/// Whether the kernel lets threads do something when they go back to their programs (Linux 6.18).
+/// Whether the kernel can run task work when a thread returns to user mode (Linux 6.18).
 fn can_resume(stacks: &Stacks, btf: &[u8]) -> bool {
     stacks.resumes && has_name(btf, "bpf_task_work_schedule_resume_impl")
 }
 
-/// Maps with an element for each CPU that stacks are put together in.
+/// Maps with a buffer for each CPU in which stacks are built.
 const SCRATCH: [&str; 2] = ["clock_scratch", "waits_scratch"];
 
-/// Makes them as small as the machine allows, and those that are not needed smaller still.
+/// Reduces the buffers to the number of CPUs and the size of copies; without stacks, to one element.
 pub(super) fn size_scratch(
     open: &mut OpenObject,
     stacks: Option<&Stacks>,

@@ -26,7 +26,7 @@ pub(crate) struct Executable {
     pub(crate) go_functions: Option<Vec<u8>>,
     /// Address of the section of code.
     pub(crate) text: u64,
-    /// Sections of jumps to functions of other files.
+    /// Address ranges of the PLT sections.
     pub(super) stubs: Vec<Range<u64>>,
 }
 
@@ -50,11 +50,11 @@ pub(crate) struct Symbol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SymbolClass {
     Function,
-    /// A function that chooses the function (`STT_GNU_IFUNC`).
+    /// A function that selects the function to call (`STT_GNU_IFUNC`).
     Indirect,
     Data,
     ThreadLocal,
-    /// Has no type, as labels of assembly.
+    /// Has no type, for example a label in assembly.
     Label,
     Other,
 }
@@ -64,7 +64,7 @@ impl Symbol {
         self.class == SymbolClass::Function
     }
 
-    /// Empty if the size is not known.
+    /// The symbol's addresses; empty if its size is unknown.
     pub(crate) fn range(&self) -> Range<u64> {
         self.address..self.address.saturating_add(self.bytes)
     }
@@ -161,7 +161,7 @@ impl Executable {
         (address - segment.address).checked_add(segment.offset)
     }
 
-    /// Offset in the file of an address in memory that is executed.
+    /// Offset in the file of an address in an executable segment.
     pub(crate) fn code_offset(&self, address: u64) -> Option<u64> {
         let is_executable = self.segment(address)?.is_executable;
         is_executable.then(|| self.offset(address)).flatten()

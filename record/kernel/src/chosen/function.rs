@@ -1,5 +1,4 @@
-//! Functions of programs and of the kernel: where they begin, instructions in them, and where they
-//! return.
+//! Probes in functions of programs and of the kernel: at the beginning, at an instruction, at returns.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,8 +30,8 @@ impl ChosenEvents {
         }
         if is_partial {
             self.note(format!(
-                "{}: of the functions named {function} one is indirect (IFUNC) and not recorded: it chooses another one \
-                 when the program begins; name that one too",
+                "{}: one of the functions named {function} is indirect (IFUNC) and not recorded: it selects another \
+                 function when the program starts; record that function too",
                 program.path.display()
             ));
         }
@@ -47,7 +46,7 @@ impl ChosenEvents {
         offset: u64,
     ) -> Result<(), String> {
         let shown = text.program.path.display();
-        let outside = || format!("{shown}: {function}+{offset:#x} is outside of the program");
+        let outside = || format!("{shown}: {function}+{offset:#x} is outside the program");
         let address = begin.checked_add(offset).ok_or_else(outside)?;
         if offset > 0 {
             let extent = text.extent(begin).filter(|extent| !extent.contains(&address));
@@ -62,14 +61,14 @@ impl ChosenEvents {
             0 => function.to_owned(),
             _ => format!("{function}+{offset:#x}"),
         };
-        // A symbol of a function is the beginning of an instruction, whatever follows.
+        // A function symbol is the beginning of an instruction even if the code after it does not decode.
         if offset > 0 || text.program.code_offset(address).is_none() {
             text.check(&name, address)?;
         }
         let in_file = text.program.code_offset(address).ok_or_else(outside)?;
         let (fields, arguments) = match offset {
             0 => arguments(),
-            // Registers may have any content there.
+            // Inside the function the argument registers may have been overwritten.
             _ => (Vec::new(), Vec::new()),
         };
         let name = format!("uprobe:{name}");
@@ -94,7 +93,7 @@ impl ChosenEvents {
         }
     }
 
-    /// Probes where the function ends.
+    /// Adds a probe at each exit of the function.
     fn exits(&mut self, text: &Text<'_>, function: &str, exits: &Exits) -> Result<(), String> {
         let name = format!("uretprobe:{function}");
         let shown = text.program.path.display();
@@ -106,7 +105,7 @@ impl ChosenEvents {
         self.note_tail_calls(text, &name, exits);
         for exit in &exits.exits {
             let offset = text.program.code_offset(exit.address);
-            let offset = offset.ok_or_else(|| format!("{shown}: {function} is outside of the program"))?;
+            let offset = offset.ok_or_else(|| format!("{shown}: {function} is outside the program"))?;
             let relative = |address: u64| address.wrapping_sub(exit.address).cast_signed();
             let target = |address: u64| Source::Address {
                 base: Machine::OWN.instruction_pointer(),
@@ -151,15 +150,15 @@ impl ChosenEvents {
         let names: BTreeSet<String> = targets.iter().map(named).collect();
         let names: Vec<String> = names.into_iter().collect();
         self.note(format!(
-            "{name}: {} of the {} exits are jumps to another function ({}): their events are recorded at the jump and have \
-             `tail_call`, the address of that function, instead of `ret`; record its uretprobe too",
+            "{name}: {} of the {} exits are tail calls ({}): their events are recorded at the jump and have the field \
+             `tail_call`, the address of the other function, instead of `ret`; record its uretprobe too",
             targets.len(),
             exits.exits.len(),
             names.join(", ")
         ));
     }
 
-    /// The kernel's own probe at returns, where the exits are not all known.
+    /// Adds the kernel's return probe, for functions whose exits are not all known.
     fn replaced_return(
         &mut self,
         text: &Text<'_>,
@@ -172,7 +171,7 @@ impl ChosenEvents {
         let refused = |crash: &str| {
             Err(format!(
                 "{shown}: the instructions at which {function} returns cannot all be found ({why}), and the kernel's \
-                 own probes at returns replace the return address, which {crash}; use uprobe:{function} and \
+                 return probes replace the return address, which {crash}; use uprobe:{function} and \
                  uprobe:{function}+OFFSET with the offsets of its returns"
             ))
         };
@@ -181,10 +180,10 @@ impl ChosenEvents {
         }
         if text.frame(begin).is_some_and(|frame| frame.has_handlers) {
             return refused(
-                "aborts the program at an exception or a cancellation, for which the function has code",
+                "aborts the program at an exception or a cancellation, for which the function has cleanup code",
             );
         }
-        let outside = || format!("{shown}: {function} is not in memory that is executed");
+        let outside = || format!("{shown}: {function} is not in executable memory");
         let offset = text.program.code_offset(begin).ok_or_else(outside)?;
         self.note(format!(
             "{name}: the instructions at which the function returns cannot all be found ({why}), so the kernel replaces the \
@@ -239,8 +238,8 @@ impl ChosenEvents {
     }
 }
 
-/// Where the functions of a name begin: static functions of several files, and versions of one of a
-/// library, have one name.
+/// Addresses of all functions with a name, which static functions of several files and versions of a
+/// library function share.
 fn addresses(program: &Executable, function: &str) -> Result<BTreeSet<u64>, String> {
     let shown = program.path.display();
     let named: Vec<&Symbol> = program
@@ -258,12 +257,12 @@ fn addresses(program: &Executable, function: &str) -> Result<BTreeSet<u64>, Stri
     }
     let why = match named.first().map(|symbol| symbol.class) {
         Some(SymbolClass::Indirect) => {
-            "is an indirect function (IFUNC), which chooses another one when the program begins: name that one"
+            "is an indirect function (IFUNC), which selects another one when the program starts: name that one"
         }
         Some(SymbolClass::Data) => "is data, not a function: a probe would change it",
-        Some(SymbolClass::ThreadLocal) => "is data of threads, not a function: a probe would change it",
+        Some(SymbolClass::ThreadLocal) => "is thread-local data, not a function: a probe would change it",
         Some(_) => {
-            "has not the type of a function, so what lies there is unknown; in assembly, `.type NAME, @function` declares one"
+            "does not have the type of a function, so its content is unknown; in assembly, `.type NAME, @function` declares one"
         }
         None => return Err(missing(program, function)),
     };
@@ -285,7 +284,7 @@ fn missing(program: &Executable, function: &str) -> String {
     format!("{shown} has no function {function}{hint}{near}")
 }
 
-/// Fields of an event where a function begins, and the registers of its arguments.
+/// Fields of an event at the beginning of a function, and the registers of its arguments.
 fn arguments() -> (Vec<ValueField>, Vec<Argument>) {
     let class = ValueClass::ADDRESS;
     let registers = Machine::OWN.argument_registers().into_iter().enumerate();
@@ -298,17 +297,17 @@ fn arguments() -> (Vec<ValueField>, Vec<Argument>) {
     registers.map(argument).unzip()
 }
 
-/// The field of an event where a function returns, and its register.
+/// The field `ret` of an event at a return, and its register.
 fn result() -> (Vec<ValueField>, Vec<Argument>) {
     let class = ValueClass::ADDRESS;
     let argument = Argument::register(Machine::OWN.result_register(), class);
     (vec![ValueField::named("ret", class)], vec![argument])
 }
 
-/// Where the kernel shows that it has kprobes.
+/// Exists if the kernel supports kprobes.
 const KPROBES: &str = "/sys/bus/event_source/devices/kprobe";
 
-/// Functions of `/proc/kallsyms`, but for those of modules.
+/// Functions of `/proc/kallsyms` whose type is `t` or `T`.
 fn kernel_functions(symbols: &str) -> impl Iterator<Item = &str> {
     symbols.lines().filter_map(|line| {
         let mut parts = line.split_ascii_whitespace().skip(1);

@@ -165,16 +165,16 @@ pub(crate) fn function(program: &Executable, name: &str) -> Option<u64> {
     }
 }
 
-/// Bounds of the function that contains an address, by Go's table; the padding after the function
-/// is part of it.
+/// Bounds of the function that contains an address, from Go's table; they include the padding after
+/// the function.
 pub(crate) fn extent(program: &Executable, address: u64) -> Option<Range<u64>> {
     let begins = begins(program.go_functions.as_deref()?, program.text)?;
     let after = begins.partition_point(|begin| *begin <= address);
     Some(*begins.get(after.checked_sub(1)?)?..*begins.get(after)?)
 }
 
-/// The numbers at the beginning of the table: functions, their address, and offsets of their names
-/// and entries.
+/// The header of the table: number of functions, base address of their offsets, and offsets of the
+/// names and of the entries in the table.
 struct Head {
     count: usize,
     begin: u64,

@@ -1,9 +1,9 @@
-//! Machine code of a function: where its instructions begin, and where they lead.
+//! Machine code of a function: the addresses of its instructions and their control flow.
 //!
 //! A probe replaces a byte of the program. In the middle of an instruction, or in data, it would
-//! change what the program does, so the code is decoded from the beginning of the function. Code
-//! that does not decode to its end, or that jumps into the middle of an instruction that was
-//! found, contains data: it is not trusted.
+//! corrupt the program, so the code is decoded from the beginning of the function. Code that does
+//! not decode to its end, or that jumps into the middle of a decoded instruction, contains data and
+//! is not trusted.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(crate) struct Code {
 /// Why code is not trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// From this address on there is no instruction.
+    /// The bytes at this address are not an instruction.
     Undecodable(u64),
     /// A jump leads to this address, which is inside an instruction.
     Overlap(u64),
@@ -34,27 +34,27 @@ pub(crate) struct Instruction {
     pub(crate) flow: Flow,
 }
 
-/// Where an instruction leads.
+/// Where execution continues after an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// To the next instruction.
+    /// At the next instruction.
     Next,
-    /// To the next instruction, unless the function that is called does not return.
+    /// At the next instruction, unless the called function does not return.
     Call,
-    /// Nowhere: it ends the program.
+    /// Nowhere: the instruction raises a trap.
     Trap,
-    /// To the next instruction, and does nothing itself.
+    /// At the next instruction; the instruction itself has no effect.
     Nop,
     Return,
     Jump(u64),
-    /// A jump on a condition, by the number that the instruction set gives it; `None` for
-    /// conditions on a register.
+    /// A conditional jump: target and condition code of the instruction set; `None` for conditions
+    /// on a register.
     Branch(u64, Option<u8>),
     /// A jump to an address in a register or in memory; `None` if the operand is not known.
     Indirect(Option<Source>),
-    /// A jump through a table of the function: the program forbids other targets (CET).
+    /// A jump through a table of the function (`notrack`, which CET requires for such jumps).
     Table,
-    /// To code of another kind.
+    /// Far jumps and returns, and the begin of a transaction: not supported.
     Far,
 }
 
@@ -74,7 +74,7 @@ impl Code {
         self.instructions.get(place.ok()?)
     }
 
-    /// The beginnings of instructions nearest to an address, below it and above.
+    /// Addresses of the nearest instructions at or below an address, and above it.
     pub(crate) fn nearest(&self, address: u64) -> [Option<u64>; 2] {
         let after = self
             .instructions
@@ -83,14 +83,14 @@ impl Code {
         [after.checked_sub(1).and_then(begin), begin(after)]
     }
 
-    /// Marks as a fault a jump into the middle of an instruction.
+    /// Sets the fault if a jump leads into the middle of an instruction.
     fn check_targets(mut self, range: &Range<u64>, bytes: &[u8]) -> Code {
         let end = match self.fault {
             Some(Fault::Undecodable(end)) => end,
             _ => range.end,
         };
         let is_wrong = |target: u64| {
-            // A prefix may be left out: `lock`, while the program has one thread.
+            // A jump may skip a `lock` prefix, as some code does while the program has one thread.
             let is_prefix = |begin: u64| {
                 let byte = bytes.get((begin - range.start) as usize);
                 self.at(begin).is_some() && byte == Some(&LOCK)
@@ -157,7 +157,7 @@ fn flow(decoded: &Decoded, first: Option<u8>) -> Flow {
     }
 }
 
-/// The number of a condition ("Condition test field" of the instruction set).
+/// Condition code ("Condition test field" of the instruction set).
 fn condition(mnemonic: Mnemonic) -> Option<u8> {
     const CONDITIONS: [Mnemonic; 16] = [
         Mnemonic::Jo,
@@ -193,7 +193,7 @@ fn operand(decoded: &Decoded) -> Option<Source> {
                 displacement: address.wrapping_sub(decoded.ip()).cast_signed(),
             })
         }
-        // Memory at fs and gs does not begin at zero.
+        // The bases of the segments fs and gs are not zero.
         OpKind::Memory if decoded.segment_prefix() == Register::None => {
             let index = match decoded.memory_index() {
                 Register::None => None,
@@ -216,7 +216,7 @@ fn operand(decoded: &Decoded) -> Option<Source> {
     }
 }
 
-/// Offset in `struct pt_regs` of a whole register.
+/// Offset in `struct pt_regs` of a 64-bit register.
 fn register(register: Register) -> Option<u16> {
     const ORDER: [Register; 15] = [
         Register::R15,
@@ -240,7 +240,7 @@ fn register(register: Register) -> Option<u16> {
     Some(8 * place as u16)
 }
 
-/// All instructions have four bytes. Where they lead is not decoded.
+/// All instructions have four bytes. Control flow is not decoded.
 fn decode_arm(address: u64, bytes: &[u8]) -> Code {
     const NOP: [u8; 4] = 0xd503_201fu32.to_le_bytes();
     let (words, rest) = bytes.as_chunks::<4>();
@@ -308,18 +308,18 @@ mod tests {
 
     #[test]
     fn data_among_the_code_is_found() {
-        // push %es, which 64-bit programs do not have.
+        // push %es, which is invalid in 64-bit mode.
         let code = Code::decode(Machine::X86, 0, &[0x90, 0x06]);
         assert_eq!(
             (code.instructions.len(), code.fault),
             (1, Some(Fault::Undecodable(1)))
         );
-        // The end cuts an instruction.
+        // The last instruction is incomplete.
         assert_eq!(
             Code::decode(Machine::X86, 0, &[0x90, 0xb8, 1]).fault,
             Some(Fault::Undecodable(1))
         );
-        // jmp +1, over a byte that would be the beginning of `mov`.
+        // jmp +1, over a byte that decodes as the beginning of `mov`.
         assert_eq!(
             Code::decode(Machine::X86, 0, &[0xeb, 1, 0xb8, 0x90, 0x90, 0x90, 0x90]).fault,
             Some(Fault::Overlap(3))

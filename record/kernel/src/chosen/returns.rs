@@ -1,14 +1,13 @@
 //! The instructions at which a function ends.
 //!
-//! The kernel's own probes at returns replace the return address on the stack. Whoever walks the
-//! stack through the function then meets an address that belongs to no function: C++ exceptions
-//! and `pthread_cancel` abort the program, Go's runtime stops it when it moves the stack, and
-//! recorded stacks end there. Probes at the instructions that end the function change nothing that
-//! a program reads.
+//! The kernel's return probes replace the return address on the stack with an address that belongs
+//! to no function, which breaks every stack walk through the function: C++ exceptions and
+//! `pthread_cancel` abort the program, the Go runtime stops it when it moves the stack, and recorded
+//! stacks end there. Probes at the instructions that end the function leave the stack unchanged.
 //!
 //! A function ends at each `ret`, and at each jump to another function (a tail call). Jumps to
-//! parts of the function that the compiler has put elsewhere (`f.cold`) do not end it. Where an
-//! indirect jump may be one through a table of a `switch` or a tail call, BPF looks at the target.
+//! parts of the function that the compiler has moved elsewhere (`f.cold`) do not end it. If an
+//! indirect jump may be a jump through the table of a `switch` or a tail call, BPF checks the target.
 
 use std::ops::Range;
 
@@ -29,9 +28,9 @@ pub(crate) enum ExitKind {
     Return,
     /// A jump to another function.
     Jump(u64),
-    /// A jump to another function on a condition, by its number.
+    /// A conditional jump to another function: target and condition code.
     Branch(u64, u8),
-    /// A jump that ends the function if its target is in none of the parts.
+    /// A jump that ends the function if its target is outside all parts.
     Indirect(Source),
 }
 
@@ -42,7 +41,7 @@ pub(crate) struct Exits {
     pub(crate) parts: Vec<Range<u64>>,
 }
 
-/// What lies at the target of a jump that leaves the known parts.
+/// The target of a jump that leaves the known parts.
 enum Target {
     Part(Range<u64>),
     Function,
@@ -52,7 +51,7 @@ impl Exits {
     /// Finds the exits of the function that begins at an address.
     ///
     /// # Errors
-    /// Why they are not all known.
+    /// The reason why not all exits are known.
     pub(crate) fn find(text: &Text<'_>, begin: u64) -> Result<Exits, String> {
         let range = text.extent(begin).filter(|range| range.start == begin);
         let range = range.ok_or("its size is unknown")?;
@@ -89,18 +88,18 @@ impl Search<'_> {
         let mut last = code.instructions.iter().rev();
         let last = last.find(|found| found.flow != Flow::Nop);
         if last.is_none_or(|last| matches!(last.flow, Flow::Next | Flow::Branch(..))) {
-            return Err(format!("its code runs on after {:#x}", range.end));
+            return Err(format!("its code continues after {:#x}", range.end));
         }
         self.parts.push((range, code));
         Ok(())
     }
 
-    /// Adds the part that is rarely executed: tables of a `switch` may be all that leads there.
+    /// Adds the cold part, which may be reachable only through the table of a `switch`.
     fn add_cold(&mut self) -> Result<(), String> {
         for name in self.names.clone() {
             let cold = format!("{name}.cold");
             let mut parts = self.text.named(&cold);
-            // Static functions of several files may have one name; jumps tell their parts apart.
+            // Static functions of several files may have the same name; `follow` finds their parts by jumps.
             if let (Some(part), None, 1) = (parts.next(), parts.next(), self.text.named(name).count())
                 && !self.contains(part.address)
             {
@@ -162,7 +161,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether a symbol is that of a part of the function: GCC's and LLVM's names of such parts.
+    /// Whether a symbol names a part of the function, as GCC and LLVM name such parts.
     fn is_part(&self, symbol: &str) -> bool {
         let is_part = |name: &&str| {
             let rest = symbol.strip_prefix(name);
@@ -171,7 +170,7 @@ impl Search<'_> {
         self.names.iter().any(is_part)
     }
 
-    /// Whether code jumps into the middle of the known parts, as no other function does.
+    /// Whether code jumps into the middle of the known parts, which only parts of the function do.
     fn jumps_back(&self, range: &Range<u64>) -> bool {
         let code = self.text.code(range).unwrap_or_default();
         let mut jumps = code.instructions.iter().filter_map(jump);
@@ -195,11 +194,11 @@ impl Search<'_> {
             Flow::Return => Some(ExitKind::Return),
             Flow::Jump(target) if !self.contains(*target) => Some(ExitKind::Jump(*target)),
             Flow::Branch(target, condition) if !self.contains(*target) => {
-                let unknown = || format!("it leaves by a jump on a register at {address:#x}");
+                let unknown = || format!("it ends with a conditional jump on a register at {address:#x}");
                 Some(ExitKind::Branch(*target, condition.ok_or_else(unknown)?))
             }
             Flow::Indirect(source) => self.indirect(address, source.as_ref())?,
-            Flow::Far => return Err(format!("it leaves in an unusual manner at {address:#x}")),
+            Flow::Far => return Err(format!("it has an unsupported jump or return at {address:#x}")),
             Flow::Next
             | Flow::Nop
             | Flow::Call
@@ -211,7 +210,7 @@ impl Search<'_> {
     }
 
     fn indirect(&self, address: u64, source: Option<&Source>) -> Result<Option<ExitKind>, String> {
-        // A function cannot end before it has left the stack as it was.
+        // A function cannot end before it has restored the stack pointer.
         let frame = self.text.frame(address);
         if frame.and_then(|frame| frame.is_at_return_address) == Some(false) {
             return Ok(None);
@@ -225,7 +224,7 @@ impl Search<'_> {
     }
 }
 
-/// Addresses of a jump and of its target, if that is constant.
+/// Addresses of a jump and of its target, if the target is constant.
 fn jump(instruction: &Instruction) -> Option<(u64, u64)> {
     match instruction.flow {
         Flow::Jump(target) | Flow::Branch(target, _) => Some((instruction.address, target)),

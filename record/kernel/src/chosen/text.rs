@@ -1,4 +1,4 @@
-//! The code of an executable: which function an address belongs to, and its instructions.
+//! The code of an executable: the function that contains an address, and its instructions.
 
 use std::fs::File;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::executable::{Executable, Symbol};
 use super::go;
 use super::instructions::{Code, Fault, Flow};
 
-/// Bytes of a function at most; the largest ones that compilers make have a few megabytes.
+/// Largest size of a function in bytes; compilers generate a few megabytes at most.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Functions of an executable by address.
@@ -18,7 +18,7 @@ pub(crate) struct Text<'e> {
     pub(super) program: &'e Executable,
     /// Functions with a size, in the order of addresses.
     functions: Vec<&'e Symbol>,
-    /// Unwind tables, which are in stripped files too.
+    /// Unwind tables, which stripped files also contain.
     tables: Option<Module>,
 }
 
@@ -40,7 +40,7 @@ impl<'e> Text<'e> {
         self.tables.as_ref()?.frame(address)
     }
 
-    /// The function that contains an address, by the symbol that begins last.
+    /// The function that contains an address; of several symbols, the one that begins last.
     pub(crate) fn symbol(&self, address: u64) -> Option<&'e Symbol> {
         let after = self.functions.partition_point(|symbol| symbol.address <= address);
         let before = self.functions.get(..after)?.iter().rev();
@@ -51,7 +51,7 @@ impl<'e> Text<'e> {
             .copied()
     }
 
-    /// All functions of a name.
+    /// All functions with a name.
     pub(crate) fn named<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'e Symbol> + 's {
         let is_named = move |symbol: &&&Symbol| symbol.name == name;
         self.functions.iter().filter(is_named).copied()
@@ -65,8 +65,8 @@ impl<'e> Text<'e> {
         functions.map(|symbol| symbol.name.as_str()).collect()
     }
 
-    /// Bounds of the function that contains an address: by its symbol, by the unwind tables, or by
-    /// Go's table.
+    /// Bounds of the function that contains an address: from its symbol, the unwind tables, or Go's
+    /// table.
     pub(crate) fn extent(&self, address: u64) -> Option<Range<u64>> {
         let symbol = || self.symbol(address).map(Symbol::range);
         let frame = || self.frame(address).map(|frame| frame.begin..frame.end);
@@ -75,7 +75,7 @@ impl<'e> Text<'e> {
             .or_else(|| go::extent(self.program, address))
     }
 
-    /// Whether an address lies in the jumps to functions of other files.
+    /// Whether an address lies in the PLT.
     pub(crate) fn is_stub(&self, address: u64) -> bool {
         self.program.stubs.iter().any(|stubs| stubs.contains(&address))
     }
@@ -89,23 +89,23 @@ impl<'e> Text<'e> {
         Some(Code::decode(Machine::OWN, range.start, &content))
     }
 
-    /// That an instruction begins at an address.
+    /// Checks that an instruction begins at an address; `name` describes the address in messages.
     ///
     /// # Errors
-    /// A sentence; `name` is the function's.
+    /// When no instruction begins there, or the instruction boundaries are unknown.
     pub(crate) fn check(&self, name: &str, address: u64) -> Result<(), String> {
         let shown = self.program.path.display();
         let Some(offset) = self.program.code_offset(address) else {
             return Err(format!(
-                "{shown}: {name} (address {address:#x}) is not in memory that is executed: a probe there would change \
+                "{shown}: {name} (address {address:#x}) is not in executable memory: a probe there would change \
                  data of the program"
             ));
         };
         let unknown = || {
             format!(
-                "{shown}: {name} (offset {offset:#x} of the file): where its instructions begin is unknown, since neither \
-                 a symbol with a size nor .eh_frame contains it; name the function's beginning, without an offset, or \
-                 use the file with symbols"
+                "{shown}: {name} (offset {offset:#x} of the file): its instruction boundaries are unknown, since neither \
+                 a symbol with a size nor .eh_frame contains it; name the function without an offset, or use the file \
+                 with symbols"
             )
         };
         let range = self.extent(address).ok_or_else(unknown)?;
@@ -119,8 +119,8 @@ impl<'e> Text<'e> {
         if let Some(fault) = fault {
             let fault = fault - range.start;
             return Err(format!(
-                "{shown}: {name} (offset {offset:#x} of the file): where the instructions of {function} begin is \
-                 unknown, since it contains data at {function}+{fault:#x}; name a function's beginning"
+                "{shown}: {name} (offset {offset:#x} of the file): the instruction boundaries of {function} are \
+                 unknown, since it contains data at {function}+{fault:#x}; name a function without an offset"
             ));
         }
         if code.at(address).is_some() {
@@ -144,7 +144,7 @@ impl<'e> Text<'e> {
         }
     }
 
-    /// Whether the instruction at an address does nothing, as those of USDT probes.
+    /// Whether the instruction at an address is a `nop`, as at USDT probes.
     pub(crate) fn is_nop(program: &Executable, address: u64) -> bool {
         const LONGEST: usize = 15;
         let bytes = (1..=LONGEST)

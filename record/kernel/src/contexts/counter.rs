@@ -1,4 +1,4 @@
-//! Performance counters of CPUs: their names, and what they count.
+//! Performance counters of CPUs: their names and perf events.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use perf_event::{Builder, Counter as PerfCounter};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter(&'static str);
 
-/// What is before the name of a counter.
+/// Prefix of the names of counters in `--context`.
 pub(super) const OF_CPU: &str = "perf:cpu:";
 
 /// Names of counters, with what they count; some have two names.

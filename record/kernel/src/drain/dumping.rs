@@ -1,4 +1,4 @@
-//! What is there when a recording, a chunk or a snapshot begins: threads, open files, mappings.
+//! The state dump at the beginning of a recording, a chunk or a snapshot: threads, open files, mappings.
 
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 
@@ -22,18 +22,18 @@ pub(super) struct Found {
 }
 
 impl Drain<'_> {
-    /// Begins to tell what is there.
+    /// Starts the state dump.
     pub(crate) fn begin_dump(&mut self) {
         let mappings = self.meanings.map(|_| kinds::TRACEBRAID_MAP_LOAD);
         if !self.options.state_dump && mappings.is_none() {
             return;
         }
-        // The threads are those of now (a microsecond each); files and mappings take their time.
+        // The threads are listed at once (a microsecond each); files and mappings take longer.
         let tasks = self.processes.list().unwrap_or_default();
         self.dump = Some(dump_state(self.options, mappings, tasks));
     }
 
-    /// Of a trace that no longer has its beginning.
+    /// Repeats the state dump for a trace whose beginning has been dropped.
     pub(super) fn dump_again(&mut self) {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
             meanings.again(now(), &mut lane.borrow_mut());
@@ -41,7 +41,7 @@ impl Drain<'_> {
         self.begin_dump();
     }
 
-    /// Of a trace that no longer has its beginning, tells once more what is there.
+    /// Repeats the state dump at the end of a recording whose beginning has been dropped, and waits for it.
     pub(super) fn last_dump(&mut self, counters: &Counters) -> Result<(), RecordError> {
         if !self.output.keeps() {
             return Ok(());
@@ -55,7 +55,7 @@ impl Drain<'_> {
         Ok(())
     }
 
-    /// Takes what has been told of what is there.
+    /// Takes the events of the state dump that have arrived.
     pub(super) fn take_found(&mut self) {
         let (Some(dump), Some(lane)) = (&self.dump, self.lanes.first()) else {
             return;
@@ -77,10 +77,10 @@ impl Drain<'_> {
         self.dump = None;
     }
 
-    /// Does what waited for the dump.
+    /// Writes the snapshots that waited for the state dump.
     pub(super) fn snapshot(&mut self) -> Result<(), RecordError> {
         while let Some(SnapshotOrder { directory, reply }) = self.snapshots.pop_front() {
-            // All that has come by now, and is decided.
+            // All events that have been read and decided.
             let delay = self.undecided.delay_ns;
             let until = (delay > 0).then(|| self.settled.saturating_sub(delay));
             self.write(until)?;
@@ -90,21 +90,21 @@ impl Drain<'_> {
     }
 }
 
-/// Looks at what is there in a thread of its own: with ten thousand processes that takes its time. `mappings` is the id
-/// of their events, if they are wanted, of the processes that are followed or of all.
+/// Runs the state dump in a separate thread, since it takes long with ten thousand processes. `mappings` is the event id for
+/// mappings of the followed processes, or of all; `None` leaves them out.
 fn dump_state(options: &Options, mappings: Option<u16>, tasks: Vec<Task>) -> Receiver<Found> {
     let unprivileged = options.unprivileged;
     struct Tell(Sender<Found>);
     impl state::Sink for Tell {
         fn event_at(&mut self, time: u64, id: u16, payload: &[u8]) {
             let payload = payload.to_vec();
-            // The receiver is gone when the recording has been stopped.
+            // The receiver is gone if the recording has been stopped.
             let _ = self.0.send(Found { time, id, payload });
         }
     }
     let (is_wanted, is_of_followed) = (options.state_dump, options.processes.is_some());
     let (tell, told) = mpsc::channel();
-    // Without the thread nobody tells anything, and that is the end of it.
+    // If the thread cannot be started, the dump is empty and complete.
     let _ = std::thread::Builder::new()
         .name("tracebraid-dump".into())
         .spawn(move || {

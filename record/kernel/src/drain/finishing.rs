@@ -7,14 +7,15 @@ use crate::machine::now;
 use crate::recorder::Progress;
 
 impl Drain<'_> {
-    /// Ends the trace, for that reason if no limit is one; gives what was recorded, and by CPU what was lost.
+    /// Ends the trace with the given reason, unless a limit is the reason; returns the totals, and by CPU the number of lost
+    /// events.
     pub(crate) fn finish(
         mut self,
         lost: &[u32],
         given: EndReason,
     ) -> Result<(Progress, Vec<u64>), RecordError> {
         self.rotations.is_over = true;
-        // Programs that were running when they were detached have put their last records by now.
+        // BPF programs that were running when they were detached have written their last records after this pause.
         std::thread::sleep(BUSY);
         while self.take_all()? == AT_ONCE {
             self.write(Some(0))?;
@@ -23,7 +24,7 @@ impl Drain<'_> {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
             meanings.rest(&mut lane.borrow_mut(), |number| self.processes.initial(number));
         }
-        // Calls that go on are recorded if they have taken long enough.
+        // Calls in progress are recorded if they have taken long enough.
         let newest = self.lanes.iter().map(|lane| lane.borrow().newest()).max();
         let from = match self.undecided.is_kept {
             true => newest.unwrap_or(0).saturating_sub(self.undecided.hold_ns),

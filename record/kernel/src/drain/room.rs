@@ -1,4 +1,4 @@
-//! Room for events: limits of files, and the end of the disk.
+//! Space for events: size limits and a full disk.
 
 use std::cell::RefCell;
 
@@ -7,20 +7,20 @@ use crate::end_mark;
 use crate::lane::{AROUND_PACKET, Lane};
 
 impl Drain<'_> {
-    /// Whether the disk had no room for what happened.
+    /// Whether the recording has used the reserved space because the disk is full.
     pub(crate) fn disk_is_full(&self) -> bool {
         self.reserve.is_given()
     }
 
-    /// Bytes of events that files of that size have room for, given a limit.
+    /// Bytes of events that still fit under a limit, given the current size of the files.
     pub(super) fn room(&self, limit: u64, file_bytes: u64) -> u64 {
-        // Each CPU ends its packet a few times before this is asked again.
+        // Each CPU may end its packet a few times before the next check.
         let packets = 4 * self.lanes.len() as u64 * AROUND_PACKET + end_mark::BYTES;
         limit.saturating_sub(file_bytes + packets)
     }
 
-    /// The time of the first event before `until` that there is no room for. All CPUs' events end there, so
-    /// that the trace does not end earlier on one of them.
+    /// Time of the first event before `until` that does not fit. The events of all CPUs end there, so that the
+    /// trace does not end earlier on one of them.
     pub(super) fn over(&self, mut room: u64, until: Option<u64>) -> Option<u64> {
         let sum = |lane: &RefCell<Lane>| lane.borrow().sizes(until).map(|(_, size)| size).sum::<u64>();
         if self.lanes.iter().map(sum).sum::<u64>() <= room {

@@ -1,4 +1,4 @@
-//! When new chunks begin.
+//! Begins new chunks by size, by time and on request.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
@@ -10,24 +10,24 @@ use crate::lane::{Event, Lane};
 use crate::machine::now;
 use crate::options::Options;
 
-/// When new chunks begin.
+/// The state that decides when a new chunk begins; times are in nanoseconds of CLOCK_MONOTONIC.
 pub(super) struct Rotations {
-    /// When the chunk at hand began.
+    /// Begin of the current chunk.
     begun: u64,
-    /// When the next one begins by time.
+    /// Time at which the next chunk is due.
     next: Option<u64>,
-    /// Time of a request for the next one, and the callers that wait for it.
+    /// Time of a request for a new chunk, and the callers that wait for it.
     pub(super) asked: Option<u64>,
     pub(super) callers: Vec<Sender<Result<PathBuf, RecordError>>>,
-    /// Bytes that a chunk may have, however little is asked for: symbols alone may be larger than that.
+    /// Lower bound of the size limit in bytes, since symbols alone may exceed a smaller one.
     pub(super) least_bytes: u64,
-    /// What was in the rings at that time has been taken.
+    /// All records that were in the rings at this time have been taken.
     pub(super) emptied: u64,
-    /// The recording ends.
+    /// The recording is ending: no new chunk begins.
     pub(super) is_over: bool,
 }
 
-/// An event may be put into its ring later than it looked at the clock: by less than that.
+/// Upper bound, in nanoseconds, of the time between an event's timestamp and its arrival in the ring.
 const LATE: u64 = 200_000_000;
 
 impl Rotations {
@@ -45,7 +45,7 @@ impl Rotations {
         rotations
     }
 
-    /// Notes the time at which a chunk began, and its size in bytes.
+    /// Notes the begin of a chunk, and its size in bytes.
     fn has_begun(&mut self, time: u64, bytes: u64, options: &Options) {
         self.begun = time;
         self.asked = None;
@@ -54,23 +54,23 @@ impl Rotations {
         self.least_bytes = bytes + chunk_bytes / 4;
         let period = rotation.and_then(|rotation| rotation.period);
         let period = period.map(|period| period.as_nanos() as u64);
-        // From the time at which it was due, so that chunks do not drift. One that began for another reason has its whole
-        // length; after a stop of this process, chunks that would be empty are left out.
+        // Counted from the time at which the chunk was due, so that chunks do not drift. A chunk that began for another
+        // reason has the full length; after this process was stopped, chunks that would be empty are skipped.
         self.next = period.map(|period| match self.next {
             Some(due) if due == time && due + 2 * period > now() => due + period,
             _ => time.max(now().saturating_sub(period)) + period,
         });
     }
 
-    /// Whether all events of that time have been taken, even if there was none since.
+    /// Whether all events before a time have been taken, even if there was none since.
     fn is_past(&self, time: u64) -> bool {
         time + LATE <= self.emptied
     }
 }
 
 impl Drain<'_> {
-    /// Begins new chunks where they are due before `until`. While the state at the beginning of a chunk is being recorded, no
-    /// other one begins: each chunk has all of it.
+    /// Begins the chunks that are due before `until`. No chunk begins during a state dump, so that each chunk contains a
+    /// complete one.
     pub(super) fn rotate(&mut self, until: Option<u64>) -> Result<(), RecordError> {
         while self.dump.is_none()
             && self.full_since.is_none()
@@ -87,7 +87,7 @@ impl Drain<'_> {
         Ok(())
     }
 
-    /// When the chunk has to end, if all that happened earlier has been taken.
+    /// Time at which the chunk must end, if all earlier events have been taken.
     fn due(&self, until: Option<u64>) -> Option<u64> {
         let options = self.options.rotation.filter(|_| !self.rotations.is_over)?;
         let rotations = &self.rotations;
@@ -96,12 +96,12 @@ impl Drain<'_> {
         let timed = timed.min().filter(is_settled);
         let bytes = options.bytes.map(|bytes| bytes.max(rotations.least_bytes));
         let full = bytes.and_then(|bytes| self.over(self.room(bytes, self.output.chunk_bytes()), until));
-        // Without an event there is no reason to begin another one.
+        // A chunk without events does not end by its size.
         let full = full.filter(|time| *time > rotations.begun);
-        // Events that were lost just before this event are told in the new chunk, between its beginning and the event.
+        // Events lost just before this event are reported in the new chunk, between its beginning and the event.
         let full = full.map(|time| time - 1);
-        // Events of the state dump come late: the first one that does not fit may be older than those that have been
-        // written, which the ended chunk must not reach beyond.
+        // Events of the state dump arrive late: the first one that does not fit may be older than events that have been
+        // written. The chunk must not end before these.
         let due = timed.into_iter().chain(full).min();
         due.map(|time| time.max(self.output.newest() + 1))
     }
@@ -110,7 +110,7 @@ impl Drain<'_> {
         let ended = self.output.chunk().map(Path::to_owned).unwrap_or_default();
         let (output, reserve) = (&mut self.output, &mut self.reserve);
         let mut is_full = output.rotate(time, &mut |error| reserve.gives(error))? == Rotated::DiskFull;
-        // Earlier than all other events of the chunk, and not by the lane: its next events may have been taken already.
+        // Before all other events of the chunk, and not through the CPU's lane, which may already hold later events.
         if let (Some(meanings), Some(first), false) = (self.meanings, self.lanes.first(), is_full) {
             let mut lane = Lane::new(self.own_context.clone());
             meanings.again(time, &mut lane);

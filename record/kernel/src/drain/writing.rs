@@ -11,7 +11,7 @@ use crate::stacks::Meanings;
 use crate::triggers;
 
 impl Drain<'_> {
-    /// Writes what happened before a time, or everything; as far as there is room for it.
+    /// Writes the events before a time, or all events, as far as they fit.
     pub(super) fn write(&mut self, until: Option<u64>) -> Result<(), RecordError> {
         if self.full_since.is_some() {
             return Ok(());
@@ -30,7 +30,7 @@ impl Drain<'_> {
         self.trigger()
     }
 
-    /// Records a condition that held.
+    /// Writes the event for a condition of `--when` that held.
     fn trigger(&mut self) -> Result<(), RecordError> {
         let Some((time, held)) = self.triggers.as_mut().and_then(|triggers| triggers.settle(now())) else {
             return Ok(());
@@ -51,7 +51,7 @@ impl Drain<'_> {
         Ok(())
     }
 
-    /// Writes what happened before a time, or everything, into the chunk at hand.
+    /// Writes the events before a time, or all events, into the current chunk.
     pub(super) fn release(&mut self, until: Option<u64>) -> Result<(), RecordError> {
         let (output, reserve, triggers) = (&mut self.output, &mut self.reserve, &mut self.triggers);
         let context_bytes = self.contexts.bytes();
@@ -79,8 +79,8 @@ impl Drain<'_> {
         Ok(())
     }
 
-    /// Lets BPF programs read the frames of interpreters that have been found. Where there is no room for more, stacks
-    /// have the interpreters' own frames.
+    /// Enters Python interpreters that have been found into the map from which BPF reads their frames. If the map is full,
+    /// stacks contain the interpreters' native frames.
     fn put_pythons(&self, meanings: &Meanings) {
         for (pid, python) in meanings.pythons() {
             if let Some(map) = &self.pythons {
@@ -89,7 +89,7 @@ impl Drain<'_> {
         }
     }
 
-    /// Has what was written survive this process.
+    /// Flushes the streams, so that written events are not lost if this process is killed.
     pub(super) fn flush(&mut self) -> Result<(), RecordError> {
         match self.output.flush() {
             Err(error) if self.reserve.gives(&error) => self.full_since = Some(self.written_until),

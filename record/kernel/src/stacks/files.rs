@@ -58,7 +58,7 @@ fn mapping(process: Process, line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// Build ids of files, by path and inode, each read once.
+/// Build ids of files by path and inode; each file is read once.
 #[derive(Default)]
 pub(crate) struct BuildIds(HashMap<(Vec<u8>, u64), Vec<u8>>);
 
@@ -66,7 +66,7 @@ pub(crate) struct BuildIds(HashMap<(Vec<u8>, u64), Vec<u8>>);
 const MOST_BYTES: u64 = 4 << 30;
 
 impl BuildIds {
-    /// That of a mapped file; empty if the file has none, or cannot be opened any more.
+    /// The build id of a mapped file; empty if the file has none, or can no longer be opened.
     pub(crate) fn of(&mut self, mapping: &Mapping) -> Vec<u8> {
         if !mapping.path.starts_with(b"/") || mapping.path.starts_with(b"//anon") {
             return Vec::new();
@@ -75,7 +75,7 @@ impl BuildIds {
         if let Some(id) = self.0.get(&key) {
             return id.clone();
         }
-        // Not kept if it cannot be opened: a process that lives longer may map the same file.
+        // A failure to open is not cached: a process that lives longer may map the same file.
         let Some(file) = open(mapping) else {
             return Vec::new();
         };

@@ -24,7 +24,7 @@ pub(crate) enum Change {
     Fork { parent: u32, pid: u32 },
     /// It has become another program: nothing is mapped any more.
     Exec { pid: u32 },
-    /// A thread has ended, the first one of its process or another.
+    /// A thread has ended; `is_first` for the main thread of its process.
     Exit { pid: u32, is_first: bool },
 }
 
@@ -86,8 +86,8 @@ fn ring(cpu: usize, pid: Option<u32>) -> io::Result<Sampler> {
         }
     };
     builder.one_cpu(cpu);
-    // Without build ids: where one listener wants them, kernels mark the records of all others as if these contained build
-    // ids too, which ends perf ("assertion failed at util/build-id.c").
+    // Build ids are not requested: if one listener requests them, the kernel also marks the records of all other listeners as
+    // containing build ids, which aborts perf ("assertion failed at util/build-id.c").
     builder.mmap(true).mmap2(true);
     builder.comm(true).comm_exec(true).task(true);
     builder.sample(SampleFlag::TIME).sample_id_all(true);

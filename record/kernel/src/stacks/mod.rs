@@ -40,7 +40,7 @@ pub struct Stacks {
     pub threshold_ns: u64,
     /// Frames of a program at most, up to [`MOST_DEPTH`]; 127 where frame pointers are followed.
     pub depth: u32,
-    /// Bytes of a program's stack that are copied at most, up to [`MOST_COPY`], to be unwound by unwind tables;
+    /// Largest number of bytes of a program's stack that are copied for unwinding, up to [`MOST_COPY`];
     /// 0: the kernel follows frame pointers. Other machines than x86-64 always do.
     pub copy_bytes: u32,
     /// Uses the newest kernels' ability to let a thread do something when it goes back to its program; else,
@@ -94,14 +94,14 @@ impl Stacks {
         if copies { self.copy_bytes.min(MOST_COPY) } else { 0 }
     }
 
-    /// Bytes of a mapping too large to be a stack that are copied at most: in proportion to those of a stack, so that
-    /// the option `stack_bytes` changes both.
+    /// Largest number of bytes that are copied of a mapping too large to be a stack: a fixed share of the bytes of a stack,
+    /// so that the option `stack_bytes` changes both.
     fn heap_bytes(&self) -> u32 {
         const PART: u32 = (shared::USUAL_COPY / shared::USUAL_HEAP_COPY) as u32;
         (self.copied() / PART).max(shared::USUAL_HEAP_COPY as u32)
     }
 
-    /// By how many bytes a copy may be larger than usual.
+    /// Bytes by which a copy may exceed the usual maximum.
     pub(crate) fn longer(&self) -> u32 {
         self.copied().saturating_sub(shared::USUAL_COPY as u32)
     }
@@ -116,7 +116,7 @@ impl Stacks {
         self.depth.clamp(1, most)
     }
 
-    /// The event that describes how stacks are taken, `by_perf` if by perf events.
+    /// The payload of `tracebraid_stacks_state`; `by_perf` if perf events sample the stacks.
     pub(crate) fn state(&self, by_perf: bool) -> Vec<u8> {
         let bytes = if by_perf {
             perf::sampled_bytes(self)

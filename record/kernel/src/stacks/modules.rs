@@ -80,7 +80,7 @@ pub(crate) fn open(mapping: &Mapping) -> Option<File> {
         .find(|file| is_it(file, mapping))
 }
 
-/// Opens a file without waiting: by now the path may lead to a pipe.
+/// Opens a file without blocking: the path may lead to a pipe by now.
 fn open_now(path: &Path) -> std::io::Result<File> {
     File::options()
         .read(true)

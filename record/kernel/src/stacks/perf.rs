@@ -33,7 +33,7 @@ const SWITCH: u32 = 14;
 const IS_OUT: u16 = 1 << 13;
 const IS_PREEMPTED: u16 = 1 << 14;
 
-/// Bytes from the time in records that are no samples to their end, by the fields that follow: none, or the CPU.
+/// Bytes from the timestamp to the end of records other than samples, without and with the CPU field after it.
 const TIME_AT_END: usize = 8;
 const TIME_BEFORE_CPU: usize = 16;
 
@@ -42,7 +42,7 @@ const UNKNOWN_CALL: i32 = -2;
 
 /// Events of a command, by CPU.
 pub(crate) struct PerfStacks {
-    /// With the distance of the time from the end of records that are no samples.
+    /// Each with the distance in bytes of the timestamp from the end of records other than samples.
     rings: Vec<(Sampler, usize)>,
     threshold_ns: u64,
     /// Of a stack, at most.
@@ -68,7 +68,7 @@ enum Found {
     In {
         tid: u32,
     },
-    /// A thread has a name now, or that of the thread that made it.
+    /// A thread has been renamed, or has been created (`Made`) and inherits the name of its creator.
     Named {
         tid: u32,
         name: [u8; 16],
@@ -186,7 +186,7 @@ impl PerfStacks {
     }
 }
 
-/// Bytes of a stack that a sample takes.
+/// Bytes of a stack that a sample contains.
 pub(super) fn sampled_bytes(stacks: &Stacks) -> u32 {
     stacks.copied().clamp(8, MOST_BYTES) & !7
 }
@@ -195,13 +195,13 @@ pub(super) fn sampled_bytes(stacks: &Stacks) -> u32 {
 #[derive(Default)]
 struct Waits(HashMap<u32, (u64, Copied)>);
 
-/// Names of threads, as the kernel reports them. `/proc` may be that of another PID namespace, in which the same number is
-/// another process, or may be missing.
+/// Thread names as perf events report them. `/proc` may be missing, or belong to another PID namespace, in which the same id
+/// is another process.
 #[derive(Default)]
 struct Names(HashMap<u32, [u8; 16]>);
 
 impl Names {
-    /// The name that the command has already.
+    /// The name that the command has when sampling starts.
     fn of_command(pid: u32) -> Names {
         let name = number_under_proc(pid).and_then(|number| fs::read(format!("/proc/{number}/comm")).ok());
         Names(name.map(|name| (pid, name_of(&name))).into_iter().collect())
@@ -212,7 +212,7 @@ impl Names {
     }
 }
 
-/// The number of a child of this process under `/proc`, which may be that of an outer PID namespace.
+/// The id of a child of this process under `/proc`, which may belong to an outer PID namespace.
 fn number_under_proc(child: u32) -> Option<u32> {
     let tasks = fs::read_dir("/proc/self/task").ok()?.flatten();
     let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
@@ -227,14 +227,14 @@ fn number_under_proc(child: u32) -> Option<u32> {
     children.into_iter().find(is_child)
 }
 
-/// The number that a process has in its own PID namespace.
+/// The id of a process in its own PID namespace.
 fn own_number(number: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{number}/status")).ok()?;
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().last()?.parse().ok()
 }
 
-/// A name in the form of events: 15 bytes at most, and zeros.
+/// A name as in event records: at most 15 bytes, padded with zeros.
 fn name_of(text: &[u8]) -> [u8; 16] {
     let mut name = [0; 16];
     let text = text
@@ -253,7 +253,7 @@ fn named(tid: u32, text: &[u8]) -> Found {
     Found::Named { tid, name }
 }
 
-/// The time of a record that is no sample.
+/// The timestamp of a record other than a sample.
 fn time_of(bytes: &[u8], time_at: usize) -> Option<u64> {
     let at = bytes.len().checked_sub(time_at)?;
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
@@ -266,7 +266,7 @@ fn base(event: Software, pid: u32, cpu: usize) -> Builder<'static> {
         .sample(SampleFlag::TID | SampleFlag::TIME)
         .sample_id_all(true);
     builder.clockid(Clock::MONOTONIC).enabled(true);
-    // Names of threads, and who made them.
+    // Records of thread names and of thread creation.
     builder.comm(true).task(true);
     builder
 }

@@ -36,7 +36,7 @@ pub(crate) struct Process {
     is_whole: bool,
     /// In the order of addresses, without overlaps.
     mapped: Vec<Entry>,
-    /// Its first thread has ended, and others run.
+    /// The main thread has ended, and other threads run.
     lost_first: bool,
     /// Mappings that were replaced, with the time.
     replaced: Vec<(u64, Entry)>,
@@ -76,10 +76,11 @@ impl Entry {
     }
 }
 
-/// The kernel reports that a thread exits some microseconds before its last stack can be taken.
+/// Nanoseconds for which mappings outlive the process: the kernel reports the exit of a thread some microseconds before its last
+/// stack can be taken.
 const EXIT_NS: u64 = 10_000_000;
 
-/// Whether other threads of a process run than the first one, which has ended and is still listed.
+/// Whether threads other than the main thread, which has ended and is still listed, run in a process.
 fn has_threads(number: u32) -> bool {
     let listed = std::fs::read_dir(format!("/proc/{number}/task"));
     listed.is_ok_and(|threads| threads.count() > 1)
@@ -140,7 +141,7 @@ impl Processes {
         }
     }
 
-    /// A process ends with its last thread, which need not be the first one; the kernel does not report which one is the last.
+    /// A process ends with its last thread, which need not be the main thread; the kernel does not report which is the last.
     fn exit(&mut self, pid: u32, is_first: bool, time: u64) {
         let number = self.numbers.get(&pid).copied().unwrap_or(pid);
         let Some(process) = self.processes.get_mut(&pid) else {

@@ -12,7 +12,8 @@ type Symbols = Vec<(u64, Box<str>)>;
 /// The kernel's functions.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSymbols {
-    /// Reads the symbols, until the first is needed: they are megabytes, for which no recording's beginning should wait.
+    /// Reads the symbols in the background, until the first is needed: they take megabytes, and would delay the start of
+    /// the recording.
     reading: Option<JoinHandle<Symbols>>,
     symbols: Symbols,
     /// Those that have been told of.
@@ -62,7 +63,7 @@ fn parse(text: &str) -> Symbols {
     };
     let mut symbols: Symbols = text.lines().filter_map(symbol).collect();
     symbols.sort_unstable();
-    // Several names of one function: any is right.
+    // Of several names of a function any is correct.
     symbols.dedup_by_key(|(address, _)| *address);
     symbols
 }

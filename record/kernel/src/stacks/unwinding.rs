@@ -148,9 +148,8 @@ impl Unwinding {
         }
         let state = u32_at(record, STATE)?;
         let is_cut = state & shared::COPY_IS_CUT as u32 != 0;
-        // Pages that were not in memory are zeros, and so is the return address of an outermost function.
-        // In the middle of becoming another program the stack of the one that called has gone, and its registers are still
-        // there.
+        // A return address of 0 marks the outermost function, or a page that was not in memory.
+        // In the middle of `execve` the stack of the calling program is gone, but its registers are still there.
         let is_cut_off = matches!(end, End::Copy | End::Lost | End::Zero);
         let is_exec =
             EXECS.contains(&u32_at(record, CALL)?) || self.frames.is_empty() && are_cleared(&registers);
@@ -169,8 +168,8 @@ impl Unwinding {
     }
 }
 
-/// Near the end of `execve` the kernel sets the registers to zero, the number of the call among them, and then the address
-/// of the new program's first instruction.
+/// Near the end of `execve` the kernel clears the registers, including the system call number, and then sets the address of
+/// the new program's first instruction.
 fn are_cleared(registers: &Registers) -> bool {
     let others = registers.0.iter().enumerate();
     others
@@ -218,7 +217,7 @@ mod tests {
             unwinding.event(1, WAIT, &record, &mut to),
             Some(kinds::TRACEBRAID_SYSCALL_STACK)
         );
-        // Its registers are all zero, as in the middle of becoming another program.
+        // All registers are zero, as in the middle of `execve`.
         assert_eq!(to[KERNEL..], [0; 8]);
         record[REGISTERS] = 1;
         to.clear();

@@ -41,12 +41,12 @@ pub(crate) use rotation::chunks_below;
 use watch::{Ended, Limits, watch};
 pub(crate) use written::{Written, see_it};
 
-/// Records what the kernel and a program do, as a trace for all other commands, for babeltrace2 and for
-/// Trace Compass.
+/// Records events of the kernel and of programs as a trace.
 ///
-/// Kernel events are those of the whole machine; system calls and page faults are those of the command, or of
-/// the processes that are given, and of what they start. Recording the kernel needs CAP_BPF and CAP_PERFMON;
-/// recording a command's own probes needs no privilege. The exit code is the command's.
+/// All other commands, babeltrace2 and Trace Compass read the trace. Kernel events are recorded for the whole machine;
+/// system calls and page faults are recorded for the command, or for the processes of --pid, and for the processes that
+/// they start. Recording the kernel needs CAP_BPF and CAP_PERFMON; recording a command's own probes needs no privilege.
+/// The exit code is the command's.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record -- ./my-program --its-option
@@ -68,86 +68,87 @@ pub(crate) use written::{Written, see_it};
   docker exec BOX tracebraid record --pid 1    # in a container: the container's own ids
 
 Groups of kernel events:
-  sched   who runs, who wakes whom, who begins and ends    irq    interrupts and softirqs
-  timer   timers, how they are set and expire              block  requests to block devices
+  sched   context switches, wake-ups, forks, exits         irq    interrupts and softirqs
+  timer   setting and expiry of timers                     block  requests to block devices
   net     packets with their headers, connections          fault  page faults (x86)
-  vector  the processor's own interrupts (x86)             lock   waiting for the kernel's locks")]
+  vector  the processor's own interrupts (x86)             lock   waits for the kernel's locks
+  work    work queues and io_uring requests")]
 pub(crate) struct RecordArgs {
-    /// Groups of kernel events: their names, `all` or `none`; sched,irq,timer,block,net if not given
+    /// Record these groups of kernel events: names, `all` or `none`; default: sched,irq,timer,block,net
     #[arg(long, value_name = "GROUPS")]
     kernel: Option<Groups>,
-    /// System calls: their names, `all` or `none`; all if not given
+    /// Record these system calls: names, `all` or `none`; default: all
     #[arg(long, value_name = "CALLS")]
     syscalls: Option<Traced>,
-    /// Record an event by name, of the recorded processes; may be repeated. SPEC is tracepoint:CATEGORY:NAME,
+    /// Record an event of the recorded processes by name; may be repeated. SPEC is tracepoint:CATEGORY:NAME,
     /// usdt:PATH:NAME or usdt:PATH:PROVIDER:NAME (patterns with * and ?), uprobe:PATH:FUNCTION or
     /// uprobe:PATH:FUNCTION+OFFSET, uretprobe:PATH:FUNCTION,
     /// kprobe:FUNCTION, kretprobe:FUNCTION, or go:PATH for waits of goroutines
     #[arg(long, value_name = "SPEC")]
     event: Vec<EventSpec>,
-    /// Record only the system calls and page faults for which a condition holds: duration and ret of calls, tid, pid, prio,
-    /// procname; comparisons are joined by &&
+    /// Record only the system calls and page faults for which a condition holds; it compares duration and ret of calls, tid,
+    /// pid, prio and procname, joined by &&
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Condition>,
-    /// Add values to each kernel event besides its fields: pid, tid, ppid, vpid, vtid, vppid, procname, prio, nice, pid_ns,
+    /// Add context values to each kernel event: pid, tid, ppid, vpid, vtid, vppid, procname, prio, nice, pid_ns,
     /// uid, gid, and counters of the CPU such as perf:cpu:page-faults or perf:cpu:cycles
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     context: Vec<Context>,
-    /// Events of the command's own probes: patterns with * and ?, or `none`; * if not given. With patterns, programs load
-    /// libtracebraid_probe.so that are not linked with it
+    /// Record these event classes of the command's own probes: patterns with * and ?, or `none`; default: *. With patterns,
+    /// programs that are not linked with libtracebraid_probe.so load it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
-    /// Record call stacks: each millisecond of CPU time, and of waits of 100 us or more. OPTIONS change that, for example
-    /// period_us=500,threshold_us=50,depth=64. Programs need no preparation. stack_bytes=0 follows frame pointers
-    /// instead of unwind tables
+    /// Record call stacks: one for each millisecond of CPU time, and one for each wait of 100 us or longer. OPTIONS change
+    /// these values, for example period_us=500,threshold_us=50,depth=64. Programs need no preparation. stack_bytes=0 follows
+    /// frame pointers instead of unwind tables
     #[arg(long, value_name = "OPTIONS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     stacks: Option<stacks::Wanted>,
-    /// System calls and page faults of these processes, and of those that they start; recording ends when these
-    /// have ended
+    /// Record system calls and page faults of these processes and of those that they start; the recording ends when the
+    /// given processes have ended
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["system", "command"])]
     pid: Vec<u32>,
-    /// With --pid: the descendants that the processes have already are recorded too, such as the workers of a server
+    /// With --pid: also record the existing descendants of the processes, such as the workers of a server
     #[arg(long)]
     descendants: bool,
-    /// System calls and page faults of all processes
+    /// Record system calls and page faults of all processes
     #[arg(long)]
     system: bool,
-    /// Record until all descendants of the command or of --pid have ended too, such as the workers of a server in the
-    /// background. Ctrl-C, --duration and `tracebraid stop` also end such a recording
+    /// Record until all descendants of the command or of --pid have also ended, such as the background workers of a server.
+    /// Ctrl-C, --duration and `tracebraid stop` also end such a recording
     #[arg(long)]
     follow_daemons: bool,
-    /// The trace's directory; tracebraid-DATE-TIME if not given
+    /// Directory of the trace; default: tracebraid-DATE-TIME
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Stop recording at this size of the trace (with K, M or G); the command goes on
+    /// Stop recording when the trace reaches this size (with K, M or G); the command keeps running
     #[arg(long, value_name = "BYTES", value_parser = fold::size)]
     max_size: Option<u64>,
-    /// Stop recording after this time (10s, 500ms, 2min); the command goes on
+    /// Stop recording after this time (10s, 500ms, 2min); the command keeps running
     #[arg(long, value_name = "TIME", value_parser = watch::duration)]
     duration: Option<Duration>,
-    /// Write the kernel's trace as chunks, each a complete trace, and begin a new one at a size, after a time, or at both
-    /// (1G,10min: whichever comes first); `manual`: only by `tracebraid rotate`
+    /// Write the kernel's trace as chunks, each a complete trace, and begin a new one at a size, after a time, or at
+    /// whichever comes first (1G,10min); `manual`: only by `tracebraid rotate`
     #[arg(long, value_name = "SIZE|TIME", conflicts_with = "snapshot")]
     rotate: Option<rotation::Wanted>,
     /// Keep only the newest N chunks, including the one that is being written
     #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
-    /// Memory between the kernel and the recorder for each CPU, a power of two (with K, M or G)
+    /// Size of each CPU's ring between the kernel and the recorder, a power of two (with K, M or G)
     #[arg(long, value_name = "BYTES", value_parser = choice::ring, default_value = "8M")]
     buffer_size: u32,
-    /// Leave out the processes, files and devices that are there when recording begins
+    /// Leave out the state dump: the processes, files and devices that exist when recording begins
     #[arg(long)]
     no_state_dump: bool,
-    /// Write CTF 2 instead of CTF 1.8 for the kernel, which babeltrace2 reads from 2.1 on; traces of programs stay CTF 1.8
+    /// Write the kernel's trace as CTF 2, which babeltrace2 reads from 2.1 on, not as CTF 1.8; traces of programs stay CTF 1.8
     #[arg(long)]
     ctf2: bool,
-    /// Keep only the newest events, in memory: the last --max-size bytes (64M if not given), which are written in
-    /// the end, or when `tracebraid snapshot` says so
+    /// Keep only the newest events, in memory: the last --max-size bytes (default 64M), written when the recording ends or
+    /// by `tracebraid snapshot`
     #[arg(long)]
     snapshot: bool,
     /// Write a snapshot when a condition holds, into snapshot-DATE-TIME in the trace's directory, and go on: `syscall >
     /// 100ms`, `syscall(read,fsync) > 1s`, `latency > 50ms` (from wake-up to running), `rate(EVENT) > 10000/s`, `load > 4`,
-    /// `runnable > 8`, `cpu > 90%`; may be given several times
+    /// `runnable > 8`, `cpu > 90%`; may be repeated
     #[arg(long, value_name = "CONDITION", requires = "snapshot")]
     when: Vec<when::When>,
     /// Ignore conditions for this time after a snapshot
@@ -156,7 +157,7 @@ pub(crate) struct RecordArgs {
     /// Write at most N snapshots by --when
     #[arg(long, value_name = "N", default_value_t = 10, requires = "when", value_parser = clap::value_parser!(u32).range(1..))]
     snapshots: u32,
-    /// No progress and no summary
+    /// Print no progress and no summary
     #[arg(long, short)]
     quiet: bool,
     /// The command to record, with its arguments
@@ -164,7 +165,7 @@ pub(crate) struct RecordArgs {
     command: Vec<OsString>,
 }
 
-/// Bytes that a recording must be allowed.
+/// Smallest limit of a recording, in bytes.
 const LEAST: u64 = 1 << 20;
 
 /// Bytes that are kept in memory.
@@ -183,7 +184,7 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         return Err(Failure::usage(message));
     }
     if args.descendants && args.pid.is_empty() {
-        let message = "--descendants needs --pid: it is about what these processes have started earlier";
+        let message = "--descendants needs --pid: it adds the existing descendants of these processes";
         return Err(Failure::usage(message));
     }
     let processes = args.pid.iter().map(|&process| Target::find(process));
@@ -390,8 +391,8 @@ fn patterns(args: &RecordArgs) -> Vec<String> {
     wanted.cloned().collect()
 }
 
-/// The bytes of the trace at most. No file of it may be larger than the system lets this process write, or the trace would
-/// lack its end.
+/// Maximum size of the trace in bytes. The file size limit of this process counts too: a file that exceeds it would lack its
+/// end.
 fn size_limit(args: &RecordArgs) -> Option<u64> {
     let of_files = file_size_limit().filter(|_| args.rotate.is_none());
     let limits = [args.max_size, of_files].into_iter().flatten();
@@ -446,7 +447,7 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     }
     if size_limit(args).is_some_and(|most| most < LEAST) {
         return Err(Failure::usage(
-            "files may not be larger than `ulimit -f` says here, and a trace needs at least 1M: raise that limit",
+            "the file size limit (`ulimit -f`) is below the 1M that a trace needs: raise the limit",
         ));
     }
     let missing = missing_privileges();

@@ -56,13 +56,15 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     }
 }
 
-/// Says how many processes were started by those of --pid earlier and are not recorded, if there are any.
+/// Warns of existing descendants of the processes of --pid that are not recorded, if there are any.
 pub(super) fn left_out(count: usize) {
     match count {
         0 => {}
-        1 => say!("warning: 1 process that those of --pid have started is not recorded: add --descendants"),
+        1 => say!(
+            "warning: 1 existing descendant of the processes of --pid is not recorded: add --descendants"
+        ),
         _ => say!(
-            "warning: {count} processes that those of --pid have started are not recorded: add --descendants"
+            "warning: {count} existing descendants of the processes of --pid are not recorded: add --descendants"
         ),
     }
 }
@@ -168,8 +170,8 @@ fn warn(options: &Options, kernel: &Summary) {
     }
     if kernel.disk_is_full {
         say!(
-            "warning: the disk is full: the kernel's recording has ended, at one \
-             time on all CPUs; what was lost before is counted"
+            "warning: the disk is full: the kernel's recording has ended at the \
+             same time on all CPUs; events lost earlier are counted"
         );
     }
     if kernel.unfollowed > 0 {
@@ -192,7 +194,7 @@ fn warn(options: &Options, kernel: &Summary) {
     }
     if kernel.omitted_returns > 0 {
         say!(
-            "warning: {} returns of functions (uretprobe) were lost: the kernel follows 64 nested calls of a thread at most",
+            "warning: {} returns of functions (uretprobe) were lost: the kernel tracks at most 64 nested calls per thread",
             grouped(kernel.omitted_returns)
         );
     }

@@ -168,8 +168,8 @@ pub(super) fn watch(
     }
 }
 
-/// Passes signals that have come on to a command that runs; gives the last one that ends the recording, as all do where no
-/// command runs.
+/// Forwards pending signals to the command, if it runs; returns the last signal that ends the recording. Without a command
+/// every signal ends it.
 fn react(signals: &mut Signals, command: Option<&Launched>) -> Option<Received> {
     let mut last = None;
     while let Some(signal) = signals.receive() {

@@ -1,4 +1,4 @@
-//! Triggering under which a snapshot is written (`--when`).
+//! Conditions that trigger a snapshot (`--when`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,15 +69,15 @@ fn calls(names: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// The conditions of a recording of the kernel with these options.
+/// The conditions of `--when`, checked against the other options.
 ///
 /// # Errors
-/// When a condition can never hold: what it needs is not recorded, or nothing can exceed its limit.
+/// When a condition can never hold: the events that it needs are not recorded, or its limit cannot be exceeded.
 pub(super) fn of_kernel(args: &RecordArgs, options: &Options) -> Result<Triggering, Failure> {
     let conditions = || args.when.iter().map(|When(condition)| condition);
     if args.when.len() > MOST_CONDITIONS {
         return Err(Failure::usage(format!(
-            "--when can be given {MOST_CONDITIONS} times, not {}",
+            "--when can be given at most {MOST_CONDITIONS} times, not {}",
             args.when.len()
         )));
     }
@@ -93,13 +93,13 @@ pub(super) fn of_kernel(args: &RecordArgs, options: &Options) -> Result<Triggeri
     })
 }
 
-/// Whether a condition can hold in a recording with these options.
+/// Rejects a condition that can never hold in a recording with these options.
 fn check(condition: &Condition, options: &Options) -> Result<(), String> {
     let limit = condition.limit;
     match &condition.watched {
         Watched::Call(names) => check_calls(names, limit, options),
-        Watched::Latency => needs_switches(options, "which has wake-ups and switches"),
-        Watched::Rate(_) if limit >= f64::from(u32::MAX) => Err("no machine has as many events".to_owned()),
+        Watched::Latency => needs_switches(options, "which contains wake-ups and switches"),
+        Watched::Rate(_) if limit >= f64::from(u32::MAX) => Err("no machine reaches that rate".to_owned()),
         Watched::Rate(event) => options.records(event),
         Watched::Load | Watched::Runnable => match most_threads() {
             Some(most) if limit >= most as f64 => Err(format!("this machine runs at most {most} threads")),
@@ -125,16 +125,16 @@ fn check_calls(names: &[String], limit: f64, options: &Options) -> Result<(), St
     names.iter().try_for_each(|name| options.records_duration(name))?;
     match options.conditions.duration {
         Some(bounds) if !bounds.is_inverted && bounds.most as f64 <= limit => {
-            Err("--where leaves out calls that take as long".to_owned())
+            Err("--where leaves out calls that take that long".to_owned())
         }
         _ => Ok(()),
     }
 }
 
-/// How often the load of the machine is looked at.
+/// Interval at which the load of the machine is read.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Whether a recording of that length is long enough for a condition.
+/// Rejects a condition that cannot hold within `--duration`.
 fn check_length(condition: &Condition, length: Option<Duration>) -> Result<(), String> {
     let Some(length) = length else { return Ok(()) };
     let too_short = match condition.watched {
@@ -143,12 +143,12 @@ fn check_length(condition: &Condition, length: Option<Duration>) -> Result<(), S
         Watched::Rate(_) => false,
     };
     match too_short {
-        true => Err("the recording ends too early by --duration".to_owned()),
+        true => Err("--duration ends the recording too early".to_owned()),
         false => Ok(()),
     }
 }
 
-/// Threads that the machine can have; `None` if it does not tell.
+/// Maximum number of threads of the machine; `None` if `/proc` does not contain it.
 fn most_threads() -> Option<u64> {
     let of = |name: &str| {
         let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?;
