@@ -318,8 +318,9 @@ pub(crate) fn interpreted_name(fields: &Fields) -> Option<(u64, String)> {
 
 /// What the kernel calls memory that is no file's.
 fn is_anonymous(module: &Module) -> bool {
+    const NAMES: [&[u8]; 4] = [b"//anon", b"/anon_hugepage", b"/dev/zero", b"/SYSV"];
     let path = module.path.as_os_str().as_bytes();
-    path.starts_with(b"//anon") || is_in_memory(module) || path.starts_with(b"/dev/zero")
+    is_in_memory(module) || NAMES.iter().any(|name| path.starts_with(name))
 }
 
 /// A file of `memfd_create`: a program that was never on a disk, or code that was compiled at run time.
@@ -338,4 +339,43 @@ pub(crate) fn module(fields: &Fields, placed: impl FnOnce(u64) -> Placed) -> Opt
         path: PathBuf::from(std::ffi::OsStr::from_bytes(fields.text("path"))),
         build_id: (!build_id.is_empty()).then_some(BuildId(build_id)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reason for no name in a module of that path.
+    fn why(path: &str) -> Option<WhyNameless> {
+        let module = Module {
+            begin: 0x1000,
+            end: 0x2000,
+            placed: Placed::Part(0),
+            path: path.into(),
+            build_id: None,
+        };
+        let mut symbols = Symbols::default();
+        let naming = Naming::new(&mut symbols);
+        let mut mapped = Mapped::default();
+        mapped.load(module);
+        let (_, nameless) = mapped.names_at(0x1010, &Around::default(), naming.symbols);
+        nameless.map(|nameless| nameless.why)
+    }
+
+    #[test]
+    fn frames_without_names_have_a_reason_if_they_are_of_a_file() {
+        assert_eq!(why("/no/such/file"), Some(WhyNameless::Missing));
+        assert_eq!(why("/bin/gone (deleted)"), Some(WhyNameless::Missing));
+        assert_eq!(why("/memfd:program (deleted)"), Some(WhyNameless::Missing));
+        assert_eq!(why("/etc/passwd"), Some(WhyNameless::Stripped));
+        for memory in [
+            "//anon",
+            "/anon_hugepage (deleted)",
+            "/dev/zero (deleted)",
+            "/SYSV00000000 (deleted)",
+            "[vdso]",
+        ] {
+            assert_eq!(why(memory), None, "{memory}");
+        }
+    }
 }
