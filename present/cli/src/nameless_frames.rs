@@ -13,6 +13,8 @@ const LEAST_STRIPPED_PERCENT: u64 = 25;
 
 /// Prefix of files in memory, as the kernel names them.
 const MEMFD: &str = "/memfd:";
+/// Suffix of files that were deleted before they were recorded, as the kernel names them.
+const DELETED: &str = " (deleted)";
 
 /// A line for each reason.
 pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {
@@ -20,14 +22,18 @@ pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {
     if !nameless.changed_files.is_empty() {
         lines.push(changed(&nameless.changed_files));
     }
-    // Files in memory cannot be restored.
-    let (in_memory, missing): (Vec<_>, Vec<_>) = nameless
-        .missing_files
-        .iter()
-        .cloned()
-        .partition(|file| file.path.to_string_lossy().starts_with(MEMFD));
+    // Files in memory, and those that had been deleted, cannot be restored.
+    let missing = nameless.missing_files.iter().cloned();
+    let (in_memory, missing): (Vec<_>, Vec<_>) =
+        missing.partition(|file| file.path.to_string_lossy().starts_with(MEMFD));
+    let (deleted, missing): (Vec<_>, Vec<_>) = missing
+        .into_iter()
+        .partition(|file| file.path.to_string_lossy().ends_with(DELETED));
     if !missing.is_empty() {
         lines.push(gone(&missing));
+    }
+    if !deleted.is_empty() {
+        lines.push(deleted_before(&deleted));
     }
     if !in_memory.is_empty() {
         lines.push(never_on_disk(&in_memory));
@@ -66,6 +72,15 @@ fn gone(files: &[NamelessFile]) -> String {
         None => String::new(),
     };
     format!("{}: {why}: {restore}{by_build_id}", subject(files))
+}
+
+fn deleted_before(files: &[NamelessFile]) -> String {
+    let remedy = by_build_id(files).unwrap_or_else(|| "keep files while they are recorded".to_owned());
+    let why = match files.len() {
+        1 => "the file had been deleted when it was recorded",
+        _ => "the files had been deleted when they were recorded",
+    };
+    format!("{}: {why}: {remedy}", subject(files))
 }
 
 fn never_on_disk(files: &[NamelessFile]) -> String {
@@ -179,6 +194,22 @@ mod tests {
                  DIR/.build-id/ab/0102.debug and give --debug-dir DIR"
             ]
         );
+    }
+
+    #[test]
+    fn a_file_that_was_deleted_before_cannot_be_restored() {
+        let nameless = |build_id| NamelessFrames {
+            missing_files: vec![file("/gone (deleted)", 2, build_id)],
+            ..NamelessFrames::default()
+        };
+        let line = |build_id| lines(&nameless(build_id)).concat();
+        let start =
+            "2 frames in /gone (deleted) have no names: the file had been deleted when it was recorded: ";
+        assert_eq!(
+            line(Some(&[0xab, 1])),
+            format!("{start}copy it to DIR/.build-id/ab/01.debug and give --debug-dir DIR")
+        );
+        assert_eq!(line(None), format!("{start}keep files while they are recorded"));
     }
 
     #[test]
