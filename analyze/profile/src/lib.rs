@@ -15,6 +15,7 @@ mod few;
 mod fields;
 mod kinds;
 mod mapped;
+mod nameless;
 mod naming;
 mod perf;
 mod process;
@@ -24,6 +25,7 @@ mod samples;
 mod system;
 
 pub use addresses::{Addresses, Named};
+pub use nameless::{NamelessFile, NamelessFrames};
 pub use profile::{Function, Met, Missing, Process, Profile, Stack, Sums};
-pub use quality::{BrokenProcess, ChangedFile, Completeness, Limits, Quality, Remedy};
+pub use quality::{BrokenProcess, Completeness, Limits, Quality, Remedy};
 pub use samples::{SampledStack, Samples};

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use tracebraid_symbols::{AddressSpace, BuildId, FileIdentity, Module, PerfMap, Placed, Symbols};
 
 use crate::fields::Fields;
+use crate::nameless::{Nameless, WhyNameless};
 use crate::naming::{NameId, Naming};
 use crate::quality::Runtime;
 
@@ -29,8 +31,8 @@ pub(crate) struct Mapped {
 #[derive(Clone, Debug, Default)]
 struct NamesAt {
     ids: Vec<NameId>,
-    /// The file, if it is not the recorded one any more.
-    changed: Option<PathBuf>,
+    /// Set if the frame is in a file and has no name.
+    nameless: Option<Nameless>,
 }
 
 /// Knowledge about a process besides its present mappings.
@@ -175,33 +177,34 @@ impl Mapped {
         let is_none = |address: &&u64| matches!(**address, 0 | u64::MAX);
         let count = addresses.len() - addresses.iter().rev().take_while(is_none).count();
         let addresses = addresses.get(..count).unwrap_or_default();
+        naming.nameless.add_frames(count);
         let mut functions = Vec::with_capacity(count);
         for (place, &address) in addresses.iter().enumerate() {
             // All but the innermost are where calls return to: the call itself is before that.
             let asked = address.wrapping_sub(u64::from(place != 0));
             if !self.names.contains_key(&asked) {
-                let (names, changed) = self.names_at(asked, around, naming.symbols);
+                let (names, nameless) = self.names_at(asked, around, naming.symbols);
                 let ids = names.into_iter().map(|name| naming.id(name)).collect();
-                self.names.insert(asked, NamesAt { ids, changed });
+                self.names.insert(asked, NamesAt { ids, nameless });
             }
             if let Some(names) = self.names.get(&asked) {
                 functions.extend(&names.ids);
-                if let Some(changed) = &names.changed {
-                    naming.is_changed(changed);
+                if let Some(nameless) = &names.nameless {
+                    naming.nameless.add(nameless);
                 }
             }
         }
         functions
     }
 
-    /// Functions at an address, the innermost first; without any, the module, or the address. Also the module's file, if it
-    /// has changed since the recording.
+    /// Functions at an address, the innermost first; without any, the module, or the address. Also the reason if
+    /// the address is in a file and has no name.
     fn names_at(
         &self,
         address: u64,
         around: &Around<'_>,
         symbols: &mut Symbols,
-    ) -> (Vec<String>, Option<PathBuf>) {
+    ) -> (Vec<String>, Option<Nameless>) {
         let functions = [Some(&self.interpreted), around.interpreted]
             .into_iter()
             .flatten();
@@ -223,35 +226,37 @@ impl Mapped {
         let file = module.path.file_name().unwrap_or(module.path.as_os_str());
         let unnamed = |offset: u64| vec![format!("[{}+{offset:#x}]", file.to_string_lossy())];
         let recorded = match self.recorded(module, around, symbols) {
-            Some(recorded) => recorded,
-            None => {
+            Ok(recorded) => recorded,
+            Err(why) => {
                 let offset = match module.placed {
                     Placed::Part(offset) => offset,
                     Placed::Image(_) => 0,
                 };
                 let offset = address.wrapping_sub(module.begin).wrapping_add(offset);
-                return (unnamed(offset), Some(module.path.clone()));
+                return (unnamed(offset), Some(Nameless::in_module(why, module)));
             }
         };
         let names = symbols.names(&recorded, address);
         if names.is_empty() {
+            let why = why_nameless(&recorded, symbols);
+            let nameless = why.map(|why| Nameless::in_module(why, module));
             // One row for all of a function, even if it has no name.
-            return (unnamed(symbols.place(&recorded, address)), None);
+            return (unnamed(symbols.place(&recorded, address)), nameless);
         }
         (names, None)
     }
 
     /// The module with a file that is still as it was recorded: its path, or the same path as the process sees it if it still
-    /// runs, maybe in a container. `None` if the file there has changed.
+    /// runs, maybe in a container.
     fn recorded<'m>(
         &self,
         module: &'m Module,
         around: &Around<'_>,
         symbols: &mut Symbols,
-    ) -> Option<Cow<'m, Module>> {
+    ) -> Result<Cow<'m, Module>, WhyNameless> {
         let is_file = module.path.is_absolute() && !is_anonymous(module);
         if !is_file || self.beside.vdso.as_ref() == Some(&module.path) {
-            return Some(Cow::Borrowed(module));
+            return Ok(Cow::Borrowed(module));
         }
         let identity = around.files.map(|files| files.get(&module.path));
         let mut is_recorded = |module: &Module| match (&module.build_id, identity) {
@@ -261,7 +266,7 @@ impl Mapped {
             (None, Some(Some(identity))) => symbols.is_same(&module.path, identity),
         };
         if is_recorded(module) {
-            return Some(Cow::Borrowed(module));
+            return Ok(Cow::Borrowed(module));
         }
         let below = module.path.strip_prefix("/").ok();
         if let (Some(pid), Some(below)) = (around.pid, below) {
@@ -270,12 +275,26 @@ impl Mapped {
                 ..module.clone()
             };
             if is_recorded(&seen) {
-                return Some(Cow::Owned(seen));
+                return Ok(Cow::Owned(seen));
             }
         }
-        // A file that is gone has not changed; no name is found for it.
-        (!module.path.exists()).then_some(Cow::Borrowed(module))
+        Err(match File::open(&module.path) {
+            Ok(_) => WhyNameless::Changed,
+            Err(_) => WhyNameless::Missing,
+        })
     }
+}
+
+/// Why a module has no name at an address; `None` for memory that is no file, such as code that was compiled at run time.
+fn why_nameless(module: &Module, symbols: &mut Symbols) -> Option<WhyNameless> {
+    if symbols.knows(module) {
+        return Some(WhyNameless::Stripped);
+    }
+    let is_file = module.path.is_absolute() && !is_anonymous(module);
+    if is_file && File::open(&module.path).is_ok() {
+        return Some(WhyNameless::Stripped);
+    }
+    (is_file || is_in_memory(module)).then_some(WhyNameless::Missing)
 }
 
 /// Bytes that what an interpreter keeps of a function has at least: an address in a stack may be one past the first.
@@ -299,8 +318,14 @@ pub(crate) fn interpreted_name(fields: &Fields) -> Option<(u64, String)> {
 
 /// What the kernel calls memory that is no file's.
 fn is_anonymous(module: &Module) -> bool {
+    const NAMES: [&[u8]; 4] = [b"//anon", b"/anon_hugepage", b"/dev/zero", b"/SYSV"];
     let path = module.path.as_os_str().as_bytes();
-    path.starts_with(b"//anon") || path.starts_with(b"/memfd:") || path.starts_with(b"/dev/zero")
+    is_in_memory(module) || NAMES.iter().any(|name| path.starts_with(name))
+}
+
+/// A file of `memfd_create`: a program that was never on a disk, or code that was compiled at run time.
+fn is_in_memory(module: &Module) -> bool {
+    module.path.as_os_str().as_bytes().starts_with(b"/memfd:")
 }
 
 /// The module that an event tells of, placed as that event says.
@@ -314,4 +339,43 @@ pub(crate) fn module(fields: &Fields, placed: impl FnOnce(u64) -> Placed) -> Opt
         path: PathBuf::from(std::ffi::OsStr::from_bytes(fields.text("path"))),
         build_id: (!build_id.is_empty()).then_some(BuildId(build_id)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reason for no name in a module of that path.
+    fn why(path: &str) -> Option<WhyNameless> {
+        let module = Module {
+            begin: 0x1000,
+            end: 0x2000,
+            placed: Placed::Part(0),
+            path: path.into(),
+            build_id: None,
+        };
+        let mut symbols = Symbols::default();
+        let naming = Naming::new(&mut symbols);
+        let mut mapped = Mapped::default();
+        mapped.load(module);
+        let (_, nameless) = mapped.names_at(0x1010, &Around::default(), naming.symbols);
+        nameless.map(|nameless| nameless.why)
+    }
+
+    #[test]
+    fn frames_without_names_have_a_reason_if_they_are_of_a_file() {
+        assert_eq!(why("/no/such/file"), Some(WhyNameless::Missing));
+        assert_eq!(why("/bin/gone (deleted)"), Some(WhyNameless::Missing));
+        assert_eq!(why("/memfd:program (deleted)"), Some(WhyNameless::Missing));
+        assert_eq!(why("/etc/passwd"), Some(WhyNameless::Stripped));
+        for memory in [
+            "//anon",
+            "/anon_hugepage (deleted)",
+            "/dev/zero (deleted)",
+            "/SYSV00000000 (deleted)",
+            "[vdso]",
+        ] {
+            assert_eq!(why(memory), None, "{memory}");
+        }
+    }
 }

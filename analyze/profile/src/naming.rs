@@ -1,9 +1,10 @@
 //! Names of functions, each kept once: there are many more stacks than functions.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 use tracebraid_symbols::Symbols;
+
+use crate::nameless::NamelessCounts;
 
 /// Stands for a name.
 pub(crate) type NameId = u32;
@@ -13,8 +14,7 @@ pub(crate) struct Naming<'s> {
     pub(crate) symbols: &'s mut Symbols,
     ids: HashMap<String, NameId>,
     names: Vec<String>,
-    /// Frames without names, by the file that is not the recorded one any more.
-    changed: HashMap<PathBuf, u64>,
+    pub(crate) nameless: NamelessCounts,
 }
 
 impl<'s> Naming<'s> {
@@ -24,7 +24,7 @@ impl<'s> Naming<'s> {
             symbols,
             ids: HashMap::new(),
             names: Vec::new(),
-            changed: HashMap::new(),
+            nameless: NamelessCounts::default(),
         }
     }
 
@@ -39,17 +39,9 @@ impl<'s> Naming<'s> {
         id
     }
 
-    /// A frame has no name, since that file has changed.
-    pub(crate) fn is_changed(&mut self, file: &Path) {
-        match self.changed.get_mut(file) {
-            Some(frames) => *frames += 1,
-            None => _ = self.changed.insert(file.to_owned(), 1),
-        }
-    }
-
-    /// Frames without names since their files have changed, by file.
-    pub(crate) fn take_changed(&mut self) -> HashMap<PathBuf, u64> {
-        std::mem::take(&mut self.changed)
+    /// Frames without names so far.
+    pub(crate) fn take_nameless(&mut self) -> NamelessCounts {
+        std::mem::take(&mut self.nameless)
     }
 
     /// All names, by their numbers.

@@ -162,7 +162,7 @@ impl Profile {
         });
         counts.reaches(lacks.limits);
         Profile {
-            quality: counts.finish(naming.take_changed()),
+            quality: counts.finish(naming.take_nameless()),
             missing: lacks.missing.into_iter().collect(),
             unended_waits: lacks.unended_waits,
             is_switch_sampled: lacks.is_switch_sampled,

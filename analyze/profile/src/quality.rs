@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
@@ -14,6 +14,7 @@ use crate::Process;
 use crate::events::{Kind, Place};
 use crate::fields::Fields;
 use crate::kinds::Kinds;
+use crate::nameless::{NamelessCounts, NamelessFrames};
 
 /// How far a stack reaches; the field `status` of its event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,15 +168,6 @@ pub struct BrokenProcess {
     pub broken: u64,
 }
 
-/// Frames without names because the file is not the recorded one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ChangedFile {
-    /// The file.
-    pub path: PathBuf,
-    /// The number of frames.
-    pub frames: u64,
-}
-
 /// How many stacks are whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quality {
@@ -188,9 +180,9 @@ pub struct Quality {
     /// By runtime, the one with the most broken stacks first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<Remedy>,
-    /// Files that changed since the recording, those with the most frames first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changed_files: Vec<ChangedFile>,
+    /// Frames without names, if names were looked up.
+    #[serde(flatten)]
+    pub nameless: NamelessFrames,
 }
 
 /// Limits of recorded stacks; the largest of all traces.
@@ -247,7 +239,7 @@ impl QualityCounts {
         self.limits = self.limits.join(limits);
     }
 
-    pub(crate) fn finish(self, changed: HashMap<PathBuf, u64>) -> Quality {
+    pub(crate) fn finish(self, nameless: NamelessCounts) -> Quality {
         let remedy = |(runtime, processes): (Runtime, BTreeMap<_, (u64, String)>)| {
             let mut processes: Vec<BrokenProcess> = processes
                 .into_iter()
@@ -263,16 +255,11 @@ impl QualityCounts {
         };
         let mut remedies: Vec<Remedy> = self.broken.into_iter().map(remedy).collect();
         remedies.sort_by_key(|remedy| Reverse(remedy.broken));
-        let changed = changed
-            .into_iter()
-            .map(|(path, frames)| ChangedFile { path, frames });
-        let mut changed_files: Vec<ChangedFile> = changed.collect();
-        changed_files.sort_by(|a, b| (Reverse(a.frames), &a.path).cmp(&(Reverse(b.frames), &b.path)));
         Quality {
             completeness: self.total,
             limits: self.limits,
             remedies,
-            changed_files,
+            nameless: nameless.finish(),
         }
     }
 }
@@ -329,7 +316,7 @@ impl Quality {
                 }
             });
         }
-        counts.finish(HashMap::new())
+        counts.finish(NamelessCounts::default())
     }
 }
 
@@ -466,7 +453,7 @@ mod tests {
         };
         counts.reaches(limits);
         counts.reaches(Limits::default());
-        let quality = counts.finish(HashMap::from([("b".into(), 1), ("a".into(), 1), ("c".into(), 9)]));
+        let quality = counts.finish(NamelessCounts::default());
         assert_eq!(
             quality.completeness,
             Completeness {
@@ -489,11 +476,5 @@ mod tests {
             .map(|process| process.pid)
             .collect();
         assert_eq!(pids, [Some(3), Some(2), Some(4)]);
-        let files: Vec<_> = quality
-            .changed_files
-            .iter()
-            .map(|file| file.path.to_str().unwrap())
-            .collect();
-        assert_eq!(files, ["c", "a", "b"]);
     }
 }

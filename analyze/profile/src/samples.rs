@@ -71,7 +71,7 @@ impl Samples {
         );
         counts.reaches(lacks.limits);
         Samples {
-            quality: counts.finish(naming.take_changed()),
+            quality: counts.finish(naming.take_nameless()),
             names: naming.into_names(),
             stacks,
             missing: lacks.missing.into_iter().collect(),

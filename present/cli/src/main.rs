@@ -15,6 +15,7 @@ mod imported;
 mod info;
 mod lami;
 mod loss;
+mod nameless_frames;
 mod numbers;
 mod options;
 mod output;

@@ -2,9 +2,10 @@
 
 use tracebraid_profile::{Limits, Quality, Remedy};
 
+use crate::nameless_frames;
 use crate::table::{grouped, number_of};
 
-/// Processes and files that are named in one line.
+/// Processes that are named in one line.
 const MOST_NAMED: usize = 3;
 
 /// Bytes of a stack that a recording without privileges copies at most.
@@ -36,7 +37,7 @@ pub(crate) fn lines(quality: &Quality) -> Vec<String> {
     }
     let remedies = quality.remedies.iter().filter(|remedy| is_much(remedy.broken));
     lines.extend(remedies.map(|remedy| broken(remedy, all)));
-    lines.extend(changed(quality));
+    lines.extend(nameless_frames::lines(&quality.nameless));
     lines
 }
 
@@ -97,44 +98,9 @@ fn broken(remedy: &Remedy, all: u64) -> String {
     )
 }
 
-fn changed(quality: &Quality) -> Option<String> {
-    let files = &quality.changed_files;
-    let frames = files.iter().map(|file| file.frames).sum();
-    let names = files
-        .iter()
-        .take(MOST_NAMED)
-        .map(|file| file.path.display().to_string());
-    let names: Vec<String> = names.collect();
-    let more = match files.len().checked_sub(MOST_NAMED) {
-        None | Some(0) => String::new(),
-        Some(more) => format!(" and {}", number_of(more as u64, "other file", "other files")),
-    };
-    let (have, changed) = match (frames, files.len()) {
-        (1, 1) => (
-            "has no name",
-            "the file changed since the recording, or was not identified in it",
-        ),
-        (_, 1) => (
-            "have no names",
-            "the file changed since the recording, or was not identified in it",
-        ),
-        _ => (
-            "have no names",
-            "the files changed since the recording, or were not identified in it",
-        ),
-    };
-    (frames > 0).then(|| {
-        format!(
-            "{} in {}{more} {have}: {changed}",
-            number_of(frames, "frame", "frames"),
-            names.join(", ")
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use tracebraid_profile::{BrokenProcess, ChangedFile, Completeness};
+    use tracebraid_profile::{BrokenProcess, Completeness, NamelessFile, NamelessFrames};
 
     use super::*;
 
@@ -161,10 +127,14 @@ mod tests {
                 processes: vec![process(7, 900), process(8, 60), process(9, 9), process(10, 1)],
                 remedy: "start python with -X perf (or PYTHONPERFSUPPORT=1)",
             }],
-            changed_files: vec![ChangedFile {
-                path: "/opt/program".into(),
-                frames: 12,
-            }],
+            nameless: NamelessFrames {
+                changed_files: vec![NamelessFile {
+                    path: "/opt/program".into(),
+                    frames: 12,
+                    build_id: None,
+                }],
+                ..NamelessFrames::default()
+            },
         }
     }
 
@@ -208,7 +178,7 @@ mod tests {
     fn few_stacks_are_not_worth_a_line() {
         let mut quality = quality();
         quality.completeness.whole = 1_000_000;
-        quality.changed_files.clear();
+        quality.nameless.changed_files.clear();
         assert!(lines(&quality).is_empty());
     }
 }

@@ -22,6 +22,7 @@ use crate::error::RecordError;
 use crate::groups::Group;
 use crate::options::Options;
 use crate::plan::Syscalls;
+use crate::recorder::RefusedEvent;
 use crate::ring::{Region, Ring, RingShape, rings};
 use crate::shared::{CPU_SIZE, MOST_CPUS};
 use crate::stacks::{Stacks, cpu_clocks, readiness};
@@ -43,6 +44,8 @@ pub(crate) struct Programs {
     _counters: Vec<Counter>,
     /// Tracepoints that this kernel does not have.
     missing: Vec<String>,
+    /// Chosen events that the kernel refuses.
+    refused: Vec<RefusedEvent>,
     tasks: TaskIterator,
     /// This process in the initial PID namespace.
     own_process: u32,
@@ -104,6 +107,7 @@ impl Programs {
             readiness: None,
             _counters: counters,
             missing,
+            refused: Vec::new(),
             tasks,
             own_process: 0,
             ended: Vec::new(),
@@ -172,6 +176,11 @@ impl Programs {
     /// Tracepoints that were wanted and that this kernel does not have.
     pub(crate) fn missing(&self) -> &[String] {
         &self.missing
+    }
+
+    /// Events that patterns match, and that the kernel refuses.
+    pub(crate) fn refused(&self) -> &[RefusedEvent] {
+        &self.refused
     }
 
     /// Makes the programs know the calls that are wanted, and the processes.
@@ -255,47 +264,22 @@ impl Programs {
 
     fn attach_chosen(&mut self, events: &ChosenEvents) -> Result<(), RecordError> {
         let programs: Vec<ProgramMut<'_>> = self.object.progs_mut().collect();
-        let find = |section: &str| programs.iter().find(|program| program.section() == section);
         for (cookie, event) in (0u64..).zip(events.attachments()) {
-            let link = match &event.point {
-                Point::Tracepoint(id) => {
-                    let program = find(CHOSEN_TRACEPOINT);
-                    program.map(|program| attach_to_tracepoint(program, *id, cookie))
+            match attach_to_point(&programs, &event.point, cookie)? {
+                Ok(link) => self.links.push(link),
+                Err(error) if event.is_optional && !lacks_descriptors(&error) => {
+                    self.refused.push(RefusedEvent {
+                        event: event.name.clone(),
+                        reason: refusal(&error),
+                    });
                 }
-                Point::Program {
-                    path,
-                    offset,
-                    at_return,
-                    semaphore,
-                } => {
-                    let options = UprobeOpts {
-                        ref_ctr_offset: semaphore.unwrap_or(0) as usize,
-                        cookie,
-                        retprobe: *at_return,
-                        ..UprobeOpts::default()
-                    };
-                    let _trial = Trial::new(path, *offset);
-                    // Of all processes: those that are not recorded are left out by the program.
-                    let attach = |program: &ProgramMut<'_>| {
-                        program.attach_uprobe_with_opts(ALL_PROCESSES, path, *offset as usize, options)
-                    };
-                    find(CHOSEN_PROBE).map(attach)
+                Err(error) => {
+                    return Err(RecordError::AttachChosen {
+                        event: event.name.clone(),
+                        reason: refusal(&error),
+                    });
                 }
-                Point::Function { name, at_return } => {
-                    let options = KprobeOpts {
-                        cookie,
-                        ..KprobeOpts::default()
-                    };
-                    let attach =
-                        |program: &ProgramMut<'_>| program.attach_kprobe_with_opts(*at_return, name, options);
-                    find(CHOSEN_PROBE).map(attach)
-                }
-            };
-            let link = link.ok_or_else(|| RecordError::Load("no program for chosen events".into()))?;
-            self.links.push(link.map_err(|error| RecordError::AttachChosen {
-                event: event.name.clone(),
-                reason: refusal(&error),
-            })?);
+            }
         }
         Ok(())
     }
@@ -385,8 +369,61 @@ const CHOSEN_TRACEPOINT: &str = "tracepoint";
 const CHOSEN_PROBE: &str = "uprobe";
 const ALL_PROCESSES: i32 = -1;
 
+/// Attaches the program for a point. The outer error is that there is none.
+fn attach_to_point(
+    programs: &[ProgramMut<'_>],
+    point: &Point,
+    cookie: u64,
+) -> Result<libbpf_rs::Result<Link>, RecordError> {
+    let find = |section: &str| {
+        let found = programs.iter().find(|program| program.section() == section);
+        found.ok_or_else(|| RecordError::Load("no program for chosen events".into()))
+    };
+    Ok(match point {
+        Point::Tracepoint(id) => attach_to_tracepoint(find(CHOSEN_TRACEPOINT)?, *id, cookie),
+        Point::Program {
+            path,
+            offset,
+            at_return,
+            semaphore,
+        } => {
+            let options = UprobeOpts {
+                ref_ctr_offset: semaphore.unwrap_or(0) as usize,
+                cookie,
+                retprobe: *at_return,
+                ..UprobeOpts::default()
+            };
+            let program = find(CHOSEN_PROBE)?;
+            let _trial = Trial::new(path, *offset);
+            // Of all processes: those that are not recorded are left out by the program.
+            program.attach_uprobe_with_opts(ALL_PROCESSES, path, *offset as usize, options)
+        }
+        Point::Function { name, at_return } => {
+            let options = KprobeOpts {
+                cookie,
+                ..KprobeOpts::default()
+            };
+            find(CHOSEN_PROBE)?.attach_kprobe_with_opts(*at_return, name, options)
+        }
+    })
+}
+
+/// Whether this process or the machine may open no more files.
+fn lacks_descriptors(error: &libbpf_rs::Error) -> bool {
+    let reason = format!("{error:#}");
+    // EMFILE and ENFILE, which the library does not tell apart from others.
+    ["os error 24)", "os error 23)"]
+        .iter()
+        .any(|code| reason.contains(code))
+}
+
 /// The reason why the kernel refuses a probe, with its causes.
 fn refusal(error: &libbpf_rs::Error) -> String {
+    if lacks_descriptors(error) {
+        return format!(
+            "{error:#}: each chosen event takes two descriptors; raise the limit (`ulimit -n`), or use narrower patterns"
+        );
+    }
     // The kernel's internal ENOTSUPP, which user space has no name for.
     const UNSUPPORTED: &str = "os error 524";
     let reason = format!("{error:#}");

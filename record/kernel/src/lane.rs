@@ -130,6 +130,43 @@ impl Lane {
         }
     }
 
+    /// Adds an event of the recorder among those that wait: after those of that time, with what was lost before the event that
+    /// precedes it.
+    pub(crate) fn insert(&mut self, time: u64, id: u16, payload: &[u8]) {
+        self.sort();
+        let at = self.waiting.partition_point(|waiting| waiting.time <= time);
+        let before = at.checked_sub(1).and_then(|before| self.waiting.get(before));
+        let lost = before.map_or(self.lost as u32, |before| before.lost);
+        let start = self.payloads.len();
+        self.payloads.extend_from_slice(&self.own_context.bytes);
+        self.payloads.extend_from_slice(payload);
+        let inserted = Waiting {
+            time,
+            lost,
+            id,
+            payload: start..self.payloads.len(),
+            origin: Origin::Recorder,
+        };
+        self.waiting.insert(at, inserted);
+        self.newest = self.newest.max(time);
+    }
+
+    /// Shows, in the order of time, the events that [`Lane::release`] will give away. Their losses are those of the event that was
+    /// given away last.
+    pub(crate) fn preview(&mut self, until: Option<u64>, mut to: impl FnMut(Event<'_>)) {
+        self.sort();
+        let settled = self.waiting.iter();
+        let settled = settled.take_while(|waiting| until.is_none_or(|until| waiting.time < until));
+        for waiting in settled.filter(|waiting| waiting.origin != Origin::LeftOut) {
+            to(Event {
+                time: waiting.time,
+                lost: self.lost,
+                id: waiting.id,
+                payload: self.payloads.get(waiting.payload.clone()).unwrap_or_default(),
+            });
+        }
+    }
+
     /// Moves the last event to its place in the order of time, if that is near.
     fn settle_last(&mut self) {
         let mut at = self.waiting.len();
@@ -356,6 +393,23 @@ mod tests {
         let sizes: Vec<(u64, u64)> = lane.sizes(Some(30)).collect();
         assert_eq!(sizes, [(10, around), (20, around + AROUND_PACKET)]);
         assert_eq!(lane.sizes(None).count(), 3);
+    }
+
+    #[test]
+    fn an_inserted_event_stands_at_its_time_and_moves_no_loss() {
+        let mut lane = Lane::default();
+        for (time, lost) in [(10, 0), (20, 0), (20, 1), (30, 4)] {
+            add(&mut lane, time, lost);
+        }
+        let mut seen = Vec::new();
+        lane.preview(Some(30), |event| seen.push(event.time));
+        assert_eq!(seen, [10, 20, 20]);
+        lane.insert(20, 20, &20u64.to_le_bytes());
+        lane.insert(5, 5, &5u64.to_le_bytes());
+        let expected = [(5, 0), (10, 0), (20, 0), (20, 1), (20, 1)];
+        assert_eq!(released(&mut lane, Some(30)), expected);
+        lane.insert(40, 40, &40u64.to_le_bytes());
+        assert_eq!(released(&mut lane, None), [(30, 4), (40, 4)]);
     }
 
     fn add_undecided(lane: &mut Lane, time: u64) {

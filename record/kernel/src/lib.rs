@@ -67,7 +67,7 @@ pub use privilege::is_in_user_namespace;
 pub use privilege::missing as missing_privileges;
 pub use process_numbers::Processes;
 pub use recorded::NotRecorded;
-pub use recorder::{Progress, Recording, Summary};
+pub use recorder::{Progress, Recording, RefusedEvent, Summary};
 pub use stacks::{MOST_COPY, MOST_DEPTH, Stacks, vdso_image};
 pub use triggers::{Condition, Held, MOST_CONDITIONS, Triggering, Watched};
 

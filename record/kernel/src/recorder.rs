@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use crate::chosen::some_of;
 use crate::end_mark::{EndReason, GivenReason};
 use crate::error::RecordError;
 use crate::options::Options;
@@ -64,6 +65,8 @@ pub struct Summary {
     pub left_out: u64,
     /// Tracepoints that were wanted and that this kernel does not have.
     pub missing: Vec<String>,
+    /// Chosen events that a pattern matches, and that the kernel refuses to record.
+    pub refused: Vec<RefusedEvent>,
     /// Processes that were made by others that are followed, and could not be followed: there were too many.
     pub unfollowed: u32,
     /// It ended because the disk was full: up to its end all that was lost is counted.
@@ -76,6 +79,32 @@ pub struct Summary {
     pub lacks_proc: bool,
     /// Stacks of waits were recorded, if they were wanted.
     pub has_waits: bool,
+}
+
+impl Summary {
+    /// A sentence on the events of patterns that the kernel refuses, with the names of some of them; `None` if there are none.
+    pub fn refused_events(&self) -> Option<String> {
+        let first = self.refused.first()?;
+        let names: Vec<String> = self.refused.iter().map(|refused| refused.event.clone()).collect();
+        let (count, verb, them) = match names.len() {
+            1 => ("1 event".to_owned(), "is", "it"),
+            count => (format!("{count} events"), "are", "them"),
+        };
+        Some(format!(
+            "{count} that patterns of --event match {verb} not recorded, since the kernel refuses {them} ({}): {}",
+            first.reason,
+            some_of(&names)
+        ))
+    }
+}
+
+/// An event of a pattern that is not recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedEvent {
+    /// Its kind and name.
+    pub event: String,
+    /// The kernel's reason.
+    pub reason: String,
 }
 
 /// State that the recorder thread and its owner share.

@@ -117,6 +117,7 @@ fn detach(programs: Option<&mut Programs>, options: &Options, cpus: usize) -> (V
     let summary = Summary {
         unfollowed,
         missing: programs.missing().to_vec(),
+        refused: programs.refused().to_vec(),
         missed,
         omitted_returns,
         left_out: programs.left_out(),

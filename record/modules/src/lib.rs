@@ -13,7 +13,8 @@
 //! Programs that are not linked with the library for probes use the one in this library.
 //!
 //! **Promise**: no signal, no thread, no allocation. A module is recorded when the first function in it is.
-//! After `chroot` the library takes itself out of `LD_PRELOAD` if it is not found there.
+//! After `chroot`, and for programs that are executed in another root, the library takes itself out of `LD_PRELOAD` if it is not
+//! found there.
 //! The library writes one line to standard error where the session's directory does not exist, and nothing
 //! else.
 
@@ -22,7 +23,9 @@
 mod begin;
 mod close;
 mod elf;
+mod exec;
 mod memory;
 mod modules;
+mod preload;
 mod root;
 mod sys;

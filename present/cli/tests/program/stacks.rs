@@ -704,3 +704,92 @@ fn a_program_that_was_replaced_has_no_names() {
     assert!(changed["path"].as_str().unwrap().ends_with("/first"), "{changed}");
     assert!(changed["frames"].as_u64().unwrap() > 0);
 }
+
+#[test]
+fn frames_of_files_that_do_not_exist_are_counted_with_a_remedy() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let options = ["-O1", "-fno-omit-frame-pointer", "-Wl,--build-id"];
+    let program = compiled_with(directory.path(), "gone", SPINS, &options);
+    let copy = directory.path().join("copy");
+    fs::copy(&program, &copy).unwrap();
+    let recorded = ["--kernel", "none", "--syscalls", "none", "--stacks=waits=off"];
+    let (output, trace) = record(directory.path(), &recorded, &[program.to_str().unwrap()]);
+    succeeds(&output);
+    assert!(profile(&trace)["missing_files"].is_null());
+    fs::remove_file(&program).unwrap();
+    let profile = profile(&trace);
+    let missing = &profile["missing_files"][0];
+    assert_eq!(missing["path"].as_str(), program.to_str(), "{missing}");
+    assert!(missing["frames"].as_u64().unwrap() > 0);
+    assert!(profile["changed_files"].is_null(), "{profile:#}");
+    let shown = one_line(&text(&["stacks", &trace]));
+    assert!(
+        shown.contains("have no names: the file does not exist or cannot be read: restore it there (cp -p), or copy it to"),
+        "{shown}"
+    );
+    // The remedy: the file by its build id.
+    let (first, rest) = missing["build_id"].as_str().unwrap().split_at(2);
+    let advice = format!("DIR/.build-id/{first}/{rest}.debug");
+    assert!(shown.contains(&advice), "{shown}");
+    let by_id = directory.path().join(advice.replacen("DIR", "debug", 1));
+    fs::create_dir_all(by_id.parent().unwrap()).unwrap();
+    fs::copy(&copy, &by_id).unwrap();
+    let debug = directory.path().join("debug");
+    let again = text(&["stacks", "--debug-dir", debug.to_str().unwrap(), &trace]);
+    assert!(
+        !again.contains("does not exist") && again.contains("main"),
+        "{again}"
+    );
+}
+
+/// A program that runs itself from memory.
+const IN_MEMORY: &str = "
+    #define _GNU_SOURCE
+    #include <fcntl.h>
+    #include <sys/mman.h>
+    #include <sys/sendfile.h>
+    #include <time.h>
+    #include <unistd.h>
+    extern char **environ;
+    int main(int count, char **words)
+    {
+        volatile long sum = 0;
+        if (count > 1) {
+            int from = open(words[0], O_RDONLY), to = memfd_create(\"hidden\", 0);
+            while (sendfile(to, from, 0, 1 << 20) > 0)
+                ;
+            char *again[] = {words[0], 0};
+            return fexecve(to, again, environ);
+        }
+        while (clock() < CLOCKS_PER_SEC / 5)
+            sum++;
+        return 0;
+    }
+";
+
+#[test]
+fn frames_of_programs_in_memory_are_counted_with_a_remedy() {
+    if !can_record_kernel() {
+        return;
+    }
+    let directory = TempDir::new().unwrap();
+    let options = ["-O1", "-static", "-Wl,--build-id"];
+    let program = compiled_with(directory.path(), "program", IN_MEMORY, &options);
+    let recorded = ["--kernel", "none", "--syscalls", "none", "--stacks=waits=off"];
+    let (output, trace) = record(directory.path(), &recorded, &[program.to_str().unwrap(), "again"]);
+    succeeds(&output);
+    let shown = one_line(&text(&["stacks", &trace]));
+    assert!(
+        shown.contains(" in /memfd:hidden")
+            && shown.contains(": a file in memory (memfd): copy it to DIR/.build-id/"),
+        "{shown}"
+    );
+}
+
+/// Paragraphs are broken between words.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -296,6 +296,50 @@ fn text_of_any_length_and_the_recorders_own_tracepoints() {
 }
 
 #[test]
+fn what_the_kernel_refuses_is_left_out_of_patterns_only() {
+    let Some(directory) = recording_directory() else {
+        return;
+    };
+    let refused = ["--event", "tracepoint:ftrace:bprint"];
+    let (output, _) = record(directory.path(), &[&ALONE[..], &refused].concat(), &["true"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && said.contains("cannot record tracepoint ftrace:bprint"),
+        "{said}"
+    );
+    for (number, patterns) in [
+        &["tracepoint:ftrace:*", "tracepoint:task:task_rename"][..],
+        &[
+            "tracepoint:*:*print",
+            "tracepoint:ftrace:bprin?",
+            "tracepoint:task:*",
+        ],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let directory = directory.path().join(number.to_string());
+        std::fs::create_dir(&directory).unwrap();
+        let (said, trace) = chosen(&directory, patterns, &["sh", "-c", "true"]);
+        let warnings = said
+            .lines()
+            .filter(|line| line.contains("patterns of --event match"));
+        let warnings: Vec<&str> = warnings.collect();
+        assert_eq!(warnings.len(), 1, "{said}");
+        assert!(
+            warnings[0].contains("are not recorded, since the kernel refuses them")
+                && warnings[0].contains("tracepoint ftrace:bprint"),
+            "{said}"
+        );
+        assert!(!events(&trace, "task_rename").is_empty(), "{said}");
+    }
+    // A name that a pattern matches, too, is still a name.
+    let refused = [&refused[..], &["--event", "tracepoint:ftrace:*"]].concat();
+    let (output, _) = record(directory.path(), &[&ALONE[..], &refused].concat(), &["true"]);
+    assert!(!output.status.success());
+}
+
+#[test]
 fn unknown_names_have_near_ones() {
     let Some(directory) = recording_directory() else {
         return;

@@ -101,20 +101,68 @@ fn nothing_is_preloaded_without_patterns() {
     }
 }
 
-#[test]
-fn nothing_is_preloaded_in_another_root() {
+/// Changes the root by a raw system call, and then executes a program by the function that its second argument names.
+const CHANGES_ROOT: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **words) {
+    char *program = words[3], *again[] = {program, 0}, other[4200] = "LD_PRELOAD=", *own[] = {"A=1", other, 0};
+    int is = 0, status;
+    pid_t child;
+#define IS(name) (is = strcmp(words[2], name) == 0)
+    strcat(other, getenv("LD_PRELOAD"));
+    if (IS("vfork")) {
+        child = vfork();
+        if (child == 0) {
+            if (chdir(words[1]) || syscall(SYS_chroot, "."))
+                _exit(1);
+            execv(program, again);
+            _exit(2);
+        }
+        waitpid(child, &status, 0);
+        /* The parent's environment, whose root is the old one, is unchanged. */
+        if (strcmp(other + 11, getenv("LD_PRELOAD")))
+            return 3;
+        return WEXITSTATUS(status);
+    }
+    if (chdir(words[1]) || syscall(SYS_chroot, "."))
+        return 1;
+    if (IS("execve")) execve(program, again, environ);
+    if (IS("own")) execve(program, again, own);
+    if (IS("execv")) execv(program, again);
+    if (IS("execvp")) execvp(program, again);
+    if (IS("execvpe")) execvpe(program, again, own);
+    if (IS("fexecve")) fexecve(open(program, O_RDONLY), again, own);
+    if (IS("execveat")) execveat(AT_FDCWD, program, again, own, 0);
+    if (IS("spawn") && posix_spawn(&child, program, 0, 0, again, environ) == 0 ||
+        IS("spawnp") && posix_spawnp(&child, program, 0, 0, again, environ) == 0) {
+        waitpid(child, &status, 0);
+        return WEXITSTATUS(status);
+    }
+    return 4;
+}
+"#;
+
+/// A program that prints nothing and ends with 7, in a root with a loader and a C library, but without ours.
+fn other_root(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let user = std::process::Command::new("id")
         .arg("-u")
         .output()
         .unwrap()
         .stdout;
     if user != b"0\n" {
-        return support::skipped("only root can change the root");
+        support::skipped("only root can change the root");
+        return None;
     }
-    let directory = TempDir::new().unwrap();
-    // A loader and a C library without ours; the program prints nothing itself.
-    let root = directory.path().join("root");
-    let program = compiled_with(directory.path(), "inside", "int main(void) { return 7; }", &[]);
+    let root = directory.join("root");
+    let program = compiled_with(directory, "inside", "int main(void) { return 7; }", &[]);
     let ldd = std::process::Command::new("ldd")
         .arg(&program)
         .output()
@@ -127,21 +175,60 @@ fn nothing_is_preloaded_in_another_root() {
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::copy(file, to).unwrap();
     }
-    let command = ["chroot", root.to_str().unwrap(), program.to_str().unwrap()];
-    let (output, _) = record(
-        directory.path(),
-        &[
-            "--quiet",
-            "--kernel",
-            "none",
-            "--syscalls",
-            "none",
-            "--probes",
-            "my:*",
-        ],
-        &command,
+    Some((root, program))
+}
+
+/// Records a command with a preloaded library; the command ends with 7 and nothing is said.
+#[track_caller]
+fn says_nothing(directory: &Path, command: &[&str]) {
+    let options = [
+        "--quiet",
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--probes",
+        "my:*",
+    ];
+    let (output, trace) = record(directory, &options, command);
+    assert_eq!(
+        (output.status.code(), said(&output)),
+        (Some(7), String::new()),
+        "{command:?}"
     );
-    assert_eq!((output.status.code(), said(&output)), (Some(7), String::new()));
+    // The directory may be used once more.
+    let _ = fs::remove_dir_all(trace);
+}
+
+#[test]
+fn nothing_is_preloaded_in_another_root() {
+    let directory = TempDir::new().unwrap();
+    let Some((root, program)) = other_root(directory.path()) else {
+        return;
+    };
+    let (root, program) = (root.to_str().unwrap(), program.to_str().unwrap());
+    says_nothing(directory.path(), &["chroot", root, program]);
+    let pivots = "mount --bind $0 $0 && cd $0 && mkdir -p old && pivot_root . old && exec $1";
+    says_nothing(
+        directory.path(),
+        &["unshare", "--mount", "sh", "-c", pivots, root, program],
+    );
+}
+
+#[test]
+fn nothing_is_preloaded_in_another_root_whatever_executes_the_program() {
+    let directory = TempDir::new().unwrap();
+    let Some((root, program)) = other_root(directory.path()) else {
+        return;
+    };
+    let changes = compiled(directory.path(), "changes", CHANGES_ROOT);
+    for function in [
+        "execve", "own", "execv", "execvp", "execvpe", "fexecve", "execveat", "spawn", "spawnp", "vfork",
+    ] {
+        let words = [changes.as_path(), &root, Path::new(function), &program];
+        let words = words.map(|word| word.to_str().unwrap());
+        says_nothing(directory.path(), &words);
+    }
 }
 
 #[test]

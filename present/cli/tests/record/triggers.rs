@@ -84,6 +84,12 @@ fn a_long_call_leads_to_a_snapshot() {
         printed.contains("condition = \"syscall(nanosleep) > 250ms\""),
         "{printed}"
     );
+    let time = |line: &str| line.split_once(']').map(|(time, _)| time.to_owned()).unwrap();
+    let exits = text(&["print", "--name", "syscall_exit_nanosleep", chunk]);
+    assert!(
+        exits.lines().any(|line| time(line) == time(&printed)),
+        "{printed} is not the time of any exit:\n{exits}"
+    );
     reads_alike(chunk);
     assert!(text(&["info", chunk]).contains("syscall(nanosleep) > 250ms (nanosleep of thread"));
     // The recording went on, and all of it is read once: the snapshot is a part of the recording.

@@ -15,6 +15,7 @@ mod returns;
 mod spec;
 mod text;
 mod tracefs;
+mod tracepoints;
 mod usdt;
 
 use std::collections::BTreeSet;
@@ -29,9 +30,9 @@ use argument::{Argument, Machine, Source, ValueClass};
 use executable::Executable;
 pub(crate) use names::did_you_mean;
 use names::matches;
+pub(crate) use names::some_of;
 pub use spec::EventSpec;
 use text::Text;
-use tracefs::TraceFs;
 
 /// Events that were found by their names.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +76,8 @@ pub(crate) struct Attachment {
     pub(crate) point: Point,
     /// As messages name it.
     pub(crate) name: String,
+    /// A pattern matched it, so it is left out if the kernel refuses it.
+    pub(crate) is_optional: bool,
     /// `struct chosen`
     pub(crate) description: Vec<u8>,
 }
@@ -180,75 +183,6 @@ impl ChosenEvents {
             self.classes.len() - 1
         });
         (shared::FIRST_CHOSEN + place.min(MOST_CHOSEN)) as u16
-    }
-
-    fn tracepoints(&mut self, category: &str, name: &str) -> Result<(), String> {
-        let chosen = format!("tracepoint:{category}:{name}");
-        let unread = |error: std::io::Error| {
-            format!(
-                "{chosen}: tracepoints cannot be listed ({error}): mount tracefs at /sys/kernel/tracing, or run as root"
-            )
-        };
-        let tracefs = TraceFs::open().map_err(unread)?;
-        let all = tracefs.tracepoints().map_err(unread)?;
-        let is_chosen =
-            |[found, tracepoint]: &&[String; 2]| matches(category, found) && matches(name, tracepoint);
-        let found: Vec<&[String; 2]> = all.iter().filter(is_chosen).collect();
-        if found.is_empty() {
-            let full: Vec<String> = all.iter().map(|pair| pair.join(":")).collect();
-            let wanted = format!("{category}:{name}");
-            let near = did_you_mean(&wanted, full.iter().map(String::as_str));
-            // Then the name is known in another category.
-            let near = match near.is_empty() {
-                false => near,
-                true => {
-                    let others = all
-                        .iter()
-                        .filter(|[_, other]| other == name)
-                        .map(|pair| pair.join(":"));
-                    let others: Vec<String> = others.collect();
-                    let categories: BTreeSet<&str> =
-                        all.iter().map(|[category, _]| category.as_str()).collect();
-                    match others.is_empty() {
-                        false => format!("; did you mean '{}'?", others.join("' or '")),
-                        true => did_you_mean(category, categories.into_iter()),
-                    }
-                }
-            };
-            return Err(format!("this kernel has no tracepoint {wanted}{near}"));
-        }
-        for [category, name] in found {
-            if crate::bpf::has_program(name) {
-                self.own.insert(name.clone());
-                continue;
-            }
-            match tracefs.format(category, name) {
-                Ok(format) => self.tracepoint(&format, name),
-                Err(error) => self
-                    .notes
-                    .push(format!("tracepoint {category}:{name} is not recorded: {error}")),
-            }
-        }
-        Ok(())
-    }
-
-    fn tracepoint(&mut self, format: &Format, name: &str) {
-        let point = Point::Tracepoint(format.id);
-        let is_there =
-            |attachment: &Attachment| matches!(attachment.point, Point::Tracepoint(id) if id == format.id);
-        // Patterns may overlap.
-        if self.attachments.iter().any(is_there) {
-            return;
-        }
-        let kind = self.kind(ChosenClass {
-            name: name.to_owned(),
-            layout: Layout::Tracepoint(format.clone()),
-        });
-        self.attachments.push(Attachment {
-            point,
-            name: format!("tracepoint {}", format.name),
-            description: describe_tracepoint(kind, format),
-        });
     }
 
     fn usdt(&mut self, path: &Path, provider: Option<&str>, name: &str) -> Result<(), String> {
@@ -384,6 +318,7 @@ impl ChosenEvents {
         self.attachments.push(Attachment {
             point,
             name,
+            is_optional: false,
             description: describe(kind, is_user, arguments, condition),
         });
     }

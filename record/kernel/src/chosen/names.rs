@@ -30,6 +30,25 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
+/// Whether a text is a pattern rather than a name.
+pub(crate) fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
+/// Names of a list that a message shows.
+const MOST_SHOWN: usize = 5;
+
+/// The first names of a list, and the number of the others.
+pub(crate) fn some_of(names: &[String]) -> String {
+    let shown = names.iter().take(MOST_SHOWN).cloned().collect::<Vec<_>>();
+    let shown = shown.join(", ");
+    match names.len().checked_sub(MOST_SHOWN) {
+        None | Some(0) => shown,
+        Some(1) => format!("{shown} and 1 other"),
+        Some(more) => format!("{shown} and {more} others"),
+    }
+}
+
 /// Names that an error shows.
 const MOST_NEAR: usize = 3;
 
@@ -74,6 +93,14 @@ mod tests {
         ] {
             assert_eq!(matches(pattern, name), is_match, "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn long_lists_are_shortened() {
+        let names = |count: usize| vec!["a".to_owned(); count];
+        assert_eq!(some_of(&names(5)), "a, a, a, a, a");
+        assert_eq!(some_of(&names(6)), "a, a, a, a, a and 1 other");
+        assert_eq!(some_of(&names(8)), "a, a, a, a, a and 3 others");
     }
 
     #[test]

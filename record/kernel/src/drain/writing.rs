@@ -26,42 +26,44 @@ impl Drain<'_> {
         }
         let room = |limit: u64| self.room(limit, self.output.file_bytes());
         self.full_since = self.options.limit.and_then(|limit| self.over(room(limit), until));
-        self.release(self.full_since.or(until))?;
-        self.trigger()
+        self.release(self.full_since.or(until))
     }
 
-    /// Writes the event for a condition of `--when` that held.
-    fn trigger(&mut self) -> Result<(), RecordError> {
-        let Some((time, held)) = self.triggers.as_mut().and_then(|triggers| triggers.settle(now())) else {
-            return Ok(());
+    /// Evaluates the conditions on the events that are about to be written, and inserts an event for one that held, at the time
+    /// of the event that fulfilled it.
+    fn trigger(&mut self, until: Option<u64>) {
+        let Some(triggers) = &mut self.triggers else {
+            return;
         };
-        if self.rotations.is_over {
-            return Ok(());
+        let context_bytes = self.contexts.bytes();
+        for (cpu, lane) in self.lanes.iter().enumerate() {
+            lane.borrow_mut().preview(until, |event| {
+                let payload = event.payload.get(context_bytes..).unwrap_or_default();
+                triggers.event(cpu, &Event { payload, ..event });
+            });
         }
-        let event = Event {
-            time,
-            lost: self.lanes.first().map_or(0, |lane| lane.borrow().lost()),
-            id: kinds::TRACEBRAID_TRIGGER,
-            payload: &[&*self.own_context.bytes, &triggers::payload(&held)].concat(),
+        let Some((time, held)) = triggers.settle(now()) else {
+            return;
         };
-        self.output.event(0, &event)?;
+        let (Some(first), false) = (self.lanes.first(), self.rotations.is_over) else {
+            return;
+        };
+        let payload = triggers::payload(&held);
+        first
+            .borrow_mut()
+            .insert(time, kinds::TRACEBRAID_TRIGGER, &payload);
         if let Ok(mut all) = self.held.lock() {
             all.push(held);
         }
-        Ok(())
     }
 
     /// Writes the events before a time, or all events, into the current chunk.
     pub(super) fn release(&mut self, until: Option<u64>) -> Result<(), RecordError> {
-        let (output, reserve, triggers) = (&mut self.output, &mut self.reserve, &mut self.triggers);
-        let context_bytes = self.contexts.bytes();
+        self.trigger(until);
+        let (output, reserve) = (&mut self.output, &mut self.reserve);
         let mut is_full = false;
         for ((cpu, lane), unwritten) in self.lanes.iter().enumerate().zip(&mut self.unwritten) {
             lane.borrow_mut().release(until, |event| {
-                if let Some(triggers) = triggers {
-                    let payload = event.payload.get(context_bytes..).unwrap_or_default();
-                    triggers.event(cpu, &Event { payload, ..event });
-                }
                 if !is_full {
                     match output.event(cpu, &event) {
                         Err(error) if reserve.gives(&error) => is_full = true,

@@ -204,6 +204,9 @@ fn warn(options: &Options, kernel: &Summary) {
             kernel.missing.join(", ")
         );
     }
+    if let Some(refused) = kernel.refused_events() {
+        say!("warning: {refused}");
+    }
 }
 
 /// Says what was recorded of programs with probes.
