@@ -378,6 +378,9 @@ pub struct TraceSet {
     pub failed: Vec<(PathBuf, String)>,
 }
 
+/// Searches for traces below a path, if all that were found are removed before they are opened.
+const MOST_ATTEMPTS: u32 = 8;
+
 impl TraceSet {
     /// The streams of all traces, each with its trace.
     pub fn streams(&self) -> impl Iterator<Item = (&Trace, &Stream)> {
@@ -402,23 +405,11 @@ impl TraceSet {
                 let path = path.to_owned();
                 return Err(OpenError::Special { path, what });
             }
-            let found = Found::below(path).map_err(|error| OpenError::Io {
-                path: path.to_owned(),
-                error,
-            })?;
-            let is_empty = found.directories.is_empty() && found.unread.is_empty();
-            let none = is_empty.then(|| OpenError::NoTrace {
-                path: path.to_owned(),
-            });
-            let unread = found.unread.into_iter();
-            let unread = unread.map(|(path, error)| OpenError::Io { path, error });
-            for error in unread.chain(none) {
-                set.failed.push((path.to_owned(), error.to_string()));
-                first_error.get_or_insert(error);
-            }
-            for directory in found.directories {
-                if let Err(error) = set.open_found(directory) {
-                    first_error.get_or_insert(error);
+            // All traces found may have been removed before they are opened, while others were added.
+            for attempt in 1.. {
+                let is_last = attempt == MOST_ATTEMPTS;
+                if set.open_below(path, is_last, &mut first_error)? {
+                    break;
                 }
             }
         }
@@ -430,21 +421,43 @@ impl TraceSet {
         }
     }
 
-    /// Opens a trace that the search has found. A trace that was removed meanwhile, as the oldest chunks of a recording with
-    /// --keep are, is left out; this is an error only if there is no other trace.
-    fn open_found(&mut self, directory: PathBuf) -> Result<(), OpenError> {
-        let opened = Trace::open(&directory);
-        if !directory.exists() {
-            return Err(OpenError::NoTrace { path: directory });
+    /// Opens every trace at or below a path. A trace that was removed after the search, as the oldest chunks of a recording
+    /// with --keep are, is left out. False if all traces were, unless this is the last attempt.
+    fn open_below(
+        &mut self,
+        path: &Path,
+        is_last: bool,
+        first_error: &mut Option<OpenError>,
+    ) -> Result<bool, OpenError> {
+        let found = Found::below(path).map_err(|error| OpenError::Io {
+            path: path.to_owned(),
+            error,
+        })?;
+        let is_empty = found.directories.is_empty() && found.unread.is_empty();
+        let opened = found.open();
+        let are_gone = !is_empty && opened.is_empty() && found.unread.is_empty();
+        if are_gone && !is_last {
+            return Ok(false);
         }
-        match opened {
-            Ok(trace) => self.add(trace),
-            Err(error) => {
-                self.failed.push((directory, error.to_string()));
-                return Err(error);
+        let none = (is_empty || are_gone).then(|| OpenError::NoTrace {
+            path: path.to_owned(),
+        });
+        let unread = found.unread.into_iter();
+        let unread = unread.map(|(path, error)| OpenError::Io { path, error });
+        for error in unread.chain(none) {
+            self.failed.push((path.to_owned(), error.to_string()));
+            first_error.get_or_insert(error);
+        }
+        for (directory, opened) in opened {
+            match opened {
+                Ok(trace) => self.add(trace),
+                Err(error) => {
+                    self.failed.push((directory, error.to_string()));
+                    first_error.get_or_insert(error);
+                }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Archives of one rotated session have the same UUID and the same metadata, or more of it:
@@ -476,6 +489,16 @@ struct Found {
 }
 
 impl Found {
+    /// Opens the traces, except those that have been removed since the search.
+    fn open(&self) -> Vec<(PathBuf, Result<Trace, OpenError>)> {
+        let directories = self.directories.iter().cloned();
+        let opened = directories.map(|directory| {
+            let trace = Trace::open(&directory);
+            (directory, trace)
+        });
+        opened.filter(|(directory, _)| directory.exists()).collect()
+    }
+
     /// Looks for traces; fails if the path itself cannot be looked into.
     fn below(path: &Path) -> io::Result<Found> {
         let mut found = Found::default();
@@ -575,14 +598,8 @@ mod tests {
         let found = Found::below(place.path()).unwrap();
         assert_eq!(found.directories.len(), 2);
         std::fs::rename(place.path().join("old"), place.path().join(".old")).unwrap();
-        let mut set = TraceSet::default();
-        let opened: Vec<bool> = found
-            .directories
-            .into_iter()
-            .map(|directory| set.open_found(directory).is_ok())
-            .collect();
-        // In the order of their names.
-        assert_eq!(opened, [true, false]);
-        assert_eq!((set.traces.len(), set.failed.len()), (1, 0));
+        let opened = found.open();
+        assert_eq!(opened.len(), 1);
+        assert!(opened[0].0.ends_with("new") && opened[0].1.is_ok());
     }
 }

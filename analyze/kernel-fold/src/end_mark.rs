@@ -44,7 +44,7 @@ pub struct Unended {
 }
 
 impl TraceEnd {
-    /// Reads the last packets; `None` if the recorder of the trace writes no mark.
+    /// Reads the last packets; `None` if the recorder of the trace writes no mark, or the newest files have been removed.
     pub fn of(trace: &Trace) -> Option<TraceEnd> {
         match trace.layout.class.env(EXPECTED) {
             Some(EnvValue::Int(1..)) => {}
@@ -66,12 +66,21 @@ impl TraceEnd {
                 return Some(TraceEnd::Ended(reason));
             }
         }
+        // The end of a chunk that was removed while it was read cannot be known.
+        if is_removed(trace) {
+            return None;
+        }
         let end = match is_growing(trace) {
             true => TraceEnd::Growing,
             false => TraceEnd::Unfinished,
         };
         has_class.then_some(end)
     }
+}
+
+/// Whether the newest directory of a trace no longer exists, as that of a chunk that a recording with `--keep` has removed.
+fn is_removed(trace: &Trace) -> bool {
+    trace.paths.iter().max().is_some_and(|newest| !newest.exists())
 }
 
 /// Traces that their recorders did not end, of those whose recorders write a mark.
