@@ -151,11 +151,15 @@ fn goes_on(trace: &Trace, stream: &Stream) -> bool {
     newest.map(PathBuf::as_path) > directory
 }
 
-/// Whether the recorder holds the lock of the trace's directory. It is free where the recorder has ended, in whatever way.
+/// Whether the recorder holds the lock of the trace's directory, or has written since the trace was opened. The lock is free if the
+/// recorder has ended, in whatever way.
 fn is_growing(trace: &Trace) -> bool {
     let is_locked = |path: &PathBuf| {
         let locked = File::open(path).map(|directory| directory.try_lock_shared());
         matches!(locked, Ok(Err(std::fs::TryLockError::WouldBlock)))
     };
-    trace.paths.iter().any(is_locked)
+    // A chunk that was written when the trace was opened may have ended since.
+    let mut files = trace.streams.iter().flat_map(|stream| &stream.files);
+    let has_grown = files.any(|file| std::fs::metadata(&file.path).is_ok_and(|now| now.len() > file.bytes));
+    trace.paths.iter().any(is_locked) || has_grown
 }

@@ -7,6 +7,7 @@ mod cpu_places;
 mod damaged;
 mod descriptors;
 mod devices;
+mod end_mark;
 mod files;
 mod heads;
 mod ids;
