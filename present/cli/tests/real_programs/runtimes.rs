@@ -166,8 +166,9 @@ fn node_has_whole_stacks_with_names() {
     ];
     let (report, folded) = stacks(&directory, &command);
     assert!(broken_percent(&report) <= 2, "{report:#}");
-    let named = samples(&folded, &["_start;", "innermost"]);
-    if named == 0 && samples(&folded, &["innermost"]) == 0 {
+    // One of them may be inlined into the other.
+    let named = samples(&folded, &["_start;", "ermost "]);
+    if named == 0 && samples(&folded, &["ermost "]) == 0 {
         return skipped("this node writes no map of its functions");
     }
     assert!(named >= 200, "{folded}");

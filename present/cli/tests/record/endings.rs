@@ -41,7 +41,7 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
         .arg(&end)
         .spawn()
         .unwrap();
-    let mut record = tracebraid();
+    let mut record = recorder();
     record.args([
         "record",
         "--kernel",
@@ -86,7 +86,7 @@ fn an_interrupted_recording_is_whole() {
         return;
     };
     let trace = directory.path().join("trace");
-    let mut record = tracebraid();
+    let mut record = recorder();
     record
         .arg("record")
         .args(["--system", "--syscalls", "none", "-o"])
@@ -109,7 +109,7 @@ fn a_command_that_goes_on_is_told_of() {
     let directory = TempDir::new().unwrap();
     for ending in ["-INT", "--duration"] {
         let trace = directory.path().join(ending.trim_start_matches('-'));
-        let mut record = tracebraid();
+        let mut record = recorder();
         record.args(["record", "--kernel", "none", "--syscalls", "none"]);
         if ending == "--duration" {
             record.args([ending, "100ms"]);
@@ -155,7 +155,7 @@ fn a_recording_that_is_terminated_is_whole() {
     for signal in ["-TERM", "-HUP"] {
         let directory = TempDir::new().unwrap();
         let trace = directory.path().join("trace");
-        let mut record = tracebraid();
+        let mut record = recorder();
         record
             .arg("record")
             .args(["--system", "--syscalls", "none", "-o"])
@@ -177,7 +177,7 @@ fn a_killed_recorder_leaves_what_it_had_written() {
         return;
     };
     let trace = directory.path().join("trace");
-    let mut record = tracebraid();
+    let mut record = recorder();
     record.arg("record").args(["--system", "-o"]).arg(&trace);
     let mut child = record.spawn().unwrap();
     begun(&trace);
@@ -277,7 +277,7 @@ fn a_recording_of_probes_without_its_end_is_told_of() {
                   while (access(words[count - 1], F_OK)) step(); }";
     let options = ["-O0", "-finstrument-functions"];
     let program = compiled_with(directory.path(), "program", source, &options);
-    let mut record = tracebraid();
+    let mut record = recorder();
     record.args(["record", "--kernel", "none", "--syscalls", "none"]);
     record
         .args(["--probes", "lttng_ust_cyg_profile:*", "-o"])
@@ -306,7 +306,7 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
         return;
     };
     let trace = directory.path().join("trace");
-    let mut record = tracebraid();
+    let mut record = recorder();
     record.arg("record").args(["--system", "-o"]).arg(&trace);
     let mut child = record.spawn().unwrap();
     // The first file that it makes there.
@@ -338,7 +338,7 @@ fn each_of_several_recordings_of_a_second_has_a_directory() {
         &["-O0", "-finstrument-functions"],
     );
     let record = |number: u32| {
-        let mut record = tracebraid();
+        let mut record = recorder();
         record.args([
             "record",
             "--quiet",
@@ -417,6 +417,19 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
     until("it waits no more", || !waits());
 }
 
+/// The program with the default action of signals: tests that run in the background or under `nohup` inherit ignored ones.
+fn recorder() -> Command {
+    let mut record = Command::new("env");
+    record.args(["--default-signal=INT,HUP,QUIT", env!("CARGO_BIN_EXE_tracebraid")]);
+    for (name, value) in tracebraid().get_envs() {
+        match value {
+            Some(value) => record.env(name, value),
+            None => record.env_remove(name),
+        };
+    }
+    record
+}
+
 /// A recording of a shell command that has begun.
 struct Begun {
     _directory: TempDir,
@@ -429,15 +442,7 @@ impl Begun {
     fn new(options: &[&str], command: &[&str], script: &str) -> Begun {
         let directory = TempDir::new().unwrap();
         let (trace, ready) = (directory.path().join("trace"), directory.path().join("ready"));
-        // Tests that run in the background or under `nohup` inherit ignored signals.
-        let mut record = Command::new("env");
-        record.args(["--default-signal=INT,HUP,QUIT", env!("CARGO_BIN_EXE_tracebraid")]);
-        for (name, value) in tracebraid().get_envs() {
-            match value {
-                Some(value) => record.env(name, value),
-                None => record.env_remove(name),
-            };
-        }
+        let mut record = recorder();
         record.arg("record").args(options).arg("-o").arg(&trace).arg("--");
         record.args(command).args(["sh", "-c", script]).arg(&ready);
         record.stderr(std::process::Stdio::piped());
@@ -518,7 +523,7 @@ fn a_recording_without_a_command_ends_by_such_a_signal() {
         return;
     };
     let trace = directory.path().join("trace");
-    let mut record = tracebraid();
+    let mut record = recorder();
     record
         .args(["record", "--system", "--duration", "60s", "-o"])
         .arg(&trace);
