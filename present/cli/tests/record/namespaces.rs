@@ -407,6 +407,9 @@ fn a_map_of_compiled_code_is_kept_by_the_number_of_event_records() {
     let Some(place) = Place::new() else {
         return;
     };
+    if env!("CARGO_BIN_EXE_tracebraid").starts_with("/tmp/") {
+        return skipped("the program is below /tmp, over which something is mounted here");
+    }
     // As a runtime does: the map has the number that the process itself knows, and outlives the process.
     let program = r#"echo "1000 10 compiled" > /tmp/perf-$$.map; exec "$0" /"#;
     let script = r#"mount -t tmpfs none /tmp; "$0" record --stacks -o "$1" -- sh -c "$3" "$2""#;
