@@ -2,10 +2,7 @@
 
 use tracebraid_profile::{NamelessFile, NamelessFrames};
 
-use crate::table::{grouped, number_of};
-
-/// Files that are named in one line.
-const MOST_NAMED: usize = 3;
+use crate::table::{first_of, grouped, number_of};
 
 /// Stripped files are worth a line from that share of all frames on: nearly every stack begins in a function of the C library
 /// that has no symbol.
@@ -119,24 +116,16 @@ fn frames(files: &[NamelessFile]) -> u64 {
 /// The number of frames, the files and the verb.
 fn subject(files: &[NamelessFile]) -> String {
     let frames = frames(files);
-    let names = files
-        .iter()
-        .take(MOST_NAMED)
-        .map(|file| file.path.display().to_string());
-    let names: Vec<String> = names.collect();
-    let more = match files.len().checked_sub(MOST_NAMED) {
-        None | Some(0) => String::new(),
-        Some(more) => format!(" and {}", number_of(more as u64, "other file", "other files")),
-    };
+    let names = files.iter().map(|file| file.path.display().to_string());
     let verb = if frames == 1 {
         "has no name"
     } else {
         "have no names"
     };
     format!(
-        "{} in {}{more} {verb}",
+        "{} in {} {verb}",
         number_of(frames, "frame", "frames"),
-        names.join(", ")
+        first_of(names, "other file", "other files")
     )
 }
 

@@ -3,10 +3,7 @@
 use tracebraid_profile::{Limits, Quality, Remedy};
 
 use crate::nameless_frames;
-use crate::table::{grouped, number_of};
-
-/// Processes that are named in one line.
-const MOST_NAMED: usize = 3;
+use crate::table::{first_of, grouped};
 
 /// Bytes of a stack that a recording without privileges copies at most.
 const MOST_UNPRIVILEGED: u64 = 16 << 10;
@@ -81,18 +78,14 @@ fn broken(remedy: &Remedy, all: u64) -> String {
         Some(pid) => format!("{} ({pid})", process.name),
         None => process.name.clone(),
     };
-    let names: Vec<String> = remedy.processes.iter().take(MOST_NAMED).map(name).collect();
-    let more = match remedy.processes.len().checked_sub(MOST_NAMED) {
-        None | Some(0) => String::new(),
-        Some(more) => format!(
-            " and {}",
-            number_of(more as u64, "other process", "other processes")
-        ),
-    };
     format!(
-        "{} broken in {}{more}, {}: {}",
+        "{} broken in {}, {}: {}",
         part(remedy.broken, all),
-        names.join(", "),
+        first_of(
+            remedy.processes.iter().map(name),
+            "other process",
+            "other processes"
+        ),
         remedy.runtime,
         remedy.remedy
     )

@@ -386,6 +386,17 @@ pub(crate) fn number_of(number: u64, one: &str, more: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { more })
 }
 
+/// The first names of a list, at most three, and the number of the others: `a, b, c and 2 other files`.
+pub(crate) fn first_of(names: impl ExactSizeIterator<Item = String>, other: &str, others: &str) -> String {
+    const MOST_NAMED: usize = 3;
+    let more = names.len().saturating_sub(MOST_NAMED);
+    let named = names.take(MOST_NAMED).collect::<Vec<_>>().join(", ");
+    match more {
+        0 => named,
+        more => format!("{named} and {}", number_of(more as u64, other, others)),
+    }
+}
+
 /// A part of a whole in per cent.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {

@@ -2,7 +2,9 @@
 
 mod prepare;
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use libbpf_rs::{
@@ -76,6 +78,7 @@ impl Programs {
         if !Path::new(BTF).exists() {
             return Err(RecordError::NoBtf);
         }
+        let btf = std::fs::read(BTF).unwrap_or_default();
         libbpf_rs::set_print(std::env::var_os(LOG).map(|_| (PrintLevel::Debug, print as _)));
         let open = ObjectBuilder::default().open_memory(OBJECT);
         let mut open = open.map_err(|error| RecordError::Load(error.to_string()))?;
@@ -84,7 +87,7 @@ impl Programs {
             true => Completion::of_kernel(),
             false => None,
         };
-        let missing = choose(&mut open, options, rings_end.is_some());
+        let missing = choose(&mut open, options, &btf, rings_end.is_some());
         size_chosen(&mut open, options)?;
         let cpus = cpus.min(MOST_CPUS);
         let ring_shape = RingShape::new(
@@ -92,7 +95,7 @@ impl Programs {
             options.stacks.as_ref().map_or(0, Stacks::longer),
         );
         size_rings(&mut open, ring_shape, cpus)?;
-        set_options(&mut open, options, rings_end)?;
+        set_options(&mut open, options, &btf, rings_end)?;
         let counters = contexts.open_counters(cpus)?;
         set_contexts(&mut open, contexts, cpus)?;
         size_scratch(&mut open, options.stacks.as_ref(), cpus)?;
@@ -124,25 +127,29 @@ impl Programs {
     /// The rings, by CPU. They must be made once: each has one consumer.
     pub(crate) fn rings(&self) -> Result<Vec<Ring>, RecordError> {
         let chunks = self.ring_shape.element_bytes() * self.ring_shape.elements(self.cpus);
-        let chunks = self.region(|name| name == "rings", chunks)?;
+        let chunks = self.region("rings", chunks)?;
         let states = (MOST_CPUS * CPU_SIZE) as u64;
-        let states = self.region(|name| name.ends_with(".data.cpus"), states)?;
+        let states = self.region(".data.cpus", states)?;
         Ok(rings(chunks, states, self.ring_shape, self.cpus))
     }
 
     /// Maps the memory of a map; `bytes` is its size.
-    fn region(&self, is_wanted: impl Fn(&str) -> bool, bytes: u64) -> Result<Region, RecordError> {
-        let map = self.map(is_wanted)?;
+    fn region(&self, name: &str, bytes: u64) -> Result<Region, RecordError> {
+        let map = self.map(name)?;
         Region::of_map(&map.as_fd().as_raw_fd(), bytes)
             .map_err(|error| RecordError::Load(format!("the rings cannot be mapped: {error}")))
     }
 
-    fn map(&self, is_wanted: impl Fn(&str) -> bool) -> Result<MapImpl<'_>, RecordError> {
-        let found = self
-            .object
-            .maps()
-            .find(|map| is_wanted(&map.name().to_string_lossy()));
-        found.ok_or_else(|| RecordError::Load("a map is missing".into()))
+    fn map(&self, name: &str) -> Result<MapImpl<'_>, RecordError> {
+        let found = self.object.maps().find(|map| is_named(map.name(), name));
+        found.ok_or_else(|| no_map(name))
+    }
+
+    /// The content of a section's map; empty if it cannot be read.
+    fn section(&self, name: &str) -> Vec<u8> {
+        let map = self.map(name).ok();
+        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        bytes.unwrap_or_default()
     }
 
     pub(crate) fn tasks(&self) -> &TaskIterator {
@@ -162,15 +169,12 @@ impl Programs {
     /// The map from numbers of processes in the namespace of this process to those in the initial one; empty if both are
     /// the same.
     pub(crate) fn numbers(&self) -> Result<MapHandle, RecordError> {
-        let found = self.object.maps().find(|map| map.name() == "numbers");
-        let found = found.ok_or_else(|| RecordError::Load("no map numbers".into()))?;
-        MapHandle::try_from(&found).map_err(failed)
+        MapHandle::try_from(&self.map("numbers")?).map_err(failed)
     }
 
     /// The map of interpreters of Python (`bpf/python.h`).
     pub(crate) fn pythons(&self) -> Option<MapHandle> {
-        let map = self.object.maps().find(|map| map.name() == "pythons")?;
-        MapHandle::try_from(&map).ok()
+        MapHandle::try_from(&self.map("pythons").ok()?).ok()
     }
 
     /// Tracepoints that were wanted and that this kernel does not have.
@@ -210,9 +214,7 @@ impl Programs {
     }
 
     fn put(&self, map: &str, key: &[u8], value: &[u8]) -> Result<(), RecordError> {
-        let found = self.object.maps().find(|found| found.name() == map);
-        let found = found.ok_or_else(|| RecordError::Load(format!("no map {map}")))?;
-        found.update(key, value, MapFlags::ANY).map_err(failed)
+        self.map(map)?.update(key, value, MapFlags::ANY).map_err(failed)
     }
 
     /// Begins to record.
@@ -286,15 +288,7 @@ impl Programs {
 
     /// Lets all programs record, or none.
     fn switch(&self, on: bool) -> Result<(), RecordError> {
-        let is_switch = |name: &str| name.ends_with(".data.switch");
-        let map = self
-            .object
-            .maps()
-            .find(|map| is_switch(&map.name().to_string_lossy()));
-        let map = map.ok_or_else(|| RecordError::Load("no map for the switch".into()))?;
-        let value = u32::from(on).to_ne_bytes();
-        map.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY)
-            .map_err(failed)
+        self.put(".data.switch", &0u32.to_ne_bytes(), &u32::from(on).to_ne_bytes())
     }
 
     /// Ends recording: nothing more is put in the rings.
@@ -328,35 +322,35 @@ impl Programs {
 
     /// System calls and page faults that conditions left out.
     pub(crate) fn left_out(&self) -> u64 {
-        let map = self.map(|name| name.ends_with(".data.left")).ok();
-        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-        let bytes = bytes.unwrap_or_default();
+        let bytes = self.section(".data.left");
         let counts = bytes.as_chunks().0.iter();
         counts.map(|count| u64::from_ne_bytes(*count)).sum()
     }
 
     /// Number of calls whose return was not recorded, since too many calls were nested in the thread.
     pub(crate) fn omitted_returns(&self) -> u64 {
-        let map = self.map(|name| name.ends_with(".data.omitted")).ok();
-        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-        let count = bytes.as_deref().and_then(<[u8]>::first_chunk);
-        count.map_or(0, |count| u64::from_ne_bytes(*count))
+        let bytes = self.section(".data.omitted");
+        bytes.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count))
     }
 
     /// By CPU, what was lost in all; and how many processes could not be followed.
     pub(crate) fn lost(&self) -> (Vec<u32>, u32) {
-        let map = self
-            .object
-            .maps()
-            .find(|map| map.name().to_string_lossy().ends_with(".bss"));
-        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-        let bytes = bytes.unwrap_or_default();
+        let bytes = self.section(".bss");
         let counts = bytes.chunks_exact(4).filter_map(|count| count.try_into().ok());
         let mut counts: Vec<u32> = counts.map(u32::from_ne_bytes).collect();
         let unfollowed = counts.get(MOST_CPUS).copied().unwrap_or(0);
         counts.truncate(MOST_CPUS);
         (counts, unfollowed)
     }
+}
+
+/// Whether a map has a name. The names of maps of sections (`.bss`) may follow a prefix.
+fn is_named(map: &OsStr, name: &str) -> bool {
+    map == name || name.starts_with('.') && map.as_bytes().ends_with(name.as_bytes())
+}
+
+fn no_map(name: &str) -> RecordError {
+    RecordError::Load(format!("no map {name}"))
 }
 
 /// Section of the program that is at no tracepoint.

@@ -55,12 +55,11 @@ fn look(file: &Path, bytes: &[u8]) -> usize {
 
 #[test]
 fn damage_in_a_program_is_an_error_at_most() {
-    let directory = std::env::temp_dir().join(format!("damaged-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
-    let Some(whole) = compiled(&directory).filter(|_| cfg!(target_arch = "x86_64")) else {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(whole) = compiled(directory.path()).filter(|_| cfg!(target_arch = "x86_64")) else {
         return skipped("the C compiler, or an x86-64 processor, is missing");
     };
-    let file = directory.join("damaged");
+    let file = directory.path().join("damaged");
     // All but the offset inside an instruction and Go's.
     assert!(look(&file, &whole) >= 3);
     let position = prop_oneof![0..64_usize, 0..whole.len()];
@@ -81,5 +80,4 @@ fn damage_in_a_program_is_an_error_at_most() {
         bytes.truncate(length.unwrap_or(bytes.len()));
         look(&file, &bytes);
     });
-    std::fs::remove_dir_all(directory).expect("it can be removed");
 }

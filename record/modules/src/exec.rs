@@ -16,9 +16,9 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
-use core::ptr::{null, null_mut};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::ptr::null;
 
+use crate::next::Next;
 use crate::preload::{PRELOAD, forget, is_there, lacks_some};
 use crate::sys;
 
@@ -27,31 +27,6 @@ type Strings = *const *const c_char;
 
 /// Bytes of `LD_PRELOAD` at most; longer ones are left alone.
 const MOST_TEXT: usize = 1024;
-
-/// A function of the C library, or of another library that interposes it.
-struct Next {
-    name: &'static CStr,
-    function: AtomicPtr<c_void>,
-}
-
-impl Next {
-    const fn new(name: &'static CStr) -> Next {
-        Next {
-            name,
-            function: AtomicPtr::new(null_mut()),
-        }
-    }
-
-    fn find(&self) -> *mut c_void {
-        let mut function = self.function.load(Ordering::Relaxed);
-        if function.is_null() {
-            // SAFETY: a name with a NUL.
-            function = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-            self.function.store(function, Ordering::Relaxed);
-        }
-        function
-    }
-}
 
 static EXECVE: Next = Next::new(c"execve");
 static EXECVPE: Next = Next::new(c"execvpe");
@@ -176,24 +151,21 @@ fn missing() -> c_int {
     -1
 }
 
-fn next_execve(path: Path, arguments: Strings, environment: Strings) -> c_int {
-    type Function = unsafe extern "C" fn(Path, Strings, Strings) -> c_int;
-    let next = EXECVE.find();
-    if next.is_null() {
-        return missing();
-    }
-    // SAFETY: the C library's function and the caller's arguments.
-    unsafe { transmute::<*mut c_void, Function>(next)(path, arguments, environment) }
-}
+type Exec = unsafe extern "C" fn(Path, Strings, Strings) -> c_int;
 
-fn next_execvpe(file: Path, arguments: Strings, environment: Strings) -> c_int {
-    type Function = unsafe extern "C" fn(Path, Strings, Strings) -> c_int;
-    let next = EXECVPE.find();
+/// # Safety
+/// The function is of that type; the arguments are the caller's.
+unsafe fn execute(next: &Next, path: Path, arguments: Strings, environment: Strings) -> c_int {
+    let next = next.find();
     if next.is_null() {
         return missing();
     }
-    // SAFETY: the C library's function and the caller's arguments.
-    unsafe { transmute::<*mut c_void, Function>(next)(file, arguments, environment) }
+    // SAFETY: the caller's.
+    unsafe {
+        with(environment, &mut |environment| {
+            transmute::<*mut c_void, Exec>(next)(path, arguments, environment)
+        })
+    }
 }
 
 /// # Safety
@@ -201,11 +173,7 @@ fn next_execvpe(file: Path, arguments: Strings, environment: Strings) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int {
     // SAFETY: the caller's.
-    unsafe {
-        with(environment, &mut |environment| {
-            next_execve(path, arguments, environment)
-        })
-    }
+    unsafe { execute(&EXECVE, path, arguments, environment) }
 }
 
 /// # Safety
@@ -221,11 +189,7 @@ pub(crate) unsafe extern "C" fn execv(path: Path, arguments: Strings) -> c_int {
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn execvpe(file: Path, arguments: Strings, environment: Strings) -> c_int {
     // SAFETY: the caller's.
-    unsafe {
-        with(environment, &mut |environment| {
-            next_execvpe(file, arguments, environment)
-        })
-    }
+    unsafe { execute(&EXECVPE, file, arguments, environment) }
 }
 
 /// # Safety
@@ -280,6 +244,27 @@ type Spawn =
     unsafe extern "C" fn(*mut libc::pid_t, Path, *const c_void, *const c_void, Strings, Strings) -> c_int;
 
 /// # Safety
+/// The function is of that type; the arguments are the caller's.
+unsafe fn spawn(
+    next: &Next,
+    process: *mut libc::pid_t,
+    path: Path,
+    [actions, attributes]: [*const c_void; 2],
+    [arguments, environment]: [Strings; 2],
+) -> c_int {
+    let next = next.find();
+    if next.is_null() {
+        return libc::ENOSYS;
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        with(environment, &mut |environment| {
+            transmute::<*mut c_void, Spawn>(next)(process, path, actions, attributes, arguments, environment)
+        })
+    }
+}
+
+/// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn posix_spawn(
@@ -290,15 +275,15 @@ pub(crate) unsafe extern "C" fn posix_spawn(
     arguments: Strings,
     environment: Strings,
 ) -> c_int {
-    let next = POSIX_SPAWN.find();
-    if next.is_null() {
-        return libc::ENOSYS;
-    }
     // SAFETY: the C library's function and the caller's arguments.
     unsafe {
-        with(environment, &mut |environment| {
-            transmute::<*mut c_void, Spawn>(next)(process, path, actions, attributes, arguments, environment)
-        })
+        spawn(
+            &POSIX_SPAWN,
+            process,
+            path,
+            [actions, attributes],
+            [arguments, environment],
+        )
     }
 }
 
@@ -313,15 +298,15 @@ pub(crate) unsafe extern "C" fn posix_spawnp(
     arguments: Strings,
     environment: Strings,
 ) -> c_int {
-    let next = POSIX_SPAWNP.find();
-    if next.is_null() {
-        return libc::ENOSYS;
-    }
     // SAFETY: the C library's function and the caller's arguments.
     unsafe {
-        with(environment, &mut |environment| {
-            transmute::<*mut c_void, Spawn>(next)(process, file, actions, attributes, arguments, environment)
-        })
+        spawn(
+            &POSIX_SPAWNP,
+            process,
+            file,
+            [actions, attributes],
+            [arguments, environment],
+        )
     }
 }
 

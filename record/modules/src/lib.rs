@@ -26,6 +26,7 @@ mod elf;
 mod exec;
 mod memory;
 mod modules;
+mod next;
 mod preload;
 mod root;
 mod sys;

@@ -10,26 +10,20 @@
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::next::Next;
 use crate::preload::{PRELOAD, forget, is_there};
 use crate::sys;
 
 type Chroot = unsafe extern "C" fn(*const c_char) -> c_int;
 
-static NEXT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static CHROOT: Next = Next::new(c"chroot");
 
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn chroot(path: *const c_char) -> c_int {
-    let mut next = NEXT.load(Ordering::Relaxed);
-    if next.is_null() {
-        // SAFETY: a name with a NUL.
-        next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"chroot".as_ptr()) };
-        NEXT.store(next, Ordering::Relaxed);
-    }
+    let next = CHROOT.find();
     if next.is_null() {
         return -1;
     }

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::stat::Mode;
-use nix::unistd::AccessFlags;
+use nix::unistd::{AccessFlags, Pid, getpgid, getpgrp};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::dispositions::{ignore_only, ignored_at_start, keep_children, take_over};
 use crate::standard_streams;
@@ -193,23 +193,20 @@ impl Launched {
     /// terminal goes to the command only where the terminal has not sent it itself. The recorder's own group is never
     /// signalled, since others that the user has started are in it.
     pub fn pass_on(&self, signal: Received) {
-        let (Some(signal_number), Some(command)) = (
-            Signal::from_named_raw(signal.number),
-            Pid::from_raw(self.child.id() as i32),
-        ) else {
+        let Ok(number) = Signal::try_from(signal.number) else {
             return;
         };
-        // A group that was created outside this PID namespace has the id 0.
-        let process = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        let group = nix::unistd::getpgid(Some(process)).ok();
-        let is_ours = group == Some(nix::unistd::getpgrp());
+        // rustix takes no group with the number 0, as the kernel gives for one that was made outside this PID namespace.
+        let command = Pid::from_raw(self.child.id() as i32);
+        let group = getpgid(Some(command)).ok();
+        let is_ours = group == Some(getpgrp());
         if signal.is_of_terminal && is_ours {
             return;
         }
         // A command that has just ended needs no signal.
-        let _ = match group == Some(process) && !is_ours {
-            true => kill_process_group(command, signal_number),
-            false => kill_process(command, signal_number),
+        let _ = match group == Some(command) && !is_ours {
+            true => killpg(command, number),
+            false => kill(command, number),
         };
     }
 
@@ -253,7 +250,7 @@ fn wait_for_end(pipe: &File) {
 
 /// Has this process killed when the one that launched it ends without a word; an error if it has already.
 fn die_with(parent: Option<&str>) -> io::Result<()> {
-    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let now = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
     match now.as_deref() == parent {
         true => Ok(()),

@@ -1,9 +1,7 @@
 //! Stacks of fibers, which lie in any memory and end at the fiber's entry function.
 
-use serde_json::Value;
-
-use crate::record;
-use crate::support::{compiled, recording_directory, succeeds, text};
+use crate::support::{compiled, recording_directory, succeeds};
+use crate::{record, stack_profile, stacks_that_are, unwhole_stacks};
 
 /// Computes and waits in fibers whose stacks lie in the heap, in a separate mapping, in static memory, and on the thread's
 /// stack.
@@ -63,17 +61,10 @@ fn stacks_of_fibers_end_where_they_begin() {
     let options = ["--syscalls", "none", "--stacks"];
     let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
     succeeds(&output);
-    let profile: Value = serde_json::from_str(&text(&["stacks", "--format", "json", &trace])).unwrap();
+    let profile = stack_profile(&trace);
     let completeness = &profile["completeness"];
-    let printed = text(&[
-        "print",
-        "--name",
-        "tracebraid_cpu_stack,tracebraid_syscall_stack",
-        &trace,
-    ]);
-    let broken = printed.lines().filter(|line| !line.contains("status = 0"));
-    let broken: Vec<&str> = broken.take(3).collect();
-    let count = |name: &str| completeness[name].as_u64().unwrap();
+    let broken = unwhole_stacks(&trace);
+    let count = |name: &str| stacks_that_are(&profile, name);
     // Within swapcontext, between two stacks, a stack has no end.
     let all = count("whole");
     assert!(

@@ -30,7 +30,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
 
-use support::tracebraid;
+use serde_json::Value;
+use support::{text, tracebraid};
 
 /// Records a command with some options, and gives its output and the directory of the trace.
 fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, String) {
@@ -42,6 +43,24 @@ fn record(directory: &Path, options: &[&str], command: &[&str]) -> (Output, Stri
         .args(["-o", &trace, "--"])
         .args(command);
     (record.output().expect("the binary runs"), trace)
+}
+
+/// The profile of the call stacks in a trace, as `stacks` gives it.
+fn stack_profile(trace: &str) -> Value {
+    serde_json::from_str(&text(&["stacks", "--format", "json", trace])).unwrap()
+}
+
+/// Number of stacks of a kind (`whole`, `broken`, ...) in a profile.
+fn stacks_that_are(profile: &Value, kind: &str) -> u64 {
+    profile["completeness"][kind].as_u64().unwrap()
+}
+
+/// Lines of the first stacks in a trace that are not whole, to be shown.
+fn unwhole_stacks(trace: &str) -> Vec<String> {
+    let classes = "tracebraid_cpu_stack,tracebraid_syscall_stack";
+    let printed = text(&["print", "--name", classes, trace]);
+    let unwhole = printed.lines().filter(|line| !line.contains("status = 0"));
+    unwhole.take(3).map(str::to_owned).collect()
 }
 
 /// Values of an event's fields, by name, of a line that `print` gives.

@@ -1,9 +1,7 @@
 //! Stacks that are taken while a program starts or ends.
 
-use serde_json::Value;
-
-use crate::record;
 use crate::support::{compiled, recording_directory, succeeds, text};
+use crate::{record, stack_profile, stacks_that_are, unwhole_stacks};
 
 /// Starts short programs as shells do: the parent waits in `vfork` until the child has executed another program.
 const STARTER: &str = r#"
@@ -27,16 +25,9 @@ fn stacks_of_starting_and_ending_programs_are_whole() {
     let options = ["--kernel", "none", "--syscalls", "none", "--stacks=period_us=100"];
     let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
     succeeds(&output);
-    let profile: Value = serde_json::from_str(&text(&["stacks", "--format", "json", &trace])).unwrap();
-    let count = |name: &str| profile["completeness"][name].as_u64().unwrap();
-    let printed = text(&[
-        "print",
-        "--name",
-        "tracebraid_cpu_stack,tracebraid_syscall_stack",
-        &trace,
-    ]);
-    let broken = printed.lines().filter(|line| !line.contains("status = 0"));
-    let broken: Vec<&str> = broken.take(3).collect();
+    let profile = stack_profile(&trace);
+    let count = |name: &str| stacks_that_are(&profile, name);
+    let broken = unwhole_stacks(&trace);
     assert!(count("whole") > 500, "{}", profile["completeness"]);
     // A copy of the program's mappings may be late on a busy machine.
     assert!(
@@ -74,8 +65,8 @@ fn a_process_goes_on_when_its_first_thread_has_ended() {
     let options = ["--kernel", "none", "--syscalls", "none", "--stacks"];
     let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
     succeeds(&output);
-    let profile: Value = serde_json::from_str(&text(&["stacks", "--format", "json", &trace])).unwrap();
-    let count = |name: &str| profile["completeness"][name].as_u64().unwrap();
+    let profile = stack_profile(&trace);
+    let count = |name: &str| stacks_that_are(&profile, name);
     let all = count("whole");
     assert!(
         all > 100 && count("broken") * 50 <= all,

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::record;
 use crate::support::{compiled_with, recording_directory, succeeds, text};
+use crate::{record, stack_profile, stacks_that_are};
 
 /// Computes for 300 ms, called through frames of 40,000 bytes each.
 const LARGE_FRAMES: &str = r#"
@@ -30,8 +30,7 @@ int main(int count, char **words) { return descends(atoi(words[1])) == 1; }
 "#;
 
 fn profile(trace: &str) -> (Value, String) {
-    let profile = text(&["stacks", "--format", "json", trace]);
-    (serde_json::from_str(&profile).unwrap(), text(&["stacks", trace]))
+    (stack_profile(trace), text(&["stacks", trace]))
 }
 
 /// Records the program with options of `--stacks`; returns its profile as JSON and as text.
@@ -46,17 +45,13 @@ fn recorded(directory: &Path, options: &str, levels: &str) -> (Value, String) {
     profile(&trace)
 }
 
-fn count(profile: &Value, name: &str) -> u64 {
-    profile["completeness"][name].as_u64().unwrap()
-}
-
 #[test]
 fn a_stack_that_was_copied_in_part_names_the_option_for_bytes() {
     let Some(directory) = recording_directory() else {
         return;
     };
     let (usual, said) = recorded(directory.path(), "depth=1024", "8");
-    assert!(count(&usual, "cut_by_bytes") > 50, "{usual}");
+    assert!(stacks_that_are(&usual, "cut_by_bytes") > 50, "{usual}");
     assert_eq!(usual["stack_bytes"], 65536);
     assert!(
         said.contains("are cut after 65,536 bytes: copy more of each stack by --stacks=stack_bytes=SIZE"),
@@ -65,8 +60,8 @@ fn a_stack_that_was_copied_in_part_names_the_option_for_bytes() {
     assert!(!said.contains("depth=N"), "{said}");
     // The remedy works: eight frames are 320,000 bytes.
     let (larger, said) = recorded(directory.path(), "stack_bytes=1M", "8");
-    assert_eq!(count(&larger, "cut"), 0, "{said}");
-    assert!(count(&larger, "whole") > 50, "{said}");
+    assert_eq!(stacks_that_are(&larger, "cut"), 0, "{said}");
+    assert!(stacks_that_are(&larger, "whole") > 50, "{said}");
     let functions = larger["functions"].as_array().unwrap();
     let main = functions.iter().find(|function| function["name"] == "main");
     assert!(main.is_some(), "{larger}");
@@ -79,8 +74,8 @@ fn a_stack_that_is_too_deep_names_the_option_for_frames() {
         return;
     };
     let (profile, said) = recorded(directory.path(), "depth=2", "1");
-    assert!(count(&profile, "cut") > 50, "{profile}");
-    assert_eq!(count(&profile, "cut_by_bytes"), 0, "{profile}");
+    assert!(stacks_that_are(&profile, "cut") > 50, "{profile}");
+    assert_eq!(stacks_that_are(&profile, "cut_by_bytes"), 0, "{profile}");
     assert!(
         said.contains("are cut at 2 frames: record deeper ones by --stacks=depth=N"),
         "{said}"

@@ -1,8 +1,8 @@
 //! Settings before the BPF programs are loaded: the selection of programs, map sizes, constants.
 
-use libbpf_rs::OpenObject;
+use libbpf_rs::{OpenMapMut, OpenObject};
 
-use super::{BTF, CHOSEN_PROBE, CHOSEN_TRACEPOINT, CLOCK, TASKS, WATCHES, failed, tracepoint};
+use super::{CHOSEN_PROBE, CHOSEN_TRACEPOINT, CLOCK, TASKS, WATCHES, failed, is_named, no_map, tracepoint};
 use crate::chosen::{Attachment, Point};
 use crate::contexts::ContextLayout;
 use crate::error::RecordError;
@@ -16,8 +16,7 @@ use crate::uring::Completion;
 
 /// Disables the programs that are not needed; returns the needed tracepoints that the kernel lacks, or whose arguments differ
 /// from those that the programs expect.
-pub(super) fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool) -> Vec<String> {
-    let btf = std::fs::read(BTF).unwrap_or_default();
+pub(super) fn choose(open: &mut OpenObject, options: &Options, btf: &[u8], knows_rings: bool) -> Vec<String> {
     let mut missing = Vec::new();
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
@@ -39,7 +38,7 @@ pub(super) fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool
             let is_wanted = options.stacks.as_ref().is_some_and(|stacks| match name {
                 CLOCK => stacks.period_ns > 0,
                 "sched_switch" => stacks.threshold_ns > 0,
-                "sys_exit" => stacks.threshold_ns > 0 && !can_resume(stacks, &btf),
+                "sys_exit" => stacks.threshold_ns > 0 && !can_resume(stacks, btf),
                 _ => true,
             });
             program.set_autoload(is_wanted);
@@ -56,7 +55,7 @@ pub(super) fn choose(open: &mut OpenObject, options: &Options, knows_rings: bool
             _ => false,
         };
         let is_known = knows_rings || !name.starts_with("io_uring_");
-        let is_there = is_known && has_type(&btf, name);
+        let is_there = is_known && has_type(btf, name);
         if is_wanted && !is_there {
             missing.push(name.to_owned());
         }
@@ -104,17 +103,14 @@ pub(super) fn size_scratch(
 
 pub(super) fn size_chosen(open: &mut OpenObject, options: &Options) -> Result<(), RecordError> {
     let count = options.events.attachments().len().max(1) as u32;
-    let chosen = open.maps_mut().find(|map| map.name() == "chosen");
-    let mut chosen = chosen.ok_or_else(|| RecordError::Load("no map chosen".into()))?;
-    chosen.set_max_entries(count).map_err(failed)
+    map(open, "chosen")?.set_max_entries(count).map_err(failed)
 }
 
 pub(super) fn size_rings(open: &mut OpenObject, shape: RingShape, cpus: usize) -> Result<(), RecordError> {
     let too_large = |_| RecordError::Load("the rings are too large".into());
     let value_size = u32::try_from(shape.element_bytes()).map_err(too_large)?;
     let max_entries = u32::try_from(shape.elements(cpus)).map_err(too_large)?;
-    let rings = open.maps_mut().find(|map| map.name() == "rings");
-    let mut rings = rings.ok_or_else(|| RecordError::Load("no map rings".into()))?;
+    let mut rings = map(open, "rings")?;
     rings.set_value_size(value_size).map_err(failed)?;
     rings.set_max_entries(max_entries).map_err(failed)?;
     set_constants(open, ".rodata.ring", &shape.encode())
@@ -123,6 +119,7 @@ pub(super) fn size_rings(open: &mut OpenObject, shape: RingShape, cpus: usize) -
 pub(super) fn set_options(
     open: &mut OpenObject,
     options: &Options,
+    btf: &[u8],
     rings_end: Option<Completion>,
 ) -> Result<(), RecordError> {
     // `struct options`.
@@ -137,8 +134,7 @@ pub(super) fn set_options(
     let Some(stacks) = &options.stacks else {
         return Ok(());
     };
-    let btf = std::fs::read(BTF).unwrap_or_default();
-    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume(stacks, &btf)))
+    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume(stacks, btf)))
 }
 
 pub(super) fn set_contexts(
@@ -146,20 +142,18 @@ pub(super) fn set_contexts(
     contexts: &ContextLayout,
     cpus: usize,
 ) -> Result<(), RecordError> {
-    let counters = open.maps_mut().find(|map| map.name() == "counters");
-    let mut counters = counters.ok_or_else(|| RecordError::Load("no map counters".into()))?;
-    counters
-        .set_max_entries(contexts.elements(cpus))
-        .map_err(failed)?;
+    let count = contexts.elements(cpus);
+    map(open, "counters")?.set_max_entries(count).map_err(failed)?;
     set_constants(open, ".rodata.contexts", &contexts.encode(cpus))
 }
 
+fn map<'o>(open: &'o mut OpenObject, name: &str) -> Result<OpenMapMut<'o>, RecordError> {
+    let found = open.maps_mut().find(|map| is_named(map.name(), name));
+    found.ok_or_else(|| no_map(name))
+}
+
 fn set_constants(open: &mut OpenObject, section: &str, values: &[u8]) -> Result<(), RecordError> {
-    let is_section = |name: &str| name.ends_with(section);
-    let map = open
-        .maps_mut()
-        .find(|map| is_section(&map.name().to_string_lossy()));
-    let mut map = map.ok_or_else(|| RecordError::Load(format!("no map for {section}")))?;
+    let mut map = map(open, section)?;
     let places = map.initial_value_mut().into_iter().flatten();
     places.zip(values).for_each(|(place, value)| *place = *value);
     Ok(())

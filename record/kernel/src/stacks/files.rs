@@ -68,7 +68,7 @@ const MOST_BYTES: u64 = 4 << 30;
 impl BuildIds {
     /// The build id of a mapped file; empty if the file has none, or can no longer be opened.
     pub(crate) fn of(&mut self, mapping: &Mapping) -> Vec<u8> {
-        if !mapping.path.starts_with(b"/") || mapping.path.starts_with(b"//anon") {
+        if !mapping.is_of_file() {
             return Vec::new();
         }
         let key = (mapping.path.clone(), mapping.inode);

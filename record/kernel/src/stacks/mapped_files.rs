@@ -112,8 +112,7 @@ impl FilesBefore {
 
 /// Whether it is of a file, and nothing distinguishes that from others.
 fn lacks_identity(mapping: &Mapping) -> bool {
-    let is_file = mapping.path.starts_with(b"/") && !mapping.path.starts_with(b"//anon");
-    is_file && mapping.build_id.is_empty()
+    mapping.is_of_file() && mapping.build_id.is_empty()
 }
 
 /// The payload of `tracebraid_map_file` for the file of a mapping, if it can still be opened.

@@ -146,6 +146,11 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
+    /// Whether it is of a file: not of anonymous memory (`//anon`), nor of the kernel (`[vdso]`).
+    pub(crate) fn is_of_file(&self) -> bool {
+        self.path.starts_with(b"/") && !self.path.starts_with(b"//anon")
+    }
+
     /// The payload of `tracebraid_map_load`.
     pub(crate) fn payload(&self) -> Vec<u8> {
         let id = self.build_id.get(..self.build_id.len().min(usize::from(u8::MAX)));
