@@ -33,8 +33,8 @@ pub struct SampledStack {
     pub time: Timestamp,
     /// The thread, if that is known.
     pub tid: Option<i64>,
-    /// Its functions by their places among the names, the outermost first. Those of the kernel are left out if there are
-    /// any of the program.
+    /// Indices of the functions in the table of names, the outermost first. Those of the kernel are left out if there are
+    /// functions of the program.
     pub functions: Vec<u32>,
     /// It is of a wait of so many nanoseconds; else of CPU time.
     pub wait_ns: Option<u64>,

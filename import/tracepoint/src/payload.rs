@@ -73,7 +73,7 @@ fn add(fields: Fields, field: &Field) -> Fields {
     }
 }
 
-/// What a dynamic field stands for, if that lies in the record.
+/// The bytes at which a dynamic field points; `None` if they exceed the record, or are no whole number of elements.
 fn dynamic<'a>(field: &Field, place: Place, element: Element, raw: &'a [u8], big: bool) -> Option<&'a [u8]> {
     let told = number(raw.get(field.offset as usize..field.end() as usize)?, big) as usize;
     let (offset, length) = (told & 0xffff, told >> 16);

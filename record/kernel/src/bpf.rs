@@ -310,7 +310,7 @@ impl Programs {
         });
         let missed = |program: Program<'_>| {
             let descriptor = program.as_fd().as_raw_fd();
-            // Of a program that was not loaded there is none.
+            // A program that was not loaded has no such file.
             let facts = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
             let count = facts
                 .lines()
@@ -355,7 +355,7 @@ fn no_map(name: &str) -> RecordError {
 
 /// Section of the program that is at no tracepoint.
 const CLOCK: &str = "perf_event";
-/// What the names of programs begin with that watch calls for conditions.
+/// Prefix of the programs that watch calls for the conditions of `--where`.
 const WATCHES: &str = "where_";
 const TASKS: &str = "iter/task";
 /// Sections of the programs of `bpf/chosen.h`.
@@ -363,7 +363,7 @@ const CHOSEN_TRACEPOINT: &str = "tracepoint";
 const CHOSEN_PROBE: &str = "uprobe";
 const ALL_PROCESSES: i32 = -1;
 
-/// Attaches the program for a point. The outer error is that there is none.
+/// Attaches the program for a point. The outer error: no program has that section; the inner one: the kernel refuses.
 fn attach_to_point(
     programs: &[ProgramMut<'_>],
     point: &Point,

@@ -58,7 +58,7 @@ impl Conditions {
         *self != Conditions::default()
     }
 
-    /// They are decided at the exit of a call.
+    /// Whether the duration or the result is compared, which only the exit of a call shows.
     pub(crate) fn has_outcome(&self) -> bool {
         self.duration.is_some() || self.result.is_some()
     }

@@ -47,7 +47,7 @@ pub enum RecordError {
     AttachChosen {
         /// The event.
         event: String,
-        /// What the kernel reports.
+        /// The error of the kernel.
         reason: String,
     },
     /// A performance counter of `--context` cannot be read.

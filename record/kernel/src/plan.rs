@@ -95,8 +95,8 @@ impl Syscalls {
     }
 }
 
-/// Whether what the entry tells of may be gone at the exit: the call replaces the program, or writes to where the entry's
-/// memory is.
+/// Whether the memory that the arguments point at may have changed at the exit: the call replaces the program, or writes to
+/// that memory.
 fn changes_arguments(call: &Call) -> bool {
     let argument = |field: &Field| match *field {
         Field::Shape { shape, argument } if shape.part().is_some() => Some(argument),

@@ -167,8 +167,8 @@ impl ChosenEvents {
         }
     }
 
-    /// Writes the payload of a record of that kind; `None` if it is none of these, or makes no
-    /// sense.
+    /// Writes the payload of a record of a chosen event; `None` if `kind` is that of another event, or the record is too
+    /// short or malformed.
     pub(crate) fn encode(&self, kind: u16, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
         let place = usize::from(kind).checked_sub(shared::FIRST_CHOSEN)?;
         self.classes.get(place)?.encode(record, to)?;

@@ -12,7 +12,7 @@ use crate::time;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Condition(pub(super) Conditions);
 
-/// What can be compared.
+/// Advice that ends the errors of `--where`.
 const KNOWN: &str = "--where compares these fields with values: duration and ret of system calls, tid, pid, prio, and \
                      procname (== and !=, a whole name or PREFIX*), joined by &&. Choose calls by --syscalls; filter by \
                      other fields when reading: tracebraid print --filter";

@@ -124,7 +124,7 @@ pub(super) fn modules(has_functions: bool) -> Option<Modules> {
 }
 
 const MODULES: &str = "libtracebraid_modules.so";
-/// It contains the library for probes, and is the one to be preloaded where there is one.
+/// The library to preload. The one for modules contains that for probes, but exists for x86-64 only.
 const PRELOADED: &str = if cfg!(target_arch = "x86_64") {
     MODULES
 } else {
