@@ -120,6 +120,16 @@ impl Module {
         };
         self.segments.iter().find_map(of)
     }
+
+    /// The inverse of [`Module::address`].
+    #[cfg(test)]
+    pub(crate) fn offset(&self, address: u64) -> Option<u64> {
+        let of = |segment: &Segment| {
+            let inside = address.checked_sub(segment.address)?;
+            (inside < segment.bytes).then(|| segment.offset + inside)
+        };
+        self.segments.iter().find_map(of)
+    }
 }
 
 fn tables<'d, R: ReadRef<'d>>(elf: &ElfFile64<'d, LittleEndian, R>) -> Result<Option<Tables>, ModuleError> {

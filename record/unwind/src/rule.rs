@@ -9,7 +9,7 @@
 //! |---|---|
 //! | 0..4 | register of the CFA, by DWARF number |
 //! | 4 | the CFA is what lies at that address, not the address |
-//! | 5..8 | kind: a usual frame, the outermost one, a signal's |
+//! | 5..8 | kind: a usual frame, the outermost one, a signal's, the first of a fiber |
 //! | 8..28 | offset of the CFA in words, signed |
 //! | 28..64 | six times 6 bits: how many words below the CFA each of [`SAVED`] lies, 0 for unchanged |
 
@@ -25,6 +25,7 @@ pub(crate) const SAVED: [usize; 6] = [3, RBP, 12, 13, 14, 15];
 const USUAL: u64 = 1;
 const OUTERMOST: u64 = 2;
 const SIGNAL: u64 = 3;
+const FIBER: u64 = 4;
 
 /// Values of the registers of a frame by their DWARF numbers (System V ABI for AMD64, figure 3.36):
 /// rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, and the instruction pointer.
@@ -62,6 +63,9 @@ impl Rule {
     pub(crate) const OUTERMOST: Rule = Rule(OUTERMOST << 5);
     /// The frame to which a signal handler returns: above it lies what the kernel saved.
     pub(crate) const SIGNAL: Rule = Rule(SIGNAL << 5);
+    /// Like [`Rule::OUTERMOST`], for frames that a return address led to: code at the same address that runs
+    /// or was interrupted there has callers.
+    pub(crate) const FIBER: Rule = Rule(FIBER << 5);
     /// No rule.
     pub(crate) const NONE: Rule = Rule(0);
     /// A function that has pushed nothing.
@@ -96,7 +100,7 @@ impl Rule {
     pub(crate) fn step(self, registers: &mut Registers, stack: &StackCopy<'_>) -> Step {
         match self.0 >> 5 & 7 {
             USUAL => self.usual_step(registers, stack),
-            OUTERMOST => Step::Outermost,
+            OUTERMOST | FIBER => Step::Outermost,
             SIGNAL => signal_step(registers, stack),
             _ => Step::Lost,
         }

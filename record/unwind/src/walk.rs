@@ -105,13 +105,19 @@ impl Unwinder {
         let Code::Module(module, offset) = memory else {
             return by_frame_pointer(false, is_first, registers, stack, code);
         };
-        // An offset outside of the file's code has an address that no table contains.
+        // Tables are for the file's code only.
+        let Some(address) = module.address(offset) else {
+            return by_frame_pointer(true, is_first, registers, stack, code);
+        };
         let site = Site {
             module: module.id(),
-            address: module.address(offset).unwrap_or(u64::MAX),
+            address,
         };
-        if let Some(rule) = self.cache.get(site) {
-            return rule.step(registers, stack);
+        match self.cache.get(site) {
+            // Code that runs at the same address was not reached by a return address.
+            Some(Rule::FIBER) if frame != Frame::Caller => {}
+            Some(rule) => return rule.step(registers, stack),
+            None => {}
         }
         let found = module
             .tables()
@@ -126,7 +132,7 @@ impl Unwinder {
             // the stack was created: a fiber begins there (`__start_context` of glibc, which its table does not mark as the
             // outermost function).
             Some(Found::Nothing) if frame == Frame::Caller && is_made(module, site) => {
-                self.cache.put(site, Rule::OUTERMOST);
+                self.cache.put(site, Rule::FIBER);
                 Step::Outermost
             }
             Some(Found::Nothing) | None => by_frame_pointer(true, is_first, registers, stack, code),
@@ -235,6 +241,35 @@ mod tests {
         let words = [at_end, at_end, 7].map(u64::to_le_bytes).concat();
         let (frames, end) = walk(at(0x6F_FF00, 0x7000, 0x7000), 0x7000, &words, Some(&own));
         assert_eq!((frames, end), (vec![0x6F_FF00, at_end], End::Complete));
+    }
+
+    /// The byte before a function is where a fiber began if a return address led there, but not if a signal
+    /// interrupted it: the rule of the one must not be found for the other.
+    #[test]
+    fn a_walk_ends_as_it_did_before() {
+        let own = Module::read(std::fs::File::open("/proc/self/exe").unwrap()).unwrap();
+        let begin = a_walk_ends_as_it_did_before as fn() as usize as u64;
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let begin = begin - u64::from_str_radix(maps.split('-').next().unwrap(), 16).unwrap();
+        let near = (begin - 0x1000..begin + 0x1000).filter_map(|address| own.frame(address));
+        let after_gap = near
+            .map(|frame| frame.begin)
+            .find(|&begin| own.frame(begin - 1).is_none());
+        let begin = after_gap.expect("some function is aligned");
+        let offset = own.offset(begin - 1).unwrap();
+        // The first frame is that byte, and the return address on the stack leads there again.
+        let code = |address: u64| match address {
+            0x4000 => Code::Module(&own, offset),
+            _ => Code::None,
+        };
+        let words = [0_u64, 0x4001].map(u64::to_le_bytes).concat();
+        let stack = StackCopy::new(0x7000, &words);
+        let mut unwinder = Unwinder::default();
+        for _ in 0..2 {
+            let mut frames = Vec::new();
+            let end = unwinder.walk(at(0x4000, 0x7000, 0x7000), &stack, 64, code, &mut frames);
+            assert_eq!((frames, end), (vec![0x4000, 0x4001], End::Complete));
+        }
     }
 
     #[test]
