@@ -9,6 +9,13 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::chunk::{Chunk, StreamRef};
 use crate::feed::Feed;
 
+/// What happened between two watermarks, to be played on any thread; see [`Analysis::slices`].
+pub type Slice<'a, P> = Box<dyn FnOnce() -> Composition<'a, P> + Send + 'a>;
+
+/// Joins what a slice contained to the state of all that came before it. Takes a time that depends on the
+/// number of threads, files and the like that the slice is about, not on its event records.
+pub type Composition<'a, P> = Box<dyn FnOnce(&mut P) + Send + 'a>;
+
 /// An analysis of event records that can be done in pieces.
 ///
 /// The law: [`fold`](crate::fold) gives the same report, byte for byte, for every number of threads
@@ -69,6 +76,19 @@ pub trait Analysis: Sync {
     /// them can be resolved, so that memory stays bounded. Must not change the report.
     fn settle(&self, partial: &mut Self::Partial, watermark: Timestamp) {
         let _ = (partial, watermark);
+    }
+
+    /// Like [`settle`](Analysis::settle), for analyses that resolve in parallel: takes out of the state
+    /// whatever happened before the watermark, as slices of time that are played on any thread without
+    /// knowledge of what came before. What comes of each slice is composed with the state in the order in which
+    /// they were taken out; later chunks may have been merged into the state by then.
+    fn slices<'a>(
+        &'a self,
+        partial: &mut Self::Partial,
+        watermark: Timestamp,
+    ) -> Vec<Slice<'a, Self::Partial>> {
+        self.settle(partial, watermark);
+        Vec::new()
     }
 
     /// Turns the state of everything into the report.

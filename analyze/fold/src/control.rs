@@ -1,6 +1,9 @@
-//! Progress and cancellation.
+//! Progress, cancellation and timings.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::timings::Timings;
 
 /// Shared between the engine and whoever watches it.
 #[derive(Debug, Default)]
@@ -8,9 +11,19 @@ pub struct Control {
     done: AtomicU64,
     total: AtomicU64,
     cancelled: AtomicBool,
+    timings: OnceLock<Arc<Timings>>,
 }
 
 impl Control {
+    /// Collects the times of all folds from now on.
+    pub fn collect(&self, timings: Arc<Timings>) {
+        let _ = self.timings.set(timings);
+    }
+
+    pub(crate) fn timings(&self) -> Option<&Timings> {
+        self.timings.get().map(Arc::as_ref)
+    }
+
     /// Bytes of trace that have been folded.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)

@@ -11,9 +11,13 @@ mod chunk;
 mod control;
 mod engine;
 mod feed;
+mod merge;
+mod schedule;
+mod timings;
 
-pub use analysis::{Analysis, Record, StreamPlace};
+pub use analysis::{Analysis, Composition, Record, Slice, StreamPlace};
 pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, first_reaching};
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
 pub use feed::{Feed, Lane, Shared};
+pub use timings::{ChunkTimes, FoldTimes, SliceTimes, Timings, process_cpu_ns};

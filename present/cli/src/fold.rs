@@ -1,5 +1,6 @@
 //! Running an analysis for a command: options, progress bar, Ctrl-C.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
@@ -13,6 +14,7 @@ use tracebraid_fold::{Analysis, Control, Options, fold};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
+use crate::timings;
 use crate::warnings::Warnings;
 
 /// How to fold.
@@ -25,6 +27,9 @@ pub(crate) struct FoldArgs {
     /// not given
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub(crate) chunk_size: Option<u64>,
+    /// Write where the CPU time went, as JSON: of the whole, of each chunk, and of what only one thread can do
+    #[arg(long, value_name = "FILE")]
+    pub(crate) timings: Option<PathBuf>,
 }
 
 /// Bytes, with an optional unit of 1024, 1024² or 1024³.
@@ -54,7 +59,7 @@ pub(crate) fn run<A: Analysis>(
     until: Option<Timestamp>,
     warnings: &mut Warnings,
 ) -> Result<A::Report, Failure> {
-    let outcome = watched(|control| fold(set, analysis, args.options(until), control));
+    let outcome = watched(args, |control| fold(set, analysis, args.options(until), control));
     let outcome = outcome.map_err(|_| Failure::interrupted())?;
     warnings.reading(&outcome.damage);
     Ok(outcome.report)
@@ -67,14 +72,22 @@ impl FoldArgs {
             threads: self.threads.map_or(0, |threads| threads as usize),
             chunk_bytes: self.chunk_size.unwrap_or(0),
             until,
-            since: None,
+            ..Options::default()
+        }
+    }
+
+    /// Has the times of what happens under this control written, if they are asked for.
+    pub(crate) fn time(&self, control: &Control) {
+        if let Some(path) = &self.timings {
+            timings::collect(path, control);
         }
     }
 }
 
 /// Does something that tells how far it is, showing that on a terminal; Ctrl-C cancels it.
-pub(crate) fn watched<T>(work: impl FnOnce(&Control) -> T) -> T {
+pub(crate) fn watched<T>(args: &FoldArgs, work: impl FnOnce(&Control) -> T) -> T {
     let control = Control::default();
+    args.time(&control);
     watched_by(&control, &|| control.cancel(), || work(&control))
 }
 

@@ -28,6 +28,7 @@ mod sync;
 mod table;
 mod threads;
 mod time;
+mod timings;
 mod unfinished;
 mod warnings;
 
@@ -50,5 +51,8 @@ fn main() -> ExitCode {
         None => commands::run(cli::Cli::parse().command).unwrap_or_else(failure::Failure::report),
     };
     imported::clean();
-    code
+    match timings::write() {
+        Ok(()) => code,
+        Err(failure) => failure.report(),
+    }
 }

@@ -137,6 +137,7 @@ pub fn folded<A: Analysis<Report: Serialize>>(
     let options = Options {
         threads,
         chunk_bytes,
+        slice_bytes: chunk_bytes,
         ..Options::default()
     };
     let outcome = fold(set, analysis, options, &Control::default());

@@ -238,7 +238,7 @@ fn make(
     warnings: &mut Warnings,
 ) -> Result<Built, Failure> {
     let mut symbols = debug_info::open(&args.debug_dir);
-    let names = fold::watched(|control| {
+    let names = fold::watched(&args.fold, |control| {
         let options = args.fold.options(None);
         FunctionNames::new(
             set,
@@ -258,7 +258,7 @@ fn make(
     let samples = Samples::new(set, &mut symbols, &args.perf_map_dir, threads);
     let lines = stack_quality::lines(&samples.quality);
     lines.iter().for_each(|line| warnings.note(line));
-    let built = fold::watched(|control| {
+    let built = fold::watched(&args.fold, |control| {
         let options = args.fold.options(None);
         build(set, &rules, &samples, union, (options, control), sink)
     });

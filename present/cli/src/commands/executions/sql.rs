@@ -68,6 +68,7 @@ pub(super) fn run(args: &SqlArgs) -> Result<ExitCode, Failure> {
     let questions = Questions::new(file, Some(traces)).map_err(failure)?;
     let mut sink = Answer::new(args.format, args.limit, Output::open(None)?);
     let stopper = questions.stopper();
+    args.fold.time(stopper.control());
     let answered = fold::watched_by(stopper.control(), &|| stopper.stop(), || match &question {
         Some(question) => questions.answer(question, &mut sink),
         None => tables::show(&questions, args.format, &mut sink),

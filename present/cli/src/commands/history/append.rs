@@ -48,7 +48,9 @@ pub(super) fn run(args: &AppendArgs) -> Result<ExitCode, Failure> {
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     let options = args.fold.options(None);
-    let appended = fold::watched(|control| append(&set, &paths, &args.file, options, control));
+    let appended = fold::watched(&args.fold, |control| {
+        append(&set, &paths, &args.file, options, control)
+    });
     let appended = appended.map_err(|error| failure(&error))?;
     warnings.reading(&appended.built.damage);
     appended

@@ -59,7 +59,9 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         definition,
         files: args.files,
     };
-    let built = fold::watched(|control| build(&set, &paths, asked, &args.output, options, control));
+    let built = fold::watched(&args.fold, |control| {
+        build(&set, &paths, asked, &args.output, options, control)
+    });
     let built = built.map_err(|error| failure(&error))?;
     warnings.reading(&built.damage);
     built.doubts.iter().for_each(|doubt| warnings.note(doubt));

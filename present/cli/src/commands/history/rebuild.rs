@@ -7,7 +7,8 @@ use tracebraid_history::{Asked, Definition, History, HistoryError, Meta, build};
 
 use super::build::failure;
 use crate::failure::Failure;
-use crate::{fold, options};
+use crate::fold::{self, FoldArgs};
+use crate::options;
 
 /// Does something with a history. If that fails since the history is damaged, and its trace is still there, the history is
 /// built again, and it is done once more.
@@ -58,6 +59,8 @@ fn again(file: &Path, meta: &Meta) -> Result<(), Failure> {
         definition,
         files: meta.files,
     };
-    let built = fold::watched(|control| build(&set, &meta.paths, asked, file, Options::default(), control));
+    let built = fold::watched(&FoldArgs::default(), |control| {
+        build(&set, &meta.paths, asked, file, Options::default(), control)
+    });
     built.map(drop).map_err(|error| failure(&error))
 }

@@ -1,0 +1,169 @@
+//! The state of all chunks that were merged, in the order of the plan.
+
+use std::collections::HashSet;
+
+use tracebraid_ctf::damage::Damage;
+
+use crate::analysis::{Analysis, Composition, Slice};
+use crate::chunk::{Chunk, DAWN, DUSK};
+use crate::engine::{Folded, Job, Outcome};
+use crate::timings::{Meter, SliceTimes, Stopwatch};
+
+/// More damage than this is counted, not kept: a trace may be damaged everywhere.
+const MOST_DAMAGE: usize = 10_000;
+
+/// Bytes of merged chunks that a slice of time contains. Composing a slice takes as long as it has threads, descriptors and
+/// the like: longer slices cost less, shorter ones keep less in memory.
+const SLICE_BYTES: u64 = 8 << 20;
+
+/// A slice that waits to be played.
+pub(crate) struct PendingSlice<'a, A: Analysis> {
+    slice: Slice<'a, A::Partial>,
+    times: SliceTimes,
+}
+
+/// A slice that has been played.
+pub(crate) struct PlayedSlice<'a, A: Analysis> {
+    composition: Composition<'a, A::Partial>,
+    times: SliceTimes,
+}
+
+impl<'a, A: Analysis> PendingSlice<'a, A> {
+    pub(crate) fn play(self) -> PlayedSlice<'a, A> {
+        let watch = Stopwatch::start();
+        let composition = (self.slice)();
+        let mut times = self.times;
+        times.play_ns = watch.elapsed();
+        PlayedSlice { composition, times }
+    }
+}
+
+/// Merges chunks, and composes slices, one after the other.
+pub(crate) struct Merge<'a, A: Analysis> {
+    job: &'a Job<'a, A>,
+    state: Option<A::Partial>,
+    damage: Vec<Damage>,
+    dropped: usize,
+    /// Bytes of chunks since slices were taken out, and those that suffice.
+    unsliced: u64,
+    slice_bytes: u64,
+    meter: Meter<'a>,
+}
+
+impl<'a, A: Analysis> Merge<'a, A> {
+    pub(crate) fn new(job: &'a Job<'a, A>, slice_bytes: u64, meter: Meter<'a>) -> Self {
+        Merge {
+            job,
+            state: None,
+            damage: Vec::new(),
+            dropped: 0,
+            unsliced: 0,
+            slice_bytes: if slice_bytes == 0 {
+                SLICE_BYTES
+            } else {
+                slice_bytes
+            },
+            meter,
+        }
+    }
+
+    /// Merges the next chunk of the plan; gives the slices that are complete then.
+    pub(crate) fn merge(&mut self, index: usize, folded: Folded<A>) -> Vec<PendingSlice<'a, A>> {
+        let watch = Stopwatch::start();
+        let analysis = self.job.analysis;
+        let state = match self.state.take() {
+            Some(mut state) => {
+                analysis.merge(&mut state, folded.partial);
+                state
+            }
+            None => folded.partial,
+        };
+        self.state = Some(state);
+        self.unsliced += folded.times.bytes;
+        let slices = self.slices(index);
+        self.keep(folded.damage);
+        let mut times = folded.times;
+        times.merge_ns = watch.elapsed();
+        self.meter.times().chunks.push(times);
+        slices
+    }
+
+    fn slices(&mut self, index: usize) -> Vec<PendingSlice<'a, A>> {
+        let is_last = index + 1 == self.job.plan.chunks.len();
+        let (Some(state), Some(&watermark)) = (&mut self.state, self.job.plan.watermarks.get(index)) else {
+            return Vec::new();
+        };
+        if self.unsliced < self.slice_bytes && !is_last {
+            return Vec::new();
+        }
+        self.unsliced = 0;
+        let slices = self.job.analysis.slices(state, watermark);
+        let times = SliceTimes {
+            after_chunk: index,
+            ..SliceTimes::default()
+        };
+        slices
+            .into_iter()
+            .map(|slice| PendingSlice { slice, times })
+            .collect()
+    }
+
+    /// Composes the next slice.
+    pub(crate) fn compose(&mut self, played: PlayedSlice<'a, A>) {
+        let watch = Stopwatch::start();
+        if let Some(state) = &mut self.state {
+            (played.composition)(state);
+        }
+        let mut times = played.times;
+        times.compose_ns = watch.elapsed();
+        self.meter.times().slices.push(times);
+    }
+
+    fn keep(&mut self, mut damage: Vec<Damage>) {
+        let room = MOST_DAMAGE.saturating_sub(self.damage.len());
+        self.dropped += damage.len().saturating_sub(room);
+        damage.truncate(room);
+        self.damage.extend(damage);
+    }
+
+    /// Makes the report; `None` if the fold was cancelled before anything was merged.
+    pub(crate) fn finish(mut self) -> Option<Outcome<A::Report>> {
+        let watch = Stopwatch::start();
+        let analysis = self.job.analysis;
+        let state = match self.state.take() {
+            Some(state) => state,
+            None if self.job.control.is_cancelled() => return None,
+            None => analysis.begin(&Chunk::nothing()),
+        };
+        // A packet that two chunks share reports its damage twice.
+        let mut seen = HashSet::new();
+        self.damage.retain(|damage| seen.insert(damage.clone()));
+        if self.dropped > 0 {
+            let message = format!("{} more places are damaged", self.dropped);
+            self.damage.push(Damage::of("(and more)", message));
+        }
+        let report = analysis.finish(state);
+        self.meter.times().finish_ns = watch.elapsed();
+        self.meter.end();
+        Some(Outcome {
+            report,
+            damage: self.damage,
+        })
+    }
+}
+
+impl Chunk {
+    /// The chunk of a trace without packets.
+    fn nothing() -> Chunk {
+        let time = DAWN;
+        Chunk {
+            index: 0,
+            group: 0,
+            slices: Vec::new(),
+            from: time,
+            until: DUSK,
+            earliest: time,
+            bytes: 0,
+        }
+    }
+}

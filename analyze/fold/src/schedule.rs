@@ -1,0 +1,243 @@
+//! The scheduler: chunks and slices of time to workers, what comes of them to one merge in their order.
+//!
+//! Workers take chunks in the order of the plan and may run ahead of the merge by a bounded number,
+//! so that a slow chunk does not let partial states pile up. Slices of time go first, since they
+//! hold the memory of many chunks. The worker that completes what the merge waits for does it, and
+//! all that follows: no thread exists for merging alone.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::analysis::Analysis;
+use crate::engine::{FoldError, Folded, Job};
+use crate::merge::{Merge, PendingSlice, PlayedSlice};
+
+/// Nested fields are decoded by recursion.
+const STACK: usize = 16 << 20;
+
+/// Chunks and slices that may be under way for each thread.
+const AHEAD: usize = 4;
+
+/// Folds all chunks and plays all slices on that many threads.
+///
+/// # Errors
+/// When the fold is cancelled.
+pub(crate) fn run<'a, A: Analysis>(
+    job: &'a Job<'a, A>,
+    mut merge: Merge<'a, A>,
+    threads: usize,
+) -> Result<Merge<'a, A>, FoldError> {
+    if threads == 1 {
+        for chunk in &job.plan.chunks {
+            let folded = job.run(chunk).ok_or(FoldError::Cancelled)?;
+            for slice in merge.merge(chunk.index, folded) {
+                merge.compose(slice.play());
+            }
+        }
+        return Ok(merge);
+    }
+    let board = Board {
+        job,
+        ahead: threads * AHEAD,
+        work: Mutex::new(Work::default()),
+        moved: Condvar::new(),
+        merge: Mutex::new(merge),
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            let _ = std::thread::Builder::new()
+                .stack_size(STACK)
+                .spawn_scoped(scope, || board.work());
+        }
+        board.work();
+    });
+    match job.control.is_cancelled() {
+        true => Err(FoldError::Cancelled),
+        false => Ok(board.merge.into_inner().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
+
+struct Board<'a, A: Analysis> {
+    job: &'a Job<'a, A>,
+    ahead: usize,
+    work: Mutex<Work<'a, A>>,
+    /// Something was merged, or there are new slices, or all is done.
+    moved: Condvar,
+    merge: Mutex<Merge<'a, A>>,
+}
+
+/// What is to be done, and what was.
+struct Work<'a, A: Analysis> {
+    /// The next chunk to fold, and the next one to merge.
+    next_chunk: usize,
+    merged: usize,
+    folded: BTreeMap<usize, Folded<A>>,
+    /// Slices that wait for a worker, by number; the next number, and the next slice to compose.
+    pending: VecDeque<(usize, PendingSlice<'a, A>)>,
+    next_slice: usize,
+    composed: usize,
+    played: BTreeMap<usize, PlayedSlice<'a, A>>,
+    /// Some worker merges.
+    is_merging: bool,
+    /// A worker panicked: nothing that waits for it will come.
+    is_broken: bool,
+}
+
+impl<A: Analysis> Default for Work<'_, A> {
+    fn default() -> Self {
+        Work {
+            next_chunk: 0,
+            merged: 0,
+            folded: BTreeMap::new(),
+            pending: VecDeque::new(),
+            next_slice: 0,
+            composed: 0,
+            played: BTreeMap::new(),
+            is_merging: false,
+            is_broken: false,
+        }
+    }
+}
+
+/// What a worker does next.
+enum Turn<'a, A: Analysis> {
+    Fold(usize),
+    Play(usize, PendingSlice<'a, A>),
+    Wait,
+    End,
+}
+
+/// What the merge does next.
+enum Step<'a, A: Analysis> {
+    Merge(usize, Folded<A>),
+    Compose(PlayedSlice<'a, A>),
+}
+
+impl<'a, A: Analysis> Work<'a, A> {
+    fn turn(&mut self, chunks: usize, ahead: usize) -> Turn<'a, A> {
+        if self.is_broken {
+            return Turn::End;
+        }
+        if let Some((number, slice)) = self.pending.pop_front() {
+            return Turn::Play(number, slice);
+        }
+        let is_ahead = self.next_chunk >= self.merged + ahead || self.next_slice >= self.composed + ahead;
+        if self.next_chunk < chunks && !is_ahead {
+            self.next_chunk += 1;
+            return Turn::Fold(self.next_chunk - 1);
+        }
+        match self.merged == chunks && self.composed == self.next_slice {
+            true => Turn::End,
+            false => Turn::Wait,
+        }
+    }
+
+    /// Slices before chunks: composing them frees memory.
+    fn step(&mut self) -> Option<Step<'a, A>> {
+        if let Some(played) = self.played.remove(&self.composed) {
+            return Some(Step::Compose(played));
+        }
+        let index = self.merged;
+        let folded = self.folded.remove(&index)?;
+        Some(Step::Merge(index, folded))
+    }
+}
+
+impl<'a, A: Analysis> Board<'a, A> {
+    fn lock(&self) -> MutexGuard<'_, Work<'a, A>> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let _broken = Broken(self);
+        loop {
+            let turn = self.turn();
+            if self.job.control.is_cancelled() {
+                self.moved.notify_all();
+                return;
+            }
+            match turn {
+                Turn::Fold(index) => {
+                    let Some(folded) = self
+                        .job
+                        .plan
+                        .chunks
+                        .get(index)
+                        .and_then(|chunk| self.job.run(chunk))
+                    else {
+                        return self.moved.notify_all();
+                    };
+                    let mut work = self.lock();
+                    work.folded.insert(index, folded);
+                    self.merge(work);
+                }
+                Turn::Play(number, slice) => {
+                    let played = slice.play();
+                    let mut work = self.lock();
+                    work.played.insert(number, played);
+                    self.merge(work);
+                }
+                Turn::Wait => {}
+                Turn::End => return self.moved.notify_all(),
+            }
+        }
+    }
+
+    /// Waits until there is something to do, or nothing will be.
+    fn turn(&self) -> Turn<'a, A> {
+        let mut work = self.lock();
+        loop {
+            let turn = work.turn(self.job.plan.chunks.len(), self.ahead);
+            if !matches!(turn, Turn::Wait) || self.job.control.is_cancelled() {
+                return turn;
+            }
+            work = self.moved.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Merges whatever is next, unless some other worker does.
+    fn merge<'w>(&'w self, mut work: MutexGuard<'w, Work<'a, A>>) {
+        if work.is_merging {
+            return;
+        }
+        work.is_merging = true;
+        while let Some(step) = work.step() {
+            drop(work);
+            let mut merge = self.merge.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = match step {
+                Step::Merge(index, folded) => Some(merge.merge(index, folded)),
+                Step::Compose(played) => {
+                    merge.compose(played);
+                    None
+                }
+            };
+            drop(merge);
+            work = self.lock();
+            match done {
+                Some(slices) => {
+                    work.merged += 1;
+                    for slice in slices {
+                        let number = work.next_slice;
+                        work.next_slice += 1;
+                        work.pending.push_back((number, slice));
+                    }
+                }
+                None => work.composed += 1,
+            }
+            self.moved.notify_all();
+        }
+        work.is_merging = false;
+    }
+}
+
+/// Lets the others end if a worker panics.
+struct Broken<'b, 'a, A: Analysis>(&'b Board<'a, A>);
+
+impl<A: Analysis> Drop for Broken<'_, '_, A> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().is_broken = true;
+            self.0.moved.notify_all();
+        }
+    }
+}

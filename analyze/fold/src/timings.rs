@@ -1,0 +1,147 @@
+//! How long each piece of a fold takes, and how much of it only one thread can do at a time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use serde::Serialize;
+
+/// The CPU time that a piece of work took its thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch(u64);
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
+    (tv_sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(tv_nsec as u64)
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Stopwatch {
+        Stopwatch(nanoseconds(ClockId::ThreadCPUTime))
+    }
+
+    /// Nanoseconds since the start.
+    pub(crate) fn elapsed(self) -> u64 {
+        nanoseconds(ClockId::ThreadCPUTime).saturating_sub(self.0)
+    }
+}
+
+/// A chunk: its size and the CPU time of its steps in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ChunkTimes {
+    /// Bytes of its packets.
+    pub bytes: u64,
+    /// Folding it, on any thread.
+    pub fold_ns: u64,
+    /// Merging its partial state and taking slices out, one chunk after the other.
+    pub merge_ns: u64,
+    /// Bytes of its partial state, encoded.
+    pub partial_bytes: u64,
+    /// Finding out how many these are, which is no part of the fold.
+    #[serde(skip)]
+    pub measure_ns: u64,
+}
+
+/// A slice of time: the CPU time of its steps in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SliceTimes {
+    /// Index of the chunk whose merge completed it.
+    pub after_chunk: usize,
+    /// Playing it, on any thread.
+    pub play_ns: u64,
+    /// Composing it with those before, one slice after the other.
+    pub compose_ns: u64,
+}
+
+/// One pass over the traces.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FoldTimes {
+    /// Threads that worked on it.
+    pub threads: usize,
+    /// From its beginning to its end, in nanoseconds.
+    pub wall_ns: u64,
+    /// CPU time of planning the chunks.
+    pub plan_ns: u64,
+    /// In the order of merging.
+    pub chunks: Vec<ChunkTimes>,
+    /// In the order of composing.
+    pub slices: Vec<SliceTimes>,
+    /// CPU time of making the report of the last state.
+    pub finish_ns: u64,
+}
+
+impl FoldTimes {
+    /// CPU time of all steps in nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        let chunks = self.chunks.iter().map(|chunk| chunk.fold_ns);
+        let slices = self.slices.iter().map(|slice| slice.play_ns);
+        chunks.chain(slices).sum::<u64>() + self.serial_ns()
+    }
+
+    /// CPU time of the steps that only one thread can do at a time, in nanoseconds.
+    pub fn serial_ns(&self) -> u64 {
+        let chunks = self.chunks.iter().map(|chunk| chunk.merge_ns);
+        let slices = self.slices.iter().map(|slice| slice.compose_ns);
+        chunks.chain(slices).sum::<u64>() + self.plan_ns + self.finish_ns
+    }
+}
+
+/// CPU time of the process in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    nanoseconds(ClockId::ProcessCPUTime)
+}
+
+/// Collects the times of all folds of a command.
+#[derive(Debug, Default)]
+pub struct Timings(Mutex<Vec<FoldTimes>>);
+
+impl Timings {
+    /// The folds so far, in the order in which they ended.
+    pub fn folds(&self) -> Vec<FoldTimes> {
+        self.lock().clone()
+    }
+
+    fn add(&self, fold: FoldTimes) {
+        self.lock().push(fold);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<FoldTimes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The times of one fold while it runs; measures nothing if nobody asks for them.
+#[derive(Debug)]
+pub(crate) struct Meter<'a> {
+    to: Option<&'a Timings>,
+    begin: Instant,
+    times: FoldTimes,
+}
+
+impl<'a> Meter<'a> {
+    pub(crate) fn new(to: Option<&'a Timings>) -> Meter<'a> {
+        Meter {
+            to,
+            begin: Instant::now(),
+            times: FoldTimes::default(),
+        }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.to.is_some()
+    }
+
+    pub(crate) fn times(&mut self) -> &mut FoldTimes {
+        &mut self.times
+    }
+
+    /// The fold has ended.
+    pub(crate) fn end(mut self) {
+        if let Some(to) = self.to {
+            self.times.wall_ns = self.begin.elapsed().as_nanos() as u64;
+            to.add(self.times);
+        }
+    }
+}
