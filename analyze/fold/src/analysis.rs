@@ -9,8 +9,9 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::chunk::{Chunk, StreamRef};
 use crate::feed::Feed;
 
-/// What happened between two watermarks, to be played on any thread; see [`Analysis::slices`].
-pub type Slice<'a, P> = Box<dyn FnOnce() -> Composition<'a, P> + Send + 'a>;
+/// What happened between two watermarks, to be played on any thread; see [`Analysis::slices`]. It is given the
+/// worker's resident state ([`Analysis::exchange`]).
+pub type Slice<'a, P> = Box<dyn FnOnce(&mut P) -> Composition<'a, P> + Send + 'a>;
 
 /// Joins what a slice contained to the state of all that came before it. Takes a time that depends on the
 /// number of threads, files and the like that the slice is about, not on its event records.
@@ -56,6 +57,14 @@ pub trait Analysis: Sync {
     /// last event record that can be, is lost. Told once, by the chunk to which that time belongs.
     fn cut(&self, partial: &mut Self::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
         let _ = (partial, packet, time);
+    }
+
+    /// Exchanges the sums of a chunk's state with those of the worker's resident state: called after
+    /// [`begin`](Analysis::begin) and once more after [`end`](Analysis::end), so that one table of sums grows with all chunks
+    /// of a worker, and none has to be merged for each chunk. Resident states are merged into the state of all chunks
+    /// before the report is made, in any order: what is exchanged must not depend on the order of merging.
+    fn exchange(&self, partial: &mut Self::Partial, resident: &mut Self::Partial) {
+        let _ = (partial, resident);
     }
 
     /// An event record.

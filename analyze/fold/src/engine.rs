@@ -86,9 +86,8 @@ pub fn fold<A: Analysis>(
     meter.times().threads = threads;
     meter.times().plan_ns = watch.elapsed();
     let merge = Merge::new(&job, options.slice_bytes, meter);
-    schedule::run(&job, merge, threads)?
-        .finish()
-        .ok_or(FoldError::Cancelled)
+    let (merge, residents) = schedule::run(&job, merge, threads)?;
+    merge.finish(residents).ok_or(FoldError::Cancelled)
 }
 
 /// What workers share: what is folded, and how.
@@ -109,16 +108,27 @@ pub(crate) struct Folded<A: Analysis> {
 }
 
 impl<A: Analysis> Job<'_, A> {
+    /// The state that stays with a worker.
+    pub(crate) fn resident(&self) -> A::Partial {
+        // It is not the first chunk, before which nothing came.
+        self.analysis.begin(&Chunk {
+            index: usize::MAX,
+            ..Chunk::nothing()
+        })
+    }
+
     /// Folds a chunk; `None` if the fold is cancelled.
-    pub(crate) fn run(&self, chunk: &Chunk) -> Option<Folded<A>> {
+    pub(crate) fn run(&self, chunk: &Chunk, resident: &mut A::Partial) -> Option<Folded<A>> {
         if self.control.is_cancelled() {
             return None;
         }
         let watch = Stopwatch::start();
         let mut partial = self.analysis.begin(chunk);
+        self.analysis.exchange(&mut partial, resident);
         let mut feed = Feed::new(self.set, chunk, self.tables);
         self.analysis.chunk(&mut partial, &mut feed);
         self.analysis.end(&mut partial, chunk);
+        self.analysis.exchange(&mut partial, resident);
         self.control.advance(chunk.bytes);
         let damage = feed.take_damage();
         let mut times = ChunkTimes {

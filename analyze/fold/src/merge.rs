@@ -29,9 +29,9 @@ pub(crate) struct PlayedSlice<'a, A: Analysis> {
 }
 
 impl<'a, A: Analysis> PendingSlice<'a, A> {
-    pub(crate) fn play(self) -> PlayedSlice<'a, A> {
+    pub(crate) fn play(self, resident: &mut A::Partial) -> PlayedSlice<'a, A> {
         let watch = Stopwatch::start();
-        let composition = (self.slice)();
+        let composition = (self.slice)(resident);
         let mut times = self.times;
         times.play_ns = watch.elapsed();
         PlayedSlice { composition, times }
@@ -126,15 +126,19 @@ impl<'a, A: Analysis> Merge<'a, A> {
         self.damage.extend(damage);
     }
 
-    /// Makes the report; `None` if the fold was cancelled before anything was merged.
-    pub(crate) fn finish(mut self) -> Option<Outcome<A::Report>> {
+    /// Makes the report, with the resident states of all workers; `None` if the fold was cancelled before
+    /// anything was merged.
+    pub(crate) fn finish(mut self, residents: Vec<A::Partial>) -> Option<Outcome<A::Report>> {
         let watch = Stopwatch::start();
         let analysis = self.job.analysis;
-        let state = match self.state.take() {
+        let mut state = match self.state.take() {
             Some(state) => state,
             None if self.job.control.is_cancelled() => return None,
             None => analysis.begin(&Chunk::nothing()),
         };
+        for resident in residents {
+            analysis.merge(&mut state, resident);
+        }
         // A packet that two chunks share reports its damage twice.
         let mut seen = HashSet::new();
         self.damage.retain(|damage| seen.insert(damage.clone()));
@@ -154,7 +158,7 @@ impl<'a, A: Analysis> Merge<'a, A> {
 
 impl Chunk {
     /// The chunk of a trace without packets.
-    fn nothing() -> Chunk {
+    pub(crate) fn nothing() -> Chunk {
         let time = DAWN;
         Chunk {
             index: 0,

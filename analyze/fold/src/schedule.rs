@@ -26,15 +26,16 @@ pub(crate) fn run<'a, A: Analysis>(
     job: &'a Job<'a, A>,
     mut merge: Merge<'a, A>,
     threads: usize,
-) -> Result<Merge<'a, A>, FoldError> {
+) -> Result<(Merge<'a, A>, Vec<A::Partial>), FoldError> {
     if threads == 1 {
+        let mut resident = job.resident();
         for chunk in &job.plan.chunks {
-            let folded = job.run(chunk).ok_or(FoldError::Cancelled)?;
+            let folded = job.run(chunk, &mut resident).ok_or(FoldError::Cancelled)?;
             for slice in merge.merge(chunk.index, folded) {
-                merge.compose(slice.play());
+                merge.compose(slice.play(&mut resident));
             }
         }
-        return Ok(merge);
+        return Ok((merge, vec![resident]));
     }
     let board = Board {
         job,
@@ -42,6 +43,7 @@ pub(crate) fn run<'a, A: Analysis>(
         work: Mutex::new(Work::default()),
         moved: Condvar::new(),
         merge: Mutex::new(merge),
+        residents: Mutex::new(Vec::with_capacity(threads)),
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
@@ -51,10 +53,12 @@ pub(crate) fn run<'a, A: Analysis>(
         }
         board.work();
     });
-    match job.control.is_cancelled() {
-        true => Err(FoldError::Cancelled),
-        false => Ok(board.merge.into_inner().unwrap_or_else(PoisonError::into_inner)),
+    if job.control.is_cancelled() {
+        return Err(FoldError::Cancelled);
     }
+    let merge = board.merge.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let residents = board.residents.into_inner();
+    Ok((merge, residents.unwrap_or_else(PoisonError::into_inner)))
 }
 
 struct Board<'a, A: Analysis> {
@@ -64,6 +68,8 @@ struct Board<'a, A: Analysis> {
     /// Something was merged, or there are new slices, or all is done.
     moved: Condvar,
     merge: Mutex<Merge<'a, A>>,
+    /// The resident states of workers that have ended.
+    residents: Mutex<Vec<A::Partial>>,
 }
 
 /// What is to be done, and what was.
@@ -150,37 +156,39 @@ impl<'a, A: Analysis> Board<'a, A> {
 
     fn work(&self) {
         let _broken = Broken(self);
-        loop {
-            let turn = self.turn();
-            if self.job.control.is_cancelled() {
-                self.moved.notify_all();
-                return;
-            }
-            match turn {
-                Turn::Fold(index) => {
-                    let Some(folded) = self
-                        .job
-                        .plan
-                        .chunks
-                        .get(index)
-                        .and_then(|chunk| self.job.run(chunk))
-                    else {
-                        return self.moved.notify_all();
-                    };
-                    let mut work = self.lock();
-                    work.folded.insert(index, folded);
-                    self.merge(work);
-                }
-                Turn::Play(number, slice) => {
-                    let played = slice.play();
-                    let mut work = self.lock();
-                    work.played.insert(number, played);
-                    self.merge(work);
-                }
-                Turn::Wait => {}
-                Turn::End => return self.moved.notify_all(),
-            }
+        let mut resident = self.job.resident();
+        while self.do_next(&mut resident) {}
+        self.moved.notify_all();
+        let mut residents = self.residents.lock().unwrap_or_else(PoisonError::into_inner);
+        residents.push(resident);
+    }
+
+    /// Folds a chunk or plays a slice; false if there is no more to do.
+    fn do_next(&self, resident: &mut A::Partial) -> bool {
+        let turn = self.turn();
+        if self.job.control.is_cancelled() {
+            return false;
         }
+        match turn {
+            Turn::Fold(index) => {
+                let chunk = self.job.plan.chunks.get(index);
+                let Some(folded) = chunk.and_then(|chunk| self.job.run(chunk, resident)) else {
+                    return false;
+                };
+                let mut work = self.lock();
+                work.folded.insert(index, folded);
+                self.merge(work);
+            }
+            Turn::Play(number, slice) => {
+                let played = slice.play(resident);
+                let mut work = self.lock();
+                work.played.insert(number, played);
+                self.merge(work);
+            }
+            Turn::Wait => {}
+            Turn::End => return false,
+        }
+        true
     }
 
     /// Waits until there is something to do, or nothing will be.

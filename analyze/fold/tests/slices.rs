@@ -18,6 +18,9 @@ struct Sorted {
 struct Partial {
     waiting: Vec<(i64, u32)>,
     sorted: Vec<(i64, u32)>,
+    /// Event records that were played, and those that were folded.
+    played: usize,
+    folded: usize,
 }
 
 impl Analysis for Sorted {
@@ -36,12 +39,19 @@ impl Analysis for Sorted {
 
     fn event(&self, partial: &mut Partial, record: &mut Record<'_>) {
         partial.waiting.push((record.time.0, record.number));
+        partial.folded += 1;
     }
 
     fn end(&self, _: &mut Partial, _: &Chunk) {}
 
     fn merge(&self, earlier: &mut Partial, later: Partial) {
         earlier.waiting.extend(later.waiting);
+        earlier.played += later.played;
+        earlier.folded += later.folded;
+    }
+
+    fn exchange(&self, partial: &mut Partial, resident: &mut Partial) {
+        std::mem::swap(&mut partial.folded, &mut resident.folded);
     }
 
     fn slices<'a>(&'a self, partial: &mut Partial, watermark: Timestamp) -> Vec<Slice<'a, Partial>> {
@@ -49,7 +59,8 @@ impl Analysis for Sorted {
             .into_iter()
             .partition::<Vec<_>, _>(|event| event.0 < watermark.0);
         partial.waiting = after;
-        let play = move || {
+        let play = move |resident: &mut Partial| {
+            resident.played += before.len();
             assert!(
                 !before.iter().any(|event| Some(event.0) == self.breaks_at),
                 "asked for"
@@ -91,6 +102,8 @@ fn slices_are_composed_in_the_order_of_time() {
         };
         let report = fold(&set, &sorted, options, &Control::default()).unwrap().report;
         assert!(report.waiting.is_empty(), "the last watermark is the end");
+        let events = report.sorted.len();
+        assert_eq!((report.played, report.folded), (events, events));
         report.sorted
     };
     let expected = folded((1, 0, 0));
