@@ -51,6 +51,11 @@ pub trait Rules: Sync + Sized {
         self.packet(partial, &packet.cut(time));
     }
 
+    /// See [`Analysis::exchange`].
+    fn exchange(&self, partial: &mut Self::Partial, resident: &mut Self::Partial) {
+        let _ = (partial, resident);
+    }
+
     /// An event.
     fn event(&self, partial: &mut Self::Partial, event: &Event<'_>, body: &mut Body<'_, '_>);
 
@@ -151,6 +156,10 @@ impl<R: Rules> Analysis for PerCpu<R> {
     }
 
     fn end(&self, _: &mut R::Partial, _: &Chunk) {}
+
+    fn exchange(&self, partial: &mut R::Partial, resident: &mut R::Partial) {
+        self.rules.exchange(partial, resident);
+    }
 
     fn merge(&self, earlier: &mut R::Partial, later: R::Partial) {
         self.rules.merge(earlier, later);

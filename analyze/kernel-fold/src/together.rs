@@ -40,8 +40,8 @@ impl<P> Together<P> {
 
 /// A slice of one analysis as a slice of all, of whose states `part` gives that of this one.
 fn slice_of_all<'a, T: 'a, U: 'a>(slice: Slice<'a, T>, part: fn(&mut U) -> &mut T) -> Slice<'a, U> {
-    Box::new(move || -> Composition<'a, U> {
-        let composition = slice();
+    Box::new(move |resident: &mut U| -> Composition<'a, U> {
+        let composition = slice(part(resident));
         Box::new(move |all| composition(part(all)))
     })
 }
@@ -103,6 +103,10 @@ macro_rules! together {
 
             fn end(&self, partial: &mut Self::Partial, chunk: &Chunk) {
                 $(self.parts.$place.end(&mut partial.$place, chunk);)+
+            }
+
+            fn exchange(&self, partial: &mut Self::Partial, resident: &mut Self::Partial) {
+                $(self.parts.$place.exchange(&mut partial.$place, &mut resident.$place);)+
             }
 
             fn merge(&self, earlier: &mut Self::Partial, later: Self::Partial) {
