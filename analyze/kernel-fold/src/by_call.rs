@@ -54,6 +54,11 @@ impl<T: Default> ByCall<T> {
         other.iter().for_each(|(call, value)| add(self.get(call), value));
     }
 
+    /// All calls and their values, which are handed over.
+    pub fn into_entries(self) -> impl Iterator<Item = (Syscall, T)> {
+        self.calls.into_iter().zip(self.values)
+    }
+
     /// All calls and their values.
     pub fn iter(&self) -> impl Iterator<Item = (Syscall, &T)> {
         self.calls.iter().copied().zip(&self.values)

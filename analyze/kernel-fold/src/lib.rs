@@ -8,6 +8,7 @@
 
 mod by_call;
 mod by_cpu;
+mod call_slice;
 mod calls;
 mod candidates;
 mod end_mark;
@@ -18,6 +19,8 @@ mod interrupts;
 mod lane;
 mod learn;
 mod losses;
+mod open_call;
+mod pair_slice;
 mod pairs;
 mod people;
 mod per_cpu;
@@ -44,9 +47,8 @@ pub use view::{Ranges, View};
 
 pub use by_call::ByCall;
 pub use by_cpu::ByCpu;
-pub use calls::{
-    Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited, OpenCall,
-};
+pub use call_slice::{CallSlice, OpenCalls, ThreadCall};
+pub use calls::{Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited};
 pub use candidates::{Candidate, Candidates};
 pub use end_mark::{TraceEnd, Unended, unended};
 pub use hosts::{hosts, paths_apart};
@@ -54,6 +56,8 @@ pub use interrupts::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind,
 pub use lane::{Items, Lane};
 pub use learn::{learn, learn_named_switch, learn_switch, taken_over};
 pub use losses::Losses;
+pub use open_call::OpenCall;
+pub use pair_slice::PairSlice;
 pub use pairs::Pairs;
 pub use people::{Known, People, ThreadKey};
 pub use recorded::{NotRecorded, Recorded, Sight, WakeTells, not_recorded, ranges};

@@ -35,6 +35,15 @@ impl<K: Eq + Hash, B> Pairs<K, B> {
         self.0.remove(&key)
     }
 
+    /// Forgets beginnings with such keys.
+    pub(crate) fn forget(&mut self, is_forgotten: impl Fn(&K) -> bool) {
+        self.0.retain(|key, _| !is_forgotten(key));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Beginnings that have no end yet, in no order.
     pub fn open(&self) -> impl Iterator<Item = (&K, &B)> {
         self.0.iter()

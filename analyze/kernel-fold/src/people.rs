@@ -105,9 +105,7 @@ pub type People = Table<Identity>;
 impl People {
     /// Adds what is known of later chunks.
     pub fn merge(&mut self, later: People) {
-        for (key, identity) in later.into_entries() {
-            self.get(key).merge(identity);
-        }
+        self.merge_by(later, Identity::merge);
     }
 
     /// Adds up by process, in no order that matters, what is known by thread.

@@ -98,6 +98,25 @@ impl<T: Default> Table<T> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
 
+    /// Adds the values of another table; those of threads that are in this one, too, by `add`.
+    #[inline]
+    pub fn merge_by(&mut self, other: Table<T>, add: impl Fn(&mut T, T)) {
+        if self.entries.is_empty() {
+            *self = other;
+            return;
+        }
+        for (key, value) in other.entries {
+            let known = self.entries.len();
+            let place = self.place(key);
+            // It is there, or `place` has made it.
+            let own = &mut self.entries[place].1;
+            match place < known {
+                true => add(own, value),
+                false => *own = value,
+            }
+        }
+    }
+
     /// Leaves out those that `keep` does not choose.
     pub fn retain(&mut self, keep: impl Fn(&T) -> bool) {
         self.entries.retain(|(_, value)| keep(value));

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::interface::InterfaceId;
+use crate::net::interface::InterfaceKey;
 
 /// What a CPU does.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub(super) enum Step {
 /// A packet is queued.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Queued {
-    pub(super) interface: InterfaceId,
+    pub(super) interface: InterfaceKey,
     pub(super) bytes: u64,
     /// The thread, if the event names it.
     pub(super) tid: Option<i32>,

@@ -33,22 +33,11 @@ impl InterfaceKey {
     }
 }
 
-/// An interface by its place among those that a partial state has met.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct InterfaceId(pub(super) u32);
-
-impl InterfaceId {
-    /// Its place in another list.
-    pub(super) fn moved(&mut self, places: &[InterfaceId]) {
-        *self = places.get(self.0 as usize).copied().unwrap_or_default();
-    }
-}
-
 /// A packet is handed to an interface, or comes from it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Begun {
     pub(super) time: i64,
-    pub(super) interface: InterfaceId,
+    pub(super) interface: InterfaceKey,
     pub(super) is_sent: bool,
 }
 
@@ -56,7 +45,7 @@ pub(super) struct Begun {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Fate {
     /// The driver took it.
-    Sent { interface: InterfaceId, bytes: u64 },
+    Sent { interface: InterfaceKey, bytes: u64 },
     /// Its buffer is given back: it was dropped, or used.
     /// Of what was dropped the kernel may tell why.
     Freed { dropped: bool, is_told: bool },

@@ -7,21 +7,24 @@ mod context;
 mod interface;
 mod passing;
 mod report;
+mod sums;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_fold::{Composition, Slice};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::network::{self, PacketFree, PacketStep, Tcp, TcpStep};
-use tracebraid_kernel_model::{Body, Comm, KernelEvent};
+use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Pairs, People, PerCpu, Rules, Selection, Table,
+    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, PairSlice, Pairs, People, PerCpu, Rules, Selection,
     ThreadKey, learn, learn_switch,
 };
 use crate::report::{Report, View};
-use connections::{Connections, Sum};
+use connections::Sum;
 use context::{Context, Queued, Step};
-use interface::{Begun, End, Fate, Interface, InterfaceId, InterfaceKey, Passed};
+use interface::{Begun, End, Fate, InterfaceKey, Passed};
 use passing::Passing;
+use sums::{PortCounts, Ports, Sums};
 
 /// The analysis.
 pub type NetAnalysis = PerCpu<NetRules>;
@@ -39,59 +42,17 @@ pub struct NetRules {
 pub struct NetPartial {
     people: People,
     lanes: ByCpu<Lane<Context, Step>>,
-    interfaces: Vec<Interface>,
     /// The packet that was queued last on each CPU.
     queued: ByCpu<Lane<Option<(u64, Begun)>, Passing>>,
     items: Items<Passing>,
     /// By trace and address of the buffer: those that other packets follow on their CPU.
     packets: Pairs<(u32, u64), Begun>,
-    threads: Table<Vec<(InterfaceId, Sum)>>,
-    softirqs: Vec<(InterfaceId, Sum)>,
-    connections: Connections,
-    /// In the order of ports.
-    ports: Vec<(Ports, PortCounts)>,
-    log: Vec<Passed>,
+    sums: Sums,
     /// Nothing came before.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people, and the last sender among the
-    /// threads.
+    /// Where the thread that was switched to last is among the people.
     #[serde(skip)]
-    near: (usize, usize),
-    /// The interface that was looked for last: most often the next event is about the same.
-    #[serde(skip)]
-    last: Option<(InterfaceKey, InterfaceId)>,
-}
-
-/// Ports of a socket: its own and the other side's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Ports {
-    trace: u32,
-    own: u16,
-    other: u16,
-}
-
-/// What happened to TCP sockets with those ports.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct PortCounts {
-    retransmissions: u64,
-    resets_sent: u64,
-    resets_received: u64,
-}
-
-impl PortCounts {
-    fn merge(&mut self, other: &PortCounts) {
-        self.retransmissions += other.retransmissions;
-        self.resets_sent += other.resets_sent;
-        self.resets_received += other.resets_received;
-    }
-}
-
-fn sum_of(sums: &mut Vec<(InterfaceId, Sum)>, id: InterfaceId) -> &mut Sum {
-    let at = sums.iter().position(|sum| sum.0 == id).unwrap_or_else(|| {
-        sums.push((id, Sum::default()));
-        sums.len() - 1
-    });
-    &mut sums[at].1
+    near: usize,
 }
 
 impl Rules for NetRules {
@@ -167,7 +128,7 @@ impl Rules for NetRules {
             }
             KernelEvent::Tcp(tcp) => self.tcp(partial, event, tcp, body),
             KernelEvent::Switch(switch) => {
-                let near = &mut partial.near.0;
+                let near = &mut partial.near;
                 if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
                     partial.lanes.get(cpu).goes_over(time, Context::of(next));
                 }
@@ -184,12 +145,11 @@ impl Rules for NetRules {
         }
     }
 
-    fn merge(&self, earlier: &mut NetPartial, mut later: NetPartial) {
-        let interfaces = std::mem::take(&mut later.interfaces).into_iter();
-        let places: Vec<InterfaceId> = interfaces
-            .map(|interface| earlier.join(interface, self.selection.top()))
-            .collect();
-        later.moved(&places);
+    fn exchange(&self, partial: &mut NetPartial, resident: &mut NetPartial) {
+        std::mem::swap(&mut partial.sums, &mut resident.sums);
+    }
+
+    fn merge(&self, earlier: &mut NetPartial, later: NetPartial) {
         earlier.people.merge(later.people);
         let begin = |earlier: &mut NetPartial, cpu, time, context| {
             earlier.lanes.get(cpu).goes_over(time, context);
@@ -201,89 +161,30 @@ impl Rules for NetRules {
         };
         later.queued.join(earlier, pass, begin);
         earlier.items.append(later.items);
-        for (thread, sums) in later.threads.into_entries() {
-            let own = earlier.threads.get(thread);
-            sums.iter().for_each(|(key, sum)| sum_of(own, *key).add(*sum));
-        }
-        let softirqs = later.softirqs.iter();
-        softirqs.for_each(|(key, sum)| sum_of(&mut earlier.softirqs, *key).add(*sum));
-        earlier.connections.merge(&later.connections);
-        later
-            .ports
-            .iter()
-            .for_each(|(ports, counts)| earlier.ports(*ports).merge(counts));
-        earlier.log.extend(later.log);
+        earlier.sums.merge(later.sums, self.selection.top());
     }
 
-    fn settle(&self, partial: &mut NetPartial, watermark: i64) {
+    fn slices<'a>(&'a self, partial: &mut NetPartial, watermark: i64) -> Vec<Slice<'a, NetPartial>> {
         let until = Self::passed_until(partial, watermark);
-        self.play(partial, Some(until));
+        let items = partial.items.cut(until);
+        match items.is_empty() {
+            true => Vec::new(),
+            false => vec![Box::new(|resident| self.play_slice(items, &mut resident.sums))],
+        }
     }
 
     fn finish(&self, input: &Input, mut partial: NetPartial) -> Report {
-        self.play(&mut partial, None);
+        let mut items = std::mem::take(&mut partial.items);
+        let resident = &mut NetPartial::default();
+        self.play_slice(std::mem::take(&mut items), &mut resident.sums)(&mut partial);
+        partial
+            .sums
+            .merge(std::mem::take(&mut resident.sums), self.selection.top());
         report::report(self, input, &partial)
     }
 }
 
 impl NetPartial {
-    /// The place of the interface of that name, which may have something behind its terminating null.
-    #[inline(always)]
-    fn place(&mut self, trace: u32, name: Comm) -> InterfaceId {
-        let key = InterfaceKey { trace, name };
-        match self.last {
-            Some((last, id)) if last == key => id,
-            _ => {
-                let id = self.find(InterfaceKey::new(trace, name));
-                self.last = Some((key, id));
-                id
-            }
-        }
-    }
-
-    fn find(&mut self, key: InterfaceKey) -> InterfaceId {
-        // There are few.
-        let at = self.interfaces.iter().position(|interface| interface.key == key);
-        InterfaceId(at.unwrap_or_else(|| {
-            self.interfaces.push(Interface::new(key));
-            self.interfaces.len() - 1
-        }) as u32)
-    }
-
-    /// What is known of an interface that was met.
-    #[inline(always)]
-    fn interface(&mut self, id: InterfaceId) -> &mut Interface {
-        &mut self.interfaces[id.0 as usize]
-    }
-
-    /// Adds what is known of an interface later; gives its place.
-    fn join(&mut self, later: Interface, top: usize) -> InterfaceId {
-        let id = self.find(later.key);
-        self.interface(id).merge(later, top);
-        id
-    }
-
-    /// Interfaces have other places.
-    fn moved(&mut self, places: &[InterfaceId]) {
-        for (_, lane) in self.lanes.iter_mut() {
-            for step in lane.parts().0 {
-                if let Step::Queue(queued) = step {
-                    queued.interface.moved(places);
-                }
-            }
-        }
-        for (_, lane) in self.queued.iter_mut() {
-            let (passing, queued) = lane.parts();
-            passing.for_each(|passing| passing.moved(places));
-            if let Some((_, begun)) = queued.and_then(Option::as_mut) {
-                begun.interface.moved(places);
-            }
-        }
-        self.items.iter_mut().for_each(|passing| passing.moved(places));
-        let sums = self.threads.values().chain([&mut self.softirqs]).flatten();
-        sums.for_each(|(id, _)| id.moved(places));
-    }
-
     /// Somebody sends, or a softirq begins or ends.
     #[inline(always)]
     fn step(&mut self, cpu: CpuKey, time: i64, step: Step) {
@@ -295,26 +196,16 @@ impl NetPartial {
             Step::Softirq(begins) => return context.in_softirq = begins,
             Step::Queue(queued) => queued,
         };
-        let sums = if context.in_softirq {
-            &mut self.softirqs
-        } else {
+        let sender = (!context.in_softirq).then(|| {
             let tid = queued.tid.or(context.tid).unwrap_or(ThreadKey::UNKNOWN);
             let trace = cpu.trace;
-            self.threads.get_near(ThreadKey { trace, tid }, &mut self.near.1)
-        };
-        sum_of(sums, queued.interface).add(Sum {
+            ThreadKey { trace, tid }
+        });
+        let sum = Sum {
             packets: 1,
             bytes: queued.bytes,
-        });
-    }
-
-    fn ports(&mut self, ports: Ports) -> &mut PortCounts {
-        let at = self.ports.binary_search_by_key(&ports, |known| known.0);
-        let at = at.unwrap_or_else(|at| {
-            self.ports.insert(at, (ports, PortCounts::default()));
-            at
-        });
-        &mut self.ports[at].1
+        };
+        self.sums.sent_by(sender, queued.interface).add(sum);
     }
 }
 
@@ -330,7 +221,7 @@ impl NetRules {
         let Event { cpu, time, .. } = *event;
         let name = packet.device.as_ref()?.comm(body)?;
         let buffer = packet.buffer.get(body)? as u64;
-        let interface = partial.place(cpu.trace, name);
+        let interface = partial.sums.met(cpu.trace, name);
         let bytes = packet.length.as_ref().and_then(|length| length.get(body));
         let bytes = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
         let is_sent = match packet.step {
@@ -367,12 +258,12 @@ impl NetRules {
             partial.step(cpu, time, Step::Queue(queued));
         }
         if !is_sent {
-            partial.interface(interface).received.add(bytes);
+            partial.sums.interface(interface).received.add(bytes);
         }
         if self.ranges.is_none()
             && let Some(headers) = packet.headers.as_ref().and_then(|headers| headers.get(body))
         {
-            partial.connections.add(cpu.trace, &headers, bytes, is_sent);
+            partial.sums.connections.add(cpu.trace, &headers, bytes, is_sent);
         }
         Some(())
     }
@@ -382,21 +273,21 @@ impl NetRules {
         &self,
         partial: &mut NetPartial,
         event: &Event<'_>,
-        (interface, buffer, bytes): (InterfaceId, u64, u64),
+        (interface, buffer, bytes): (InterfaceKey, u64, u64),
         result: i64,
     ) {
         let counts = u64::from(self.selection.counts(event.time, event.cpu.cpu));
         match result {
             TAKEN => {
                 if counts > 0 {
-                    partial.interface(interface).sent.add(bytes);
+                    partial.sums.interface(interface).sent.add(bytes);
                 }
                 self.end(partial, event, buffer, Fate::Sent { interface, bytes });
             }
             // It will be tried again.
-            BUSY => partial.interface(interface).busy += counts,
+            BUSY => partial.sums.interface(interface).busy += counts,
             _ => {
-                partial.interface(interface).errors += counts;
+                partial.sums.interface(interface).errors += counts;
                 self.end(
                     partial,
                     event,
@@ -449,7 +340,7 @@ impl NetRules {
             && ended == buffer
             && end.time.abs_diff(begun.time) <= SOON
         {
-            return self.ended(partial, buffer, begun, end);
+            return self.ended(&mut partial.sums, buffer, begun, end);
         }
         if let Some((buffer, begun)) = last {
             partial.items.push(cpu, begun.time, Passing::Begin(buffer, begun));
@@ -479,28 +370,31 @@ impl NetRules {
     }
 
     /// Pairs those that other packets followed on their CPU.
-    fn play(&self, partial: &mut NetPartial, until: Option<i64>) {
-        let mut items = std::mem::take(&mut partial.items);
-        items.play(until, |cpu, _, passing| match passing {
-            Passing::Begin(buffer, begun) => {
-                partial.packets.begin((cpu.trace, buffer), begun);
-            }
+    fn play_slice<'a>(&'a self, mut items: Items<Passing>, sums: &mut Sums) -> Composition<'a, NetPartial> {
+        let mut slice = PairSlice::default();
+        items.play(None, |cpu, _, passing| match passing {
+            Passing::Begin(buffer, begun) => slice.begin((cpu.trace, buffer), begun),
             Passing::End(buffer, end) => {
-                if let Some(begun) = partial.packets.end((cpu.trace, buffer)) {
-                    self.ended(partial, buffer, begun, end);
+                if let Some((begun, end)) = slice.end((cpu.trace, buffer), end) {
+                    self.ended(sums, buffer, begun, end);
                 }
             }
         });
-        partial.items = items;
+        Box::new(move |partial| {
+            let NetPartial { packets, sums, .. } = partial;
+            slice.compose(packets, |(_, buffer), begun, end| {
+                self.ended(sums, buffer, begun, end)
+            });
+        })
     }
 
-    fn ended(&self, partial: &mut NetPartial, buffer: u64, begun: Begun, end: End) {
+    fn ended(&self, sums: &mut Sums, buffer: u64, begun: Begun, end: End) {
         if !self.selection.counts(end.time, end.cpu) {
             return;
         }
         match end.fate {
             Fate::Freed { dropped, is_told } => {
-                let interface = partial.interface(begun.interface);
+                let interface = sums.interface(begun.interface);
                 interface.reason_drops += u64::from(is_told);
                 match begun.is_sent {
                     true => interface.sent_drops += u64::from(dropped),
@@ -514,18 +408,18 @@ impl NetRules {
                     let passed = Passed {
                         duration,
                         queued: begun.time,
-                        interface: partial.interface(interface).key,
+                        interface,
                         buffer,
                         bytes,
                     };
-                    self.passed(partial, interface, passed);
+                    self.passed(sums, passed);
                 }
             }
         }
     }
 
-    fn passed(&self, partial: &mut NetPartial, interface: InterfaceId, passed: Passed) {
-        let interface = partial.interface(interface);
+    fn passed(&self, sums: &mut Sums, passed: Passed) {
+        let interface = sums.interface(passed.interface);
         if let Some(ranges) = &self.ranges {
             if let Some((_, range)) = ranges.iter().find(|(of, _)| *of == passed.interface) {
                 interface.bins.add(*range, passed.duration);
@@ -537,7 +431,7 @@ impl NetRules {
         }
         interface.top.add(passed, self.selection.top());
         if self.selection.shows(View::Log) {
-            partial.log.push(passed);
+            sums.log.push(passed);
         }
     }
 
@@ -570,7 +464,7 @@ impl NetRules {
             other: port(other),
         };
         let counts = self.selection.counts(event.time, event.cpu.cpu);
-        counts.then(|| partial.ports(ports))
+        counts.then(|| partial.sums.ports(ports))
     }
 }
 

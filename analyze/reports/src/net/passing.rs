@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::net::interface::{Begun, End, Fate, InterfaceId};
+use crate::net::interface::{Begun, End};
 
 /// A packet is handed on, by address of its buffer.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -14,18 +14,6 @@ pub(super) enum Passing {
 }
 
 impl Passing {
-    /// Interfaces have other places.
-    pub(super) fn moved(&mut self, places: &[InterfaceId]) {
-        match self {
-            Passing::Begin(_, begun) => begun.interface.moved(places),
-            Passing::End(_, end) => {
-                if let Fate::Sent { interface, .. } = &mut end.fate {
-                    interface.moved(places);
-                }
-            }
-        }
-    }
-
     /// The packet, if it is queued for sending.
     #[inline(always)]
     pub(super) fn queues(self) -> Option<(u64, Begun)> {

@@ -6,7 +6,7 @@ use tracebraid_ctf::clock::Timestamp;
 
 use crate::kernel::{Head, Input, Thread};
 use crate::net::connections::Sum;
-use crate::net::interface::{Interface, InterfaceId, InterfaceKey, Passed};
+use crate::net::interface::{Interface, InterfaceKey, Passed};
 use crate::net::{NetPartial, NetRules};
 use crate::report::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
@@ -39,7 +39,7 @@ impl Names<'_> {
     }
 
     fn unmatched(&self, partial: &NetPartial) -> Vec<String> {
-        let interfaces = partial.interfaces.iter();
+        let interfaces = partial.sums.interfaces.iter();
         let names: Vec<_> = interfaces
             .map(|interface| vec![interface.key.name.text()])
             .collect();
@@ -50,7 +50,7 @@ impl Names<'_> {
 pub(super) fn report(rules: &NetRules, input: &Input, partial: &NetPartial) -> Report {
     let head = input.head();
     let names = Names { rules, head };
-    let mut interfaces: Vec<&Interface> = partial.interfaces.iter().collect();
+    let mut interfaces: Vec<&Interface> = partial.sums.interfaces.iter().collect();
     interfaces.retain(|interface| names.shows(interface.key));
     interfaces.sort_by_key(|interface| interface.key);
     if rules.ranges.is_some() {
@@ -86,8 +86,9 @@ fn totals(partial: &NetPartial, interfaces: &[&Interface]) -> Vec<Total> {
             .sum::<u64>()
             .into()
     };
-    let ports = |of: &dyn Fn(&super::PortCounts) -> u64| -> Value {
+    let ports = |of: &dyn Fn(&super::sums::PortCounts) -> u64| -> Value {
         partial
+            .sums
             .ports
             .iter()
             .map(|(_, counts)| of(counts))
@@ -191,26 +192,22 @@ fn of_durations(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
 
 /// Who queued packets: threads, and softirqs, whoever ran then.
 fn of_threads(rules: &NetRules, names: &Names<'_>, partial: &NetPartial) -> Section {
-    let shows = |interface: &Interface| names.shows(interface.key);
-    let shown: Vec<bool> = partial.interfaces.iter().map(shows).collect();
-    let all = |sums: &[(InterfaceId, Sum)]| {
+    let all = |sums: &[(InterfaceKey, Sum)]| {
         let mut all = Sum::default();
-        let shown = sums
-            .iter()
-            .filter(|(id, _)| shown.get(id.0 as usize) == Some(&true));
+        let shown = sums.iter().filter(|(key, _)| names.shows(*key));
         shown.for_each(|(_, sum)| all.add(*sum));
         all
     };
     let filter = &rules.selection.threads;
     let mut rows: Vec<(Option<Thread>, Sum)> = Vec::new();
-    for (thread, sums) in partial.threads.entries() {
+    for (thread, sums) in partial.sums.threads.entries() {
         let thread = partial.people.thread(thread);
         if filter.shows(&thread) {
             rows.push((Some(thread), all(sums)));
         }
     }
     if filter.shows(&Thread::default()) {
-        rows.push((None, all(&partial.softirqs)));
+        rows.push((None, all(&partial.sums.softirqs)));
     }
     rows.retain(|(_, sum)| sum.packets > 0);
     let order = |thread: &Option<Thread>| thread.as_ref().map(|thread| (thread.trace, thread.tid));
@@ -245,7 +242,7 @@ fn of_threads(rules: &NetRules, names: &Names<'_>, partial: &NetPartial) -> Sect
 }
 
 fn of_connections(names: &Names<'_>, partial: &NetPartial) -> Section {
-    let mut rows: Vec<_> = partial.connections.entries().to_vec();
+    let mut rows: Vec<_> = partial.sums.connections.entries().to_vec();
     let bytes = |ways: &[super::connections::Way; 2]| ways[0].sum().bytes + ways[1].sum().bytes;
     rows.sort_by_key(|(key, connection)| (Reverse(bytes(&connection.ways)), *key));
     let row = |(key, connection): &(super::connections::ConnectionKey, super::connections::Connection)| {
@@ -280,9 +277,9 @@ fn of_connections(names: &Names<'_>, partial: &NetPartial) -> Section {
 }
 
 fn of_ports(names: &Names<'_>, partial: &NetPartial) -> Section {
-    let mut rows = partial.ports.clone();
+    let mut rows = partial.sums.ports.clone();
     rows.sort_by_key(|(ports, counts)| (Reverse(counts.retransmissions), *ports));
-    let row = |(ports, counts): (super::Ports, super::PortCounts)| {
+    let row = |(ports, counts): (super::Ports, super::sums::PortCounts)| {
         vec![
             Value::Text(names.of_host(ports.trace, ports.own.to_string())),
             u64::from(ports.other).into(),
@@ -337,7 +334,7 @@ fn lists(
         )
     });
     top.truncate(most);
-    let mut log = partial.log.clone();
+    let mut log = partial.sums.log.clone();
     log.retain(|passed| names.shows(passed.interface));
     log.sort_by_key(|passed| (passed.end(), passed.queued, *passed));
     let row = |passed: &Passed| {

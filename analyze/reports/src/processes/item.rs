@@ -48,17 +48,23 @@ pub(super) enum Item {
         ran: u64,
         since: i64,
     },
-    /// It ran so long from that time on, as is known only now.
-    Ran(i32, u64, i64),
-    /// It made calls in a stretch from that time on.
+    /// It did that in a stretch from that time on.
     Did(i32, Sums, i64),
     Call(CallItem),
+    Told(Told),
+}
+
+/// Something that an event tells of a thread.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Told {
     /// It belongs to that process.
     Belongs(i32, i32),
     /// It is made: another life begins under its id.
     Made(i32, Box<Life>),
     Named(i32, Named),
     Ends(i32),
+    /// It did not end, though that was told.
+    GoesOn(i32),
     /// The thread, which had the second id, has the first one from now on.
     TakesOver(i32, i32),
     /// State dump: it is there, and so is who made it.
@@ -68,4 +74,43 @@ pub(super) enum Item {
         parent: Option<Parent>,
         named: Option<Named>,
     },
+}
+
+impl Told {
+    /// The thread.
+    pub(super) fn tid(&self) -> i32 {
+        match *self {
+            Told::Belongs(tid, _)
+            | Told::Made(tid, _)
+            | Told::Named(tid, _)
+            | Told::Ends(tid)
+            | Told::GoesOn(tid)
+            | Told::TakesOver(tid, _)
+            | Told::IsThere { tid, .. } => tid,
+        }
+    }
+
+    /// What becomes of the thread's calls, if anything does.
+    pub(super) fn call(&self) -> Option<CallItem> {
+        match *self {
+            Told::Made(tid, _) => Some(CallItem::Made(tid)),
+            Told::TakesOver(tid, old) => Some(CallItem::TakesOver(tid, old)),
+            _ => None,
+        }
+    }
+
+    /// Changes what is known of the life that is lived.
+    pub(super) fn change(&self, life: &mut Life, time: i64) {
+        match *self {
+            Told::Belongs(_, pid) => life.learn_pid(pid),
+            Told::Named(_, named) => life.name(named),
+            Told::Ends(_) => life.ends(time),
+            Told::GoesOn(_) => life.goes_on(),
+            Told::IsThere {
+                pid, parent, named, ..
+            } => life.is_there(pid, parent, named),
+            // They concern more than one life.
+            Told::Made(..) | Told::TakesOver(..) => {}
+        }
+    }
 }

@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, Comm, Syscall};
 
-use crate::kernel::OpenCall;
-
 /// The lives under one id, in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Lives {
@@ -12,7 +10,6 @@ pub(super) struct Lives {
     before: Life,
     /// Those that began in it.
     after: Vec<Life>,
-    pub(super) open: OpenCall,
 }
 
 /// What is known of a life.
@@ -43,6 +40,14 @@ pub(super) struct Sums {
 }
 
 impl Sums {
+    /// A thread ran so long.
+    pub(super) fn active(active: u64) -> Sums {
+        Sums {
+            active,
+            ..Sums::default()
+        }
+    }
+
     /// A call ends, with that result.
     #[inline(always)]
     pub(super) fn call(&mut self, call: Syscall, result: i64) {
@@ -109,6 +114,11 @@ impl Life {
         self.end = Some(time);
     }
 
+    /// It did not end: its first thread was told to end to make room for another one.
+    pub(super) fn goes_on(&mut self) {
+        self.end = None;
+    }
+
     /// The state dump tells of it.
     pub(super) fn is_there(&mut self, pid: i32, parent: Option<Parent>, named: Option<Named>) {
         self.learn_pid(pid);
@@ -137,7 +147,11 @@ impl Lives {
     /// Another life begins under the id.
     pub(super) fn begin(&mut self, life: Life) {
         self.after.push(life);
-        self.open = OpenCall::default();
+    }
+
+    /// Other lives begin under the id.
+    pub(super) fn extend(&mut self, lives: Vec<Life>) {
+        self.after.extend(lives);
     }
 
     /// The life that was lived then.

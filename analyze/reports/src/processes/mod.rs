@@ -9,21 +9,26 @@
 mod item;
 mod life;
 mod lists;
+mod machine;
 mod report;
 mod sections;
+mod slice;
 mod tree;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_fold::Slice;
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
 
 use crate::kernel::{
     ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, Input, Items, Lane,
-    Packet, People, PerCpu, Rules, Runs, Selection, Table, ThreadKey, learn, learn_switch, taken_over,
+    Packet, People, PerCpu, Rules, Runs, Selection, learn, learn_switch, taken_over,
 };
-use item::{Item, Step, Stretch};
+use item::{Item, Step, Stretch, Told};
 pub use life::NamedBy;
-use life::{Life, Lives, Named, Parent};
+use life::{Life, Named, Parent, Sums};
+use machine::Machine;
 pub use report::{ProcessName, ProcessRow, ProcessTotal, ProcessesReport};
+use slice::ProcessSlice;
 
 /// The analysis.
 pub type ProcessAnalysis = PerCpu<ProcessRules>;
@@ -41,7 +46,9 @@ pub struct ProcessPartial {
     lanes: ByCpu<Lane<Stretch, Step>>,
     runs: ByCpu<Runs<()>>,
     items: Items<Item>,
-    threads: Table<Lives>,
+    /// What came of all that was played, up to that time in nanoseconds from the origin.
+    machine: Machine,
+    played: i64,
     /// Ends of calls that nobody is known to have made.
     nobodys: u64,
     /// Nothing came before.
@@ -83,6 +90,7 @@ impl Rules for ProcessRules {
     fn first(&self) -> ProcessPartial {
         ProcessPartial {
             is_first: true,
+            played: i64::MIN,
             ..ProcessPartial::default()
         }
     }
@@ -146,8 +154,18 @@ impl Rules for ProcessRules {
         earlier.nobodys += later.nobodys;
     }
 
-    fn settle(&self, partial: &mut ProcessPartial, watermark: i64) {
-        self.play(partial, Some(watermark));
+    fn slices<'a>(&'a self, partial: &mut ProcessPartial, watermark: i64) -> Vec<Slice<'a, ProcessPartial>> {
+        let begin = std::mem::replace(&mut partial.played, watermark);
+        let mut items = partial.items.cut(watermark);
+        if items.is_empty() {
+            return Vec::new();
+        }
+        let selection = &self.selection;
+        vec![Box::new(move |_| {
+            let mut slice = ProcessSlice::new(begin);
+            items.play(None, |cpu, time, item| slice.play(selection, cpu, time, item));
+            Box::new(move |partial| slice.compose(selection, &mut partial.machine))
+        })]
     }
 
     fn finish(&self, input: &Input, mut partial: ProcessPartial) -> ProcessesReport {
@@ -161,7 +179,10 @@ impl Rules for ProcessRules {
             let ran = input.end_of(cpu.trace).and_then(|end| runs.close(end.min(until)));
             self.ran(&mut partial, cpu, ran);
         }
-        self.play(&mut partial, None);
+        let ProcessPartial { items, machine, .. } = &mut partial;
+        items.play(None, |cpu, time, item| {
+            machine.play(&self.selection, cpu, time, item)
+        });
         report::report(&self.selection, input, partial)
     }
 }
@@ -194,8 +215,11 @@ impl ProcessRules {
     /// It is known only now, or only by a loss, that a thread ran.
     fn ran(&self, partial: &mut ProcessPartial, cpu: CpuKey, ran: Option<crate::kernel::Stretch<()>>) {
         if let Some(ran) = ran {
-            let item = Item::Ran(ran.tid, self.active(cpu, &ran), ran.since);
-            partial.items.push(cpu, ran.told, item);
+            let active = self.active(cpu, &ran);
+            if active > 0 {
+                let did = Item::Did(ran.tid, Sums::active(active), ran.since);
+                partial.items.push(cpu, ran.told, did);
+            }
         }
     }
 
@@ -285,26 +309,26 @@ impl ProcessRules {
     fn task(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;
         learn(&mut partial.people, model, cpu, time, body);
-        let mut tell = |item| self.step(partial, cpu, time, Step::Item(item));
+        let mut tell = |told| self.step(partial, cpu, time, Step::Item(Item::Told(told)));
         match &model.event {
             KernelEvent::Fork(fork) => {
                 if let (Some(tid), Some(pid)) = (get(&fork.parent_tid, body), get(&fork.parent_pid, body)) {
-                    tell(Item::Belongs(tid, pid));
+                    tell(Told::Belongs(tid, pid));
                 }
                 if let Some(tid) = fork.child_tid.get(body) {
-                    tell(Item::Made(tid as i32, Box::new(born(time, fork, body))));
+                    tell(Told::Made(tid as i32, Box::new(born(time, fork, body))));
                 }
             }
             KernelEvent::Exec(exec) => self.exec(partial, (cpu, time), exec, body),
             KernelEvent::Rename(tid, name) => {
                 if let (Some(tid), Some(name)) = (tid.get(body), name.comm(body)) {
                     let by = NamedBy::Rename;
-                    tell(Item::Named(tid as i32, Named { time, name, by }));
+                    tell(Told::Named(tid as i32, Named { time, name, by }));
                 }
             }
             KernelEvent::ThreadExit(tid) => {
                 if let Some(tid) = tid.get(body) {
-                    tell(Item::Ends(tid as i32));
+                    tell(Told::Ends(tid as i32));
                 }
             }
             KernelEvent::ProcessState(state) => {
@@ -324,82 +348,15 @@ impl ProcessRules {
         let Some(tid) = get(&exec.tid, body) else { return };
         if let Some((old, tid)) = taken_over(exec, body) {
             self.switch(partial, cpu, time, (old, tid));
-            partial.items.push(cpu, time, Item::TakesOver(tid, old));
+            let takes_over = Item::Told(Told::TakesOver(tid, old));
+            partial.items.push(cpu, time, takes_over);
         }
         if let Some(path) = exec.path.as_ref().and_then(|path| path.bytes(body)) {
             let (name, by) = (Comm::of_program(path), NamedBy::Exec);
-            let named = Item::Named(tid, Named { time, name, by });
+            let named = Item::Told(Told::Named(tid, Named { time, name, by }));
             self.step(partial, cpu, time, Step::Item(named));
         }
     }
-
-    /// Puts together what all CPUs tell.
-    fn play(&self, partial: &mut ProcessPartial, until: Option<i64>) {
-        let threads = &mut partial.threads;
-        partial.items.play(until, |cpu, time, item| match item {
-            Item::Switch {
-                prev,
-                next,
-                ran,
-                since,
-            } => {
-                lives(threads, cpu, next).last().is_seen = true;
-                let prev = lives(threads, cpu, prev);
-                prev.last().is_seen = true;
-                // Its id may have another life by now, whose thread was made elsewhere.
-                if ran > 0 {
-                    prev.at(since).sums.active += ran;
-                }
-            }
-            Item::Ran(tid, active, since) => {
-                if active > 0 {
-                    lives(threads, cpu, tid).at(since).sums.active += active;
-                }
-            }
-            Item::Did(tid, sums, since) => lives(threads, cpu, tid).at(since).sums.add(&sums),
-            Item::Call(item) => self.call(threads, (cpu, time), &item),
-            // What comes later is not read in every way: it must not matter.
-            _ if self.selection.window.is_over(time) => {}
-            Item::Belongs(tid, pid) => lives(threads, cpu, tid).last().learn_pid(pid),
-            Item::Made(tid, life) => lives(threads, cpu, tid).begin(*life),
-            Item::Named(tid, named) => lives(threads, cpu, tid).last().name(named),
-            Item::Ends(tid) => lives(threads, cpu, tid).last().ends(time),
-            Item::TakesOver(tid, old) => {
-                let left = lives(threads, cpu, old);
-                left.last().ends(time);
-                let open = std::mem::take(&mut left.open);
-                let taken = lives(threads, cpu, tid);
-                // Its first thread was told to end to make room.
-                taken.last().end = None;
-                taken.open = open;
-            }
-            Item::IsThere {
-                tid,
-                pid,
-                parent,
-                named,
-            } => lives(threads, cpu, tid).last().is_there(pid, parent, named),
-        });
-    }
-
-    /// A call that is not of one stretch.
-    fn call(&self, threads: &mut Table<Lives>, (cpu, time): (CpuKey, i64), item: &CallItem) {
-        let lives = lives(threads, cpu, item.tid());
-        let Some((entered, exited, cpu)) = lives.open.play(cpu, time, item) else {
-            return;
-        };
-        if self.selection.counts(exited.time, cpu.cpu) {
-            let life = lives.at(exited.time);
-            life.sums.call(entered.call, exited.result);
-        }
-    }
-}
-
-/// The lives under an id on that CPU's machine.
-#[inline]
-fn lives(threads: &mut Table<Lives>, cpu: CpuKey, tid: i32) -> &mut Lives {
-    let trace = cpu.trace;
-    threads.get(ThreadKey { trace, tid })
 }
 
 fn get(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
@@ -425,12 +382,12 @@ fn born(time: i64, fork: &Fork, body: &mut Body<'_, '_>) -> Life {
 }
 
 /// What the state dump tells of a thread.
-fn dumped(time: i64, state: &ProcessState, body: &mut Body<'_, '_>) -> Option<Item> {
+fn dumped(time: i64, state: &ProcessState, body: &mut Body<'_, '_>) -> Option<Told> {
     let (tid, pid) = (state.tid.get(body)? as i32, state.pid.get(body)? as i32);
     let ppid = get(&state.ppid, body);
     let name = state.name.as_ref().and_then(|name| name.comm(body));
     let by = NamedBy::Dump;
-    Some(Item::IsThere {
+    Some(Told::IsThere {
         tid,
         pid,
         parent: ppid.map(|ppid| Parent {

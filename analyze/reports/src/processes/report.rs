@@ -153,7 +153,7 @@ impl ProcessRow {
 pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessPartial) -> ProcessesReport {
     let unknown_thread = partial.nobodys;
     let mut threads = Threads::default();
-    for (key, lives) in partial.threads.entries() {
+    for (key, lives) in partial.machine.lives.entries() {
         let key = Some(key).filter(|key| key.tid > 0);
         if let Some(key) = key {
             threads.add(key, lives.all(), partial.people.thread(key).pid);

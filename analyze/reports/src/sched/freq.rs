@@ -71,6 +71,16 @@ impl Freq {
         }
     }
 
+    /// Adds other counts.
+    pub(super) fn merge(&mut self, other: &Freq) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), Bins::default());
+        }
+        for (own, bins) in self.0.iter_mut().zip(&other.0) {
+            own.merge(bins);
+        }
+    }
+
     pub(super) fn groups<'a>(
         &'a self,
         bounds: &'a Bounds,

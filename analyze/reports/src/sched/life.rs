@@ -8,6 +8,8 @@ use crate::sched::waker::By;
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Life {
+    /// Something has told what it does: if not, that is not known in a slice of time, and nothing in the whole.
+    pub(super) is_seen: bool,
     pub(super) now: Now,
     /// The first wake-up since it was last switched to.
     pub(super) woken: Option<Woken>,
@@ -65,6 +67,16 @@ impl Now {
 }
 
 impl Life {
+    /// It does that, and was not woken.
+    #[inline]
+    pub(super) fn of(now: Now) -> Life {
+        Life {
+            is_seen: true,
+            now,
+            woken: None,
+        }
+    }
+
     /// The CPU that it runs on or waits for.
     #[inline]
     pub(super) fn place(&self) -> Option<Place> {
@@ -75,8 +87,17 @@ impl Life {
         }
     }
 
+    /// The same, to be changed.
+    pub(super) fn place_mut(&mut self) -> Option<&mut Place> {
+        match &mut self.now {
+            Now::Running(place) | Now::Waiting { place, .. } => Some(place),
+            Now::Pending { place, .. } => place.as_mut(),
+            Now::Off => None,
+        }
+    }
+
     /// Nothing is known of it any longer.
     pub(super) fn lose(&mut self) {
-        *self = Life::default();
+        *self = Life::of(Now::Off);
     }
 }

@@ -9,14 +9,17 @@ mod freq;
 mod life;
 mod machine;
 mod report;
+mod slice;
 mod stats;
 mod step;
+mod sums;
 mod tables;
 mod waker;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_fold::Slice;
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 
@@ -25,10 +28,12 @@ use crate::kernel::{
     Selection, learn, learn_switch, taken_over,
 };
 use crate::report::{Report, View};
-use freq::{Bounds, Freq};
-use machine::Machine;
+use freq::Bounds;
+use machine::{Machine, Player};
+use slice::{SchedSlice, SlicePlayer};
 use stats::Latency;
 use step::{Item, Step, Switched, Wakeup};
+use sums::Sums;
 use waker::Active;
 
 /// The analysis.
@@ -54,6 +59,7 @@ pub struct SchedPartial {
     people: People,
     lanes: ByCpu<Lane<Active, Step>>,
     items: Items<Item>,
+    sums: Sums,
     /// What came of all that was played.
     machine: Machine,
     /// Nothing came before.
@@ -138,6 +144,10 @@ impl Rules for SchedRules {
         Self::step(partial, event.cpu, event.time, step);
     }
 
+    fn exchange(&self, partial: &mut SchedPartial, resident: &mut SchedPartial) {
+        std::mem::swap(&mut partial.sums, &mut resident.sums);
+    }
+
     fn merge(&self, earlier: &mut SchedPartial, later: SchedPartial) {
         earlier.people.merge(later.people);
         let begin = |earlier: &mut SchedPartial, cpu, time, active| {
@@ -145,14 +155,23 @@ impl Rules for SchedRules {
         };
         later.lanes.join(earlier, Self::step, begin);
         earlier.items.append(later.items);
+        earlier.sums.merge(later.sums, self.top);
     }
 
-    fn settle(&self, partial: &mut SchedPartial, watermark: i64) {
-        self.play(partial, Some(watermark));
+    fn slices<'a>(&'a self, partial: &mut SchedPartial, watermark: i64) -> Vec<Slice<'a, SchedPartial>> {
+        let items = partial.items.cut(watermark);
+        // The numbers of waiting threads count when the range begins: those must be known then.
+        let is_before_range = self.selection.window.from.is_some() && !partial.machine.in_range;
+        match items.is_empty() {
+            true => Vec::new(),
+            false if is_before_range => vec![self.whole(items)],
+            false => vec![self.slice(items)],
+        }
     }
 
     fn finish(&self, input: &Input, mut partial: SchedPartial) -> Report {
-        self.play(&mut partial, None);
+        let items = std::mem::take(&mut partial.items);
+        self.play(&mut partial, items);
         partial.machine.end(self);
         match &self.bounds {
             Some(bounds) => report::frequencies(input, &partial, bounds),
@@ -162,10 +181,33 @@ impl Rules for SchedRules {
 }
 
 impl SchedRules {
-    fn play(&self, partial: &mut SchedPartial, until: Option<i64>) {
-        let machine = &mut partial.machine;
-        let play = |cpu, time, item| machine.play(self, cpu, time, item);
-        partial.items.play(until, play);
+    /// What happens next to all threads.
+    fn play(&self, partial: &mut SchedPartial, mut items: Items<Item>) {
+        let mut player = Player {
+            rules: self,
+            machine: &mut partial.machine,
+            sums: &mut partial.sums,
+        };
+        items.play(None, |cpu, time, item| player.play(cpu, time, item));
+    }
+
+    /// A slice that is played without knowledge of what threads did before.
+    fn slice<'a>(&'a self, mut items: Items<Item>) -> Slice<'a, SchedPartial> {
+        Box::new(move |resident| {
+            let mut slice = SchedSlice::default();
+            let mut player = SlicePlayer {
+                rules: self,
+                slice: &mut slice,
+                sums: &mut resident.sums,
+            };
+            items.play(None, |cpu, time, item| player.play(cpu, time, item));
+            Box::new(move |partial| slice.compose(self, &mut partial.machine, &mut partial.sums))
+        })
+    }
+
+    /// A slice that is played when that is known.
+    fn whole<'a>(&'a self, items: Items<Item>) -> Slice<'a, SchedPartial> {
+        Box::new(move |_| Box::new(move |partial| self.play(partial, items)))
     }
 
     #[inline(always)]

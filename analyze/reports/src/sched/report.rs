@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use crate::kernel::{Input, Interrupt, Thread, ThreadKey};
 use crate::report::{Column, Report, Section, Total, Unit, View};
 use crate::sched::freq::{Bounds, Group};
-use crate::sched::machine::Entry;
 use crate::sched::stats::{Counts, Latency, REASONS};
 use crate::sched::waker::By;
 use crate::sched::{SchedPartial, SchedRules, tables};
@@ -15,7 +14,6 @@ use crate::stats::{Distribution, Ranges};
 /// A thread that is shown.
 pub(super) struct Row<'a> {
     pub(super) key: ThreadKey,
-    pub(super) is_pending: bool,
     pub(super) thread: Thread,
     pub(super) counts: &'a Counts,
     pub(super) latencies: Distribution,
@@ -24,7 +22,7 @@ pub(super) struct Row<'a> {
 pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartial) -> Report {
     let selection = &rules.selection;
     let queues = tables::queues(rules, input, &mut partial);
-    let log = std::mem::take(&mut partial.machine.log);
+    let log = std::mem::take(&mut partial.sums.log);
     let rows = rows(rules, &partial);
     let all = sum(&rows);
     let mut sections = vec![
@@ -54,7 +52,7 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
     sections.retain(|section| selection.shows(section.view));
     Report {
         head: input.head(),
-        totals: totals(&rows, &all),
+        totals: totals(&rows, &all, pending(rules, &partial)),
         sections,
         ranges: ranges(&rows, &all),
         notes: notes(rules, &partial),
@@ -63,9 +61,9 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
 
 /// Says if nobody had the priorities that were asked for.
 fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
-    let mut threads = partial.machine.threads.entries();
-    let is_met = rules.selection.priorities.is_empty()
-        || threads.any(|(_, entry)| !entry.counts.priorities.is_empty());
+    let mut threads = partial.sums.counts.entries();
+    let is_met =
+        rules.selection.priorities.is_empty() || threads.any(|(_, counts)| !counts.priorities.is_empty());
     let note =
         "--prio matches no latency of what was chosen; `tracebraid cpu` shows the priorities of threads";
     (!is_met).then(|| note.to_owned()).into_iter().collect()
@@ -73,18 +71,13 @@ fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
 
 /// The threads that are shown, in no order.
 fn rows<'a>(rules: &SchedRules, partial: &'a SchedPartial) -> Vec<Row<'a>> {
-    let row = |(key, entry): (ThreadKey, &'a Entry)| {
-        let thread = partial.people.thread(key);
-        let latencies = entry.counts.latencies();
-        Some(Row {
-            key,
-            is_pending: entry.life.woken.is_some(),
-            thread,
-            counts: &entry.counts,
-            latencies,
-        })
+    let row = |(key, counts): (ThreadKey, &'a Counts)| Row {
+        key,
+        thread: partial.people.thread(key),
+        counts,
+        latencies: counts.latencies(),
     };
-    let rows = partial.machine.threads.entries().filter_map(row);
+    let rows = partial.sums.counts.entries().map(row);
     rows.filter(|row| rules.selection.threads.shows(&row.thread))
         .collect()
 }
@@ -103,7 +96,17 @@ fn by_priority(rows: &[Row<'_>]) -> BTreeMap<Option<i32>, Distribution> {
     sums
 }
 
-fn totals(rows: &[Row<'_>], all: &Distribution) -> Vec<Total> {
+/// Threads that were woken and have not run, of those that are shown.
+fn pending(rules: &SchedRules, partial: &SchedPartial) -> u64 {
+    let woken = partial.machine.threads.entries();
+    let woken = woken.filter(|(_, life)| life.woken.is_some());
+    let threads = woken.map(|(key, _)| partial.people.thread(key));
+    threads
+        .filter(|thread| rules.selection.threads.shows(thread))
+        .count() as u64
+}
+
+fn totals(rows: &[Row<'_>], all: &Distribution, pending: u64) -> Vec<Total> {
     let switches = |which: fn(usize) -> bool| -> u64 {
         let counts = rows.iter().flat_map(|row| row.counts.switches.iter().enumerate());
         counts
@@ -112,7 +115,6 @@ fn totals(rows: &[Row<'_>], all: &Distribution) -> Vec<Total> {
             .sum()
     };
     let migrations: u64 = rows.iter().map(|row| row.counts.migrations).sum();
-    let pending = rows.iter().filter(|row| row.is_pending).count() as u64;
     let total = |key, title, one, value: u64| Total::new(key, title, value.into()).or_one(one);
     vec![
         total(
@@ -216,7 +218,7 @@ pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds
         }
         Group::Priority(priority) => format!("priority {priority}"),
     };
-    let groups = partial.machine.freq.groups(bounds);
+    let groups = partial.sums.freq.groups(bounds);
     let groups = groups
         .map(|(group, range, bins)| (name(group), range, bins))
         .collect();

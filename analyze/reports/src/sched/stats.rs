@@ -53,6 +53,20 @@ impl Counts {
         self.top.add(latency, top);
     }
 
+    pub(super) fn merge(&mut self, other: Counts, top: usize) {
+        for (priority, durations) in &other.priorities {
+            self.of_priority(*priority).merge(durations);
+        }
+        self.wakers.merge(&other.wakers);
+        self.preempted.merge(&other.preempted);
+        for (own, count) in self.switches.iter_mut().zip(other.switches) {
+            *own += count;
+        }
+        self.waits.merge(&other.waits);
+        self.migrations += other.migrations;
+        self.top.merge(other.top, top, |_| {});
+    }
+
     fn of_priority(&mut self, priority: Option<i32>) -> &mut Distribution {
         let found = self.priorities.binary_search_by_key(&priority, |entry| entry.0);
         let at = found.unwrap_or_else(|at| {
@@ -100,6 +114,12 @@ impl ByCause {
                 self.durations.push(Distribution::default());
                 place
             }
+        }
+    }
+
+    fn merge(&mut self, other: &ByCause) {
+        for (by, durations) in other.entries() {
+            self.of(by).merge(durations);
         }
     }
 

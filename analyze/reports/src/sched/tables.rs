@@ -233,8 +233,11 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
     open_waits(rules, partial, head.end.map_or(i64::MIN, |end| end.0));
     let duration = head.duration_ns;
     let mut rows = Vec::new();
-    for (key, cpu) in partial.machine.cpus.iter_mut() {
-        let peak = cpu.queue.peak;
+    let peaks = partial.machine.cpus.iter();
+    let peaks: Vec<_> = peaks.map(|(key, cpu)| (*key, cpu.queue.peak)).collect();
+    for (key, peak) in peaks {
+        let peak = u64::try_from(peak).unwrap_or(0);
+        let cpu = partial.sums.cpus.get(key);
         let is_chosen = rules.selection.cpus.contains(key.cpu);
         if !is_chosen || (peak == 0 && cpu.queued == 0 && cpu.waits.count() == 0) {
             continue;
@@ -260,9 +263,9 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
 
 /// Those who wait when the range ends wait up to then.
 fn open_waits(rules: &SchedRules, partial: &mut SchedPartial, end: i64) {
-    let cpus = &mut partial.machine.cpus;
-    for (_, entry) in partial.machine.threads.entries() {
-        if let Now::Waiting { moved, place, .. } = entry.life.now {
+    let cpus = &mut partial.sums.cpus;
+    for (_, life) in partial.machine.threads.entries() {
+        if let Now::Waiting { moved, place, .. } = life.now {
             let waited = rules.selection.window.clip(moved, end);
             cpus.get(place.cpu).queued += u128::from(waited);
         }
@@ -310,7 +313,7 @@ pub(super) fn migrations(partial: &SchedPartial) -> Section {
             (*count).into(),
         ]
     };
-    let rows = partial.machine.migrations.iter().map(row).collect();
+    let rows = partial.sums.migrations.iter().map(row).collect();
     let columns = vec![
         TRACE,
         Column::new("from_cpu", "From CPU", Unit::Cpu),

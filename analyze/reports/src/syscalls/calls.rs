@@ -3,13 +3,12 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Syscall, errno_of};
 
-use crate::kernel::{ByCall, OpenCall, ThreadKey};
+use crate::kernel::{ByCall, ThreadKey};
 use crate::stats::{Bins, Distribution, Top};
 
-/// What is known of a thread's calls.
+/// What is known of a thread's calls that have ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Calls {
-    pub(super) open: OpenCall,
     /// The calls that occurred.
     stats: ByCall<CallStats>,
     top: Top<Call>,
@@ -74,12 +73,6 @@ impl CallStats {
 }
 
 impl Calls {
-    /// The call that is open, if it is to end.
-    pub(super) fn unfinished(&self) -> Option<Syscall> {
-        let call = self.open.parked?.call;
-        (!matches!(call.name(), "exit" | "exit_group")).then_some(call)
-    }
-
     /// What is known of calls of that kind.
     #[inline]
     pub(super) fn of(&mut self, call: Syscall) -> &mut CallStats {
@@ -106,15 +99,10 @@ impl Calls {
         self.top.merge(later.top, top, |_| {});
     }
 
-    /// All kinds of calls, in the order of their numbers.
-    pub(super) fn sorted(&self) -> Vec<(Syscall, &CallStats)> {
-        let mut sorted: Vec<_> = self.stats.iter().collect();
-        sorted.sort_by_key(|(call, _)| *call);
-        sorted
-    }
-
-    /// The longest ones.
-    pub(super) fn into_top(self, most: usize) -> Vec<Call> {
-        self.top.into_sorted(most)
+    /// All kinds of calls, in the order of their numbers, and at most so many of the longest calls.
+    pub(super) fn into_parts(self, most: usize) -> (Vec<(Syscall, CallStats)>, Vec<Call>) {
+        let mut sorted: Vec<_> = self.stats.into_entries().collect();
+        sorted.sort_unstable_by_key(|(call, _)| *call);
+        (sorted, self.top.into_sorted(most))
     }
 }

@@ -7,12 +7,13 @@ mod calls;
 mod report;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_fold::{Composition, Slice};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::kernel::{
-    ByCpu, CallEvent, CallItem, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall, Entered, Event,
-    Exited, Input, Items, Lane, Packet, People, PerCpu, Rules, Selection, Table, ThreadKey, learn,
-    learn_switch, taken_over,
+    ByCpu, CallEvent, CallItem, CallSlice, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall, Entered,
+    Event, Exited, Input, Items, Lane, OpenCalls, Packet, People, PerCpu, Rules, Selection, Table,
+    ThreadCall, ThreadKey, learn, learn_switch, taken_over,
 };
 use crate::report::{Report, View};
 use calls::{Call, Calls};
@@ -39,18 +40,29 @@ pub struct SyscallRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SyscallPartial {
     people: People,
+    sums: Sums,
     lanes: ByCpu<Lane<CallStretch, CallEvent>>,
     items: Items<CallItem>,
+    /// Calls that are open at that time, in nanoseconds from the origin.
+    open: OpenCalls,
+    played: i64,
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people.
+    #[serde(skip)]
+    near: usize,
+}
+
+/// What adds up in any order. Its size depends on the number of threads and of calls that they make, but for the log.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Sums {
     threads: Table<Calls>,
     /// Entries and exits of which it is not known whose they are.
     nobodys: u64,
     log: Vec<Call>,
-    /// Nothing came before.
-    is_first: bool,
-    /// Where the thread that was switched to last is among the people, and the last caller among the
-    /// threads.
+    /// Where the last caller is among the threads.
     #[serde(skip)]
-    near: (usize, usize),
+    near: usize,
 }
 
 impl Rules for SyscallRules {
@@ -92,6 +104,7 @@ impl Rules for SyscallRules {
     fn first(&self) -> SyscallPartial {
         SyscallPartial {
             is_first: true,
+            played: i64::MIN,
             ..SyscallPartial::default()
         }
     }
@@ -121,20 +134,27 @@ impl Rules for SyscallRules {
         self.step(partial, cpu, time, CallEvent { tid, step });
     }
 
-    fn merge(&self, earlier: &mut SyscallPartial, later: SyscallPartial) {
-        earlier.people.merge(later.people);
-        let step = |earlier: &mut _, cpu, time, event| self.step(earlier, cpu, time, event);
-        later.lanes.join(earlier, step, Self::begins);
-        earlier.items.append(later.items);
-        for (thread, calls) in later.threads.into_entries() {
-            earlier.threads.get(thread).merge(calls, self.top);
-        }
-        earlier.log.extend(later.log);
-        earlier.nobodys += later.nobodys;
+    fn exchange(&self, partial: &mut SyscallPartial, resident: &mut SyscallPartial) {
+        std::mem::swap(&mut partial.sums, &mut resident.sums);
     }
 
-    fn settle(&self, partial: &mut SyscallPartial, watermark: i64) {
-        self.play(partial, Some(watermark));
+    fn merge(&self, earlier: &mut SyscallPartial, later: SyscallPartial) {
+        let step = |earlier: &mut _, cpu, time, event| self.step(earlier, cpu, time, event);
+        later.lanes.join(earlier, step, Self::begins);
+        earlier.people.merge(later.people);
+        earlier.items.append(later.items);
+        earlier.sums.merge(later.sums, self.top);
+    }
+
+    fn slices<'a>(&'a self, partial: &mut SyscallPartial, watermark: i64) -> Vec<Slice<'a, SyscallPartial>> {
+        let begin = std::mem::replace(&mut partial.played, watermark);
+        let items = partial.items.cut(watermark);
+        if items.is_empty() {
+            return Vec::new();
+        }
+        vec![Box::new(move |resident| {
+            self.play_slice(items, begin, &mut resident.sums)
+        })]
     }
 
     fn finish(&self, input: &Input, mut partial: SyscallPartial) -> Report {
@@ -144,8 +164,25 @@ impl Rules for SyscallRules {
                 partial.items.push(cpu, i64::MAX, leaves);
             }
         }
-        self.play(&mut partial, None);
+        let SyscallPartial {
+            sums, items, open, ..
+        } = &mut partial;
+        items.play(None, |cpu, time, item| {
+            if let Some(call) = open.play(cpu, time, &item) {
+                self.ended(sums, call);
+            }
+        });
         report::report(self, input, partial)
+    }
+}
+
+impl Sums {
+    /// Adds other sums.
+    fn merge(&mut self, other: Sums, top: usize) {
+        self.threads
+            .merge_by(other.threads, |own, calls| own.merge(calls, top));
+        self.log.extend(other.log);
+        self.nobodys += other.nobodys;
     }
 }
 
@@ -154,7 +191,7 @@ impl SyscallRules {
     fn task(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;
         if let KernelEvent::Switch(switch) = &model.event {
-            let near = &mut partial.near.0;
+            let near = &mut partial.near;
             if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
                 Self::goes_over(partial, cpu, time, Some(next));
             }
@@ -210,7 +247,7 @@ impl SyscallRules {
             (CallStep::Make(child), _) => return partial.items.push(cpu, time, CallItem::Made(child)),
             (_, Some(tid)) => tid,
             (CallStep::Lose, None) => return,
-            (_, None) => return partial.nobodys += 1,
+            (_, None) => return partial.sums.nobodys += 1,
         };
         match step {
             CallStep::Enter(call) => {
@@ -221,7 +258,19 @@ impl SyscallRules {
             CallStep::Exit(call, result) => {
                 let exited = Exited { call, result, time };
                 match stretch.exit(&exited) {
-                    EndedCall::Call(entered) => self.ended(partial, cpu, tid, entered, exited),
+                    EndedCall::Call(entered) => {
+                        let thread = ThreadKey {
+                            trace: cpu.trace,
+                            tid,
+                        };
+                        let call = ThreadCall {
+                            thread,
+                            cpu,
+                            entered,
+                            exited,
+                        };
+                        self.ended(&mut partial.sums, call);
+                    }
                     EndedCall::Elsewhere => partial.items.push(cpu, time, CallItem::Arrives(tid, exited)),
                     EndedCall::Nothing => {}
                 }
@@ -245,39 +294,42 @@ impl SyscallRules {
         partial.lanes.get(cpu).wait(time, event);
     }
 
-    /// Puts together what threads took from one stretch to another.
-    fn play(&self, partial: &mut SyscallPartial, until: Option<i64>) {
-        let mut items = std::mem::take(&mut partial.items);
-        items.play(until, |cpu, time, item| {
-            let (trace, tid) = (cpu.trace, item.tid());
-            if let CallItem::TakesOver(_, old) = item {
-                let left = partial.threads.get(ThreadKey { trace, tid: old });
-                let open = std::mem::take(&mut left.open);
-                partial.threads.get(ThreadKey { trace, tid }).open = open;
-                return;
-            }
-            let calls = partial.threads.get(ThreadKey { trace, tid });
-            if let Some((entered, exited, cpu)) = calls.open.play(cpu, time, &item) {
-                self.ended(partial, cpu, tid, entered, exited);
+    /// Puts together what threads took from one stretch to another in a slice that begins at that time.
+    fn play_slice<'a>(
+        &'a self,
+        mut items: Items<CallItem>,
+        begin: i64,
+        sums: &mut Sums,
+    ) -> Composition<'a, SyscallPartial> {
+        let mut slice = CallSlice::new(begin);
+        items.play(None, |cpu, time, item| {
+            if let Some(call) = slice.play(cpu, time, &item) {
+                self.ended(sums, call);
             }
         });
-        partial.items = items;
+        Box::new(move |partial| {
+            let SyscallPartial { open, sums, .. } = partial;
+            slice.compose(open, |call| self.ended(sums, call));
+        })
     }
 
     #[inline(always)]
-    fn ended(&self, partial: &mut SyscallPartial, cpu: CpuKey, tid: i32, entered: Entered, exited: Exited) {
+    fn ended(&self, sums: &mut Sums, call: ThreadCall) {
+        let ThreadCall {
+            thread,
+            cpu,
+            entered,
+            exited,
+        } = call;
         let call = Call {
             duration: entered.time.abs_diff(exited.time),
             begin: entered.time,
             call: entered.call,
             result: exited.result,
-            thread: ThreadKey {
-                trace: cpu.trace,
-                tid,
-            },
+            thread,
         };
         if self.counts(&call, cpu) {
-            self.count(partial, call);
+            self.count(sums, call);
         }
     }
 
@@ -290,8 +342,8 @@ impl SyscallRules {
     }
 
     #[inline(always)]
-    fn count(&self, partial: &mut SyscallPartial, call: Call) {
-        let calls = partial.threads.get_near(call.thread, &mut partial.near.1);
+    fn count(&self, sums: &mut Sums, call: Call) {
+        let calls = sums.threads.get_near(call.thread, &mut sums.near);
         if let Some(&range) = self.ranges.get(usize::from(call.call.0)) {
             if let Some(range) = range {
                 let bins = calls.of(call.call).bins.get_or_insert_default();
@@ -303,7 +355,7 @@ impl SyscallRules {
         let top = if is_listed { self.top } else { 0 };
         calls.count(call, top, self.selection.is_summary);
         if self.is_logged {
-            partial.log.push(call);
+            sums.log.push(call);
         }
     }
 }

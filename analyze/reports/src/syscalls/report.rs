@@ -1,6 +1,6 @@
 //! The report.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
@@ -20,30 +20,39 @@ const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(8);
 
 /// What is shown of a thread's calls.
 struct Row {
-    thread: Thread,
+    thread: Arc<Thread>,
     calls: Vec<(Syscall, CallStats)>,
 }
 
-pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPartial) -> Report {
-    let people = &partial.people;
+pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartial) -> Report {
+    let SyscallPartial {
+        people,
+        mut sums,
+        open,
+        ..
+    } = partial;
     let shows =
         |key: ThreadKey| Some(people.thread(key)).filter(|thread| rules.selection.threads.shows(thread));
-    let open = partial.threads.entries();
-    let open = open.filter(|(_, calls)| calls.unfinished().is_some_and(|call| rules.chosen.contain(call)));
+    let is_unfinished = |call: Syscall| {
+        let ends_thread = matches!(call.name(), "exit" | "exit_group");
+        !ends_thread && rules.chosen.contain(call)
+    };
+    let open = open.parked().filter(|(_, open)| is_unfinished(open.call));
     let unfinished = open.filter(|(thread, _)| shows(*thread).is_some()).count();
-    let mut rows = Vec::new();
-    for (thread, calls) in partial.threads.entries() {
-        let calls: Vec<_> = calls
-            .sorted()
-            .into_iter()
-            .map(|(call, stats)| (call, stats.clone()))
-            .collect();
-        if let Some(thread) = shows(thread).filter(|_| !calls.is_empty()) {
-            rows.push(Row { thread, calls });
+    let (mut rows, mut counted, mut longest) = (Vec::new(), BTreeSet::new(), Vec::new());
+    let top = rules.selection.top();
+    for (thread, calls) in sums.threads.into_entries() {
+        let (calls, of_thread) = calls.into_parts(top);
+        counted.extend(calls.iter().map(|(call, _)| *call));
+        if let Some(known) = shows(thread).filter(|_| !calls.is_empty()) {
+            rows.push(Row {
+                thread: Arc::new(known),
+                calls,
+            });
+            longest.extend(of_thread);
         }
     }
-    let counted = partial.threads.entries().flat_map(|(_, calls)| calls.sorted());
-    let notes = rules.selection.unmatched_calls(counted.map(|(call, _)| call));
+    let notes = rules.selection.unmatched_calls(counted.into_iter());
     let by_call = by_call(&rows);
     if rules.selection.ranges.is_some() {
         return frequencies(rules, input, &by_call);
@@ -56,12 +65,8 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         Total::new("calls", "system calls", all.durations.summary().count().into()).or_one("system call"),
         Total::new("errors", "errors", all.failed().into()).or_one("error"),
         Total::new("unfinished", "unfinished calls", (unfinished as u64).into()).or_one("unfinished call"),
-        Total::new(
-            "unknown_thread",
-            "events of unknown threads",
-            partial.nobodys.into(),
-        )
-        .or_one("event of an unknown thread"),
+        Total::new("unknown_thread", "events of unknown threads", sums.nobodys.into())
+            .or_one("event of an unknown thread"),
     ];
     let mut sections = vec![
         of_calls(&by_call),
@@ -70,14 +75,12 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         of_errors(&by_call),
     ];
     // The calls of a thread share it.
-    let threads = partial.threads.entries();
-    let threads = threads.filter_map(|(key, _)| Some((key, Arc::new(shows(key)?))));
-    let who: HashMap<ThreadKey, Arc<Thread>> = threads.collect();
-    let threads = std::mem::take(&mut partial.threads);
-    let top = rules.selection.top();
-    let longest = threads.into_entries().into_iter();
-    let longest = longest.filter(|(thread, _)| who.contains_key(thread));
-    let mut longest: Vec<Call> = longest.flat_map(|(_, calls)| calls.into_top(top)).collect();
+    let who = rows.iter().map(|row| {
+        let Thread { trace, tid, .. } = *row.thread;
+        let tid = tid.unwrap_or(ThreadKey::UNKNOWN);
+        (ThreadKey { trace, tid }, Arc::clone(&row.thread))
+    });
+    let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
     longest.sort_by_key(|call| (std::cmp::Reverse(call.duration), call.begin, call.thread));
     longest.truncate(top);
     let list = |key, title: &str, view, calls: &[Call]| Section {
@@ -98,8 +101,8 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, mut partial: SyscallPa
         is_long: true,
     };
     sections.push(list("longest", "Longest calls", View::Top, &longest));
-    partial.log.sort_by_key(|call| (call.end(), call.thread, *call));
-    sections.push(list("log", "Calls", View::Log, &partial.log));
+    sums.log.sort_by_key(|call| (call.end(), call.thread, *call));
+    sections.push(list("log", "Calls", View::Log, &sums.log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
         head: input.head(),
@@ -203,7 +206,7 @@ fn of_both(rows: &[Row]) -> Section {
         let total = std::cmp::Reverse(stats.durations.summary().sum());
         (total, thread.trace, thread.tid, call.user_name())
     });
-    let row = |(thread, call, stats): (&Thread, Syscall, &CallStats)| {
+    let row = |(thread, call, stats): (&Arc<Thread>, Syscall, &CallStats)| {
         values([thread.clone().into(), call.user_name().into()], stats)
     };
     Section {

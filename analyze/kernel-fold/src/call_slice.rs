@@ -1,0 +1,367 @@
+//! Calls from one stretch to another in a slice of time, without knowledge of the calls that were open before.
+//!
+//! A thread's calls are unknown until it enters one, ends one, or leaves its CPU in one that began in the slice. What
+//! happens before that, and what is told late of a call from before that, is kept; composing a slice
+//! replays it on the state at its beginning, which takes a time that depends on the number of threads. Ends of calls
+//! whose beginnings are not known ([`OpenCall`] keeps a few) are kept twice: in the slice, for beginnings in it, and
+//! in the list that is replayed, for those from before it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::calls::{Beginning, CallItem, Ending, Entered, Exited};
+use crate::open_call::{Change, Missed, OpenCall};
+use crate::people::ThreadKey;
+use crate::sources::CpuKey;
+use crate::table::Table;
+
+/// A call from its beginning to its end on that CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreadCall<E = Entered, X = Exited> {
+    /// The thread.
+    pub thread: ThreadKey,
+    /// The CPU on which it ended.
+    pub cpu: CpuKey,
+    /// Its beginning.
+    pub entered: E,
+    /// Its end.
+    pub exited: X,
+}
+
+/// The calls that threads are in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OpenCalls<E = Entered, X = Exited>(Table<OpenCall<E, X>>);
+
+impl<E, X> Default for OpenCalls<E, X> {
+    fn default() -> Self {
+        OpenCalls(Table::default())
+    }
+}
+
+impl<E: Beginning, X: Ending> OpenCalls<E, X> {
+    /// Something is left or found: gives the call that is known to have ended by now.
+    #[inline]
+    pub fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<ThreadCall<E, X>> {
+        let thread = key(cpu, item);
+        if let CallItem::TakesOver(_, old) = *item {
+            let open = std::mem::take(self.0.get(thread.with(old)));
+            *self.0.get(thread) = open;
+            return None;
+        }
+        let (entered, exited, cpu) = self.0.get(thread).play(cpu, time, item)?;
+        Some(ThreadCall {
+            thread,
+            cpu,
+            entered,
+            exited,
+        })
+    }
+
+    /// Threads and the calls that they are in.
+    pub fn parked(&self) -> impl Iterator<Item = (ThreadKey, &E)> {
+        let open = self.0.entries();
+        open.filter_map(|(thread, open)| Some((thread, open.parked.as_ref()?)))
+    }
+}
+
+/// The calls of a slice. Its size depends on the number of threads that make calls in it, and on what is told late.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CallSlice<E = Entered, X = Exited> {
+    /// No item of it is earlier, in nanoseconds from the origin.
+    begin: i64,
+    threads: Table<Calls<E, X>>,
+    kept: Vec<Kept<E, X>>,
+}
+
+/// A thread's calls by the slice alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Calls<E, X> {
+    /// Unknown; a call that begins then or later, and is open when its thread leaves its CPU, is the last one.
+    Unknown { from: i64 },
+    Known {
+        open: OpenCall<E, X>,
+        /// Calls before that time are not known.
+        since: i64,
+        /// It ended one then.
+        by_end: bool,
+    },
+}
+
+impl<E, X> Default for Calls<E, X> {
+    fn default() -> Self {
+        Calls::Unknown { from: i64::MIN }
+    }
+}
+
+/// What is replayed on the state at the beginning of the slice.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Kept<E, X> {
+    Item(CpuKey, i64, CallItem<E, X>),
+    /// The end of a call whose beginning is not known.
+    Missed(ThreadKey, Missed<X>),
+    /// The beginning of one was told: its place among the ends, from the last one.
+    Found(ThreadKey, usize),
+}
+
+/// Use of an item.
+enum Use {
+    /// It is played, on what is known or on nothing.
+    Play,
+    /// It is kept.
+    Keep,
+    /// It is kept; from that time on its thread's calls are known.
+    KeepAndKnow { since: i64, by_end: bool },
+    /// It is kept, and its thread's calls are unknown again.
+    KeepAndForget,
+}
+
+fn key<E, X>(cpu: CpuKey, item: &CallItem<E, X>) -> ThreadKey {
+    ThreadKey {
+        trace: cpu.trace,
+        tid: item.tid(),
+    }
+}
+
+impl<E: Beginning, X: Ending> Calls<E, X> {
+    fn known(since: i64, by_end: bool) -> Self {
+        Calls::Known {
+            open: OpenCall::changed_at(since),
+            since,
+            by_end,
+        }
+    }
+
+    fn use_of(&self, time: i64, item: &CallItem<E, X>, begin: i64) -> Use {
+        match (item, self) {
+            (CallItem::Enters(_), _) | (CallItem::Arrives(..), Calls::Known { .. }) => Use::Play,
+            (CallItem::Arrives(_, exited), Calls::Unknown { .. }) => Use::KeepAndKnow {
+                since: exited.time(),
+                by_end: true,
+            },
+            (CallItem::Made(_), _) => Use::KeepAndKnow {
+                since: time,
+                by_end: false,
+            },
+            (CallItem::Leaves(_, entered), _) => self.leaves(entered.time(), begin),
+            (CallItem::TakesOver(..), _) => Use::Keep,
+        }
+    }
+
+    /// The beginning of a call is told. What began before the calls are known may be that of an end that was kept.
+    fn leaves(&self, entered: i64, begin: i64) -> Use {
+        match self {
+            Calls::Unknown { from } if entered >= begin.max(*from) => Use::Play,
+            Calls::Unknown { .. } => Use::Keep,
+            Calls::Known { since, .. } if entered < begin.max(*since) => Use::Keep,
+            Calls::Known {
+                open,
+                since,
+                by_end: true,
+            } if entered == *since => match open.has_changed_after(entered) {
+                true => Use::Keep,
+                false => Use::KeepAndForget,
+            },
+            Calls::Known { .. } => Use::Play,
+        }
+    }
+}
+
+impl<E: Beginning, X: Ending> CallSlice<E, X> {
+    /// A slice whose items are not earlier than that time, in nanoseconds from the origin.
+    pub fn new(begin: i64) -> Self {
+        CallSlice {
+            begin,
+            threads: Table::default(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// Something is left or found: gives the call that is known to have ended by now.
+    #[inline]
+    pub fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<ThreadCall<E, X>> {
+        let thread = key(cpu, item);
+        let calls = self.threads.get(thread);
+        match calls.use_of(time, item, self.begin) {
+            Use::Play => return self.play_known(cpu, time, item),
+            Use::Keep => {}
+            Use::KeepAndKnow { since, by_end } => *calls = Calls::known(since, by_end),
+            Use::KeepAndForget => {
+                *calls = Calls::Unknown {
+                    from: time.saturating_add(1),
+                }
+            }
+        }
+        if let CallItem::TakesOver(_, old) = *item {
+            let calls = std::mem::take(self.threads.get(thread.with(old)));
+            *self.threads.get(thread) = calls;
+        }
+        self.kept.push(Kept::Item(cpu, time, *item));
+        None
+    }
+
+    /// An item whose outcome does not depend on what was before the slice.
+    #[inline]
+    fn play_known(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<ThreadCall<E, X>> {
+        let thread = key(cpu, item);
+        let calls = self.threads.get(thread);
+        if let Calls::Unknown { .. } = calls {
+            let since = match item {
+                CallItem::Leaves(_, entered) => entered.time(),
+                _ => time,
+            };
+            *calls = Calls::known(since, false);
+        }
+        let Calls::Known { open, .. } = calls else {
+            return None;
+        };
+        let (entered, exited, cpu) = match open.change(cpu, time, item) {
+            Change::None => return None,
+            Change::Missed(missed) => {
+                self.kept.push(Kept::Missed(thread, missed));
+                return None;
+            }
+            Change::Ended(call) => call,
+            Change::Found(call, from_last) => {
+                self.kept.push(Kept::Found(thread, from_last));
+                call
+            }
+        };
+        Some(ThreadCall {
+            thread,
+            cpu,
+            entered,
+            exited,
+        })
+    }
+
+    /// Goes on with the calls at the beginning of the slice; gives those that are known to have ended by that.
+    pub fn compose(self, calls: &mut OpenCalls<E, X>, mut ended: impl FnMut(ThreadCall<E, X>)) {
+        for kept in self.kept {
+            match kept {
+                Kept::Item(cpu, time, item) => calls.play(cpu, time, &item).into_iter().for_each(&mut ended),
+                Kept::Missed(thread, missed) => calls.0.get(thread).miss(missed),
+                Kept::Found(thread, from_last) => calls.0.get(thread).find_missed(from_last),
+            }
+        }
+        for (thread, known) in self.threads.into_entries() {
+            if let Calls::Known { open, .. } = known {
+                calls.0.get(thread).install(&open);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tracebraid_kernel_model::Syscall;
+
+    use super::*;
+
+    /// An item by what it is, its thread and CPU, how long after the last one it happens, and how long before that its call
+    /// began.
+    type Told = (u8, i32, u32, i64, i64);
+
+    fn items(told: &[Told]) -> Vec<(CpuKey, i64, CallItem)> {
+        let mut time = 100;
+        let item = |&(kind, tid, cpu, after, ago): &Told| {
+            time += after;
+            let call = Syscall(u16::from(kind) % 3);
+            let item = match kind % 12 {
+                0..3 => CallItem::Enters(tid),
+                3..7 => CallItem::Arrives(
+                    tid,
+                    Exited {
+                        call: Some(call).filter(|_| kind % 2 == 0),
+                        result: 0,
+                        time,
+                    },
+                ),
+                7..11 => CallItem::Leaves(
+                    tid,
+                    Entered {
+                        call,
+                        time: time - ago,
+                    },
+                ),
+                _ if ago == 0 => CallItem::Made(tid),
+                _ => CallItem::TakesOver(tid, (tid + 1) % 3),
+            };
+            (CpuKey { trace: 0, cpu }, time, item)
+        };
+        told.iter().map(item).collect()
+    }
+
+    fn described(mut ended: Vec<ThreadCall>, calls: &OpenCalls) -> String {
+        ended.sort_by_key(|call| {
+            (
+                call.thread,
+                call.exited.time,
+                call.entered.time,
+                call.entered.call,
+                call.cpu,
+            )
+        });
+        let mut open: Vec<_> = calls.0.entries().collect();
+        open.sort_by_key(|open| open.0);
+        // A thread of which nothing is known need not be in the table.
+        open.retain(|(_, open)| {
+            format!("{open:?}") != format!("{:?}", OpenCall::<Entered, Exited>::default())
+        });
+        format!("{ended:#?} {open:#?}")
+    }
+
+    fn whole(items: &[(CpuKey, i64, CallItem)]) -> String {
+        let mut calls = OpenCalls::default();
+        let ended = items
+            .iter()
+            .filter_map(|(cpu, time, item)| calls.play(*cpu, *time, item));
+        let ended = ended.collect();
+        described(ended, &calls)
+    }
+
+    /// Cut at those times.
+    fn sliced(items: &[(CpuKey, i64, CallItem)], cuts: &[i64]) -> String {
+        let (mut calls, mut ended) = (OpenCalls::default(), Vec::new());
+        let mut rest = items;
+        let mut begin = i64::MIN;
+        for cut in cuts.iter().copied().chain([i64::MAX]) {
+            let (now, later) = rest.split_at(rest.partition_point(|item| item.1 < cut));
+            let mut slice = CallSlice::new(begin);
+            ended.extend(
+                now.iter()
+                    .filter_map(|(cpu, time, item)| slice.play(*cpu, *time, item)),
+            );
+            slice.compose(&mut calls, |call| ended.push(call));
+            (rest, begin) = (later, cut);
+        }
+        described(ended, &calls)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn slices_are_composed_to_the_whole(
+            told in prop::collection::vec((any::<u8>(), 0..3_i32, 0..2_u32, 0..3_i64, 0..8_i64), 0..40),
+            cuts in prop::collection::vec(100..160_i64, 0..5),
+        ) {
+            let items = items(&told);
+            let mut cuts = cuts;
+            cuts.sort_unstable();
+            prop_assert_eq!(sliced(&items, &cuts), whole(&items));
+        }
+    }
+
+    #[test]
+    fn little_is_kept_of_threads_that_make_calls() {
+        let told: Vec<Told> = (0..999)
+            .map(|number| ([0, 7, 4][number % 3], 1, 0, 2, 1))
+            .collect();
+        let mut slice = CallSlice::new(0);
+        let items = items(&told);
+        let ended = items
+            .iter()
+            .filter_map(|(cpu, time, item)| slice.play(*cpu, *time, item));
+        assert!(ended.count() > 300);
+        assert!(slice.kept.len() < 3, "{:?}", slice.kept);
+    }
+}

@@ -1,0 +1,88 @@
+//! What becomes of threads, by what all CPUs tell in the order of time.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{CallItem, CpuKey, OpenCalls, Selection, Table, ThreadCall, ThreadKey};
+use crate::processes::item::{Item, Told};
+use crate::processes::life::{Lives, Sums};
+
+/// The lives of all threads up to a time, and the calls that are open then.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Machine {
+    pub(super) lives: Table<Lives>,
+    pub(super) open: OpenCalls,
+}
+
+/// A thread of the machine of that CPU.
+pub(super) fn key(cpu: CpuKey, tid: i32) -> ThreadKey {
+    let trace = cpu.trace;
+    ThreadKey { trace, tid }
+}
+
+/// What a call adds to its thread, if it is asked for.
+pub(super) fn sums_of(call: &ThreadCall, selection: &Selection) -> Option<Sums> {
+    let counts = selection.counts(call.exited.time, call.cpu.cpu);
+    counts.then(|| {
+        let mut sums = Sums::default();
+        sums.call(call.entered.call, call.exited.result);
+        sums
+    })
+}
+
+impl Machine {
+    /// Something happens.
+    pub(super) fn play(&mut self, selection: &Selection, cpu: CpuKey, time: i64, item: Item) {
+        match item {
+            Item::Switch {
+                prev,
+                next,
+                ran,
+                since,
+            } => {
+                self.lives.get(key(cpu, next)).last().is_seen = true;
+                let prev = self.lives.get(key(cpu, prev));
+                prev.last().is_seen = true;
+                prev.at(since).sums.add(&Sums::active(ran));
+            }
+            Item::Did(tid, sums, since) => self.did(key(cpu, tid), &sums, since),
+            Item::Call(item) => self.call(selection, (cpu, time), &item),
+            // What comes later is not read in every way: it must not matter.
+            Item::Told(_) if selection.window.is_over(time) => {}
+            Item::Told(told) => self.is_told(cpu, time, told),
+        }
+    }
+
+    /// A thread did that, from that time on. Its id may have another life by now, whose thread was made elsewhere.
+    pub(super) fn did(&mut self, thread: ThreadKey, sums: &Sums, since: i64) {
+        self.lives.get(thread).at(since).sums.add(sums);
+    }
+
+    /// Something is told of a thread.
+    pub(super) fn is_told(&mut self, cpu: CpuKey, time: i64, told: Told) {
+        if let Some(item) = told.call() {
+            self.open.play(cpu, time, &item);
+        }
+        match told {
+            Told::Made(tid, life) => self.lives.get(key(cpu, tid)).begin(*life),
+            Told::TakesOver(tid, old) => {
+                self.lives.get(key(cpu, old)).last().ends(time);
+                self.lives.get(key(cpu, tid)).last().goes_on();
+            }
+            other => other.change(self.lives.get(key(cpu, other.tid())).last(), time),
+        }
+    }
+
+    /// A call that is not of one stretch.
+    fn call(&mut self, selection: &Selection, (cpu, time): (CpuKey, i64), item: &CallItem) {
+        if let Some(call) = self.open.play(cpu, time, item) {
+            self.ended(selection, &call);
+        }
+    }
+
+    /// Such a call has ended.
+    pub(super) fn ended(&mut self, selection: &Selection, call: &ThreadCall) {
+        if let Some(sums) = sums_of(call, selection) {
+            self.did(call.thread, &sums, call.exited.time);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A slice of time, without knowledge of what threads were there before.
+//!
+//! A thread's life is that which was lived at the beginning of the slice, until another one begins under its id. What
+//! that life does adds up; what is told of it, which is rare, is kept for the state at the beginning of
+//! the slice, as is what threads did before that.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{CallSlice, CpuKey, Selection, Table, ThreadKey};
+use crate::processes::item::{Item, Told};
+use crate::processes::life::{Life, Sums};
+use crate::processes::machine::{Machine, key, sums_of};
+
+/// What is known of a slice alone. Its size depends on the number of threads, and on what is told of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ProcessSlice {
+    /// No item of it is earlier, in nanoseconds from the origin.
+    begin: i64,
+    calls: CallSlice,
+    threads: Table<SliceLives>,
+    told: Vec<(CpuKey, i64, Told)>,
+    /// What threads did that began before the slice, and when that was.
+    early: Vec<(ThreadKey, Sums, i64)>,
+}
+
+/// The lives under an id in a slice.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct SliceLives {
+    /// Of the life that was there at its beginning: what it did, and whether anything happened to it.
+    sums: Sums,
+    is_seen: bool,
+    /// Those that began in it.
+    after: Vec<Life>,
+}
+
+impl SliceLives {
+    fn is_seen(&mut self) {
+        match self.after.last_mut() {
+            Some(life) => life.is_seen = true,
+            None => self.is_seen = true,
+        }
+    }
+}
+
+impl ProcessSlice {
+    /// A slice whose items are not earlier than that time, in nanoseconds from the origin.
+    pub(super) fn new(begin: i64) -> Self {
+        ProcessSlice {
+            begin,
+            calls: CallSlice::new(begin),
+            threads: Table::default(),
+            told: Vec::new(),
+            early: Vec::new(),
+        }
+    }
+
+    /// Something happens.
+    pub(super) fn play(&mut self, selection: &Selection, cpu: CpuKey, time: i64, item: Item) {
+        match item {
+            Item::Switch {
+                prev,
+                next,
+                ran,
+                since,
+            } => {
+                self.threads.get(key(cpu, next)).is_seen();
+                self.threads.get(key(cpu, prev)).is_seen();
+                self.did(key(cpu, prev), &Sums::active(ran), since);
+            }
+            Item::Did(tid, sums, since) => self.did(key(cpu, tid), &sums, since),
+            Item::Call(item) => {
+                let ended = self.calls.play(cpu, time, &item);
+                if let Some((call, sums)) = ended.and_then(|call| Some((call, sums_of(&call, selection)?))) {
+                    self.did(call.thread, &sums, call.exited.time);
+                }
+            }
+            Item::Told(_) if selection.window.is_over(time) => {}
+            Item::Told(told) => self.is_told(cpu, time, told),
+        }
+    }
+
+    fn did(&mut self, thread: ThreadKey, sums: &Sums, since: i64) {
+        let lives = self.threads.get(thread);
+        let begun = |life: &&mut Life| life.begin.is_none_or(|begin| begin <= since);
+        match lives.after.iter_mut().rev().find(begun) {
+            Some(life) => life.sums.add(sums),
+            None if since >= self.begin => lives.sums.add(sums),
+            None if *sums == Sums::default() => {}
+            None => self.early.push((thread, *sums, since)),
+        }
+    }
+
+    fn is_told(&mut self, cpu: CpuKey, time: i64, told: Told) {
+        if let Some(item) = told.call() {
+            self.calls.play(cpu, time, &item);
+        }
+        match told {
+            Told::Made(tid, life) => self.threads.get(key(cpu, tid)).after.push(*life),
+            Told::TakesOver(tid, old) => {
+                self.is_told(cpu, time, Told::Ends(old));
+                self.is_told(cpu, time, Told::GoesOn(tid));
+            }
+            other => match self.threads.get(key(cpu, other.tid())).after.last_mut() {
+                Some(life) => other.change(life, time),
+                None => self.told.push((cpu, time, other)),
+            },
+        }
+    }
+
+    /// Goes on with the state at the beginning of the slice.
+    pub(super) fn compose(self, selection: &Selection, machine: &mut Machine) {
+        let lives = &mut machine.lives;
+        for (cpu, time, told) in self.told {
+            told.change(lives.get(key(cpu, told.tid())).last(), time);
+        }
+        for (thread, slice) in self.threads.into_entries() {
+            let lives = lives.get(thread);
+            let last = lives.last();
+            last.is_seen |= slice.is_seen;
+            last.sums.add(&slice.sums);
+            lives.extend(slice.after);
+        }
+        for (thread, sums, since) in self.early {
+            machine.did(thread, &sums, since);
+        }
+        let mut ended = Vec::new();
+        self.calls.compose(&mut machine.open, |call| ended.push(call));
+        ended.iter().for_each(|call| machine.ended(selection, call));
+    }
+}

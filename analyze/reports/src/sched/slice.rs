@@ -1,0 +1,254 @@
+//! A slice of time, without knowledge of what threads did before.
+//!
+//! What a thread does is unknown until something sets it, whatever it did before: a switch from or to it, its making or its end.
+//! Until then what happens to it is kept, and replayed when the slice is composed. So is who had been switched to on a
+//! CPU, up to the first switch there, and that events were lost, since it ends what is not known. How many threads wait
+//! for a CPU changes by what is played and by what is replayed; both are put together by stretches, from one thing that is
+//! kept to the next.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::{CpuKey, ThreadKey};
+use crate::sched::SchedRules;
+use crate::sched::cpus::{QueueChanges, QueueStretch};
+use crate::sched::life::{Life, Now};
+use crate::sched::machine::{At, Machine, Player};
+use crate::sched::step::{Item, Switched, Wakeup};
+use crate::sched::sums::Sums;
+use crate::sched::waker::By;
+
+/// What is known of a slice alone. Its size depends on the number of threads and CPUs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct SchedSlice {
+    machine: Machine<QueueChanges>,
+    kept: Vec<(At, Kept)>,
+    /// When something happened last.
+    last: Option<i64>,
+}
+
+/// What is replayed on the state at the beginning of the slice.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Kept {
+    /// A CPU is switched from that thread.
+    Left(i32),
+    /// It is switched to that one, with that priority.
+    Comes(i32, Option<i32>),
+    /// The thread is switched from, made, or ends: it waits no longer.
+    Ends(i32),
+    Wake(Wakeup, By),
+    Migrate(i32, CpuKey, CpuKey),
+    Lost,
+    /// The CPU idles, and not all are recorded.
+    Idles,
+}
+
+/// Plays a slice.
+pub(super) struct SlicePlayer<'a> {
+    pub(super) rules: &'a SchedRules,
+    pub(super) slice: &'a mut SchedSlice,
+    pub(super) sums: &'a mut Sums,
+}
+
+impl SlicePlayer<'_> {
+    /// Something happens.
+    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: Item) {
+        let at = At { cpu, time };
+        self.slice.last = Some(time);
+        if self.rules.selection.window.is_over(time) {
+            return;
+        }
+        self.slice.machine.in_range = self.rules.selection.window.contains(time);
+        self.slice.machine.stretch = self.slice.kept.len();
+        match item {
+            Item::Switch(switched) => self.switch(at, switched),
+            Item::Wake(wakeup, by) => match self.is_seen(at.thread(wakeup.tid)) {
+                true => self.player().wake(at, wakeup, by),
+                false => self.keep(at, Kept::Wake(wakeup, by)),
+            },
+            Item::Migrate { tid, from, to } => {
+                let (from, to) = (at.on(from), at.on(to));
+                self.player().counts_migration(at, tid, (from, to));
+                match self.is_seen(at.thread(tid)) {
+                    true => self.player().migrate(at, tid, (from, to)),
+                    false => self.keep(at, Kept::Migrate(tid, from, to)),
+                }
+            }
+            Item::Made(tid) => {
+                let place = Some(self.slice.machine.place(cpu));
+                self.becomes(at, tid, Now::Pending { since: time, place });
+            }
+            Item::Gone(tid) => self.becomes(at, tid, Now::Off),
+            Item::Becomes { old, tid } => {
+                self.becomes(at, old, Now::Off);
+                let place = self.slice.machine.place(cpu);
+                self.becomes(at, tid, Now::Running(place));
+                let cpu = self.slice.machine.cpus.get(cpu);
+                (cpu.current, cpu.is_seen) = (Some(tid), true);
+            }
+            Item::Lost => {
+                self.slice.machine.loses(cpu);
+                self.keep(at, Kept::Lost);
+            }
+        }
+    }
+
+    fn player(&mut self) -> Player<'_, QueueChanges> {
+        Player {
+            rules: self.rules,
+            machine: &mut self.slice.machine,
+            sums: self.sums,
+        }
+    }
+
+    fn is_seen(&mut self, thread: ThreadKey) -> bool {
+        self.slice.machine.threads.get(thread).is_seen
+    }
+
+    fn keep(&mut self, at: At, kept: Kept) {
+        self.slice.kept.push((at, kept));
+        self.slice.machine.stretch = self.slice.kept.len();
+    }
+
+    /// A thread does that from now on, whatever it did before.
+    #[inline]
+    fn becomes(&mut self, at: At, tid: i32, now: Now) {
+        let thread = at.thread(tid);
+        if self.is_seen(thread) {
+            return self.slice.machine.become_of(thread, now);
+        }
+        self.keep(at, Kept::Ends(tid));
+        *self.slice.machine.threads.get(thread) = Life::of(now);
+    }
+
+    #[inline]
+    fn switch(&mut self, at: At, switched: Switched) {
+        let Switched {
+            prev, next, priority, ..
+        } = switched;
+        let cpu = self.slice.machine.cpus.get(at.cpu);
+        let left = cpu.current.replace(next);
+        match std::mem::replace(&mut cpu.is_seen, true) {
+            true => self.slice.machine.is_left(at, left, prev),
+            false => self.keep(at, Kept::Left(prev)),
+        }
+        if next != 0 {
+            self.comes(at, next, priority);
+        }
+        if prev != 0 && prev != next {
+            self.player().counts_switch(at, switched);
+            self.becomes(at, prev, Now::Off);
+            self.slice.machine.preempted(at, switched);
+        }
+        if self.slice.machine.idles(self.rules, at, next) {
+            self.keep(at, Kept::Idles);
+        }
+    }
+
+    #[inline]
+    fn comes(&mut self, at: At, tid: i32, priority: Option<i32>) {
+        let thread = at.thread(tid);
+        if self.is_seen(thread) {
+            return self.player().comes(at, tid, priority);
+        }
+        self.keep(at, Kept::Comes(tid, priority));
+        let place = self.slice.machine.place(at.cpu);
+        *self.slice.machine.threads.get(thread) = Life::of(Now::Running(place));
+    }
+}
+
+impl SchedSlice {
+    /// Goes on with the state at the beginning of the slice.
+    pub(super) fn compose(self, rules: &SchedRules, machine: &mut Machine, sums: &mut Sums) {
+        let SchedSlice {
+            machine: slice,
+            kept,
+            last,
+        } = self;
+        let (mut losses, mut stretches) = (Vec::new(), Vec::new());
+        let mut seen = Vec::new();
+        for (key, cpu) in slice.cpus {
+            losses.push((key, cpu.losses));
+            stretches.extend(cpu.queue.into_stretches(key));
+            if cpu.is_seen {
+                seen.push((key, cpu.current));
+            }
+        }
+        stretches.sort_by_key(|(number, ..)| *number);
+        let mut queues = Queues {
+            stretches: stretches.into_iter().peekable(),
+            before: losses
+                .iter()
+                .map(|(cpu, _)| (*cpu, QueueStretch::default()))
+                .collect(),
+        };
+        for (number, (at, kept)) in kept.into_iter().enumerate() {
+            queues.change(number, machine);
+            machine.in_range = rules.selection.window.contains(at.time);
+            let mut player = Player {
+                rules,
+                machine: &mut *machine,
+                sums: &mut *sums,
+            };
+            player.replay(at, kept);
+        }
+        queues.change(usize::MAX, machine);
+        for (cpu, current) in seen {
+            machine.cpus.get(cpu).current = current;
+        }
+        // Losses count from the beginning of the slice.
+        let mut before = |cpu: CpuKey| {
+            let of = losses.iter().find(|of| of.0 == cpu);
+            machine.cpus.get(cpu).losses - of.map_or(0, |of| of.1)
+        };
+        for (thread, mut life) in slice.threads.into_entries() {
+            if life.is_seen {
+                if let Some(place) = life.place_mut() {
+                    place.losses += before(place.cpu);
+                }
+                *machine.threads.get(thread) = life;
+            }
+        }
+        if let Some(last) = last {
+            machine.in_range = rules.selection.window.contains(last);
+        }
+    }
+}
+
+impl Player<'_> {
+    fn replay(&mut self, at: At, kept: Kept) {
+        match kept {
+            Kept::Left(prev) => {
+                let left = self.machine.cpus.get(at.cpu).current;
+                self.machine.is_left(at, left, prev);
+            }
+            Kept::Comes(tid, priority) => self.comes(at, tid, priority),
+            Kept::Ends(tid) => self.machine.become_of(at.thread(tid), Now::Off),
+            Kept::Wake(wakeup, by) => self.wake(at, wakeup, by),
+            Kept::Migrate(tid, from, to) => self.migrate(at, tid, (from, to)),
+            Kept::Lost => self.machine.loses(at.cpu),
+            Kept::Idles => {
+                self.machine.idles(self.rules, at, 0);
+            }
+        }
+    }
+}
+
+/// How the numbers of threads that wait for CPUs change besides what is replayed.
+struct Queues<I: Iterator> {
+    stretches: std::iter::Peekable<I>,
+    /// By CPU: the stretch before.
+    before: Vec<(CpuKey, QueueStretch)>,
+}
+
+impl<I: Iterator<Item = (usize, CpuKey, QueueStretch)>> Queues<I> {
+    /// Goes on up to that stretch.
+    fn change(&mut self, number: usize, machine: &mut Machine) {
+        while let Some((_, cpu, stretch)) = self.stretches.next_if(|next| next.0 <= number) {
+            let Some((_, before)) = self.before.iter_mut().find(|before| before.0 == cpu) else {
+                continue;
+            };
+            machine.cpus.get(cpu).queue.change(*before, stretch);
+            *before = stretch;
+        }
+    }
+}
