@@ -25,17 +25,17 @@ impl<K, B, E> Default for PairSlice<K, B, E> {
 }
 
 impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
-    /// It begins; what had its key has no end.
+    /// It begins; what had its key has no end. True if there was something in the slice.
     #[inline]
-    pub fn begin(&mut self, key: K, begun: B) {
-        self.begun.insert(key, Some(begun));
+    pub fn begin(&mut self, key: K, begun: B) -> bool {
+        self.begun.insert(key, Some(begun)).flatten().is_some()
     }
 
-    /// It ends: gives that which began so in the slice, and the end.
+    /// It ends: gives that which began so, if anything did, and the end; nothing if it may have begun before the slice.
     #[inline]
-    pub fn end(&mut self, key: K, end: E) -> Option<(B, E)> {
+    pub fn end(&mut self, key: K, end: E) -> Option<(Option<B>, E)> {
         match self.begun.get_mut(&key) {
-            Some(begun) => begun.take().map(|begun| (begun, end)),
+            Some(begun) => Some((begun.take(), end)),
             None => {
                 self.ends.push((key, end));
                 None
@@ -43,19 +43,28 @@ impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
         }
     }
 
-    /// Goes on with what had begun before; gives what ends by that.
-    pub fn compose(self, pairs: &mut Pairs<K, B>, mut ended: impl FnMut(K, B, E)) {
+    /// Goes on with what had begun before: `ended` is told what ended, with that which had begun so, and `replaced` what has no
+    /// end since something else began under its key.
+    pub fn compose(
+        self,
+        pairs: &mut Pairs<K, B>,
+        mut ended: impl FnMut(K, Option<B>, E),
+        mut replaced: impl FnMut(K),
+    ) {
         for (key, end) in self.ends {
-            if let Some(begun) = pairs.end(key) {
-                ended(key, begun, end);
-            }
+            ended(key, pairs.end(key), end);
         }
-        // What had begun before under the same key has no end.
         if pairs.len() < self.begun.len() {
-            let is_replaced = |key: &K| self.begun.contains_key(key);
-            pairs.forget(is_replaced);
+            pairs.forget(|key| {
+                let is_replaced = self.begun.contains_key(key);
+                if is_replaced {
+                    replaced(*key);
+                }
+                is_replaced
+            });
         } else {
-            self.begun.keys().for_each(|key| drop(pairs.end(*key)));
+            let both = self.begun.keys().filter(|key| pairs.end(**key).is_some());
+            both.for_each(|key| replaced(*key));
         }
         for (key, begun) in self.begun {
             if let Some(begun) = begun {
@@ -78,26 +87,28 @@ mod tests {
             cuts in prop::collection::vec(0..60_usize, 0..4),
         ) {
             let mut pairs = Pairs::default();
-            let mut expected = Vec::new();
+            let (mut expected, mut expected_replaced) = (Vec::new(), 0);
             for (number, (key, begins)) in steps.iter().enumerate() {
                 match begins {
-                    true => drop(pairs.begin(*key, number)),
-                    false => expected.extend(pairs.end(*key).map(|begun| (*key, begun, number))),
+                    true => expected_replaced += u32::from(pairs.begin(*key, number)),
+                    false => expected.push((*key, pairs.end(*key), number)),
                 }
             }
             let mut open: Vec<_> = pairs.open().map(|(key, begun)| (*key, *begun)).collect();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(steps.len())).collect();
             cuts.sort_unstable();
-            let (mut pairs, mut found, mut from) = (Pairs::default(), Vec::new(), 0);
+            let (mut pairs, mut found, mut replaced, mut from) = (Pairs::default(), Vec::new(), 0, 0);
             for cut in cuts.into_iter().chain([steps.len()]) {
                 let mut slice = PairSlice::default();
                 for number in from..cut {
                     match steps[number] {
-                        (key, true) => slice.begin(key, number),
-                        (key, false) => found.extend(slice.end(key, number).map(|(begun, end)| (key, begun, end))),
+                        (key, true) => replaced += u32::from(slice.begin(key, number)),
+                        (key, false) => {
+                            found.extend(slice.end(key, number).map(|(begun, end)| (key, begun, end)));
+                        }
                     }
                 }
-                slice.compose(&mut pairs, |key, begun, end| found.push((key, begun, end)));
+                slice.compose(&mut pairs, |key, begun, end| found.push((key, begun, end)), |_| replaced += 1);
                 from = cut;
             }
             let mut rest: Vec<_> = pairs.open().map(|(key, begun)| (*key, *begun)).collect();
@@ -105,7 +116,7 @@ mod tests {
                 list.sort_unstable();
             }
             found.sort_by_key(|ended| ended.2);
-            prop_assert_eq!((found, rest), (expected, open));
+            prop_assert_eq!((found, replaced, rest), (expected, expected_replaced, open));
         }
     }
 }

@@ -40,17 +40,73 @@ impl Level {
     }
 }
 
-impl Depth {
+/// The same in a slice of time, without knowledge of the count at its beginning.
+///
+/// With `x` at the beginning the count is `max(x + more, more - least)`, where `more` is how much it went up by now, and `least` the
+/// least value of that so far, below 0 if things ended that did not begin in the slice: if they did not begin before it
+/// either, the count stayed at 0.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DepthSlice {
+    span: Option<(i64, i64)>,
+    now: Change,
+    /// Nanoseconds by change.
+    times: Vec<(Change, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Change {
+    more: i64,
+    least: i64,
+}
+
+impl Change {
+    /// The count, with that at the beginning.
+    fn count(self, begin: u64) -> u64 {
+        let begin = i64::try_from(begin).unwrap_or(i64::MAX);
+        let count = begin.saturating_add(self.more).max(self.more - self.least);
+        u64::try_from(count).unwrap_or(0)
+    }
+}
+
+impl DepthSlice {
     /// One more from that time on.
     pub(super) fn up(&mut self, time: i64, window: Window) {
         self.advance(time, window);
-        self.now += 1;
+        self.now.more += 1;
     }
 
     /// One less from that time on.
     pub(super) fn down(&mut self, time: i64, window: Window) {
         self.advance(time, window);
-        self.now = self.now.saturating_sub(1);
+        self.now.more -= 1;
+        self.now.least = self.now.least.min(self.now.more);
+    }
+
+    fn advance(&mut self, time: i64, window: Window) {
+        let Some((_, last)) = &mut self.span else {
+            self.span = Some((time, time));
+            return;
+        };
+        let span = window.clip(*last, time);
+        *last = time;
+        // Few requests are under way at a time.
+        match self.times.iter_mut().find(|of| of.0 == self.now) {
+            Some((_, time)) => *time += span,
+            None => self.times.push((self.now, span)),
+        }
+    }
+}
+
+impl Depth {
+    /// Goes on with a slice.
+    pub(super) fn go_on(&mut self, slice: &DepthSlice, window: Window) {
+        let Some((first, last)) = slice.span else { return };
+        self.advance(first, window);
+        for &(change, time) in &slice.times {
+            self.level.add(time, change.count(self.now));
+        }
+        self.now = slice.now.count(self.now);
+        self.span = self.span.map(|(begin, _)| (begin, last));
     }
 
     fn advance(&mut self, time: i64, window: Window) {
@@ -76,22 +132,54 @@ impl Depth {
 mod tests {
     use super::*;
 
-    fn play(steps: &[(u8, bool)]) -> Depth {
+    use proptest::prelude::*;
+
+    /// A count that goes up or down after so many nanoseconds, in slices of so many changes.
+    fn play(steps: &[(u8, bool)], slice: usize) -> Depth {
         let mut depth = Depth::default();
         let mut time: i64 = 0;
-        for &(gap, up) in steps {
-            time += i64::from(gap);
-            match up {
-                true => depth.up(time, Window::default()),
-                false => depth.down(time, Window::default()),
+        for steps in steps.chunks(slice) {
+            let mut slice = DepthSlice::default();
+            for &(gap, up) in steps {
+                time += i64::from(gap);
+                match up {
+                    true => slice.up(time, Window::default()),
+                    false => slice.down(time, Window::default()),
+                }
             }
+            depth.go_on(&slice, Window::default());
         }
         depth
     }
 
+    /// The same, plainly.
+    fn plain(steps: &[(u8, bool)]) -> Level {
+        let (mut level, mut count) = (Level::default(), 0_u64);
+        for &(gap, up) in steps {
+            level.add(gap.into(), count);
+            count = match up {
+                true => count + 1,
+                false => count.saturating_sub(1),
+            };
+        }
+        level
+    }
+
+    proptest! {
+        #[test]
+        fn slices_are_composed_to_the_whole(
+            steps in prop::collection::vec((0..4_u8, any::<bool>()), 1..60),
+            slice in 1..20_usize,
+        ) {
+            let end: i64 = steps.iter().map(|step| i64::from(step.0)).sum();
+            let found = play(&steps, slice).within((0, end), Window::default());
+            prop_assert_eq!(found, Some(plain(&steps)));
+        }
+    }
+
     #[test]
     fn the_count_never_falls_below_zero() {
-        let depth = play(&[(10, false), (5, true), (3, true), (2, false), (10, false)]);
+        let depth = play(&[(10, false), (5, true), (3, true), (2, false), (10, false)], 2);
         let level = depth.within((0, 40), Window::default());
         // 2 once for 2 ns, 1 for 3 and 10, 0 for 10, 5 and 10.
         let expected = Level {

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::depth::Depth;
 use crate::disk::request::{DiskKey, Kind, Request};
 use crate::stats::{Bins, Distribution, Top};
 
@@ -15,7 +14,6 @@ pub(super) struct Disk {
     /// From the queue to the driver.
     pub(super) waits: Distribution,
     pub(super) counts: Counts,
-    pub(super) depth: Depth,
     pub(super) top: Top<Request>,
     /// Latencies of requests with data, in a second pass.
     pub(super) bins: Bins,
@@ -56,6 +54,29 @@ pub(super) struct Counts {
     pub(super) replaced: u64,
 }
 
+impl Counts {
+    fn merge(&mut self, other: &Counts) {
+        let Counts {
+            errors,
+            requeues,
+            merged_bios,
+            merged_requests,
+            sequences,
+            parts,
+            not_begun,
+            replaced,
+        } = self;
+        *errors += other.errors;
+        *requeues += other.requeues;
+        *merged_bios += other.merged_bios;
+        *merged_requests += other.merged_requests;
+        *sequences += other.sequences;
+        *parts += other.parts;
+        *not_begun += other.not_begun;
+        *replaced += other.replaced;
+    }
+}
+
 impl Disk {
     pub(super) fn new(key: DiskKey) -> Disk {
         Disk {
@@ -63,10 +84,20 @@ impl Disk {
             kinds: Default::default(),
             waits: Distribution::default(),
             counts: Counts::default(),
-            depth: Depth::default(),
             top: Top::default(),
             bins: Bins::default(),
         }
+    }
+
+    /// Adds what is known of it elsewhere, of which so many requests at most are listed.
+    pub(super) fn merge(&mut self, other: Disk, top: usize) {
+        for (own, done) in self.kinds.iter_mut().zip(&other.kinds) {
+            own.merge(done);
+        }
+        self.waits.merge(&other.waits);
+        self.counts.merge(&other.counts);
+        self.top.merge(other.top, top, |_| {});
+        self.bins.merge(&other.bins);
     }
 
     /// Adds a request.

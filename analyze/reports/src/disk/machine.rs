@@ -1,50 +1,57 @@
 //! What becomes of requests, by what happens on all CPUs in the order of time.
+//!
+//! Time is played in slices. What a slice does not know, which requests were under way before it, it keeps: ends without a
+//! beginning, and how much more requests each disk had than at its beginning.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Rwbs;
 
 use crate::disk::DiskRules;
-use crate::disk::device::Disk;
+use crate::disk::depth::{Depth, DepthSlice};
 use crate::disk::request::{DiskKey, Issued, Kind, Place, Request, Returned};
 use crate::disk::step::{Deed, Item};
-use crate::kernel::{CpuKey, Pairs, Table, Thread, ThreadKey};
+use crate::disk::sums::{Remap, Sums};
+use crate::kernel::{CpuKey, PairSlice, Pairs, Thread, ThreadKey};
 use crate::report::View;
 
-/// What is known of requests.
+/// What is known of requests at a time. Its size depends on the number of disks and of requests under way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Machine {
-    pub(super) disks: Vec<Disk>,
     /// By device and where they end.
     pub(super) requests: Pairs<(DiskKey, u64), Issued>,
     /// Since when they wait in the queue; by device and where they begin.
     queue: Pairs<(DiskKey, u64), i64>,
-    pub(super) threads: Table<Vec<(DiskKey, Sums)>>,
-    /// With the number of bios, and their bytes.
-    pub(super) remaps: Vec<(Remap, u64, u64)>,
-    pub(super) log: Vec<Request>,
+    pub(super) depths: Vec<(DiskKey, Depth)>,
 }
 
-/// Requests that a thread issued on a disk.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Sums {
-    pub(super) requests: u64,
-    /// By kind.
-    pub(super) bytes: [u64; Kind::ALL.len()],
+/// A slice of time, without knowledge of the requests that were under way before.
+#[derive(Debug, Default)]
+pub(super) struct DiskSlice {
+    requests: PairSlice<(DiskKey, u64), Issued, Return>,
+    queue: PairSlice<(DiskKey, u64), i64, Dequeued>,
+    depths: Vec<(DiskKey, DepthSlice)>,
 }
 
-impl Sums {
-    pub(super) fn merge(&mut self, other: &Sums) {
-        self.requests += other.requests;
-        let bytes = self.bytes.iter_mut().zip(other.bytes);
-        bytes.for_each(|(own, other)| *own = own.saturating_add(other));
-    }
+/// The driver has a request, or a part of one, no longer.
+#[derive(Clone, Copy, Debug)]
+struct Return {
+    returned: Returned,
+    /// It is done, when and where that is asked for.
+    counts: bool,
 }
 
-/// Bios go from one device to another: from a partition to its disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Remap {
-    pub(super) from: DiskKey,
-    pub(super) to: DiskKey,
+/// A request leaves the queue.
+#[derive(Clone, Copy, Debug)]
+struct Dequeued {
+    time: i64,
+    counts: bool,
+}
+
+/// Plays a slice.
+pub(super) struct Player<'a> {
+    pub(super) rules: &'a DiskRules,
+    pub(super) slice: &'a mut DiskSlice,
+    pub(super) sums: &'a mut Sums,
 }
 
 /// Where, when and to what something happens.
@@ -58,9 +65,9 @@ struct At {
     counts: bool,
 }
 
-impl Machine {
+impl Player<'_> {
     /// Something happens.
-    pub(super) fn play(&mut self, rules: &DiskRules, cpu: CpuKey, time: i64, item: Item) {
+    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: Item) {
         let trace = cpu.trace;
         let work = item.work;
         let device = work.device;
@@ -69,49 +76,35 @@ impl Machine {
             time,
             disk: DiskKey { trace, device },
             place: work.place,
-            counts: rules.selection.counts(time, cpu.cpu),
+            counts: self.rules.selection.counts(time, cpu.cpu),
         };
+        let counts = u64::from(at.counts);
         match work.deed {
             Deed::Queue if at.place.sectors > 0 => {
-                self.queue.begin((at.disk, at.place.sector), time);
+                self.slice.queue.begin((at.disk, at.place.sector), time);
             }
             Deed::Queue => {}
-            Deed::Issue { rwbs, tid } => self.issue(rules, at, rwbs, (tid, item.runs)),
-            Deed::Complete { rwbs, failed } => self.complete(rules, at, rwbs, failed),
+            Deed::Issue { rwbs, tid } => self.issue(at, rwbs, (tid, item.runs)),
+            Deed::Complete { rwbs, failed } => self.complete(at, rwbs, failed),
             Deed::Requeue => {
-                self.disk(at.disk).counts.requeues += u64::from(at.counts);
-                self.returns(rules, at, false);
+                self.sums.disk(at.disk).counts.requeues += counts;
+                self.returns(at, false);
             }
-            Deed::MergeRequest => self.disk(at.disk).counts.merged_requests += u64::from(at.counts),
-            Deed::MergeBio => self.disk(at.disk).counts.merged_bios += u64::from(at.counts),
+            Deed::MergeRequest => self.sums.disk(at.disk).counts.merged_requests += counts,
+            Deed::MergeBio => self.sums.disk(at.disk).counts.merged_bios += counts,
             Deed::Remap { from } if at.counts => {
                 let from = DiskKey { trace, device: from };
-                self.remap(Remap { from, to: at.disk }, at.place.bytes());
+                self.sums.remaps(Remap { from, to: at.disk }, 1, at.place.bytes());
             }
             Deed::Remap { .. } => {}
         }
     }
 
-    pub(super) fn disk(&mut self, key: DiskKey) -> &mut Disk {
-        // There are few.
-        let at = self.disks.iter().position(|disk| disk.key == key);
-        let at = at.unwrap_or_else(|| {
-            self.disks.push(Disk::new(key));
-            self.disks.len() - 1
-        });
-        &mut self.disks[at]
-    }
-
-    fn remap(&mut self, remap: Remap, bytes: u64) {
-        match self.remaps.iter_mut().find(|known| known.0 == remap) {
-            Some(known) => (known.1, known.2) = (known.1 + 1, known.2.saturating_add(bytes)),
-            None => self.remaps.push((remap, 1, bytes)),
-        }
-    }
-
     /// The driver has it. `tid` is the thread that the event names, `runs` who runs there.
-    fn issue(&mut self, rules: &DiskRules, at: At, rwbs: Rwbs, (tid, runs): (Option<i32>, Option<i32>)) {
-        let At { time, disk, .. } = at;
+    fn issue(&mut self, at: At, rwbs: Rwbs, (tid, runs): (Option<i32>, Option<i32>)) {
+        let At {
+            time, disk, counts, ..
+        } = at;
         let kind = Kind::of(rwbs, at.place);
         let place = at.place.of(kind);
         let issued = Issued {
@@ -120,70 +113,116 @@ impl Machine {
             rwbs,
             thread: tid,
         };
-        if self.requests.begin((disk, place.end()), issued) {
-            self.disk(disk).counts.replaced += 1;
+        if self.slice.requests.begin((disk, place.end()), issued) {
+            self.sums.disk(disk).counts.replaced += 1;
         }
         if place.sectors > 0 {
-            self.disk(disk).depth.up(time, rules.selection.window);
-            if let Some(since) = self.queue.end((disk, place.sector))
-                && at.counts
-            {
-                self.disk(disk).waits.add(since.abs_diff(time));
+            let window = self.rules.selection.window;
+            self.depth(disk).up(time, window);
+            let dequeued = Dequeued { time, counts };
+            if let Some((since, dequeued)) = self.slice.queue.end((disk, place.sector), dequeued) {
+                self.sums.waited(disk, since, dequeued);
             }
         }
-        if at.counts {
+        if counts {
             let trace = at.cpu.trace;
             let tid = tid.or(runs).unwrap_or(ThreadKey::UNKNOWN);
-            let sums = self.sums(ThreadKey { trace, tid }, disk);
+            let sums = self.sums.issued_by(ThreadKey { trace, tid }, disk);
             sums.requests += 1;
             let bytes = &mut sums.bytes[kind as usize];
             *bytes = bytes.saturating_add(place.bytes());
         }
     }
 
-    /// Who issued it.
-    fn sums(&mut self, thread: ThreadKey, disk: DiskKey) -> &mut Sums {
-        let disks = self.threads.get(thread);
-        let at = disks.iter().position(|of| of.0 == disk);
-        let at = at.unwrap_or_else(|| {
-            disks.push((disk, Sums::default()));
-            disks.len() - 1
-        });
-        &mut disks[at].1
+    /// How many requests a disk has, which is shown then.
+    fn depth(&mut self, key: DiskKey) -> &mut DepthSlice {
+        self.sums.disk(key);
+        of_disk(&mut self.slice.depths, key)
     }
 
-    fn complete(&mut self, rules: &DiskRules, at: At, rwbs: Rwbs, failed: bool) {
+    fn complete(&mut self, at: At, rwbs: Rwbs, failed: bool) {
         if at.counts && failed {
-            self.disk(at.disk).counts.errors += 1;
+            self.sums.disk(at.disk).counts.errors += 1;
         }
         let kind = Kind::of(rwbs, at.place);
         if kind == Kind::Command && rwbs.is_write() {
             // What asked for flushes before or behind its data, if it has any, is done with them.
-            self.disk(at.disk).counts.sequences += u64::from(at.counts);
+            self.sums.disk(at.disk).counts.sequences += u64::from(at.counts);
             return;
         }
         let place = at.place.of(kind);
-        self.returns(rules, At { place, ..at }, true);
+        self.returns(At { place, ..at }, true);
     }
 
     /// The driver has it no longer.
-    fn returns(&mut self, rules: &DiskRules, at: At, is_done: bool) {
+    fn returns(&mut self, at: At, is_done: bool) {
         let At {
             time, disk, place, ..
         } = at;
         if place.sectors > 0 {
-            self.disk(disk).depth.down(time, rules.selection.window);
+            let window = self.rules.selection.window;
+            self.depth(disk).down(time, window);
         }
-        let issued = self.requests.end((disk, place.end()));
-        if is_done && at.counts {
-            self.returned(rules, disk, issued, Returned { time, place });
+        let done = Return {
+            returned: Returned { time, place },
+            counts: is_done && at.counts,
+        };
+        if let Some((issued, done)) = self.slice.requests.end((disk, place.end()), done) {
+            self.sums.returned(self.rules, disk, issued, done);
+        }
+    }
+}
+
+impl DiskSlice {
+    /// Goes on with the state at the beginning of the slice.
+    pub(super) fn compose(self, rules: &DiskRules, machine: &mut Machine, sums: &mut Sums) {
+        let mut replaced = Vec::new();
+        self.requests.compose(
+            &mut machine.requests,
+            |(disk, _), issued, done| sums.returned(rules, disk, issued, done),
+            |(disk, _)| replaced.push(disk),
+        );
+        for disk in replaced {
+            sums.disk(disk).counts.replaced += 1;
+        }
+        let waited = |(disk, _), since, dequeued| sums.waited(disk, since, dequeued);
+        self.queue.compose(&mut machine.queue, waited, |_| {});
+        for (disk, depth) in self.depths {
+            of_disk(&mut machine.depths, disk).go_on(&depth, rules.selection.window);
+        }
+    }
+}
+
+/// There are few.
+fn of_disk<T: Default>(all: &mut Vec<(DiskKey, T)>, key: DiskKey) -> &mut T {
+    let at = all.iter().position(|of| of.0 == key).unwrap_or_else(|| {
+        all.push((key, T::default()));
+        all.len() - 1
+    });
+    &mut all[at].1
+}
+
+impl Machine {
+    /// How many requests a disk had at a time.
+    pub(super) fn depth(&self, key: DiskKey) -> Option<&Depth> {
+        let of = self.depths.iter().find(|of| of.0 == key);
+        of.map(|of| &of.1)
+    }
+}
+
+impl Sums {
+    /// A request has left the queue, in which it waited since then.
+    fn waited(&mut self, disk: DiskKey, since: Option<i64>, dequeued: Dequeued) {
+        if let Some(since) = since.filter(|_| dequeued.counts) {
+            self.disk(disk).waits.add(since.abs_diff(dequeued.time));
         }
     }
 
-    fn returned(&mut self, rules: &DiskRules, disk: DiskKey, issued: Option<Issued>, returned: Returned) {
+    fn returned(&mut self, rules: &DiskRules, disk: DiskKey, issued: Option<Issued>, done: Return) {
+        let Return { returned, counts } = done;
         let has_data = returned.place.sectors > 0;
-        if !has_data && !rules.recorded.is_whole(disk.trace) {
-            // Flushes cannot be told from others that were issued or completed on an unrecorded CPU.
+        // Flushes cannot be told from others that were issued or completed on an unrecorded CPU.
+        if !counts || !has_data && !rules.recorded.is_whole(disk.trace) {
             return;
         }
         let is_of_it = |issued: &Issued| !has_data || issued.place.sector <= returned.place.sector;

@@ -9,10 +9,12 @@ mod machine;
 mod report;
 mod request;
 mod step;
+mod sums;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_fold::{Composition, Slice};
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
@@ -21,9 +23,10 @@ use crate::kernel::{
     learn, learn_switch,
 };
 use crate::report::Report;
-use machine::Machine;
+use machine::{DiskSlice, Machine, Player};
 use request::{DiskKey, Place};
 use step::{Deed, Item, Work};
+use sums::Sums;
 
 /// The analysis.
 pub type DiskAnalysis = PerCpu<DiskRules>;
@@ -45,6 +48,7 @@ pub struct DiskPartial {
     /// Who runs on each CPU, if that is known.
     lanes: ByCpu<Lane<Option<i32>, Work>>,
     items: Items<Item>,
+    sums: Sums,
     /// What came of all that was played.
     machine: Machine,
     /// Names of devices, as the state dump has them.
@@ -151,6 +155,10 @@ impl Rules for DiskRules {
         }
     }
 
+    fn exchange(&self, partial: &mut DiskPartial, resident: &mut DiskPartial) {
+        std::mem::swap(&mut partial.sums, &mut resident.sums);
+    }
+
     fn merge(&self, earlier: &mut DiskPartial, later: DiskPartial) {
         earlier.people.merge(later.people);
         let begin = |earlier: &mut DiskPartial, cpu, time, runs| {
@@ -162,14 +170,22 @@ impl Rules for DiskRules {
             earlier.name(disk, name);
         }
         later.lossy.into_iter().for_each(|trace| earlier.loses(trace));
+        earlier.sums.merge(later.sums, self.top());
     }
 
-    fn settle(&self, partial: &mut DiskPartial, watermark: i64) {
-        self.play(partial, Some(watermark));
+    fn slices<'a>(&'a self, partial: &mut DiskPartial, watermark: i64) -> Vec<Slice<'a, DiskPartial>> {
+        let items = partial.items.cut(watermark);
+        match items.is_empty() {
+            true => Vec::new(),
+            false => vec![Box::new(move |resident| self.play(items, &mut resident.sums))],
+        }
     }
 
     fn finish(&self, input: &Input, mut partial: DiskPartial) -> Report {
-        self.play(&mut partial, None);
+        let items = std::mem::take(&mut partial.items);
+        let mut sums = Sums::default();
+        self.play(items, &mut sums)(&mut partial);
+        partial.sums.merge(sums, self.top());
         report::report(self, input, partial)
     }
 }
@@ -208,10 +224,16 @@ impl DiskPartial {
 }
 
 impl DiskRules {
-    fn play(&self, partial: &mut DiskPartial, until: Option<i64>) {
-        let machine = &mut partial.machine;
-        let play = |cpu, time, item| machine.play(self, cpu, time, item);
-        partial.items.play(until, play);
+    /// A slice of time.
+    fn play<'a>(&'a self, mut items: Items<Item>, sums: &mut Sums) -> Composition<'a, DiskPartial> {
+        let mut slice = DiskSlice::default();
+        let mut player = Player {
+            rules: self,
+            slice: &mut slice,
+            sums,
+        };
+        items.play(None, |cpu, time, item| player.play(cpu, time, item));
+        Box::new(move |partial| slice.compose(self, &mut partial.machine, &mut partial.sums))
     }
 }
 

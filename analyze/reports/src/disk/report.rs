@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::disk::device::{Disk, Done};
-use crate::disk::machine::{Remap, Sums};
 use crate::disk::request::{DiskKey, Kind, Request, SECTOR};
+use crate::disk::sums::{Issues, Remap};
 use crate::disk::{DiskPartial, DiskRules};
 use crate::kernel::{Head, Input, Thread, ThreadKey, share};
 use crate::report::{
@@ -55,9 +55,9 @@ impl Names<'_> {
 pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial) -> Report {
     for disk in partial.names.iter().map(|(disk, _)| *disk) {
         // What has a name has a row where it is not known what it did.
-        partial.machine.disk(disk);
+        partial.sums.disk(disk);
     }
-    partial.machine.disks.sort_by_key(|disk| disk.key);
+    partial.sums.disks.sort_by_key(|disk| disk.key);
     let names = Names {
         rules,
         head: input.head(),
@@ -66,7 +66,7 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
             .collect(),
     };
     let disks: Vec<&Disk> = partial
-        .machine
+        .sums
         .disks
         .iter()
         .filter(|disk| names.shows(disk.key))
@@ -251,8 +251,9 @@ fn of_depths(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial, disks:
     let range = names.head.begin.zip(names.head.end);
     let row = |disk: &&Disk| {
         let (begin, end) = range?;
-        let level = disk
-            .depth
+        let level = partial
+            .machine
+            .depth(disk.key)?
             .clone()
             .within((begin.0, end.0), rules.selection.window)?;
         let is_known =
@@ -289,11 +290,11 @@ fn of_depths(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial, disks:
 }
 
 fn of_threads(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> Section {
-    let mut rows: Vec<(Thread, Sums)> = Vec::new();
-    for (thread, disks) in partial.machine.threads.entries() {
+    let mut rows: Vec<(Thread, Issues)> = Vec::new();
+    for (thread, disks) in partial.sums.threads.entries() {
         let thread = partial.people.thread(thread);
         let shown = disks.iter().filter(|(disk, _)| names.shows(*disk));
-        let sums = shown.fold(Sums::default(), |mut all, (_, sums)| {
+        let sums = shown.fold(Issues::default(), |mut all, (_, sums)| {
             all.merge(sums);
             all
         });
@@ -301,12 +302,12 @@ fn of_threads(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> Se
             rows.push((thread, sums));
         }
     }
-    let bytes = |sums: &Sums, kind: Kind| sums.bytes[kind as usize];
+    let bytes = |sums: &Issues, kind: Kind| sums.bytes[kind as usize];
     rows.sort_by_key(|(thread, sums)| {
         let all = bytes(sums, Kind::Read).saturating_add(bytes(sums, Kind::Write));
         (Reverse((all, sums.requests)), thread.trace, thread.tid)
     });
-    let row = |(thread, sums): (Thread, Sums)| {
+    let row = |(thread, sums): (Thread, Issues)| {
         let bytes = [Kind::Read, Kind::Write, Kind::Discard].map(|kind| bytes(&sums, kind).into());
         let mut row = vec![thread.into(), sums.requests.into()];
         row.extend::<[Value; 3]>(bytes);
@@ -323,7 +324,7 @@ fn of_threads(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> Se
 }
 
 fn of_remaps(names: &Names<'_>, partial: &DiskPartial) -> Section {
-    let mut remaps = partial.machine.remaps.clone();
+    let mut remaps = partial.sums.remaps.clone();
     remaps.retain(|(remap, _, _)| names.shows(remap.from) || names.shows(remap.to));
     remaps.sort_unstable();
     let row = |(remap, bios, bytes): (Remap, u64, u64)| {
@@ -358,7 +359,7 @@ fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Sectio
         names.shows(request.disk) && rules.selection.threads.shows(&thread)
     };
     let most = rules.selection.top();
-    let top = (partial.machine.disks.iter()).flat_map(|disk| disk.top.clone().into_sorted(rules.top()));
+    let top = (partial.sums.disks.iter()).flat_map(|disk| disk.top.clone().into_sorted(rules.top()));
     let mut top: Vec<Request> = top.filter(shows).collect();
     top.sort_by_key(|request| {
         (
@@ -369,7 +370,7 @@ fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Sectio
         )
     });
     top.truncate(most);
-    let mut log = partial.machine.log.clone();
+    let mut log = partial.sums.log.clone();
     log.retain(shows);
     log.sort_by_key(|request| (request.end(), request.issued, request.disk, request.place));
     let list = |key, title: &str, view, requests: &[Request]| Section {

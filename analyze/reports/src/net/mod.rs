@@ -373,18 +373,21 @@ impl NetRules {
     fn play_slice<'a>(&'a self, mut items: Items<Passing>, sums: &mut Sums) -> Composition<'a, NetPartial> {
         let mut slice = PairSlice::default();
         items.play(None, |cpu, _, passing| match passing {
-            Passing::Begin(buffer, begun) => slice.begin((cpu.trace, buffer), begun),
+            Passing::Begin(buffer, begun) => drop(slice.begin((cpu.trace, buffer), begun)),
             Passing::End(buffer, end) => {
-                if let Some((begun, end)) = slice.end((cpu.trace, buffer), end) {
+                if let Some((Some(begun), end)) = slice.end((cpu.trace, buffer), end) {
                     self.ended(sums, buffer, begun, end);
                 }
             }
         });
         Box::new(move |partial| {
             let NetPartial { packets, sums, .. } = partial;
-            slice.compose(packets, |(_, buffer), begun, end| {
-                self.ended(sums, buffer, begun, end)
-            });
+            let ended = |(_, buffer), begun: Option<Begun>, end| {
+                if let Some(begun) = begun {
+                    self.ended(sums, buffer, begun, end);
+                }
+            };
+            slice.compose(packets, ended, |_| {});
         })
     }
 

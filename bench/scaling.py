@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""How the reports scale: the share of their CPU time that only one thread can spend at a time, and what follows from it.
+
+Each command runs with one thread and `--timings`; bench/schedule.py replays its pieces on more threads. Beside that stands what
+was measured: with two threads (or with --threads, where the machine has more CPUs) beside two programs that have
+nothing to do with each other, and the CPU time beside that of another program, run in turn.
+
+  python3 bench/scaling.py TRACE...                  all commands
+  python3 bench/scaling.py TRACE --only files,waits  some of them
+  python3 bench/scaling.py TRACE --before PROGRAM    beside another build of the program
+  python3 bench/scaling.py TRACE --threads 2,4,8,16  measured with these numbers of threads
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import schedule
+from common import TRACEBRAID, beside_each_other, size_of, warm
+
+PREDICTED = (2, 4, 8, 16, 32, 64)
+COMMANDS = {
+    **{report: [report] for report in (
+        "count", "cpu", "irq", "memory", "disk", "net", "processes", "syscalls", "io", "sched", "files", "waits",
+        "report")},
+    "critical-path": ["critical-path", "--longest", "*"],
+    "history build": ["history", "build"],
+    "executions build": ["executions", "build", "--call", "read"],
+}
+
+
+class Runs:
+    """Runs of a command on a trace with a program."""
+
+    def __init__(self, program, name, trace, directory):
+        self.program, self.name, self.trace, self.directory = program, name, trace, Path(directory)
+
+    def command(self, threads, number=0, extra=()):
+        command = [self.program, *COMMANDS[self.name], self.trace, "-j", str(threads), *extra]
+        if self.name.endswith("build"):
+            command += ["-o", self.directory / f"output-{number}"]
+        return command
+
+    def once(self, threads, extra=()):
+        """CPU seconds and wall seconds."""
+        start = time.perf_counter()
+        with subprocess.Popen([str(part) for part in self.command(threads, extra=extra)],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise SystemExit(f"{self.command(threads)}: exit code {process.returncode}")
+        return usage.ru_utime + usage.ru_stime, time.perf_counter() - start
+
+    def timings(self):
+        file = self.directory / "timings.json"
+        self.once(1, ["--timings", file])
+        return json.loads(file.read_text(encoding="utf-8"))
+
+    def pair(self):
+        return beside_each_other([self.command(1, number) for number in range(2)])
+
+
+def line(runs, before, threads, rounds):
+    timings = runs.timings()
+    folds = timings["folds"]
+    cpu, ratio, walls, pairs = [], [], {number: [] for number in (1, *threads)}, []
+    for _ in range(rounds):
+        for number, wall in walls.items():
+            used, length = runs.once(number)
+            wall.append(length)
+            if number == 1:
+                cpu.append(used)
+                if before:
+                    ratio.append(used / before.once(1)[0])
+        pairs.append(runs.pair())
+    one = statistics.median(walls[1])
+    measured = " ".join(f"{one / statistics.median(walls[number]) / number:.2f}" for number in threads)
+    machine = one / statistics.median(pairs)
+    predicted = " | ".join(f"{schedule.speed_up(folds, number):.1f}" for number in PREDICTED)
+    beside = f"{statistics.median(ratio):.2f} ({min(ratio):.2f}-{max(ratio):.2f})" if ratio else "-"
+    serial = sum(map(schedule.serial_ns, folds)) / max(sum(map(schedule.cpu_ns, folds)), 1)
+    return (f"| {runs.name} | {statistics.median(cpu):.3f} | {beside} | {serial * 100:.1f} % | {timings['outside_s']:.3f} "
+            f"| {predicted} | {measured} | {machine:.2f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="+", metavar="TRACE", type=Path)
+    parser.add_argument("--only", help="these commands, with commas between them")
+    parser.add_argument("--before", type=Path, help="another build of the program")
+    parser.add_argument("--threads", default="2", help="measured with these numbers of threads")
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    names = args.only.split(",") if args.only else list(COMMANDS)
+    threads = [int(number) for number in args.threads.split(",")]
+    for trace in args.traces:
+        warm(trace)
+        print(f"{trace.name}, {size_of(trace) / 1e6:.0f} MB; efficiency measured with {args.threads} threads\n")
+        print("| command | CPU s | beside before | serial share | outside s | "
+              + " | ".join(f"x {number}" for number in PREDICTED) + " | efficiency | of the machine |")
+        print("|---" * (len(PREDICTED) + 7) + "|")
+        with tempfile.TemporaryDirectory() as directory:
+            for name in names:
+                runs = Runs(TRACEBRAID, name, trace, directory)
+                before = args.before and Runs(args.before, name, trace, directory)
+                print(line(runs, before, threads, args.rounds), flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()

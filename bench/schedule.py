@@ -1,0 +1,117 @@
+"""How long a fold takes on N threads, from the times of its pieces (`--timings FILE`).
+
+Replays analyze/fold/src/schedule.rs: a free thread plays a slice of time if one waits, or else folds the next chunk,
+unless too many are under way; the thread that completes what the merge waits for merges it, and all that follow.
+
+>>> chunk = {"fold_ns": 100, "merge_ns": 0}
+>>> fold = {"chunks": [chunk] * 8, "slices": [], "plan_ns": 0, "finish_ns": 0}
+>>> [speed_up([fold], threads) for threads in (1, 2, 4, 8, 16)]
+[1.0, 2.0, 4.0, 8.0, 8.0]
+>>> fold["finish_ns"] = 800
+>>> round(speed_up([fold], 8), 2)
+1.78
+>>> chunk["merge_ns"] = 100
+>>> speed_up([fold], 1)
+1.0
+"""
+
+import heapq
+
+# Chunks and slices that may be under way for each thread: AHEAD in schedule.rs.
+AHEAD = 4
+
+
+def cpu_ns(fold):
+    """CPU time of all pieces."""
+    chunks = sum(chunk["fold_ns"] + chunk["merge_ns"] for chunk in fold["chunks"])
+    slices = sum(piece["play_ns"] + piece["compose_ns"] for piece in fold["slices"])
+    return fold["plan_ns"] + chunks + slices + fold["finish_ns"]
+
+
+def serial_ns(fold):
+    """CPU time of the pieces that only one thread can do at a time."""
+    chunks = sum(chunk["merge_ns"] for chunk in fold["chunks"])
+    slices = sum(piece["compose_ns"] for piece in fold["slices"])
+    return fold["plan_ns"] + chunks + slices + fold["finish_ns"]
+
+
+class Board:
+    """What is to be done, and what was."""
+
+    def __init__(self, fold, threads):
+        self.chunks, self.slices = fold["chunks"], fold["slices"]
+        self.ahead = threads * AHEAD
+        self.next_chunk = self.merged = self.composed = self.next_slice = 0
+        self.folded, self.played, self.pending = set(), set(), []
+        # When the merge is free again.
+        self.merge_free = 0
+
+    def turn(self):
+        """The next piece of work; None if there is none now."""
+        if self.pending:
+            number = self.pending.pop(0)
+            return self.slices[number]["play_ns"], (self.played, number)
+        is_ahead = (self.next_chunk >= self.merged + self.ahead
+                    or self.next_slice >= self.composed + self.ahead)
+        if self.next_chunk < len(self.chunks) and not is_ahead:
+            number = self.next_chunk
+            self.next_chunk += 1
+            return self.chunks[number]["fold_ns"], (self.folded, number)
+        return None
+
+    def step(self):
+        """Takes what the merge waits for; its time, or None if it is not there."""
+        if self.composed in self.played:
+            self.played.remove(self.composed)
+            self.composed += 1
+            return self.slices[self.composed - 1]["compose_ns"]
+        if self.merged in self.folded:
+            self.folded.remove(self.merged)
+            self.merged += 1
+            while (self.next_slice < len(self.slices)
+                   and self.slices[self.next_slice]["after_chunk"] < self.merged):
+                self.pending.append(self.next_slice)
+                self.next_slice += 1
+            return self.chunks[self.merged - 1]["merge_ns"]
+        return None
+
+    def is_done(self):
+        return self.merged == len(self.chunks) and self.composed == len(self.slices)
+
+
+def wall_ns(fold, threads):
+    """Time from the beginning of a fold to its end."""
+    board = Board(fold, threads)
+    # What ends when: threads that work, and at most one that merges.
+    events, idle, now, order = [], threads, 0, 0
+    is_merging = False
+    while not board.is_done() or events:
+        while idle and (turn := board.turn()) is not None:
+            length, piece = turn
+            heapq.heappush(events, (now + length, order, piece))
+            order, idle = order + 1, idle - 1
+        now, _, piece = heapq.heappop(events)
+        if piece is None:
+            is_merging = False
+        else:
+            piece[0].add(piece[1])
+        # Whoever has just ended goes on with the merge, if nobody else is at it.
+        length = None if is_merging else board.step()
+        if length is None:
+            idle += 1
+        else:
+            is_merging = True
+            heapq.heappush(events, (now + length, order, None))
+            order += 1
+    return fold["plan_ns"] + now + fold["finish_ns"]
+
+
+def speed_up(folds, threads):
+    """Of all folds of a command, which follow each other."""
+    return sum(map(cpu_ns, folds)) / sum(wall_ns(fold, threads) for fold in folds)
+
+
+if __name__ == "__main__":
+    import doctest
+
+    raise SystemExit(doctest.testmod().failed)
