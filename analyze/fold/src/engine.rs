@@ -46,6 +46,10 @@ pub enum FoldError {
     Cancelled,
 }
 
+/// Bytes of merged chunks that a slice of time contains. Composing a slice takes as long as it has threads, descriptors and
+/// the like: longer slices cost less, shorter ones keep less in memory.
+const SLICE_BYTES: u64 = 8 << 20;
+
 /// Folds a trace set.
 ///
 /// # Errors
@@ -85,7 +89,12 @@ pub fn fold<A: Analysis>(
     };
     meter.times().threads = threads;
     meter.times().plan_ns = watch.elapsed();
-    let merge = Merge::new(&job, options.slice_bytes, meter);
+    let slice_bytes = match (options.slice_bytes, options.chunk_bytes) {
+        (0, 0) => SLICE_BYTES,
+        (0, chunk_bytes) => chunk_bytes.saturating_mul(2),
+        (slice_bytes, _) => slice_bytes,
+    };
+    let merge = Merge::new(&job, slice_bytes, meter);
     let (merge, residents) = schedule::run(&job, merge, threads)?;
     merge.finish(residents).ok_or(FoldError::Cancelled)
 }

@@ -12,10 +12,6 @@ use crate::timings::{Meter, SliceTimes, Stopwatch};
 /// More damage than this is counted, not kept: a trace may be damaged everywhere.
 const MOST_DAMAGE: usize = 10_000;
 
-/// Bytes of merged chunks that a slice of time contains. Composing a slice takes as long as it has threads, descriptors and
-/// the like: longer slices cost less, shorter ones keep less in memory.
-const SLICE_BYTES: u64 = 8 << 20;
-
 /// A slice that waits to be played.
 pub(crate) struct PendingSlice<'a, A: Analysis> {
     slice: Slice<'a, A::Partial>,
@@ -58,11 +54,7 @@ impl<'a, A: Analysis> Merge<'a, A> {
             damage: Vec::new(),
             dropped: 0,
             unsliced: 0,
-            slice_bytes: if slice_bytes == 0 {
-                SLICE_BYTES
-            } else {
-                slice_bytes
-            },
+            slice_bytes,
             meter,
         }
     }

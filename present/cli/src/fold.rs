@@ -27,7 +27,7 @@ pub(crate) struct FoldArgs {
     /// not given
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub(crate) chunk_size: Option<u64>,
-    /// Write where the CPU time went, as JSON: of the whole, of each chunk, and of what only one thread can do
+    /// Write the CPU time of each chunk and each merge, and the serial share, to FILE as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) timings: Option<PathBuf>,
 }

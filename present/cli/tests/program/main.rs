@@ -45,6 +45,7 @@ mod stacks;
 mod support;
 mod sync;
 mod syscalls;
+mod timings;
 mod truths;
 mod unfinished;
 mod unknown_names;
