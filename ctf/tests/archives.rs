@@ -1,12 +1,10 @@
 //! LTTng's directories: sessions, archives of rotated sessions, rings of tracefiles, indexes, and
 //! what a tracer leaves behind that crashed.
 
-mod formats_support;
-
 use std::fs;
 use std::path::Path;
 
-use formats_support::lttng::{self, LATER_CLASS, METADATA, Packet, extended, index, number, write};
+use crate::formats_support::lttng::{self, LATER_CLASS, METADATA, Packet, extended, index, number, write};
 use tracebraid_ctf::losses::LossKind;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::{OpenError, Trace, TraceSet};
@@ -206,7 +204,7 @@ fn whatever_the_index_is_the_event_records_are_read() {
         let set = open(place.path());
         assert_eq!(times(&set), [10, 11, 20, 30], "{name}");
         assert_eq!(told(&set).len(), faults, "{name}: {:?}", told(&set));
-        let (counts, damage) = formats_support::scan_counts(&set.traces[0], &set.traces[0].streams[0]);
+        let (counts, damage) = crate::formats_support::scan_counts(&set.traces[0], &set.traces[0].streams[0]);
         assert_eq!(counts, [4, 0], "{name}");
         assert_eq!(
             damage.len() + set.traces[0].damage.len(),

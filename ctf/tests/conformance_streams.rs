@@ -4,12 +4,10 @@
 //! The published cases are used when they are beside the repository; cases of our own follow
 //! below. `CONFORMANCE_STRESS` set to N runs the first N sizes of each stress case.
 
-mod formats_support;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use formats_support::read_trace;
+use crate::formats_support::read_trace;
 use tracebraid_testkit::skip::skipped;
 
 fn shared() -> Option<PathBuf> {

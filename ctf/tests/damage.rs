@@ -3,11 +3,9 @@
 //!
 //! `DAMAGE_SEEDS` sets how many seeds of each format and each kind of damage are tried.
 
-mod formats_support;
-
 use std::path::Path;
 
-use formats_support::{read_stream, scan_counts, scan_hits};
+use crate::formats_support::{read_stream, scan_counts, scan_hits};
 use tracebraid_ctf::damage::Damage as Told;
 use tracebraid_ctf::schema::CtfVersion;
 use tracebraid_ctf::trace::Trace;
@@ -188,7 +186,7 @@ fn random_bytes_never_panic_and_scanner_and_reader_agree() {
 /// A clock that has reached its greatest value is no limit to counting.
 #[test]
 fn counting_ends_at_the_end_of_the_clock() {
-    use formats_support::lttng::{METADATA, Packet, extended, write};
+    use crate::formats_support::lttng::{METADATA, Packet, extended, write};
     let mut packet = Packet::new(0, 0, &[u64::MAX - 9]);
     packet.end = u64::MAX;
     packet.events.extend(extended(0, u64::MAX, &[1, 0, 0, 0]));

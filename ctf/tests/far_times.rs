@@ -1,12 +1,10 @@
 //! The reader and the scanner report times that 64 bits of nanoseconds cannot hold: once for a file if its
 //! packets have times, else once for each packet.
 
-mod formats_support;
-
 use std::fs;
 use std::sync::Arc;
 
-use formats_support::scan_counts;
+use crate::formats_support::scan_counts;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};

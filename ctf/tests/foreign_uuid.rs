@@ -1,11 +1,9 @@
 //! Packets whose UUID is not the metadata's are read, with one warning for a file, with and without an index.
 
-mod formats_support;
-
 use std::fs;
 
-use formats_support::lttng::{self, METADATA, Packet};
-use formats_support::scan_counts;
+use crate::formats_support::lttng::{self, METADATA, Packet};
+use crate::formats_support::scan_counts;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::Trace;
 

@@ -3,9 +3,7 @@
 //!
 //! `FORMATS_SEEDS` sets how many seeds of each format are tried.
 
-mod formats_support;
-
-use formats_support::{Shown, expected, expected_fields, read_stream, scan_counts, scan_hits};
+use crate::formats_support::{Shown, expected, expected_fields, read_stream, scan_counts, scan_hits};
 use tracebraid_ctf::schema::{CtfVersion, TraceClass};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::Trace;

@@ -1,11 +1,9 @@
 //! Real traces, when they are beside the repository: sound, and with as many event records as
 //! other readers find in them.
 
-mod formats_support;
-
 use std::path::PathBuf;
 
-use formats_support::scan_counts;
+use crate::formats_support::scan_counts;
 use tracebraid_ctf::losses::LossKind;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;

@@ -1,8 +1,6 @@
 //! Single rules of both formats that generated traces do not show, each with bytes made by hand.
 
-mod formats_support;
-
-use formats_support::read_stream;
+use crate::formats_support::read_stream;
 use tracebraid_ctf::trace::Trace;
 
 /// Reads one stream: each event record's fields, times, and what was told as damage.

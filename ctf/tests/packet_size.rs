@@ -1,12 +1,10 @@
 //! A packet whose size is not true hides no other packet, with and without an index.
 
-mod formats_support;
-
 use std::fs;
 use std::path::Path;
 
-use formats_support::lttng::{self, METADATA, Packet};
-use formats_support::scan_counts;
+use crate::formats_support::lttng::{self, METADATA, Packet};
+use crate::formats_support::scan_counts;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 

@@ -1,10 +1,8 @@
 //! A file that is removed after its trace was opened is reported once, and its packets are not reported as damaged.
 
-mod formats_support;
-
 use std::fs;
 
-use formats_support::{read_stream, scan_counts};
+use crate::formats_support::{read_stream, scan_counts};
 use tracebraid_ctf::trace::Trace;
 
 /// A trace of two files with three packets each.

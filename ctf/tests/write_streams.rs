@@ -2,11 +2,9 @@
 //! whatever the schema, the size of packets, the version of the format, and the way in which the
 //! values were given.
 
-mod formats_support;
-
 use std::path::Path;
 
-use formats_support::{Shown, expected, read_stream, scan_counts};
+use crate::formats_support::{Shown, expected, read_stream, scan_counts};
 use tracebraid_ctf::schema::{CtfVersion, FieldClass, Roles, TraceClass};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_ctf::write::WriteError;

@@ -1,5 +1,4 @@
 //! A test that is skipped says so, though it passes.
-#![allow(missing_docs)]
 
 use std::process::Command;
 
@@ -19,7 +18,7 @@ fn skips() {
 fn the_harness_does_not_swallow_it() {
     let program = std::env::current_exe().expect("a test program has a path");
     let output = Command::new(program)
-        .args(["--exact", "skips"])
+        .args(["--exact", "skip::skips"])
         .env(WHY, "there is no moon")
         .output()
         .expect("the test program runs");

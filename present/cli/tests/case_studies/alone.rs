@@ -1,0 +1,95 @@
+//! The studies; each needs the machine for itself, as what disturbs it is what it measures.
+
+use crate::study::{Context, study};
+
+#[test]
+fn a_task_of_higher_priority_takes_the_cpu() {
+    let Some(study) = study(
+        "cpu-contention",
+        ["duration < 4ms", "duration > 5ms"],
+        ("step", 20),
+    ) else {
+        return;
+    };
+    // Who it was, and in which function: the thread has the same name as the one that it takes the CPU from.
+    let contexts = study.contexts();
+    let first = contexts.first().expect("they differ");
+    let way = [
+        "[preempted]",
+        "<controller>",
+        "housekeeping",
+        "keep_house",
+        "rebuild_index",
+        // The compiler put it there: debug information tells.
+        "compute",
+    ];
+    assert!(first.goes(&way), "{first:?}");
+    assert!(first.more > 1e6, "{first:?}");
+    study.gates("rebuild_index", "1ms");
+}
+
+#[test]
+fn the_log_is_written_while_a_request_reads() {
+    let Some(study) = study(
+        "disk-contention",
+        ["duration < 10ms", "duration > 12ms"],
+        ("request", 8),
+    ) else {
+        return;
+    };
+    // The time of a request is divided between those who use the disk: the reader itself has the greatest part, or one as great.
+    let own = ["handle_request", "read_block", "pread64()", "[block-device]"];
+    let contexts = study.contexts();
+    let first = contexts.first().expect("they differ");
+    assert!(first.goes(&own), "{first:?}");
+    // Of others the first is the cause. With all within it, as its part may stand under `fsync` or beside that.
+    let contexts = study.whole_contexts();
+    let is_other = |of: &&Context| of.frames.iter().any(|frame| frame.starts_with('<'));
+    let other = contexts.iter().find(is_other).expect("somebody else used it");
+    assert!(other.goes(&own) && other.has("<logger>"), "{other:?}");
+    let cause = contexts.iter().find(|of| of.goes(&["<logger>", "flush_log"]));
+    let other = cause.unwrap_or_else(|| panic!("{contexts:?}"));
+    assert!(other.more > 5e6, "{other:?}");
+    study.gates("read_block", "5ms");
+}
+
+#[test]
+fn an_order_waits_for_the_bookkeeper_s_transaction() {
+    let Some(study) = study(
+        "lock-contention",
+        ["duration < 10ms", "duration > 15ms"],
+        ("order", 8),
+    ) else {
+        return;
+    };
+    // From the client to its session in the server, and to the other session, which computes.
+    let contexts = study.contexts();
+    let first = contexts.first().expect("they differ");
+    let way = [
+        "place_order",
+        "<postgres>",
+        "ProcSleep",
+        "<postgres>",
+        "ExecScan",
+        "textlike",
+    ];
+    assert!(first.goes(&way), "{first:?}");
+    study.gates("textlike", "5ms");
+}
+
+#[test]
+fn a_commit_sleeps_in_the_server() {
+    let Some(study) = study(
+        "server-sleep",
+        ["duration < 15ms", "duration > 25ms"],
+        ("line", 15),
+    ) else {
+        return;
+    };
+    let contexts = study.contexts();
+    let first = contexts.first().expect("they differ");
+    let way = ["write_line", "<postgres>", "XLogFlush", "pg_usleep", "[timer]"];
+    assert!(first.goes(&way), "{first:?}");
+    assert!(first.more > 10e6, "{first:?}");
+    study.gates("pg_usleep", "10ms");
+}

@@ -1,0 +1,8 @@
+//! Tests of the whole crate, in one program: each program takes a second to link.
+
+mod coverage;
+mod damage;
+mod generated;
+mod grow;
+mod no_test_is_lost;
+mod skip;
