@@ -100,8 +100,8 @@ mod tests {
             let (mut pairs, mut found, mut replaced, mut from) = (Pairs::default(), Vec::new(), 0, 0);
             for cut in cuts.into_iter().chain([steps.len()]) {
                 let mut slice = PairSlice::default();
-                for number in from..cut {
-                    match steps[number] {
+                for (number, step) in steps.iter().enumerate().take(cut).skip(from) {
+                    match *step {
                         (key, true) => replaced += u32::from(slice.begin(key, number)),
                         (key, false) => {
                             found.extend(slice.end(key, number).map(|(begun, end)| (key, begun, end)));

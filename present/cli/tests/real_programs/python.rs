@@ -8,7 +8,8 @@ use crate::programs::program;
 use crate::server::Recorded;
 use crate::support::recording_directory;
 
-/// Writes and reads of known sizes, some of which fail, with a little work in between.
+/// Writes and reads of known sizes, some of which fail, with work in between: it takes long enough that the recorder has found the
+/// interpreter well before the end, however busy the machine is.
 const PROGRAM: &str = r#"
 import os, sys
 log, path = sys.argv[1:]
@@ -24,7 +25,7 @@ for i in range(1500):
     done.append(f"write {to} {size} {i * 10} {result}")
     if i % 3 == 0:
         done.append(f"read {fd} {size} {i} {len(os.pread(fd, size, i))}")
-    sum(range(3000))
+    sum(range(20000))
 with open(log, "w") as file:
     file.write("\n".join(done))
 "#;
