@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::node::{Choice, Length, Node, NodeKind, Selector};
-use super::skip::{Op, SkipProgram};
+use super::op::Op;
+use super::skip::SkipProgram;
 use super::slots::Slot;
 use super::tree::{Part, Parts};
 use crate::bits::FixedRead;

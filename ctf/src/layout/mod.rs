@@ -8,6 +8,7 @@ mod build;
 mod compile;
 pub mod header;
 pub mod node;
+mod op;
 mod order;
 pub mod shape;
 pub mod skip;
@@ -143,7 +144,7 @@ impl TraceLayout {
     /// Compiles.
     pub fn new(class: Arc<TraceClass>) -> Self {
         let mut slots = SlotMap::default();
-        let of_streams = class.streams.iter().flat_map(classes);
+        let of_streams = class.streams.iter().flat_map(StreamClass::scopes);
         class
             .packet_header
             .iter()
@@ -205,7 +206,7 @@ impl TraceLayout {
 
     fn stream(&mut self, outer: &SlotMap, class: &StreamClass) -> StreamLayout {
         let mut own = SlotMap::behind(outer);
-        classes(class).for_each(|class| own.gather(class, &OF_STREAM));
+        class.scopes().for_each(|class| own.gather(class, &OF_STREAM));
         self.slots = self.slots.max(own.end());
         let packet_context = self.tree(Scope::PacketContext, &own, &[outer], &class.packet_context);
         let event_header = self.tree(Scope::EventHeader, &own, &[outer], &class.event_header);
@@ -273,14 +274,6 @@ impl TraceLayout {
             body: body.finish(),
         }
     }
-}
-
-/// The field classes of all scopes of a data stream class and its event record classes.
-fn classes(class: &StreamClass) -> impl Iterator<Item = &FieldClass> {
-    let own = [&class.packet_context, &class.event_header, &class.common_context];
-    let events = class.events.iter();
-    let events = events.flat_map(|event| [&event.specific_context, &event.payload]);
-    own.into_iter().chain(events).flatten()
 }
 
 /// True if anything behind the event header takes a length or a selector from it.
@@ -455,7 +448,7 @@ impl FieldRef {
     pub fn float(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<f64, DecodeError> {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
-            NodeKind::Float(read) => Ok(crate::walk::float(body.fixed(*read)?, read.length)),
+            NodeKind::Float(read) => Ok(crate::float::float(body.fixed(*read)?, read.length)),
             _ => Err(DecodeError::Length {
                 at: body.pos,
                 length: 0,
@@ -471,7 +464,7 @@ impl FieldRef {
             NodeKind::Str(encoding) => body.terminated(encoding.unit_bytes()),
             NodeKind::SizedStr(length, encoding) => {
                 let length = skip::count(*length, slots, &body, 8)?;
-                Ok(crate::walk::until_null(
+                Ok(crate::bits::until_null(
                     body.bytes(length)?,
                     encoding.unit_bytes(),
                 ))

@@ -6,7 +6,7 @@
 //! headers).
 
 use super::node::Selector;
-use super::skip::Op;
+use super::op::Op;
 use super::slots::Slot;
 use crate::bits::FixedRead;
 

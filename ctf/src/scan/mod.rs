@@ -19,7 +19,7 @@ use crate::damage::Damage;
 use crate::event::decode_head;
 use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
-use crate::reader::{MOST_HEAD, MOST_RECORD_BYTES, describe, may_go_on};
+use crate::reader::{MOST_HEAD, MOST_RECORD_BYTES, describe};
 use crate::source::Source;
 use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
@@ -294,7 +294,7 @@ impl<'t> Scanner<'t> {
             if self.source.is_missing() {
                 return false;
             }
-            let (data, base) = crate::reader::slice(self.source.window(), packet).unwrap_or((&[], 0));
+            let (data, base) = crate::source::slice(self.source.window(), packet).unwrap_or((&[], 0));
             let have = (base + data.len() as u64) * 8;
             let mut cursor = Cursor {
                 data,
@@ -421,7 +421,7 @@ impl<'t> Scanner<'t> {
     /// The content of the current packet that is at hand, and where it begins in the packet.
     fn content(&self) -> (&[u8], u64) {
         let packet = self.packet.unwrap_or(EMPTY);
-        let (data, base) = crate::reader::slice(self.source.window(), &packet).unwrap_or((&[], 0));
+        let (data, base) = crate::source::slice(self.source.window(), &packet).unwrap_or((&[], 0));
         let end = (packet.content_bits / 8)
             .saturating_sub(base)
             .min(data.len() as u64) as usize;
@@ -487,7 +487,7 @@ impl<'t> Scanner<'t> {
 
     fn view(&self) -> View {
         let packet = self.packet.unwrap_or(EMPTY);
-        let (data, base) = crate::reader::slice(self.source.window(), &packet).unwrap_or((&[], 0));
+        let (data, base) = crate::source::slice(self.source.window(), &packet).unwrap_or((&[], 0));
         let from = packet.offset.saturating_sub(self.source.window().offset()) as usize;
         View {
             from,
@@ -506,7 +506,7 @@ impl<'t> Scanner<'t> {
             return Progress::PacketEnd;
         }
         // Less than this is left at the end of a window before more is read.
-        let (data, base) = crate::reader::slice(self.source.window(), &packet).unwrap_or((&[], 0));
+        let (data, base) = crate::source::slice(self.source.window(), &packet).unwrap_or((&[], 0));
         let have = (base + data.len() as u64) * 8;
         if have < packet.content_bits && have.saturating_sub(self.pos) < LOW {
             self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
@@ -575,7 +575,7 @@ impl<'t> Scanner<'t> {
                 return Progress::More;
             }
             let (data, base) =
-                crate::reader::slice(self.source.window(), packet).unwrap_or((&[], self.pos >> 3));
+                crate::source::slice(self.source.window(), packet).unwrap_or((&[], self.pos >> 3));
             let have = (base + data.len() as u64) * 8;
             let end = have.min(packet.content_bits);
             let mut cursor = Cursor {
@@ -597,7 +597,7 @@ impl<'t> Scanner<'t> {
                     let chosen = table.chosen.get(class).copied().unwrap_or(false);
                     sink.general(class, chosen, start, self.clock);
                 }
-                Err(error) if have < packet.content_bits && may_go_on(error, packet.content_bits) => {
+                Err(error) if have < packet.content_bits && error.may_go_on(packet.content_bits) => {
                     if sink.has_hits() {
                         // Their bytes must stay at hand until they have been looked at.
                         return Progress::More;
