@@ -26,7 +26,7 @@ struct Steps {
     ops: Box<[Op]>,
     /// It counts array elements without a bit, keeps byte orders, or repeats ops.
     has_state: bool,
-    /// The program in a faster form, if it starts at a byte boundary and has one.
+    /// The program in a faster form: see [`SkipProgram::keep_shape`].
     shape: Option<Shape>,
 }
 
@@ -41,20 +41,34 @@ impl SkipProgram {
         SkipProgram(Way::Constant(bits))
     }
 
-    pub(super) fn of_ops(ops: Vec<Op>, at_byte: bool) -> Self {
+    pub(super) fn of_ops(ops: Vec<Op>) -> Self {
         let state = |op: &Op| {
             let order = matches!(op, Op::Order(_) | Op::SetOrder(_));
             order || matches!(op, Op::Empty(_) | Op::Loop(..))
         };
         SkipProgram(Way::Steps(Box::new(Steps {
             has_state: ops.iter().any(state),
-            shape: if at_byte { Shape::new(&ops) } else { None },
+            shape: None,
             ops: ops.into(),
         })))
     }
 
-    /// A faster form for records that start at byte boundaries; it keeps no registers.
-    pub fn shape(&self) -> Option<&Shape> {
+    /// The program in a faster form, which keeps no registers: see [`Shape::new`].
+    pub(super) fn shape(&self, residue: u64, ends_in_byte: bool) -> Option<Shape> {
+        match &self.0 {
+            Way::Constant(bits) => Shape::new(&[Op::Add(*bits)], residue, ends_in_byte),
+            Way::Steps(steps) => Shape::new(&steps.ops, residue, ends_in_byte),
+        }
+    }
+
+    /// Keeps a faster form for event records that begin with a byte.
+    pub(super) fn keep_shape(&mut self, shape: Option<Shape>) {
+        if let Way::Steps(steps) = &mut self.0 {
+            steps.shape = shape;
+        }
+    }
+
+    pub(super) fn kept_shape(&self) -> Option<&Shape> {
         match &self.0 {
             Way::Constant(_) => None,
             Way::Steps(steps) => steps.shape.as_ref(),
