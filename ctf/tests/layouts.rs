@@ -1,6 +1,8 @@
 //! The scanner equals the reference reader on the layouts of various tracers: counting alone, in
 //! several packets at once, within ranges of the clock, and collecting hits; also where a trace is
 //! cut off or damaged.
+//!
+//! `LAYOUTS_SEEDS` sets how many ways each layout is damaged in.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -174,10 +176,15 @@ fn every_layout_is_scanned_as_the_reference_reads_it() {
     }
 }
 
+fn seeds() -> u64 {
+    let count = std::env::var("LAYOUTS_SEEDS").ok();
+    count.and_then(|count| count.parse().ok()).unwrap_or(6)
+}
+
 #[test]
 fn damaged_traces_of_every_layout_are_scanned_as_they_are_read() {
     for name in tracebraid_testkit::layouts::names() {
-        for seed in 0..6 {
+        for seed in 0..seeds() {
             let place = tempfile::tempdir().unwrap();
             tracebraid_testkit::layouts::write(name, 900, place.path()).unwrap();
             let mut rng = Rng::new(seed);
