@@ -6,6 +6,9 @@
 
 use crate::schema::ByteOrder;
 
+/// Event records that need more bytes at once than this are given up: they have to be in memory.
+pub const MOST_RECORD_BYTES: u64 = 1 << 28;
+
 /// A window over a packet, and a position in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
@@ -103,6 +106,18 @@ impl DecodeError {
             | DecodeError::UnknownEventClass { at, .. } => at,
         }
     }
+
+    /// Whether more of the packet's bytes can make what could not be decoded decodable.
+    pub(crate) fn may_go_on(self, content_bits: u64) -> bool {
+        match self {
+            DecodeError::OutOfBounds { wanted: u64::MAX, .. } => true,
+            DecodeError::OutOfBounds { at, wanted } | DecodeError::TooLong { at, wanted, .. } => {
+                at.checked_add(wanted).is_some_and(|end| end <= content_bits)
+            }
+            DecodeError::Length { at, length } => length <= content_bits.saturating_sub(at),
+            _ => false,
+        }
+    }
 }
 
 impl std::fmt::Display for DecodeError {
@@ -139,11 +154,7 @@ impl std::fmt::Display for DecodeError {
                 write!(f, "too many array elements that take no space")
             }
             DecodeError::TooLarge { .. } => {
-                write!(
-                    f,
-                    "it is larger than {} MiB",
-                    crate::reader::MOST_RECORD_BYTES >> 20
-                )
+                write!(f, "it is larger than {} MiB", MOST_RECORD_BYTES >> 20)
             }
             DecodeError::CodeUnit { .. } => {
                 write!(f, "a string ends in the middle of a character's code unit")
@@ -381,6 +392,20 @@ pub(crate) fn find_null(bytes: &[u8]) -> Option<usize> {
         }
     }
     memchr::memchr(0, bytes)
+}
+
+/// The bytes before the first null code unit.
+#[inline(always)]
+pub(crate) fn until_null(bytes: &[u8], unit: usize) -> &[u8] {
+    let length = if unit == 1 {
+        find_null(bytes)
+    } else {
+        bytes
+            .chunks_exact(unit)
+            .position(|code| code.iter().all(|&byte| byte == 0))
+            .map(|n| n * unit)
+    };
+    length.and_then(|length| bytes.get(..length)).unwrap_or(bytes)
 }
 
 #[cfg(test)]

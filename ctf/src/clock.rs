@@ -2,10 +2,7 @@
 
 use crate::correction::Correction;
 use crate::schema::{ClockClass, ClockOrigin};
-
-/// Nanoseconds from a clock's origin (for most traces: from 1970-01-01T00:00:00Z).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(pub i64);
+pub use crate::timestamp::Timestamp;
 
 const SECOND: i64 = 1_000_000_000;
 

@@ -4,7 +4,7 @@
 //! each other. All is done with integers: a time always becomes the same time, and earlier times never
 //! become later than later ones.
 
-use crate::clock::Timestamp;
+use crate::timestamp::Timestamp;
 
 /// What is added to times from one time on: a straight line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

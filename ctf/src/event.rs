@@ -1,7 +1,7 @@
 //! Event records: where they are, what they are, when they happened.
 
 use crate::bits::{Cursor, DecodeError};
-use crate::layout::header::HeaderForm;
+use crate::layout::header::{BitField, FastHeader, HeaderForm};
 use crate::layout::node::Node;
 use crate::layout::{EventLayout, StreamLayout};
 use crate::packet::{advance, variable_width};
@@ -31,25 +31,11 @@ pub fn decode_head(
     cursor.align(layout.event_align);
     let at = cursor.pos;
     let (id, clock) = match &layout.fast_header {
-        Some(fast) => {
-            let usual = read_form(&fast.compact, cursor, clock)?;
-            let (form, (id, clock)) = match fast.extended {
-                Some((escape, form)) if usual.0 == Some(escape) => (form, read_form(&form, cursor, clock)?),
-                _ => (fast.compact, usual),
-            };
-            cursor.pos += u64::from(form.bytes) * 8;
-            (id, clock)
-        }
-        None => {
-            let mut visitor = HeaderVisitor { id: None, clock };
-            if let Some(header) = layout.event_header.root() {
-                if let Some(check) = &layout.header_check {
-                    check.run(&mut cursor.clone(), slots)?;
-                }
-                walk(header, cursor, slots, &mut visitor)?;
-            }
-            (visitor.id, visitor.clock)
-        }
+        Some(fast) if at.is_multiple_of(8) => match read_fast(fast, cursor, clock) {
+            Err(_) if fast.walks_if_cut => walk_header(layout, cursor, slots, clock)?,
+            read => read?,
+        },
+        _ => walk_header(layout, cursor, slots, clock)?,
     };
     let class = match id {
         Some(id) => layout.event_by_id(id),
@@ -63,26 +49,60 @@ pub fn decode_head(
     Ok(EventHead { class, clock })
 }
 
+type IdAndClock = (Option<u64>, u64);
+
+/// Reads a header that begins with a byte; the cursor is then past it.
+#[inline(always)]
+fn read_fast(fast: &FastHeader, cursor: &mut Cursor<'_>, clock: u64) -> Result<IdAndClock, DecodeError> {
+    let usual = read_form(&fast.compact, cursor, clock)?;
+    let (form, read) = match &fast.extended {
+        Some((escape, form)) if usual.0 == Some(*escape) => (form, read_form(form, cursor, clock)?),
+        _ => (&fast.compact, usual),
+    };
+    cursor.pos += u64::from(form.bits);
+    Ok(read)
+}
+
+#[inline(never)]
+fn walk_header(
+    layout: &StreamLayout,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    clock: u64,
+) -> Result<IdAndClock, DecodeError> {
+    let mut visitor = HeaderVisitor { id: None, clock };
+    if let Some(header) = layout.event_header.root() {
+        if let Some(check) = &layout.header_check {
+            check.run(&mut cursor.clone(), slots)?;
+        }
+        walk(header, cursor, slots, &mut visitor)?;
+    }
+    Ok((visitor.id, visitor.clock))
+}
+
 /// Id of a header in that form, and the clock's value after it.
 #[inline(always)]
-fn read_form(form: &HeaderForm, cursor: &Cursor<'_>, clock: u64) -> Result<(Option<u64>, u64), DecodeError> {
-    cursor.need(u64::from(form.bytes) * 8)?;
+fn read_form(form: &HeaderForm, cursor: &Cursor<'_>, clock: u64) -> Result<IdAndClock, DecodeError> {
+    cursor.need(u64::from(form.bits))?;
     let start = ((cursor.pos >> 3) - cursor.base) as usize;
-    let word = |byte: u32| {
-        let rest = cursor.data.get(start + byte as usize..).unwrap_or_default();
+    let read = |field: BitField| {
+        let rest = cursor.data.get(start + field.byte as usize..).unwrap_or_default();
+        let mut bytes = [0; 8];
         match rest.first_chunk::<8>() {
-            Some(bytes) => u64::from_le_bytes(*bytes),
-            None => rest
-                .iter()
-                .rev()
-                .fold(0, |word, &byte| word << 8 | u64::from(byte)),
+            Some(all) => bytes = *all,
+            // The last bytes there are.
+            None => bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from),
         }
+        field.of(if field.big {
+            u64::from_be_bytes(bytes)
+        } else {
+            u64::from_le_bytes(bytes)
+        })
     };
-    let id = form.id.map(|field| field.of(word(field.byte)));
     let clock = form.timestamp.map_or(clock, |field| {
-        advance(clock, field.of(word(field.byte)), 64 - field.mask.leading_zeros())
+        advance(clock, read(field), 64 - field.mask.leading_zeros())
     });
-    Ok((id, clock))
+    Ok((form.id.map(read), clock))
 }
 
 struct HeaderVisitor {

@@ -16,7 +16,6 @@ use crate::extent::{
 use crate::index;
 use crate::layout::{StreamLayout, TraceLayout};
 use crate::packet::{HeadError, MAGIC, PacketHead};
-use crate::reader::may_go_on;
 use crate::schema::{CtfVersion, Uuid};
 use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
@@ -363,7 +362,7 @@ impl Finder<'_> {
                 .window
                 .ensure(&self.file, packet.offset, want, self.bytes, want);
             filled.ok()?;
-            let (data, base) = crate::reader::slice(&self.window, packet)?;
+            let (data, base) = crate::source::slice(&self.window, packet)?;
             let have = (base + data.len() as u64) * 8;
             let mut cursor = Cursor {
                 data,
@@ -377,7 +376,7 @@ impl Finder<'_> {
                 Err(error)
                     if have < packet.content_bits
                         && want < MOST_HEAD_BYTES
-                        && may_go_on(error, packet.content_bits) =>
+                        && error.may_go_on(packet.content_bits) =>
                 {
                     want *= 8;
                 }

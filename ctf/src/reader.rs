@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
+pub use crate::bits::MOST_RECORD_BYTES;
 use crate::bits::{Cursor, DecodeError};
 use crate::clock::{ClockConversion, OUT_OF_RANGE, Timestamp};
 use crate::damage::Damage;
@@ -11,11 +12,11 @@ use crate::event::{Event, EventHead, decode_head};
 use crate::layout::StreamLayout;
 use crate::packet::PacketHead;
 use crate::packets;
-use crate::source::Source;
+use crate::source::{Source, slice};
 use crate::stream::{Packet, Stream};
 use crate::trace::{Trace, TraceSet};
 use crate::walk::{Silent, Visitor, walk};
-use crate::window::{WINDOW, Window};
+use crate::window::WINDOW;
 
 /// Reads the event records of some packets of a stream in their order.
 ///
@@ -269,7 +270,7 @@ impl<'t> StreamReader<'t> {
                     self.next = Some(found);
                     return Ok(());
                 }
-                Err(error) if have < content && may_go_on(error, content) => match self.more() {
+                Err(error) if have < content && error.may_go_on(content) => match self.more() {
                     More::Bytes => {}
                     More::None => return Err(error),
                     More::TooMany => return Err(DecodeError::TooLarge { at: self.pos }),
@@ -424,21 +425,6 @@ enum More {
     TooMany,
 }
 
-/// Event records that need more bytes at once than this are given up: they have to be in memory.
-pub const MOST_RECORD_BYTES: u64 = 1 << 28;
-
-/// Whether more of the packet's bytes can make what could not be decoded decodable.
-pub(crate) fn may_go_on(error: DecodeError, content_bits: u64) -> bool {
-    match error {
-        DecodeError::OutOfBounds { wanted: u64::MAX, .. } => true,
-        DecodeError::OutOfBounds { at, wanted } | DecodeError::TooLong { at, wanted, .. } => {
-            at.checked_add(wanted).is_some_and(|end| end <= content_bits)
-        }
-        DecodeError::Length { at, length } => length <= content_bits.saturating_sub(at),
-        _ => false,
-    }
-}
-
 /// Bits of the content of a packet that does not tell them: up to the end of the last event
 /// record that begins before the last byte which is not zero (what `content_bits` says now).
 /// `None` if it cannot be decoded up to there.
@@ -481,18 +467,6 @@ pub(crate) fn went_back(before: u64, now: u64) -> String {
         "the clock goes back by {} cycles here",
         before.saturating_sub(now)
     )
-}
-
-/// The part of the packet that the window has.
-pub(crate) fn slice<'w>(window: &'w Window, packet: &Packet) -> Option<(&'w [u8], u64)> {
-    let bytes = window.bytes();
-    let (start, base) = match packet.offset.checked_sub(window.offset()) {
-        Some(start) => (start as usize, 0),
-        None => (0, window.offset() - packet.offset),
-    };
-    let left = packet.bytes.checked_sub(base)?;
-    let data = bytes.get(start..)?;
-    Some((data.get(..left as usize).unwrap_or(data), base))
 }
 
 /// Decodes the head and gets over the body: the event record and where it ends.

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::damage::Damage;
-use crate::stream::DataFile;
+use crate::stream::{DataFile, Packet};
 use crate::window::Window;
 
 /// Files that stay open, if the process may have several times as many.
@@ -121,4 +121,16 @@ fn most() -> usize {
         let most = limit.map_or(MOST_OPEN, |limit| (limit / SHARE).min(MOST_OPEN));
         usize::try_from(most).unwrap_or(usize::MAX)
     })
+}
+
+/// The part of the packet that the window has.
+pub(crate) fn slice<'w>(window: &'w Window, packet: &Packet) -> Option<(&'w [u8], u64)> {
+    let bytes = window.bytes();
+    let (start, base) = match packet.offset.checked_sub(window.offset()) {
+        Some(start) => (start as usize, 0),
+        None => (0, window.offset() - packet.offset),
+    };
+    let left = packet.bytes.checked_sub(base)?;
+    let data = bytes.get(start..)?;
+    Some((data.get(..left as usize).unwrap_or(data), base))
 }

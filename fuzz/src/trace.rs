@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use libfuzzer_sys::Corpus;
 use tracebraid_ctf::layout::TraceLayout;
 use tracebraid_ctf::reader::StreamReader;
-use tracebraid_ctf::scan::{Counts, Progress, ScanTable, Scanner};
+use tracebraid_ctf::scan::{Counts, LANES, Progress, ScanTable, Scanner};
 use tracebraid_ctf::schema::TraceClass;
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::Trace;
@@ -20,6 +20,9 @@ const METADATA: &[&[u8]] = &[
     include_bytes!("../metadata/bare.tsdl"),
     include_bytes!("../metadata/dynamic.json"),
     include_bytes!("../metadata/header.json"),
+    include_bytes!("../metadata/aligned.tsdl"),
+    include_bytes!("../metadata/extended.tsdl"),
+    include_bytes!("../metadata/contexts.tsdl"),
 ];
 
 /// Compiles the layout, and the way to each event class's first fields.
@@ -61,6 +64,13 @@ fn read_files(metadata: &[u8], stream: &[u8], index: Option<&[u8]>) {
         let read = read(&trace, stream);
         let counted = count(&trace, stream);
         assert_eq!(read, counted, "event records by class: read and counted");
+        if let Some(together) = count_together(&trace, stream) {
+            let three: Vec<u64> = counted.iter().map(|count| count * LANES as u64).collect();
+            assert_eq!(
+                three, together,
+                "event records by class: counted and counted together"
+            );
+        }
         assert_eq!(
             read.iter().sum::<u64>(),
             hits(&trace, stream),
@@ -104,6 +114,29 @@ fn count(trace: &Trace, stream: &Stream) -> Vec<u64> {
         while !scanner.count(&mut counts, 0..u64::MAX).ended {}
     }
     counts.take(layout)
+}
+
+/// Counts the same packet in all lanes at once.
+fn count_together(trace: &Trace, stream: &Stream) -> Option<Vec<u64>> {
+    let layout = &trace.layout.streams[stream.class];
+    let table = Arc::new(ScanTable::new(layout, |_| false));
+    let mut counts = Counts::new(layout);
+    let scanner = || Scanner::new(trace, stream, table.clone(), 0..stream.packets.len());
+    let (mut a, mut b, mut c) = (scanner()?, scanner()?, scanner()?);
+    while let (Some(_), Some(_), Some(_)) = (a.next_packet(), b.next_packet(), c.next_packet()) {
+        loop {
+            let lanes = [&mut a, &mut b, &mut c];
+            let (_, stopped) = Scanner::count_together(lanes, &mut counts, [u64::MAX; LANES]);
+            let stopped = [&mut a, &mut b, &mut c].into_iter().nth(stopped)?;
+            if stopped.nudge(&mut counts, 0..u64::MAX).ended {
+                break;
+            }
+        }
+        for lane in [&mut a, &mut b, &mut c] {
+            while !lane.count(&mut counts, 0..u64::MAX).ended {}
+        }
+    }
+    Some(counts.take(layout))
 }
 
 fn hits(trace: &Trace, stream: &Stream) -> u64 {

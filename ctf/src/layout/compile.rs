@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::node::{Choice, Length, Node, NodeKind, Selector};
-use super::skip::{Op, SkipProgram};
+use super::op::Op;
+use super::skip::SkipProgram;
 use super::slots::Slot;
 use super::tree::{Part, Parts};
 use crate::bits::FixedRead;
@@ -86,7 +87,6 @@ struct Branches<'n> {
 pub(super) struct SkipBuilder {
     ops: Vec<Op>,
     known: Known,
-    byte_start: bool,
     /// Whether the byte order may change within a byte.
     mixed: bool,
 }
@@ -108,7 +108,6 @@ impl SkipBuilder {
         SkipBuilder {
             ops: Vec::new(),
             known,
-            byte_start: known.is_at_byte(),
             mixed,
         }
     }
@@ -119,7 +118,7 @@ impl SkipBuilder {
             return SkipProgram::of_bits(self.known.pending);
         }
         self.flush();
-        SkipProgram::of_ops(self.ops, self.byte_start)
+        SkipProgram::of_ops(self.ops)
     }
 
     fn flush(&mut self) {

@@ -1,29 +1,62 @@
 //! Event record headers that can be read without walking: id and timestamp at constant places.
 //!
-//! Covers LTTng's compact and large headers (an id, a truncated timestamp, and an escape value of
-//! the id behind which both come in full) and all plain little-endian headers.
+//! Covers headers of fixed-length integers in either byte order, with or without an id and a
+//! timestamp, and LTTng's two headers: an id, a truncated timestamp, and an escape value of the id
+//! after which both follow in full.
 
 use super::node::{Node, NodeKind, Selector};
 use super::tree::Part;
 use crate::bits::FixedRead;
 use crate::schema::Roles;
 
-/// A little-endian bit field that lies within eight bytes.
+/// An unsigned bit field that lies within eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BitField {
     /// Byte offset from the event record's start.
     pub byte: u32,
-    /// Bits to shift right.
+    /// Bits to shift right, after the eight bytes at `byte` were read in its byte order.
     pub shift: u32,
     /// Mask after the shift.
     pub mask: u64,
+    /// True for big endian.
+    pub big: bool,
 }
 
 impl BitField {
-    /// Extracts it from the eight bytes at `byte`.
+    /// Extracts it from the eight bytes at `byte`, read in its byte order.
     #[inline(always)]
     pub fn of(self, word: u64) -> u64 {
         word >> self.shift & self.mask
+    }
+
+    /// The field that `read` reads at bit `at` from the event record's start. `None` if it takes
+    /// more than eight bytes, or is signed or reversed.
+    pub(super) fn new(read: FixedRead, at: u64) -> Option<BitField> {
+        let (within, length) = ((at % 8) as u32, u32::from(read.length));
+        if read.signed || read.reversed || within + length > 64 {
+            return None;
+        }
+        Some(BitField {
+            byte: u32::try_from(at / 8).ok()?,
+            shift: if read.big { 64 - within - length } else { within },
+            mask: u64::MAX >> (64 - length),
+            big: read.big,
+        })
+    }
+
+    /// The same field, read in the other byte order. `None` if it lies in several bytes.
+    pub(crate) fn swapped(self) -> Option<BitField> {
+        let bits = 64 - self.mask.leading_zeros();
+        let in_byte = if self.big {
+            self.shift.checked_sub(56)?
+        } else {
+            self.shift
+        };
+        (in_byte + bits <= 8).then_some(BitField {
+            shift: if self.big { in_byte } else { in_byte + 56 },
+            big: !self.big,
+            ..self
+        })
     }
 }
 
@@ -34,33 +67,52 @@ pub struct HeaderForm {
     pub id: Option<BitField>,
     /// The timestamp, if the header has one.
     pub timestamp: Option<BitField>,
-    /// Bytes of the whole header.
-    pub bytes: u32,
+    /// Bits of the whole header.
+    pub bits: u32,
 }
 
-/// A header that needs no walk. Event records start at byte boundaries.
+/// A header that needs no walk where it begins with a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastHeader {
     /// The usual form.
     pub compact: HeaderForm,
     /// The form that is used when the id in the usual form has that value.
     pub extended: Option<(u64, HeaderForm)>,
+    /// A header that is cut off is walked over, so that the message names the field. LTTng's
+    /// headers are not: their messages name the whole header.
+    pub(crate) walks_if_cut: bool,
 }
 
-type Leaf<'a> = (&'a Node, u64);
+impl FastHeader {
+    /// True if all forms end with a byte.
+    pub(super) fn is_whole(&self) -> bool {
+        let extended = self.extended.map(|(_, form)| form.bits);
+        extended
+            .iter()
+            .chain([&self.compact.bits])
+            .all(|bits| bits.is_multiple_of(8))
+    }
+}
+
+/// A field, how to read it, and its position in bits.
+type Leaf<'n> = (&'n Node, FixedRead, u64);
 
 /// Recognises such a header.
 pub(super) fn recognise(header: Part<'_>) -> Option<FastHeader> {
-    // Every event record then starts at a byte boundary, and none needs more than that.
-    if header.align != 8 {
-        return None;
-    }
-    let mut leaves = Vec::new();
-    let (first, variant) = flatten(header, 0, &mut leaves)?;
+    let mut fields = Fields {
+        align: header.align.max(8),
+        leaves: Vec::new(),
+    };
+    let (first, variant) = fields.flatten(header, 0)?;
+    let is_whole = |form: &HeaderForm| form.bits.is_multiple_of(8);
+    let is_usual =
+        |fields: &Fields<'_>| header.align == 8 && !fields.leaves.iter().any(|(_, read, _)| read.big);
     let Some(variant) = variant else {
+        let compact = form(&fields.leaves, first)?;
         return Some(FastHeader {
-            compact: form(&leaves, first)?,
+            compact,
             extended: None,
+            walks_if_cut: !(is_usual(&fields) && is_whole(&compact)),
         });
     };
     let NodeKind::Variant(choice) = &variant.kind else {
@@ -70,31 +122,32 @@ pub(super) fn recognise(header: Part<'_>) -> Option<FastHeader> {
     let (Some(compact), Some(extended), None) = (options.next(), options.next(), options.next()) else {
         return None;
     };
-    // The selector must be the id itself, and exactly one of its values mean "extended".
-    let (id, _) = leaves
-        .iter()
-        .rev()
-        .find(|(leaf, _)| leaf.roles.contains(Roles::EVENT_CLASS_ID))?;
-    let most = escape_value(id, &choice.selector)?;
-    let of_option = |option: Part<'_>| {
-        let mut leaves = leaves.clone();
-        let (end, None) = flatten(option, first, &mut leaves)? else {
+    let most = escape_value(&fields.leaves, &choice.selector)?;
+    let mut are_usual = true;
+    let mut of_option = |option| {
+        let mut fields = fields.clone();
+        let (end, None) = fields.flatten(option, first)? else {
             return None;
         };
-        form(&leaves, end)
+        are_usual &= is_usual(&fields);
+        form(&fields.leaves, end)
     };
+    let (compact, extended) = (of_option(compact)?, of_option(extended)?);
+    if compact.id != form(&fields.leaves, first)?.id {
+        return None;
+    }
     Some(FastHeader {
-        compact: of_option(compact)?,
-        extended: Some((most, of_option(extended)?)),
+        compact,
+        extended: Some((most, extended)),
+        walks_if_cut: !(are_usual && is_whole(&compact) && is_whole(&extended)),
     })
 }
 
-/// The largest value of an id, if it means the second option, and all others the first.
-fn escape_value(id: &Node, selector: &Selector) -> Option<u64> {
-    let NodeKind::Int(read, class) = &id.kind else {
-        return None;
-    };
-    if class.signed || read.length >= 64 || !id.saves.contains(&selector.slot) {
+/// The largest value of the id before the variant, if it means the second option, and all others
+/// the first.
+fn escape_value(leaves: &[Leaf<'_>], selector: &Selector) -> Option<u64> {
+    let (id, read, _) = of_role(leaves, Roles::EVENT_CLASS_ID).next()?;
+    if read.signed || read.length >= 64 || !id.saves.contains(&selector.slot) {
         return None;
     }
     let most = (1u64 << read.length) - 1;
@@ -105,71 +158,71 @@ fn escape_value(id: &Node, selector: &Selector) -> Option<u64> {
     (*escape == (most, most, 1) && *rest == (0, most - 1, 0)).then_some(most)
 }
 
-/// Positions are constant only for alignments of up to a byte.
-fn align(at: u64, align: u32) -> Option<u64> {
-    (align <= 8).then(|| at.next_multiple_of(u64::from(align)))
+/// The fields of a role, the last one first.
+fn of_role<'l, 'n>(leaves: &'l [Leaf<'n>], role: Roles) -> impl Iterator<Item = &'l Leaf<'n>> {
+    leaves
+        .iter()
+        .rev()
+        .filter(move |(node, ..)| node.roles.contains(role))
 }
 
-/// The leaves with their positions; the end; and the variant which must be the last field.
-fn flatten<'n>(part: Part<'n>, mut at: u64, leaves: &mut Vec<Leaf<'n>>) -> Option<(u64, Option<Part<'n>>)> {
-    let (mut node, mut rest) = (part.node(), part.inside());
-    loop {
-        at = align(at, node.align)?;
-        match &node.kind {
-            NodeKind::Int(read, _) => {
-                if read.reversed || (read.big && (read.length != 8 || !at.is_multiple_of(8))) {
-                    return None;
+#[derive(Clone)]
+struct Fields<'n> {
+    /// Positions are constant for alignments of up to that of the header.
+    align: u32,
+    leaves: Vec<Leaf<'n>>,
+}
+
+impl<'n> Fields<'n> {
+    fn align(&self, at: u64, align: u32) -> Option<u64> {
+        (align <= self.align).then(|| at.next_multiple_of(u64::from(align.max(1))))
+    }
+
+    /// Adds the leaves with their positions, unless the byte order changes within a byte; the end, and the variant which must be the last field.
+    fn flatten(&mut self, part: Part<'n>, mut at: u64) -> Option<(u64, Option<Part<'n>>)> {
+        let (mut node, mut rest) = (part.node(), part.inside());
+        loop {
+            at = self.align(at, node.align)?;
+            match &node.kind {
+                NodeKind::Int(read, _)
+                | NodeKind::Bool(read)
+                | NodeKind::BitArray(read, _)
+                | NodeKind::BitMap(read, _)
+                | NodeKind::Float(read) => {
+                    let is_mixed = |(_, last, _): &Leaf<'_>| last.big != read.big;
+                    if !at.is_multiple_of(8) && self.leaves.last().is_some_and(is_mixed) {
+                        return None;
+                    }
+                    self.leaves.push((node, *read, at));
+                    at += u64::from(read.length);
                 }
-                leaves.push((node, at));
-                at += u64::from(read.length);
+                NodeKind::Struct(_) => {}
+                NodeKind::Variant(_) => {
+                    let is_last = rest.len() == node.inside as usize;
+                    return is_last.then_some((at, Some(Part::new(node, rest))));
+                }
+                _ => return None,
             }
-            NodeKind::Struct(_) => {}
-            NodeKind::Variant(_) => {
-                let is_last = rest.len() == node.inside as usize;
-                return is_last.then_some((at, Some(Part::new(node, rest))));
-            }
-            _ => return None,
+            let Some((next, behind)) = rest.split_first() else {
+                return Some((at, None));
+            };
+            (node, rest) = (next, behind);
         }
-        let Some((next, behind)) = rest.split_first() else {
-            return Some((at, None));
-        };
-        (node, rest) = (next, behind);
     }
 }
 
 fn form(leaves: &[Leaf<'_>], end: u64) -> Option<HeaderForm> {
-    let last = |role| leaves.iter().rev().find(|(leaf, _)| leaf.roles.contains(role));
-    let field = |leaf: Option<&Leaf<'_>>| match leaf {
+    let field = |role| match of_role(leaves, role).next() {
         None => Some(None),
-        Some((node, at)) => bit_field(node, *at).map(Some),
+        Some((_, read, at)) => BitField::new(*read, *at).map(Some),
     };
     // Two timestamps in one form would update the clock twice: left to the general way.
-    let stamps = leaves
-        .iter()
-        .filter(|(leaf, _)| leaf.roles.contains(Roles::CLOCK_TIMESTAMP))
-        .count();
-    if stamps > 1 || !end.is_multiple_of(8) {
+    if of_role(leaves, Roles::CLOCK_TIMESTAMP).count() > 1 {
         return None;
     }
     Some(HeaderForm {
-        id: field(last(Roles::EVENT_CLASS_ID))?,
-        timestamp: field(last(Roles::CLOCK_TIMESTAMP))?,
-        bytes: (end / 8) as u32,
-    })
-}
-
-fn bit_field(node: &Node, at: u64) -> Option<BitField> {
-    let NodeKind::Int(FixedRead { length, .. }, class) = &node.kind else {
-        return None;
-    };
-    let (shift, length) = ((at % 8) as u32, u32::from(*length));
-    if class.signed || shift + length > 64 {
-        return None;
-    }
-    let mask = if length == 64 { u64::MAX } else { (1 << length) - 1 };
-    Some(BitField {
-        byte: (at / 8) as u32,
-        shift,
-        mask,
+        id: field(Roles::EVENT_CLASS_ID)?,
+        timestamp: field(Roles::CLOCK_TIMESTAMP)?,
+        bits: u32::try_from(end).ok()?,
     })
 }

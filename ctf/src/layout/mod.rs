@@ -8,12 +8,14 @@ mod build;
 mod compile;
 pub mod header;
 pub mod node;
+mod op;
 mod order;
 pub mod shape;
 pub mod skip;
 mod slots;
 pub mod tree;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::bits::{Cursor, DecodeError, FixedRead};
@@ -22,6 +24,7 @@ use build::TreeBuilder;
 use compile::SkipBuilder;
 use header::FastHeader;
 use node::NodeKind;
+use shape::Shape;
 use skip::SkipProgram;
 use slots::SlotMap;
 use tree::{Part, Tree};
@@ -72,8 +75,7 @@ pub struct StreamLayout {
     /// back; shorter ones only ever move it on.
     pub has_full_timestamps: bool,
     ids: EventIds,
-    /// What is known of the position behind the header: it is the second modulo the first.
-    behind_header: (u64, u64),
+    place: BodyPlace,
     mixed: bool,
 }
 
@@ -90,6 +92,39 @@ pub struct EventLayout {
     pub payload: Tree,
     /// Over all that follows the header.
     pub body: SkipProgram,
+}
+
+/// What is known of the position of bodies: it is the second modulo the first.
+#[derive(Clone, Copy, Debug)]
+struct BodyPlace {
+    known: (u64, u64),
+    /// The same if event records begin with a byte; `None` if there is no fast header, or it has
+    /// forms that end at different bits.
+    fast: Option<(u64, u64)>,
+    /// The next event record begins with a byte, wherever the body ends.
+    ends_in_byte: bool,
+}
+
+impl BodyPlace {
+    fn new(event_align: u32, known: (u64, u64), header: Option<&FastHeader>) -> Self {
+        let residue = |header: &FastHeader| {
+            let bits = u64::from(header.compact.bits) % 8;
+            let other = header.extended.map(|(_, form)| u64::from(form.bits) % 8);
+            other.is_none_or(|other| other == bits).then_some((8, bits))
+        };
+        let is_known = known.0 >= 8;
+        BodyPlace {
+            known,
+            fast: header.and_then(|header| if is_known { Some(known) } else { residue(header) }),
+            ends_in_byte: event_align >= 8,
+        }
+    }
+
+    /// The shape of a body.
+    fn shape(self, body: &SkipProgram) -> Option<Shape> {
+        let (_, residue) = self.fast?;
+        body.shape(residue % 8, self.ends_in_byte)
+    }
 }
 
 /// Event classes by id.
@@ -143,7 +178,7 @@ impl TraceLayout {
     /// Compiles.
     pub fn new(class: Arc<TraceClass>) -> Self {
         let mut slots = SlotMap::default();
-        let of_streams = class.streams.iter().flat_map(classes);
+        let of_streams = class.streams.iter().flat_map(StreamClass::scopes);
         class
             .packet_header
             .iter()
@@ -205,7 +240,7 @@ impl TraceLayout {
 
     fn stream(&mut self, outer: &SlotMap, class: &StreamClass) -> StreamLayout {
         let mut own = SlotMap::behind(outer);
-        classes(class).for_each(|class| own.gather(class, &OF_STREAM));
+        class.scopes().for_each(|class| own.gather(class, &OF_STREAM));
         self.slots = self.slots.max(own.end());
         let packet_context = self.tree(Scope::PacketContext, &own, &[outer], &class.packet_context);
         let event_header = self.tree(Scope::EventHeader, &own, &[outer], &class.event_header);
@@ -217,13 +252,18 @@ impl TraceLayout {
         let mut start = SkipBuilder::new(event_align, self.mixed);
         header.into_iter().for_each(|root| start.skip(root));
         let start = start.position();
+        let fast_header = header
+            .and_then(header::recognise)
+            // What checks the byte order in the body looks at the header's last bits.
+            .filter(|fast| header_check.is_none() || fast.is_whole())
+            .filter(|_| !header_is_referred_to(class));
         let common = common_context.root();
+        let place = BodyPlace::new(event_align, start, fast_header.as_ref());
         let events: Vec<_> = class
             .events
             .iter()
-            .map(|event| self.event([&own, outer], event, common, start))
+            .map(|event| self.event([&own, outer], event, common, place))
             .collect();
-        let fast_header = header.and_then(header::recognise);
         let has_full_timestamps = event_header.all().any(|part| part.node().is_full_timestamp());
         StreamLayout {
             id: class.id,
@@ -232,14 +272,14 @@ impl TraceLayout {
             context_check,
             header_check,
             mixed: self.mixed,
-            fast_header: fast_header.filter(|_| !header_is_referred_to(class)),
+            fast_header,
             event_header,
             common_context,
             ids: EventIds::new(&events),
             events,
             event_align,
             has_full_timestamps,
-            behind_header: start,
+            place,
         }
     }
 
@@ -248,7 +288,7 @@ impl TraceLayout {
         outer: [&SlotMap; 2],
         class: &EventClass,
         common_context: Option<Part<'_>>,
-        start: (u64, u64),
+        place: BodyPlace,
     ) -> EventLayout {
         let [of_stream, _] = outer;
         let mut own = SlotMap::behind(of_stream);
@@ -260,27 +300,29 @@ impl TraceLayout {
         self.slots = self.slots.max(own.end());
         let specific_context = self.tree(Scope::SpecificContext, &own, &outer, &class.specific_context);
         let payload = self.tree(Scope::Payload, &own, &outer, &class.payload);
-        let mut body = SkipBuilder::at(start, self.mixed);
-        [common_context, specific_context.root(), payload.root()]
-            .into_iter()
-            .flatten()
-            .for_each(|root| body.skip(root));
+        let roots = [common_context, specific_context.root(), payload.root()];
+        let program = |start| {
+            let mut body = SkipBuilder::at(start, self.mixed);
+            roots.into_iter().flatten().for_each(|root| body.skip(root));
+            body.finish()
+        };
+        let mut body = program(place.known);
+        // Those of bodies of constant size, of which there may be very many, are made when needed.
+        if body.constant().is_none() {
+            let shape = match place.fast {
+                Some(start) if start != place.known => place.shape(&program(start)),
+                _ => place.shape(&body),
+            };
+            body.keep_shape(shape);
+        }
         EventLayout {
             id: class.id,
             name: class.name.clone(),
+            body,
             specific_context,
             payload,
-            body: body.finish(),
         }
     }
-}
-
-/// The field classes of all scopes of a data stream class and its event record classes.
-fn classes(class: &StreamClass) -> impl Iterator<Item = &FieldClass> {
-    let own = [&class.packet_context, &class.event_header, &class.common_context];
-    let events = class.events.iter();
-    let events = events.flat_map(|event| [&event.specific_context, &event.payload]);
-    own.into_iter().chain(events).flatten()
 }
 
 /// True if anything behind the event header takes a length or a selector from it.
@@ -314,7 +356,7 @@ impl StreamLayout {
             event_align: 1,
             has_full_timestamps: false,
             ids: EventIds::default(),
-            behind_header: (1, 0),
+            place: BodyPlace::new(1, BIT, None),
         }
     }
 
@@ -322,6 +364,14 @@ impl StreamLayout {
     #[inline(always)]
     pub fn event_by_id(&self, id: u64) -> Option<usize> {
         self.ids.get(id)
+    }
+
+    /// A faster form of the body of an event class of this stream class, if it has one.
+    pub(crate) fn shape<'e>(&self, event: &'e EventLayout) -> Option<Cow<'e, Shape>> {
+        match event.body.constant() {
+            Some(_) => self.place.shape(&event.body).map(Cow::Owned),
+            None => event.body.kept_shape().map(Cow::Borrowed),
+        }
     }
 
     /// The packet context's member of that name.
@@ -338,7 +388,7 @@ impl StreamLayout {
     /// header, or the path leads through a variant, a sequence or an optional.
     pub fn field(&self, event: usize, scope: Scope, path: &[&str]) -> Option<FieldRef> {
         let event = self.events.get(event)?;
-        let mut skip = SkipBuilder::at(self.behind_header, self.mixed);
+        let mut skip = SkipBuilder::at(self.place.known, self.mixed);
         let parts = [
             (Scope::CommonContext, &self.common_context),
             (Scope::SpecificContext, &event.specific_context),
@@ -455,7 +505,7 @@ impl FieldRef {
     pub fn float(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<f64, DecodeError> {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
-            NodeKind::Float(read) => Ok(crate::walk::float(body.fixed(*read)?, read.length)),
+            NodeKind::Float(read) => Ok(crate::float::float(body.fixed(*read)?, read.length)),
             _ => Err(DecodeError::Length {
                 at: body.pos,
                 length: 0,
@@ -471,7 +521,7 @@ impl FieldRef {
             NodeKind::Str(encoding) => body.terminated(encoding.unit_bytes()),
             NodeKind::SizedStr(length, encoding) => {
                 let length = skip::count(*length, slots, &body, 8)?;
-                Ok(crate::walk::until_null(
+                Ok(crate::bits::until_null(
                     body.bytes(length)?,
                     encoding.unit_bytes(),
                 ))

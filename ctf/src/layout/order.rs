@@ -1,11 +1,11 @@
 //! Whether a trace can have a byte with bits of both byte orders.
 
-use crate::schema::{ByteOrder, FieldClass, IntClass, TraceClass};
+use crate::schema::{ByteOrder, FieldClass, IntClass, StreamClass, TraceClass};
 
 /// True if there are fields of both byte orders, and some that need not begin or end with a byte:
 /// only then must decoding look for bytes of two orders.
 pub(super) fn is_mixed(class: &TraceClass) -> bool {
-    let of_streams = class.streams.iter().flat_map(super::classes);
+    let of_streams = class.streams.iter().flat_map(StreamClass::scopes);
     let mut found = Found::default();
     for root in class.packet_header.iter().chain(of_streams) {
         root.all().for_each(|class| found.look(class));

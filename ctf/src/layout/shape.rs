@@ -1,226 +1,311 @@
-//! Shapes: skip programs of the few forms that nearly all event records of variable size have,
-//! compiled further so that getting over one takes a handful of instructions.
+//! Shapes: skip programs whose every step leads from one byte to another, compiled further so that
+//! getting over an event record takes a handful of instructions.
 //!
-//! A shape is: bytes, perhaps one string, then a tail: bytes; or an array whose length is in one
-//! of the bytes, and a further tail; or a decision by one byte between tails (variants of network
-//! headers).
+//! A shape is a graph. An [`Exit`] adds a constant number of bytes and leads to the next [`Part`]:
+//! a string, an array, a choice by the value of a field. Lengths and selectors are found by their
+//! distance before the part that uses them, or in a register where something of variable size lies
+//! between.
 
+use super::header::BitField;
 use super::node::Selector;
-use super::skip::Op;
+use super::op::Op;
 use super::slots::Slot;
 use crate::bits::FixedRead;
 
 /// A compiled shape. All distances are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes before the string, or before the tail.
-    before: usize,
-    /// A null-terminated string follows.
-    string: bool,
-    tail: Tail,
-    branches: Vec<Branch>,
-    /// Tails behind arrays; their distances are from the array's end.
-    behind: Vec<Tail>,
+    /// From the byte in which the body begins.
+    pub(crate) first: Exit,
+    pub(crate) parts: Vec<Part>,
+    /// The last byte may be used in part.
+    pub(crate) ends_in_byte: bool,
 }
 
-/// What comes behind the string, or the first bytes.
+/// The way to the next part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tail {
-    /// That many bytes.
-    Bytes(u32),
-    /// An array: the element count is in so many little-endian bytes at that place.
-    Array {
-        /// Where the count is.
-        at: u32,
-        /// Its width: 1 to 4.
-        width: u32,
-        /// Bytes besides the elements and the tail behind.
-        fixed: u32,
-        /// Bytes of an element.
-        element: u32,
-        /// Index of the tail behind it, if more than bytes follow.
-        behind: Option<u32>,
-    },
-    /// Decide by the branch of that index.
-    Branch(u32),
-    /// No option for this value.
-    None,
+pub(crate) struct Exit {
+    pub(crate) bytes: u32,
+    pub(crate) to: To,
 }
 
-/// The tail by the value of a byte.
+/// What an exit leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    /// The end of the event record.
+    End,
+    /// The part of that index.
+    Part(u32),
+    /// Nothing that sound data can have.
+    Nowhere,
+}
+
+/// A part of variable size, or a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Branch {
-    /// Where the byte is.
-    pub at: u32,
-    /// The tails for 0 to 255.
-    pub tails: Vec<Tail>,
+pub(crate) enum Part {
+    /// A null-terminated string of bytes.
+    Text(Exit),
+    /// A variable-length integer.
+    VarInt(Exit),
+    /// Elements of so many bytes.
+    Array(Source, u32, Exit),
+    /// Padding up to a multiple of so many bytes from the packet's start.
+    Align(u32, Exit),
+    /// Keeps a value in a register.
+    Keep(Near, u8, Exit),
+    /// The exit by the value: those of 0 to 255. Greater ones lead nowhere.
+    Branch(Source, Box<[Exit]>),
 }
 
-/// More would not be worth the memory.
-const MOST_BRANCHES: usize = 32;
-/// Arrays at most; this bounds the recursion as well.
-const MOST_ARRAYS: usize = 32;
+/// Where a length or selector is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Near(Near),
+    Kept(u8),
+}
+
+/// A value in the bytes before a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Near {
+    /// From the first of the eight bytes that it lies in to the part.
+    pub(crate) back: u32,
+    /// How to read it there.
+    pub(crate) field: BitField,
+}
+
+/// Registers of a shape.
+pub(crate) const REGISTERS: usize = 4;
+/// More would not be worth the memory; this bounds the recursion as well.
+const MOST_PARTS: usize = 96;
+/// Least widths in bits of signed counts and selectors: see [`Finder::source`].
+const SIGNED_COUNT: u8 = 32;
+const SIGNED_SELECTOR: u8 = 9;
+/// A count of elements is less than this, or else left to the general way.
+pub(crate) const MOST_ELEMENTS: u64 = 1 << 28;
+/// An exit passes at most so many bytes.
+const MOST_BYTES: u32 = 1 << 24;
 
 impl Shape {
-    /// Finds the shape of a program that starts at a byte boundary, if it has one.
-    pub(super) fn new(ops: &[Op]) -> Option<Shape> {
-        let string = ops.iter().position(|op| matches!(op, Op::Str(1)));
+    /// Finds the shape of a program that starts at a position which is `residue` bits past a byte
+    /// boundary. `None` if it has none, or if the event record might end within a byte and
+    /// `ends_in_byte` does not allow that.
+    pub(super) fn new(ops: &[Op], residue: u64, ends_in_byte: bool) -> Option<Shape> {
         let mut finder = Finder {
             ops,
-            branches: Vec::new(),
-            behind: Vec::new(),
-            arrays: 0,
+            may_end_in_byte: ends_in_byte,
+            ends_in_byte: false,
+            parts: Vec::new(),
+            begun: 0,
+            earlier: Vec::new(),
+            registers: Vec::new(),
         };
-        let (before, string, tail) = match string {
-            Some(string) => {
-                let mut before = 0;
-                for op in ops.get(..string)? {
-                    match op {
-                        Op::Add(bits) => before = bytes(*bits)?.checked_add(before)?,
-                        // What a length or selector behind the string would need is not kept.
-                        Op::Save(..) => {}
-                        _ => return None,
-                    }
-                }
-                (before, true, finder.tail(string + 1, 0, &mut Vec::new())?)
-            }
-            None => (0, false, finder.tail(0, 0, &mut Vec::new())?),
-        };
+        let first = finder.exit(0, (0, residue), &mut Vec::new())?;
         Some(Shape {
-            before: before as usize,
-            string,
-            tail,
-            branches: finder.branches,
-            behind: finder.behind,
+            first,
+            parts: finder.parts,
+            ends_in_byte: finder.ends_in_byte,
         })
     }
 
-    /// Bytes before the string, or before the tail.
-    pub fn before(&self) -> usize {
-        self.before
+    /// The lengths and selectors that it reads.
+    pub(crate) fn values(&self) -> impl Iterator<Item = Near> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Array(Source::Near(near), ..) | Part::Branch(Source::Near(near), _) => Some(*near),
+            Part::Keep(near, ..) => Some(*near),
+            _ => None,
+        })
     }
-
-    /// True if a null-terminated string follows these bytes.
-    pub fn has_string(&self) -> bool {
-        self.string
-    }
-
-    /// What comes then.
-    pub fn tail(&self) -> Tail {
-        self.tail
-    }
-
-    /// The branches that [`Tail::Branch`] refers to.
-    pub fn branches(&self) -> &[Branch] {
-        &self.branches
-    }
-
-    /// The tails behind arrays.
-    pub fn behind(&self) -> &[Tail] {
-        &self.behind
-    }
-}
-
-fn bytes(bits: u64) -> Option<u32> {
-    bits.is_multiple_of(8).then_some(())?;
-    u32::try_from(bits / 8).ok().filter(|&bytes| bytes < 1 << 24)
 }
 
 struct Finder<'a> {
     ops: &'a [Op],
-    branches: Vec<Branch>,
-    behind: Vec<Tail>,
-    arrays: usize,
+    may_end_in_byte: bool,
+    ends_in_byte: bool,
+    parts: Vec<Part>,
+    /// Parts that are made or being made.
+    begun: usize,
+    /// Slots whose values lie before something of variable size.
+    earlier: Vec<Slot>,
+    /// The slot that each register is for.
+    registers: Vec<Slot>,
 }
 
+/// Slots with the positions of their values since the last part of variable size, in bits.
 type Saved = Vec<(Slot, u64, FixedRead)>;
 
 impl Finder<'_> {
-    /// Runs the program from an op on without data: `bits` have been passed since the anchor.
-    fn tail(&mut self, mut at: usize, mut bits: u64, saved: &mut Saved) -> Option<Tail> {
+    /// Follows the program from an op on: the last exit ended at the byte at bit `anchor`, the
+    /// position is `bits`.
+    fn exit(&mut self, mut at: usize, (anchor, mut bits): (u64, u64), saved: &mut Saved) -> Option<Exit> {
         let kept = saved.len();
-        let tail = loop {
-            match self.ops.get(at) {
-                None => break Tail::Bytes(bytes(bits)?),
-                Some(Op::Add(more)) => bits = bits.checked_add(*more)?,
-                Some(Op::Save(read, ahead, slot)) => {
-                    saved.push((*slot, bits.saturating_add(u64::from(*ahead)), *read));
+        let ops = self.ops;
+        let exit = loop {
+            let Some(op) = ops.get(at) else {
+                let is_in_byte = !bits.is_multiple_of(8);
+                if is_in_byte && !self.may_end_in_byte {
+                    return None;
                 }
-                Some(Op::Jump(target)) => {
-                    // Jumps lead forward only.
-                    at = *target as usize;
-                    continue;
-                }
-                Some(Op::Switch(choice, targets)) => {
-                    break self.branch(&choice.selector, targets, bits, saved)?;
-                }
-                Some(Op::Repeat(slot, element, stride)) if element == stride => {
-                    break self.array(at, *slot, *element, bits, saved)?;
-                }
-                Some(_) => return None,
-            }
+                self.ends_in_byte |= is_in_byte;
+                break Exit {
+                    bytes: bytes(anchor, bits.checked_next_multiple_of(8)?)?,
+                    to: To::End,
+                };
+            };
             at += 1;
+            match op {
+                Op::Add(more) => bits = bits.checked_add(*more)?,
+                // Stretches begin at bytes.
+                Op::Align(align @ ..=8) => bits = bits.checked_next_multiple_of(u64::from(*align))?,
+                Op::Save(read, ahead, slot) => {
+                    saved.push((*slot, bits.checked_add(u64::from(*ahead))?, *read));
+                }
+                // Jumps lead forward only.
+                Op::Jump(target) => at = *target as usize,
+                op => {
+                    break Exit {
+                        bytes: bytes(anchor, bits)?,
+                        to: To::Part(self.part(op, at, bits, saved)?),
+                    };
+                }
+            }
         };
         saved.truncate(kept);
-        Some(tail)
+        Some(exit)
     }
 
-    /// The array whose op is at `at`, and what follows. Lengths and selectors before the array
-    /// cannot be found again behind it: their distance is not constant.
-    fn array(&mut self, at: usize, slot: Slot, element: u64, bits: u64, saved: &Saved) -> Option<Tail> {
-        let (place, read) = find(saved, slot)?;
-        let width = u32::from(read.length) / 8;
-        let sound = read.length % 8 == 0 && (1..=4).contains(&width) && !read.big && !read.reversed;
-        (sound && self.arrays < MOST_ARRAYS).then_some(())?;
-        self.arrays += 1;
-        let (more, behind) = match self.tail(at + 1, 0, &mut Vec::new())? {
-            Tail::Bytes(more) => (more, None),
-            tail => {
-                self.behind.push(tail);
-                (0, Some(self.behind.len() as u32 - 1))
-            }
-        };
-        Some(Tail::Array {
-            at: bytes(place)?,
-            width,
-            fixed: bytes(bits)?.checked_add(more)?,
-            element: bytes(element)?,
-            behind,
-        })
-    }
-
-    fn branch(&mut self, selector: &Selector, targets: &[u32], bits: u64, saved: &mut Saved) -> Option<Tail> {
-        let (place, read) = find(saved, selector.slot)?;
-        if read.length != 8 || read.signed || read.reversed || self.branches.len() >= MOST_BRANCHES {
+    /// The part that is made of an op, and what follows behind it at `at`.
+    fn part(&mut self, op: &Op, at: usize, bits: u64, saved: &mut Saved) -> Option<u32> {
+        self.begun += 1;
+        if self.begun > MOST_PARTS {
             return None;
         }
-        let place = bytes(place)?;
-        let index = self.branches.len();
-        self.branches.push(Branch {
-            at: place,
-            tails: Vec::new(),
-        });
-        let options: Vec<Tail> = targets
-            .iter()
-            .map(|&target| self.tail(target as usize, bits, saved))
-            .collect::<Option<_>>()?;
-        let option = |value| {
-            selector
-                .select(value)
-                .and_then(|option| options.get(option as usize))
+        let part = match op {
+            Op::Switch(choice, targets) => {
+                let of = |option: u32| targets.get(option as usize).map(|&target| target as usize);
+                let option = |value| choice.selector.select(value).and_then(of);
+                self.branch(&choice.selector, option, bits, saved)?
+            }
+            Op::Unless(selector, target) => {
+                let option = |value| match selector.select(value) {
+                    Some(_) => Some(at),
+                    None => Some(*target as usize),
+                };
+                self.branch(selector, option, bits, saved)?
+            }
+            Op::Str(1) => Part::Text(self.behind(at, saved)?),
+            Op::VarInt(_, saves) if saves.is_empty() => Part::VarInt(self.behind(at, saved)?),
+            Op::Align(align) => Part::Align(align / 8, self.behind(at, saved)?),
+            Op::Repeat(slot, element, stride) if element == stride => {
+                let source = self.source(*slot, bits, saved, SIGNED_COUNT)?;
+                Part::Array(source, bytes(0, *element)?, self.behind(at, saved)?)
+            }
+            _ => return None,
         };
-        let tails = (0..256)
-            .map(|value| option(value).copied().unwrap_or(Tail::None))
-            .collect();
-        self.branches.get_mut(index)?.tails = tails;
-        Some(Tail::Branch(index as u32))
+        let part = self.add(part);
+        self.keep(part, bits, saved)
+    }
+
+    fn add(&mut self, part: Part) -> u32 {
+        self.parts.push(part);
+        self.parts.len() as u32 - 1
+    }
+
+    /// What follows behind something of variable size.
+    fn behind(&mut self, at: usize, saved: &Saved) -> Option<Exit> {
+        let before = self.earlier.len();
+        self.earlier.extend(saved.iter().map(|(slot, ..)| *slot));
+        let exit = self.exit(at, (0, 0), &mut Vec::new());
+        self.earlier.truncate(before);
+        exit
+    }
+
+    /// Keeps the values that are needed behind a part of variable size.
+    fn keep(&mut self, part: u32, bits: u64, saved: &Saved) -> Option<u32> {
+        let mut first = part;
+        if matches!(self.parts.get(part as usize), Some(Part::Branch(..))) {
+            // Its exits know the values by their distance.
+            return Some(first);
+        }
+        for register in 0..self.registers.len() {
+            let slot = *self.registers.get(register)?;
+            let Some((_, at, read)) = saved.iter().rev().find(|(saved, ..)| *saved == slot) else {
+                continue;
+            };
+            let then = Exit {
+                bytes: 0,
+                to: To::Part(first),
+            };
+            let at = near(*at, *read, bits).filter(|_| !read.signed)?;
+            first = self.add(Part::Keep(at, register as u8, then));
+        }
+        Some(first)
+    }
+
+    /// Where the value of a slot is, seen from a part at `bits`. It is read as an unsigned number,
+    /// so a signed one must have at least `signed` bits: negative values are then too large to lead
+    /// anywhere.
+    fn source(&mut self, slot: Slot, bits: u64, saved: &Saved, signed: u8) -> Option<Source> {
+        if let Some((_, at, read)) = saved.iter().rev().find(|(saved, ..)| *saved == slot) {
+            return (!read.signed || read.length >= signed)
+                .then(|| near(*at, *read, bits).map(Source::Near))
+                .flatten();
+        }
+        if !self.earlier.contains(&slot) {
+            return None;
+        }
+        let known = self.registers.iter().position(|of| *of == slot);
+        let register = known.unwrap_or_else(|| {
+            self.registers.push(slot);
+            self.registers.len() - 1
+        });
+        (register < REGISTERS).then_some(Source::Kept(register as u8))
+    }
+
+    fn branch(
+        &mut self,
+        selector: &Selector,
+        option: impl Fn(u64) -> Option<usize>,
+        bits: u64,
+        saved: &mut Saved,
+    ) -> Option<Part> {
+        let source = self.source(selector.slot, bits, saved, SIGNED_SELECTOR)?;
+        let mut known: Vec<(usize, Exit)> = Vec::new();
+        let mut exits = Vec::with_capacity(256);
+        for value in 0..256 {
+            let exit = match option(value) {
+                None => Exit {
+                    bytes: 0,
+                    to: To::Nowhere,
+                },
+                Some(target) => match known.iter().find(|(of, _)| *of == target) {
+                    Some((_, exit)) => *exit,
+                    None => {
+                        let exit = self.exit(target, (bits, bits), saved)?;
+                        known.push((target, exit));
+                        exit
+                    }
+                },
+            };
+            exits.push(exit);
+        }
+        Some(Part::Branch(source, exits.into()))
     }
 }
 
-fn find(saved: &Saved, slot: Slot) -> Option<(u64, FixedRead)> {
-    saved
-        .iter()
-        .rev()
-        .find(|(kept, ..)| *kept == slot)
-        .map(|&(_, place, read)| (place, read))
+fn bytes(from: u64, to: u64) -> Option<u32> {
+    let bits = to.checked_sub(from).filter(|bits| bits.is_multiple_of(8))?;
+    u32::try_from(bits / 8).ok().filter(|&bytes| bytes < MOST_BYTES)
+}
+
+/// The value at bit `at`, seen from `bits`.
+fn near(at: u64, read: FixedRead, bits: u64) -> Option<Near> {
+    let unsigned = FixedRead {
+        signed: false,
+        ..read
+    };
+    let field = BitField::new(unsigned, at % 8)?;
+    Some(Near {
+        back: bytes(at - at % 8, bits)?,
+        field,
+    })
 }

@@ -3,46 +3,12 @@
 //! Everything at a constant distance is merged into one addition. What follows a field of
 //! variable length is walked. Known alignments are computed away.
 
-use std::sync::Arc;
-
-use super::node::{Choice, Length, Selector};
+use super::node::{Choice, Length};
+use super::op::Op;
 use super::shape::Shape;
 use super::slots::Slot;
-use crate::bits::{Cursor, DecodeError, FixedRead};
+use crate::bits::{Cursor, DecodeError};
 use crate::stack::Stack;
-
-/// One step.
-#[derive(Clone, Debug)]
-pub(super) enum Op {
-    /// Go on by that many bits.
-    Add(u64),
-    /// Go to the next multiple of that many bits.
-    Align(u32),
-    /// Keep the field that many bits ahead.
-    Save(FixedRead, u32, Slot),
-    /// Variable-length integer; kept in the slots.
-    VarInt(bool, Box<[Slot]>),
-    /// Null-terminated string of code units of that many bytes.
-    Str(u8),
-    /// String of that many bytes in code units of so many.
-    Units(Length, u8),
-    /// As many times as the slot says: that many bits, each stride apart.
-    Repeat(Slot, u64, u64),
-    /// That many elements without a single bit.
-    Empty(Length),
-    /// The body (the next so many ops) that often; an element takes at least so many bits.
-    Loop(Length, u32, u64),
-    /// A field of that byte order (true: big) begins here.
-    Order(bool),
-    /// A field of that byte order ended here.
-    SetOrder(bool),
-    /// Go to the op of the selected option.
-    Switch(Arc<Choice>, Box<[u32]>),
-    /// Selected: go on; else go to that op.
-    Unless(Arc<Selector>, u32),
-    /// Go to that op.
-    Jump(u32),
-}
 
 /// Decodes nothing; moves over fields and keeps what later lengths and selectors need.
 #[derive(Clone, Debug)]
@@ -60,7 +26,7 @@ struct Steps {
     ops: Box<[Op]>,
     /// It counts array elements without a bit, keeps byte orders, or repeats ops.
     has_state: bool,
-    /// The program in a faster form, if it starts at a byte boundary and has one.
+    /// The program in a faster form: see [`SkipProgram::keep_shape`].
     shape: Option<Shape>,
 }
 
@@ -75,20 +41,34 @@ impl SkipProgram {
         SkipProgram(Way::Constant(bits))
     }
 
-    pub(super) fn of_ops(ops: Vec<Op>, at_byte: bool) -> Self {
+    pub(super) fn of_ops(ops: Vec<Op>) -> Self {
         let state = |op: &Op| {
             let order = matches!(op, Op::Order(_) | Op::SetOrder(_));
             order || matches!(op, Op::Empty(_) | Op::Loop(..))
         };
         SkipProgram(Way::Steps(Box::new(Steps {
             has_state: ops.iter().any(state),
-            shape: if at_byte { Shape::new(&ops) } else { None },
+            shape: None,
             ops: ops.into(),
         })))
     }
 
-    /// A faster form for records that start at byte boundaries; it keeps no registers.
-    pub fn shape(&self) -> Option<&Shape> {
+    /// The program in a faster form, which keeps no registers: see [`Shape::new`].
+    pub(super) fn shape(&self, residue: u64, ends_in_byte: bool) -> Option<Shape> {
+        match &self.0 {
+            Way::Constant(bits) => Shape::new(&[Op::Add(*bits)], residue, ends_in_byte),
+            Way::Steps(steps) => Shape::new(&steps.ops, residue, ends_in_byte),
+        }
+    }
+
+    /// Keeps a faster form for event records that begin with a byte.
+    pub(super) fn keep_shape(&mut self, shape: Option<Shape>) {
+        if let Way::Steps(steps) = &mut self.0 {
+            steps.shape = shape;
+        }
+    }
+
+    pub(super) fn kept_shape(&self) -> Option<&Shape> {
         match &self.0 {
             Way::Constant(_) => None,
             Way::Steps(steps) => steps.shape.as_ref(),
@@ -277,7 +257,7 @@ fn step(op: &Op, at: &mut usize, cursor: &mut Cursor<'_>, slots: &mut [u64]) -> 
             let bytes = cursor.bytes(count(*length, slots, cursor, 8)?)?;
             let unit = usize::from(*unit);
             let is_whole = bytes.len() % unit == 0;
-            if !is_whole && crate::walk::until_null(bytes, unit).len() == bytes.len() {
+            if !is_whole && crate::bits::until_null(bytes, unit).len() == bytes.len() {
                 return Err(DecodeError::CodeUnit { at: start });
             }
         }

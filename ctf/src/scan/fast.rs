@@ -1,341 +1,249 @@
-//! The hot loops: event records whose id and timestamp lie in the first eight bytes, and whose
-//! size is constant or has a [`Shape`].
+//! The hot loops: event records whose header has id and timestamp at constant places, and whose
+//! body has a [`Shape`].
 
 use super::guess::{add_guessed, fetch_ahead};
-use crate::bits::find_null;
+use super::header::{Header, IDS, specialised};
+use super::steps::{Bytes, Content, STOP, Steps};
 use crate::layout::StreamLayout;
-use crate::layout::shape::{Shape, Tail};
-
-/// Number of ids that the table has.
-pub(super) const IDS: usize = 1 << 16;
+use crate::layout::shape::Shape;
 
 /// The class is chosen.
 const CHOSEN: u64 = 1 << 63;
-/// A string follows the bytes that the entry gives.
-pub(super) const STRING: u64 = 1 << 24;
-/// A tail follows, which is in the upper half.
-pub(super) const TAIL: u64 = 1 << 25;
+/// The first step is in the upper half, but for the highest bit.
+pub(super) const VARIABLE: u64 = 1 << 24;
+/// The id means that the header has its extended form.
+pub(super) const ESCAPE: u64 = 1 << 25;
+/// Bytes from the one in which the body begins.
 pub(super) const BYTES: u64 = (1 << 24) - 1;
-/// No size, and the tail that no data can have.
-const GENERAL: u64 = TAIL;
+/// The general way has to do it.
+const GENERAL: u64 = VARIABLE | (STOP as u64) << 32;
 
-/// Kinds of encoded tails: a branch if this bit is set, else the index of an end.
-pub(super) const TAIL_BRANCH: u32 = 1 << 28;
-pub(super) const TAIL_VALUE: u32 = (1 << 28) - 1;
-/// A branch has the place of its byte in the upper 14 bits of its value, its table in the lower.
-pub(super) const BRANCH_TABLES: u32 = 1 << 14;
+/// The first step of an entry of variable size.
+#[inline(always)]
+pub(super) fn first_step(entry: u64) -> u32 {
+    (entry >> 32) as u32 & (u32::MAX >> 1)
+}
 
 /// What the hot loops look things up in.
 #[derive(Debug)]
 pub(super) struct Fast {
-    /// By id: bytes, flags, and a tail; [`GENERAL`] for records that the general way must take.
-    entries: Box<[u64; IDS]>,
-    /// By table and byte: a tail.
-    branches: Vec<u32>,
-    ends: Vec<End>,
-    /// Encoded tails behind arrays; the first is none.
-    behind: Vec<u32>,
     header: Header,
-    /// Bits of a header.
-    header_bits: u64,
+    /// By id in the usual form: bytes, flags, and the first step.
+    usual: Box<[u64]>,
+    /// By id in the extended form.
+    extended: Box<[u64]>,
+    steps: Steps,
     /// Greater than any id that has a size.
     ids: usize,
-    /// Bytes from a record's start that following the tables may load, strings of more than seven
-    /// bytes aside.
-    reach: usize,
 }
 
-/// The end of a record: `fixed` bytes and an array whose count is in the bytes at `at`. Records
-/// without an array have a mask of 0, so that there is nothing to decide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct End {
-    pub(super) at: u32,
-    pub(super) mask: u32,
-    pub(super) fixed: u32,
-    pub(super) element: u32,
-    /// Index of the tail behind the array; 0 for none.
-    pub(super) behind: u32,
-}
-
-/// An end that no data can have: the general way finds out what is wrong.
-const NO_END: End = End {
-    at: 0,
-    mask: 0,
-    fixed: u32::MAX,
-    element: 0,
-    behind: 0,
-};
-
-/// Where id and timestamp are in the first eight bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) id_shift: u32,
-    pub(super) id_mask: u64,
-    pub(super) time_shift: u32,
-    pub(super) time_mask: u64,
-}
-
-impl Header {
-    /// LTTng's compact header: 5 and 27 bits.
-    pub(super) const COMPACT: Header = Header {
-        id_shift: 0,
-        id_mask: 31,
-        time_shift: 5,
-        time_mask: (1 << 27) - 1,
-    };
-    /// LTTng's large header: 16 and 32 bits.
-    pub(super) const LARGE: Header = Header {
-        id_shift: 0,
-        id_mask: 0xffff,
-        time_shift: 16,
-        time_mask: 0xffff_ffff,
-    };
-}
-
-/// A place in the bytes at hand.
+/// A position in the bytes at hand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) at: usize,
     pub(super) clock: u64,
+    /// Where the last event record began, if there was one and it may have ended before `at`.
+    pub(super) last: Option<usize>,
+}
+
+impl Place {
+    pub(super) fn new(at: usize, clock: u64) -> Self {
+        Place {
+            at,
+            clock,
+            last: None,
+        }
+    }
 }
 
 impl Fast {
     /// The tables, if headers of this stream class allow them.
     pub(super) fn new(layout: &StreamLayout, chosen: &[bool]) -> Option<Fast> {
-        let header = layout.fast_header?;
-        let form = header.compact;
-        let (id, time) = (form.id?, form.timestamp?);
-        let (id_shift, time_shift) = (id.byte * 8 + id.shift, time.byte * 8 + time.shift);
-        let fits = |shift: u32, mask: u64| shift + (64 - mask.leading_zeros()) <= 64;
-        if id.mask >= IDS as u64 || !fits(id_shift, id.mask) || !fits(time_shift, time.mask) {
-            return None;
-        }
+        let shapes = || layout.events.iter().filter_map(|event| layout.shape(event));
+        let is_padded = layout.event_align > 8 || shapes().any(|shape| shape.ends_in_byte);
+        let prefers_big = shapes().any(|shape| shape.values().any(|near| near.field.big));
+        let header = Header::new(layout, is_padded, prefers_big)?;
+        let ids = layout
+            .events
+            .iter()
+            .map(|event| event.id)
+            .filter(|&id| id < IDS as u64);
+        let ids = ids.max().map_or(0, |id| id as usize + 1);
         let mut fast = Fast {
-            entries: vec![GENERAL; IDS].into_boxed_slice().try_into().ok()?,
-            branches: vec![0; 256],
-            ends: vec![NO_END],
-            behind: vec![0],
-            header: Header {
-                id_shift,
-                id_mask: id.mask,
-                time_shift,
-                time_mask: time.mask,
-            },
-            header_bits: u64::from(form.bytes) * 8,
-            ids: 0,
-            reach: 8,
+            usual: Box::default(),
+            extended: vec![GENERAL; ids].into(),
+            steps: Steps::new(header.big),
+            header,
+            ids,
         };
         for (event, &chosen) in layout.events.iter().zip(chosen) {
-            let is_escape = header.extended.is_some_and(|(escape, _)| escape == event.id);
-            if event.id > id.mask || is_escape {
-                continue;
+            let entry = layout.shape(event).and_then(|shape| fast.entry(&shape));
+            if let (Some(entry), Some(place)) = (entry, fast.extended.get_mut(event.id as usize)) {
+                *place = entry | if chosen { CHOSEN } else { 0 };
             }
-            let entry = match (event.body.constant(), event.body.shape()) {
-                (Some(bits), _) if bits % 8 == 0 => size(bits / 8 + u64::from(form.bytes)),
-                (_, Some(shape)) => fast.shape(shape, u64::from(form.bytes)),
-                _ => None,
-            };
-            let flag = if chosen { CHOSEN } else { 0 };
-            if let (Some(entry), Some(place)) = (entry, fast.entries.get_mut(event.id as usize)) {
-                *place = entry | flag;
-                fast.ids = fast.ids.max(event.id as usize + 1);
-            }
+        }
+        fast.usual = fast.usual_of(layout);
+        if header.extended.is_none() {
+            fast.extended = Box::default();
         }
         Some(fast)
     }
 
-    fn shape(&mut self, shape: &Shape, header: u64) -> Option<u64> {
-        let first = self.branches.len() / 256;
-        if (first + shape.branches().len()) as u32 >= BRANCH_TABLES {
+    /// The entry of an event class. `None` leaves it to the general way.
+    fn entry(&mut self, shape: &Shape) -> Option<u64> {
+        let bytes = u64::from(shape.first.bytes);
+        // What might have no size would never end.
+        let least = self.header.usual.bytes() as u64 + bytes;
+        let (true, true) = (least > 0, bytes <= BYTES) else {
             return None;
-        }
-        self.branches.resize((first + shape.branches().len()) * 256, 0);
-        let places = Places {
-            branches: first as u32,
-            behind: self.behind.len() as u32,
         };
-        self.behind.resize(self.behind.len() + shape.behind().len(), 0);
-        for (place, tail) in (places.behind as usize..).zip(shape.behind()) {
-            let tail = self.tail(*tail, shape, places)?;
-            *self.behind.get_mut(place)? = tail;
+        match self.steps.add(shape).ok()? {
+            Some(step) => Some(bytes | VARIABLE | u64::from(step) << 32),
+            None => Some(bytes),
         }
-        for (table, branch) in (first..).zip(shape.branches()) {
-            for (value, tail) in branch.tails.iter().enumerate() {
-                let tail = self.tail(*tail, shape, places)?;
-                *self.branches.get_mut(table * 256 + value)? = tail;
+    }
+
+    /// The table of the usual form, from that of all ids.
+    fn usual_of(&self, layout: &StreamLayout) -> Box<[u64]> {
+        let all = &self.extended;
+        let mask = self.header.usual.id.mask;
+        let escape = layout.fast_header.and_then(|header| header.extended);
+        let escape = escape
+            .and_then(|(id, _)| usize::try_from(id).ok())
+            .filter(|&id| id < IDS);
+        let length = match (self.header.is_direct, escape) {
+            (true, _) => IDS,
+            (false, Some(escape)) => all.len().max(escape + 1),
+            (false, None) => all.len(),
+        };
+        let mut usual = vec![GENERAL; length];
+        for (id, (place, entry)) in usual.iter_mut().zip(&**all).enumerate() {
+            if id as u64 & !mask & !self.header.only_id == 0 {
+                *place = *entry;
             }
         }
-        let tail = self.tail(shape.tail(), shape, places)?;
-        let furthest = self.furthest(shape);
-        self.reach = self.reach.max(header as usize + shape.before() + 8 + furthest);
-        let string = if shape.has_string() { STRING } else { 0 };
-        Some(size(header + shape.before() as u64)? | string | TAIL | u64::from(tail) << 32)
-    }
-
-    /// The furthest byte that any branch or end of the shape looks at, from the tail's start.
-    fn furthest(&self, shape: &Shape) -> usize {
-        let of = |tail: &Tail| {
-            if let Tail::Array { at, .. } = tail {
-                *at as usize + 4
-            } else {
-                0
-            }
-        };
-        let branches = shape.branches();
-        let inner = branches
-            .iter()
-            .flat_map(|branch| branch.tails.iter().map(of).chain([branch.at as usize + 1]));
-        let outer = shape.behind().iter().map(of).chain([of(&shape.tail())]);
-        inner.chain(outer).max().unwrap_or(0)
-    }
-
-    /// See the field.
-    pub(super) fn reach(&self) -> usize {
-        self.reach
-    }
-
-    /// See the field.
-    pub(super) fn ids(&self) -> usize {
-        self.ids
+        if let Some(place) = escape.and_then(|escape| usual.get_mut(escape)) {
+            *place = VARIABLE | ESCAPE;
+        }
+        usual.into()
     }
 
     pub(super) fn header(&self) -> Header {
         self.header
     }
 
-    pub(super) fn entries(&self) -> &[u64; IDS] {
-        &self.entries
+    /// Greater than any id that has a size.
+    pub(super) fn ids(&self) -> usize {
+        self.ids
     }
 
-    /// Branches, ends, and tails behind arrays.
-    pub(super) fn tails(&self) -> (&[u32], &[End], &[u32]) {
-        (&self.branches, &self.ends, &self.behind)
+    pub(super) fn steps(&self) -> &Steps {
+        &self.steps
     }
 
-    fn tail(&mut self, tail: Tail, shape: &Shape, places: Places) -> Option<u32> {
-        let end = match tail {
-            Tail::Branch(index) => {
-                let at = shape.branches().get(index as usize)?.at;
-                return (at < 1 << 14).then_some(TAIL_BRANCH | at << 14 | (places.branches + index));
-            }
-            Tail::None => NO_END,
-            Tail::Bytes(bytes) => End {
-                at: 0,
-                mask: 0,
-                fixed: bytes,
-                element: 0,
-                behind: 0,
-            },
-            Tail::Array {
-                at,
-                width,
-                fixed,
-                element,
-                behind,
-            } => End {
-                at,
-                mask: u32::MAX >> (32 - 8 * width),
-                fixed,
-                element,
-                behind: behind.map_or(0, |index| places.behind + index),
-            },
-        };
-        let index = self
-            .ends
-            .iter()
-            .position(|known| *known == end)
-            .unwrap_or_else(|| {
-                self.ends.push(end);
-                self.ends.len() - 1
-            });
-        u32::try_from(index).ok().filter(|&index| index <= TAIL_VALUE)
-    }
-
-    /// Behind the string and the tail of a record, given where they begin. `None` if the bytes at
-    /// hand do not have them, or they make no sense: the general way finds out what is wrong.
+    /// The table of the usual form, for headers whose ids are all in it.
     #[inline(always)]
-    fn behind(&self, data: &[u8], mut at: usize, entry: u64) -> Option<usize> {
-        if entry & STRING != 0 {
-            at += find_null(data.get(at..)?)? + 1;
-        }
-        let mut tail = (entry >> 32) as u32;
-        loop {
-            while tail & TAIL_BRANCH != 0 {
-                let byte = *data.get(at + ((tail & TAIL_VALUE) >> 14) as usize)?;
-                let table = tail & (BRANCH_TABLES - 1);
-                tail = *self.branches.get((table << 8 | u32::from(byte)) as usize)?;
-            }
-            let end = self.ends.get((tail & TAIL_VALUE) as usize)?;
-            let start = at;
-            at += end.fixed as usize;
-            if end.mask == 0 {
-                return Some(at);
-            }
-            let word = data.get(start + end.at as usize..)?.first_chunk::<4>()?;
-            at += (u32::from_le_bytes(*word) & end.mask) as usize * end.element as usize;
-            if end.behind == 0 {
-                return Some(at);
-            }
-            tail = *self.behind.get(end.behind as usize)?;
-        }
+    pub(super) fn direct(&self) -> Option<&[u64; IDS]> {
+        (&*self.usual).try_into().ok().filter(|_| self.header.is_direct)
     }
 
-    /// Gets over records, telling of each; stops at one that is for the general way, or when told.
+    /// The entry of an id in the usual form.
     #[inline(always)]
-    fn run(
+    pub(super) fn usual(&self, id: u64) -> u64 {
+        self.usual.get(id as usize).copied().unwrap_or(GENERAL)
+    }
+
+    /// The entry of an id in the extended form.
+    #[inline(always)]
+    pub(super) fn extended(&self, id: u64) -> u64 {
+        self.extended.get(id as usize).copied().unwrap_or(GENERAL)
+    }
+
+    /// Gets over records, telling of each its id, its entry, the position of its body in bits and
+    /// the clock; stops at one that is for the general way, or when told.
+    #[inline(always)]
+    fn run_of(
         &self,
         header: Header,
-        data: &[u8],
+        lookup: impl Fn(u64) -> u64,
+        content: Content<'_>,
         start: Place,
-        mut record: impl FnMut(u16, u64, usize, u64) -> bool,
+        mut record: impl FnMut(u64, u64, u64, u64) -> bool,
     ) -> Place {
-        let Place { mut at, mut clock } = start;
-        while let Some(bytes) = data.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let Place {
+            mut at,
+            mut clock,
+            mut last,
+        } = start;
+        let word = |at: usize| content.eight(at).map(|bytes| header.word(bytes));
+        let data = content.data;
+        loop {
+            let usual = header.usual;
+            let (Some(id_word), Some(time_word)) = (word(at + usual.id.byte), word(at + usual.time.byte))
+            else {
+                break;
+            };
             fetch_ahead(data, at);
-            let word = u64::from_le_bytes(*bytes);
-            let id = (word >> header.id_shift & header.id_mask) as u16;
-            let entry = self.entries[id as usize];
-            let mut next = at + (entry & BYTES) as usize;
-            if entry & (STRING | TAIL) != 0 {
-                match self.behind(data, next, entry) {
-                    Some(behind) => next = add_guessed(at, behind - at),
-                    None => break,
+            let mut id = usual.id.value(id_word) | header.only_id;
+            let mut now = usual.time.advance(clock, time_word);
+            let mut body = at as u64 * 8 + u64::from(usual.bits);
+            let mut entry = lookup(id);
+            let mut next = at + usual.bytes() + (entry & BYTES) as usize;
+            if entry & VARIABLE != 0 {
+                if let Some(extended) = header.extended
+                    && entry & ESCAPE != 0
+                {
+                    let words = (word(at + extended.id.byte), word(at + extended.time.byte));
+                    let (Some(id_word), Some(time_word)) = words else {
+                        break;
+                    };
+                    id = extended.id.value(id_word);
+                    now = extended.time.advance(clock, time_word);
+                    if now < clock {
+                        break;
+                    }
+                    body = at as u64 * 8 + u64::from(extended.bits);
+                    entry = self.extended(id);
+                    next = at + extended.bytes() + (entry & BYTES) as usize;
+                }
+                if entry & VARIABLE != 0 {
+                    match self.steps.follow(header.big, content, next, first_step(entry)) {
+                        Some(past) => next = add_guessed(at, past - at),
+                        None => break,
+                    }
                 }
             }
-            if next > data.len() {
+            next = at + header.padded(next - at);
+            // Padding may reach past the end: the general way gets over the last record.
+            let is_in = if header.is_padded {
+                next < data.len()
+            } else {
+                next <= data.len()
+            };
+            let is_back = header.may_go_back && now < clock;
+            if !is_in || is_back || !record(id, entry, body, now) {
                 break;
             }
-            let now = clock.wrapping_add((word >> header.time_shift).wrapping_sub(clock) & header.time_mask);
-            if !record(id, entry, at, now) {
-                break;
+            if header.is_padded {
+                last = Some(at);
             }
             clock = now;
             at = next;
         }
-        Place { at, clock }
-    }
-
-    /// As [`Fast::run`], with the header's form known to the compiler where it is a usual one.
-    #[inline(always)]
-    fn run_any(&self, data: &[u8], start: Place, record: impl FnMut(u16, u64, usize, u64) -> bool) -> Place {
-        match self.header {
-            Header::LARGE => self.run(Header::LARGE, data, start, record),
-            Header::COMPACT => self.run(Header::COMPACT, data, start, record),
-            header => self.run(header, data, start, record),
-        }
+        Place { at, clock, last }
     }
 
     /// Counts records by id up to a limit of the clock: where it stopped, how many, and the clock
     /// at the first.
     pub(super) fn count(
         &self,
-        data: &[u8],
+        content: Content<'_>,
         start: Place,
         counts: &mut [u64],
         limit: u64,
     ) -> (Place, u64, u64) {
         let (mut events, mut first) = (0u64, 0);
-        let place = self.run_any(data, start, |id, _, _, clock| {
+        let record = |id: u64, _, _, clock| {
             if clock >= limit {
                 return false;
             }
@@ -347,7 +255,9 @@ impl Fast {
             }
             events += 1;
             true
-        });
+        };
+        let place = specialised!(self, |header, lookup| self
+            .run_of(header, lookup, content, start, record));
         (place, events, first)
     }
 
@@ -355,33 +265,23 @@ impl Fast {
     /// values: where it stopped, and how many there are.
     pub(super) fn collect<H>(
         &self,
-        data: &[u8],
+        content: Content<'_>,
         start: Place,
         room: &mut [H],
-        hit: impl Fn(u16, u64, u64) -> H,
+        hit: impl Fn(u64, u64, u64) -> H,
     ) -> (Place, usize) {
         let mut count = 0;
-        let header = self.header_bits;
-        let place = self.run_any(data, start, |id, entry, at, clock| {
+        let record = |id, entry: u64, body, clock| {
             // Always stored, kept if chosen: no branch that could be mispredicted.
             match room.get_mut(count) {
-                Some(place) => *place = hit(id, at as u64 * 8 + header, clock),
+                Some(place) => *place = hit(id, body, clock),
                 None => return false,
             }
             count += (entry >> 63) as usize;
             true
-        });
+        };
+        let place = specialised!(self, |header, lookup| self
+            .run_of(header, lookup, content, start, record));
         (place, count)
     }
-}
-
-/// Where the tables of a shape begin in those of all.
-#[derive(Clone, Copy)]
-struct Places {
-    branches: u32,
-    behind: u32,
-}
-
-fn size(bytes: u64) -> Option<u64> {
-    (bytes <= BYTES && bytes > 0).then_some(bytes)
 }

@@ -2,21 +2,23 @@
 //! the way from one record to the next is a chain of dependent loads, which a processor cannot
 //! shorten but can overlap.
 //!
-//! One of two places of this crate with `unsafe` (the other maps files): checks of bounds at each load made this loop
-//! a third slower. Instead one comparison for each record holds for all of its loads.
+//! One of two places of this crate with `unsafe` (the other maps files): checks of bounds at each
+//! load made this loop a third slower. Instead one comparison for each record holds for all loads
+//! of its header.
 //!
 //! # Safety argument
-//! [`Fast::reach`] is computed with the tables: from a record's first byte, no load that the tables
-//! lead to reaches further than `reach` bytes, given that a string ends within eight bytes and no
-//! array is passed; longer strings are gone over by eight, and arrays passed, as long as `reach`
-//! bytes are left behind. A lane stops where less than `reach` bytes are left of its slice. So each
-//! load is inside of the lane's slice. Indices into the tables come from the tables themselves or
-//! are 8 or 16 bits wide for tables of that size; they are checked when the tables are made.
+//! A header loads at most [`Header::reach`] bytes from its first one. A lane stops where less than
+//! `reach` bytes are left of its slice, and `reach` is at least that; so each load of a header is
+//! inside of the lane's slice. What a body of variable size loads is compared with the end of the
+//! slice at each load ([`Raw`]). A count is raised only for an id whose entry in the table has a
+//! size; the table has as many ids as there are counts.
 //! The tests below compare it with the checked loop and open no file, so that Miri can run them.
 #![allow(unsafe_code)]
 
-use super::fast::{BRANCH_TABLES, BYTES, Fast, Header, IDS, Place, STRING, TAIL, TAIL_BRANCH, TAIL_VALUE};
+use super::fast::{BYTES, ESCAPE, Fast, Place, VARIABLE, first_step};
 use super::guess::fetch_behind;
+use super::header::{Field, Header, specialised};
+use super::steps::Bytes;
 
 /// Packets that are counted at once: more need more registers than there are.
 pub const LANES: usize = 3;
@@ -25,6 +27,8 @@ pub const LANES: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lane<'a> {
     pub(super) data: &'a [u8],
+    /// Packet-relative byte offset of the first.
+    pub(super) base: u64,
     pub(super) limit: u64,
 }
 
@@ -37,22 +41,20 @@ impl Fast {
         places: &mut [Place; LANES],
         counts: &mut [u64],
     ) -> ([u64; LANES], usize) {
-        match self.header() {
-            Header::LARGE => self.count_lanes_of(Header::LARGE, lanes, places, counts),
-            Header::COMPACT => self.count_lanes_of(Header::COMPACT, lanes, places, counts),
-            header => self.count_lanes_of(header, lanes, places, counts),
-        }
+        specialised!(self, |header, lookup| self
+            .count_lanes_of(header, lookup, lanes, places, counts))
     }
 
     #[inline(always)]
     fn count_lanes_of(
         &self,
         header: Header,
+        lookup: impl Fn(u64) -> u64,
         lanes: [Lane<'_>; LANES],
         places: &mut [Place; LANES],
         counts: &mut [u64],
     ) -> ([u64; LANES], usize) {
-        let reach = self.reach();
+        let reach = header.reach().max(LOAD);
         let is_short = |(lane, place): (&Lane<'_>, &Place)| {
             lane.data.len() < place.at.saturating_add(reach) || lane.data.len() > u32::MAX as usize
         };
@@ -62,118 +64,218 @@ impl Fast {
         if let Some(short) = lanes.iter().zip(&*places).position(is_short) {
             return ([0; LANES], short);
         }
-        let entries: &[u64; IDS] = self.entries();
+        let [a, b, c] = lanes;
+        let [at_a, at_b, at_c] = *places;
+        let (mut a, mut b, mut c) = (
+            Walk::new(a, at_a, reach),
+            Walk::new(b, at_b, reach),
+            Walk::new(c, at_c, reach),
+        );
         let mut rounds = 0;
-        let mut stopped;
-        // The last byte at which a record may begin.
-        let lasts = lanes.map(|lane| lane.data.as_ptr().wrapping_add(lane.data.len() - reach));
-        let limits = lanes.map(|lane| lane.limit);
-        let mut records: [*const u8; LANES] =
-            std::array::from_fn(|lane| lanes[lane].data.as_ptr().wrapping_add(places[lane].at));
-        let mut clock = places.map(|place| place.clock);
-        'all: loop {
-            for lane in 0..LANES {
-                stopped = lane;
-                let record = records[lane];
-                // SAFETY: `record <= lasts` holds: it was checked above, and below for each new
-                // value; so the slice has `reach` bytes from here on, and `reach >= 8`.
-                let word = unsafe { u64::from_le(record.cast::<u64>().read_unaligned()) };
-                fetch_behind(record);
-                let id = (word >> header.id_shift & header.id_mask) as u16;
-                let entry = entries[id as usize];
-                let mut size = (entry & BYTES) as usize;
-                if entry & (STRING | TAIL) != 0 {
-                    let left = lasts[lane] as usize + reach - record as usize;
-                    // SAFETY: as above: `left` bytes are there, at least `reach`.
-                    match unsafe { self.measure(record, left, size, entry) } {
-                        Some(measured) => size = measured,
-                        None => break 'all,
-                    }
+        // Written out: a loop over the lanes would keep their state in memory.
+        let stopped = loop {
+            // SAFETY: each lane has `reach` bytes from its record on: it was checked above, and by
+            // `step` for each record that it goes to; `counts` is as long as the table's ids.
+            unsafe {
+                if !self.step(header, &lookup, &mut a, counts) {
+                    break 0;
                 }
-                let next = record.wrapping_add(size);
-                let now = clock[lane]
-                    .wrapping_add((word >> header.time_shift).wrapping_sub(clock[lane]) & header.time_mask);
-                if size > lasts[lane] as usize - record as usize || now >= limits[lane] {
-                    break 'all;
+                if !self.step(header, &lookup, &mut b, counts) {
+                    break 1;
                 }
-                // SAFETY: an id that is not one of the table's has an entry whose size is at least
-                // `u32::MAX`, more than is left of any slice, which ended the loop above.
-                unsafe { *counts.get_unchecked_mut(id as usize) += 1 };
-                clock[lane] = now;
-                records[lane] = next;
+                if !self.step(header, &lookup, &mut c, counts) {
+                    break 2;
+                }
             }
             rounds += 1;
+        };
+        let counted: [u64; LANES] = std::array::from_fn(|lane| rounds + u64::from(lane < stopped));
+        for ((place, walk), counted) in places.iter_mut().zip([a, b, c]).zip(counted) {
+            *place = walk.place(header.is_padded && counted > 0);
         }
-        for lane in 0..LANES {
-            places[lane] = Place {
-                at: records[lane] as usize - lanes[lane].data.as_ptr() as usize,
-                clock: clock[lane],
-            };
-        }
-        (
-            std::array::from_fn(|lane| rounds + u64::from(lane < stopped)),
-            stopped,
-        )
+        (counted, stopped)
     }
 
-    /// Size of a record of variable size, whose string or tail begins at `before`.
+    /// Gets over one record and counts it; false if it is one to stop at.
     ///
     /// # Safety
-    /// `record` must have `left` readable bytes, at least [`Fast::reach`], and `entry` be of this
-    /// table.
+    /// From the lane's record to its end there must be as many bytes as [`Walk::new`] was told, and
+    /// the header's forms must not reach further. `counts` must have a place for each id of the table.
     #[inline(always)]
-    unsafe fn measure(&self, record: *const u8, left: usize, before: usize, entry: u64) -> Option<usize> {
-        let (branches, tails, behind) = self.tails();
-        let mut at = before;
-        // SAFETY: the caller's promise, for each of the loads; `reach` counts the bytes before the
-        // string, eight bytes for it, and the byte or word of each branch and end. A longer string
-        // is gone over only as long as `reach` bytes are left behind each eight of it.
-        unsafe {
-            if entry & STRING != 0 {
-                loop {
-                    let word = u64::from_le(record.add(at).cast::<u64>().read_unaligned());
-                    let hit = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
-                    if hit != 0 {
-                        at += (hit.trailing_zeros() >> 3) as usize + 1;
-                        break;
-                    }
-                    at += 8;
-                    if at + self.reach() > left {
-                        return None;
-                    }
+    unsafe fn step(
+        &self,
+        header: Header,
+        lookup: &impl Fn(u64) -> u64,
+        walk: &mut Walk<'_>,
+        counts: &mut [u64],
+    ) -> bool {
+        let record = walk.record;
+        // SAFETY: the caller's promise on the bytes from the record on.
+        let word =
+            |field: Field| unsafe { header.word(record.add(field.byte).cast::<[u8; 8]>().read_unaligned()) };
+        fetch_behind(record);
+        let usual = header.usual;
+        let mut id = usual.id.value(word(usual.id)) | header.only_id;
+        let mut now = usual.time.advance(walk.clock, word(usual.time));
+        let mut entry = lookup(id);
+        let mut size = usual.bytes() + (entry & BYTES) as usize;
+        if entry & VARIABLE != 0 {
+            if let Some(extended) = header.extended
+                && entry & ESCAPE != 0
+            {
+                id = extended.id.value(word(extended.id));
+                now = extended.time.advance(walk.clock, word(extended.time));
+                if now < walk.clock {
+                    return false;
                 }
+                entry = self.extended(id);
+                size = extended.bytes() + (entry & BYTES) as usize;
             }
-            let mut tail = (entry >> 32) as u32;
-            loop {
-                while tail & TAIL_BRANCH != 0 {
-                    let byte = *record.add(at + ((tail & TAIL_VALUE) >> 14) as usize);
-                    tail = *branches
-                        .get_unchecked(((tail & (BRANCH_TABLES - 1)) << 8 | u32::from(byte)) as usize);
+            if entry & VARIABLE != 0 {
+                match self
+                    .steps()
+                    .follow(header.big, walk.raw(), size, first_step(entry))
+                {
+                    Some(measured) => size = measured,
+                    None => return false,
                 }
-                let end = tails.get_unchecked((tail & TAIL_VALUE) as usize);
-                let start = at;
-                at += end.fixed as usize;
-                if end.mask == 0 {
-                    return Some(at);
-                }
-                let word = u32::from_le(record.add(start + end.at as usize).cast::<u32>().read_unaligned());
-                at += (word & end.mask) as usize * end.element as usize;
-                if end.behind == 0 {
-                    return Some(at);
-                }
-                if at + self.reach() > left {
-                    return None;
-                }
-                tail = *behind.get_unchecked(end.behind as usize);
             }
         }
+        let size = header.padded(size);
+        let is_back = header.may_go_back && now < walk.clock;
+        if size > walk.last as usize - record as usize || now >= walk.lane.limit || is_back {
+            return false;
+        }
+        // SAFETY: an entry that has a size is that of an id of the table, and the caller's promise.
+        unsafe { *counts.get_unchecked_mut(id as usize) += 1 };
+        walk.clock = now;
+        if header.is_padded {
+            walk.before = record;
+        }
+        walk.record = record.wrapping_add(size);
+        true
     }
+}
+
+/// Where counting is in a lane.
+struct Walk<'a> {
+    record: *const u8,
+    /// The last byte at which a record may begin.
+    last: *const u8,
+    /// Bytes from there to the end.
+    reach: usize,
+    clock: u64,
+    /// The record before.
+    before: *const u8,
+    lane: Lane<'a>,
+}
+
+impl<'a> Walk<'a> {
+    /// At a place from which on the lane has at least `reach` bytes.
+    #[inline(always)]
+    fn new(lane: Lane<'a>, place: Place, reach: usize) -> Self {
+        let start = lane.data.as_ptr();
+        let record = start.wrapping_add(place.at);
+        Walk {
+            record,
+            last: start.wrapping_add(lane.data.len() - reach),
+            reach,
+            clock: place.clock,
+            before: record,
+            lane,
+        }
+    }
+
+    #[inline(always)]
+    fn raw(&self) -> Raw<'a> {
+        Raw {
+            record: self.record,
+            left: self.last as usize + self.reach - self.record as usize,
+            lane: self.lane,
+        }
+    }
+
+    fn place(&self, has_last: bool) -> Place {
+        let offset = |record: *const u8| record as usize - self.lane.data.as_ptr() as usize;
+        Place {
+            at: offset(self.record),
+            clock: self.clock,
+            last: has_last.then(|| offset(self.before)),
+        }
+    }
+}
+
+/// Bytes that a step loads at once at most.
+const LOAD: usize = 16;
+
+/// The bytes from a record on.
+#[derive(Clone, Copy)]
+struct Raw<'a> {
+    record: *const u8,
+    /// Bytes from there on that may be read.
+    left: usize,
+    lane: Lane<'a>,
+}
+
+impl Bytes for Raw<'_> {
+    #[inline(always)]
+    fn eight(self, at: usize) -> Option<[u8; 8]> {
+        if at >= self.left - (LOAD - 1) {
+            return None;
+        }
+        // SAFETY: `left` bytes are there, at least `LOAD`, so `at + LOAD <= left` was compared.
+        Some(unsafe { self.record.add(at).cast::<[u8; 8]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    fn past_null(self, mut at: usize) -> Option<usize> {
+        loop {
+            if at >= self.left - (LOAD - 1) {
+                return None;
+            }
+            // SAFETY: as above.
+            let bytes = unsafe { self.record.add(at).cast::<[u8; LOAD]>().read_unaligned() };
+            if let Some(index) = null_of(bytes) {
+                return Some(at + index + 1);
+            }
+            at += LOAD;
+        }
+    }
+
+    #[inline(always)]
+    fn origin(self) -> usize {
+        self.record as usize - self.lane.data.as_ptr() as usize + self.lane.base as usize
+    }
+}
+
+/// Index of the first null byte.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn null_of(bytes: [u8; LOAD]) -> Option<usize> {
+    use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_setzero_si128};
+    // SAFETY: SSE2 is part of x86-64, and both types are 16 bytes without invalid values.
+    let nulls = unsafe {
+        let bytes: __m128i = std::mem::transmute(bytes);
+        _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128()))
+    };
+    (nulls != 0).then(|| nulls.trailing_zeros() as usize)
+}
+
+/// Index of the first null byte.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn null_of(bytes: [u8; LOAD]) -> Option<usize> {
+    let word = u128::from_le_bytes(bytes);
+    let ones = u128::from_le_bytes([1; LOAD]);
+    let nulls = word.wrapping_sub(ones) & !word & (ones << 7);
+    (nulls != 0).then(|| (nulls.trailing_zeros() >> 3) as usize)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use super::super::steps::Content;
     use super::*;
     use crate::layout::TraceLayout;
 
@@ -250,17 +352,22 @@ event { name = lists; id = 4; fields := struct {
                 records(&mut random, count)
             });
             let limit = [u64::MAX, 90][seed as usize % 2];
-            let mut places = [Place { at: 0, clock: 0 }; LANES];
+            let mut places = [Place::new(0, 0); LANES];
             let mut counts = vec![0u64; 5];
-            let lanes = content.each_ref().map(|data| Lane { data, limit });
+            let lanes = content.each_ref().map(|data| Lane { data, base: 0, limit });
             let (counted, stopped) = fast.count_lanes(lanes, &mut places, &mut counts);
             assert!(stopped < LANES);
             let mut checked = vec![0u64; 5];
             for lane in 0..LANES {
-                // The checked loop looks at four bytes for a length of one; no record is so short.
-                let end = content[lane].len().min(places[lane].at + 4);
-                let data = &content[lane][..end];
-                let (place, events, _) = fast.count(data, Place { at: 0, clock: 0 }, &mut checked, limit);
+                // The checked loop goes on where less than `reach` bytes are left; times differ.
+                let up_to = if counted[lane] == 0 {
+                    0
+                } else {
+                    places[lane].clock + 1
+                };
+                let (data, base) = (content[lane].as_slice(), 0);
+                let content = Content { data, base };
+                let (place, events, _) = fast.count(content, Place::new(0, 0), &mut checked, up_to);
                 assert_eq!(
                     (events, place.at),
                     (counted[lane], places[lane].at),

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
-use super::fast::{self, Fast, IDS};
-use super::{Counted, Hit};
+use super::fast::{Fast, Place};
+use super::header::IDS;
+use super::hit::{Counted, Hit};
+use super::steps::Content;
 use crate::layout::StreamLayout;
 
 /// What is done with event records; inlined into the hot loop.
 pub(super) trait Sink {
-    fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place;
+    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: Place) -> Place;
     fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64);
     fn is_full(&self) -> bool;
     /// True if a record with that clock value is not wanted yet.
@@ -29,12 +31,13 @@ pub(super) struct HitSink<'a> {
 }
 
 impl Sink for HitSink<'_> {
-    fn run_fast(&mut self, fast: &Fast, data: &[u8], base: u64, start: fast::Place) -> fast::Place {
+    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: Place) -> Place {
         let room = self.hits.get_mut(self.count..).unwrap_or_default();
-        let (place, count) = fast.collect(data, start, room, |id, bits, clock| Hit {
+        let base = content.base * 8;
+        let (place, count) = fast.collect(content, start, room, |id, bits, clock| Hit {
             clock,
-            start: base * 8 + bits,
-            key: u32::from(id),
+            start: base + bits,
+            key: id as u32,
             general: false,
         });
         self.count += count;
@@ -131,9 +134,9 @@ impl<'a> CountSink<'a> {
 }
 
 impl Sink for CountSink<'_> {
-    fn run_fast(&mut self, fast: &Fast, data: &[u8], _: u64, start: fast::Place) -> fast::Place {
-        // Such headers only ever move the clock on: it stays at or behind the beginning.
-        let (place, events, first) = fast.count(data, start, &mut self.counts.by_id, self.within.end);
+    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: Place) -> Place {
+        // Only records that move the clock on are counted there: it stays at or behind the beginning.
+        let (place, events, first) = fast.count(content, start, &mut self.counts.by_id, self.within.end);
         if self.events == 0 && events > 0 {
             self.first = Some(first);
         }

@@ -150,6 +150,16 @@ pub struct StreamClass {
     pub events: Vec<EventClass>,
 }
 
+impl StreamClass {
+    /// The field classes of all its scopes and those of its event record classes.
+    pub(crate) fn scopes(&self) -> impl Iterator<Item = &FieldClass> {
+        let own = [&self.packet_context, &self.event_header, &self.common_context];
+        let events = self.events.iter();
+        let events = events.flat_map(|event| [&event.specific_context, &event.payload]);
+        own.into_iter().chain(events).flatten()
+    }
+}
+
 /// An event record class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventClass {

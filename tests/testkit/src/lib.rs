@@ -14,6 +14,7 @@ pub mod directory;
 pub mod generate;
 pub mod grow;
 pub mod index;
+pub mod layouts;
 pub mod metadata;
 pub mod partial;
 pub mod processes;

@@ -9,6 +9,7 @@ use tracebraid_testkit::damage;
 use tracebraid_testkit::directory;
 use tracebraid_testkit::generate::{self, Options};
 use tracebraid_testkit::grow::{self, Target};
+use tracebraid_testkit::layouts;
 use tracebraid_testkit::reference::Reader;
 
 /// Test tools of tracebraid.
@@ -23,6 +24,7 @@ struct Cli {
 enum Command {
     Grow(GrowArgs),
     Generate(GenerateArgs),
+    Layout(LayoutArgs),
     Damage(DamageArgs),
     Count(CountArgs),
 }
@@ -86,6 +88,22 @@ struct GenerateArgs {
     babeltrace: bool,
 }
 
+/// Write a trace in the layout of some tracer: equal arguments give equal traces.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    tracebraid-testkit layout dpdk out --events 2000000")]
+struct LayoutArgs {
+    /// Name of the layout; `all` for a directory of each.
+    #[arg(value_name = "LAYOUT")]
+    layout: String,
+    /// Where to write.
+    #[arg(value_name = "DST")]
+    destination: PathBuf,
+    /// Number of events, roughly.
+    #[arg(long, value_name = "N", default_value_t = 6_000)]
+    events: u64,
+}
+
 /// Damage a trace in one way, in place, and say where, and what a reader can still read.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
@@ -122,6 +140,7 @@ fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Grow(args) => run_grow(&args),
         Command::Generate(args) => run_generate(&args),
+        Command::Layout(args) => run_layout(&args),
         Command::Damage(args) => run_damage(&args),
         Command::Count(args) => run_count(&args),
     }
@@ -168,6 +187,13 @@ fn run_generate(args: &GenerateArgs) -> Result<()> {
         generated.streams.len()
     );
     Ok(())
+}
+
+fn run_layout(args: &LayoutArgs) -> Result<()> {
+    if args.layout != "all" {
+        return layouts::write(&args.layout, args.events, &args.destination);
+    }
+    layouts::names().try_for_each(|name| layouts::write(name, args.events, &args.destination.join(name)))
 }
 
 fn run_damage(args: &DamageArgs) -> Result<()> {

@@ -1,0 +1,316 @@
+//! Where the hot loops find id and timestamp.
+//!
+//! The loops are compiled for each [`Header`] in the list of `specialised!`, with the fields of
+//! that header as constants: LTTng's two, that of babeltrace2 and barectf, and four that leave
+//! offsets, shifts and masks to be read from the table.
+
+use crate::layout::StreamLayout;
+use crate::layout::header::{BitField, HeaderForm};
+
+/// Ids in a table that is indexed without a check.
+pub(super) const IDS: usize = 1 << 16;
+
+/// Bits of the eight bytes at an offset from the event record's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) byte: usize,
+    shift: u32,
+    pub(super) mask: u64,
+}
+
+/// One form of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) id: Field,
+    pub(super) time: Field,
+    pub(super) bits: u32,
+}
+
+/// Headers of a stream class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) usual: Form,
+    /// The form behind the escape value of the id.
+    pub(super) extended: Option<Form>,
+    /// The id where headers have none, else 0.
+    pub(super) only_id: u64,
+    pub(super) big: bool,
+    /// Event records begin at multiples of this and one more, in bytes.
+    pub(super) pad: usize,
+    /// Event records may end before the byte at which the next one begins.
+    pub(super) is_padded: bool,
+    /// The usual form has ids below [`IDS`], and is one of those that are compiled for.
+    pub(super) is_direct: bool,
+    /// Timestamps may be less than the clock.
+    pub(super) may_go_back: bool,
+}
+
+impl Field {
+    /// Without bits, the value is 0.
+    const NONE: Field = Field::new(0, 0, 0);
+
+    const fn new(byte: usize, shift: u32, length: u32) -> Field {
+        let mask = if length == 0 { 0 } else { u64::MAX >> (64 - length) };
+        Field { byte, shift, mask }
+    }
+
+    fn of(field: Option<BitField>, big: bool) -> Option<Field> {
+        let Some(field) = field else {
+            return Some(Field::NONE);
+        };
+        let field = if field.big == big { field } else { field.swapped()? };
+        // Within the first eight bytes where that is possible: one load is then enough for all.
+        let (byte, bits) = (field.byte.saturating_mul(8), 64 - field.mask.leading_zeros());
+        let first = match big {
+            true => field.shift.checked_sub(byte),
+            false => Some(field.shift.saturating_add(byte)).filter(|shift| shift + bits <= 64),
+        };
+        Some(Field {
+            byte: if first.is_some() { 0 } else { field.byte as usize },
+            shift: first.unwrap_or(field.shift),
+            mask: field.mask,
+        })
+    }
+
+    /// The value, given the eight bytes in the header's byte order.
+    #[inline(always)]
+    pub(super) fn value(self, word: u64) -> u64 {
+        self.shifted(word) & self.mask
+    }
+
+    /// The value with the bits above it.
+    #[inline(always)]
+    fn shifted(self, word: u64) -> u64 {
+        word >> self.shift
+    }
+
+    /// The clock at an event record: the least value from `clock` on that has the field's bits.
+    #[inline(always)]
+    pub(super) fn advance(self, clock: u64, word: u64) -> u64 {
+        clock.wrapping_add(self.shifted(word).wrapping_sub(clock) & self.mask)
+    }
+}
+
+impl Form {
+    const fn new(id: Field, time: Field, bits: u32) -> Form {
+        Form { id, time, bits }
+    }
+
+    fn of(form: &HeaderForm, big: bool) -> Option<Form> {
+        Some(Form {
+            id: Field::of(form.id, big)?,
+            time: Field::of(form.timestamp, big)?,
+            bits: form.bits,
+        })
+    }
+
+    /// Bytes to the one in which the body begins.
+    #[inline(always)]
+    pub(super) fn bytes(self) -> usize {
+        (self.bits >> 3) as usize
+    }
+
+    fn is_multibyte_in(form: &HeaderForm, big: bool) -> bool {
+        let fields = [form.id, form.timestamp];
+        let mut fields = fields.into_iter().flatten();
+        fields.any(|field| field.big == big && field.swapped().is_none())
+    }
+}
+
+impl Header {
+    const SHORT: Header = Header {
+        usual: Form::new(Field::NONE, Field::NONE, 0),
+        extended: None,
+        only_id: 0,
+        big: false,
+        pad: 0,
+        is_padded: false,
+        is_direct: true,
+        may_go_back: false,
+    };
+    /// LTTng's compact header: 5 and 27 bits, or 32 and 64.
+    pub(super) const COMPACT: Header = Header {
+        usual: Form::new(Field::new(0, 0, 5), Field::new(0, 5, 27), 32),
+        extended: Some(Form::new(Field::new(0, 8, 32), Field::new(5, 0, 64), 104)),
+        ..Header::SHORT
+    };
+    /// LTTng's large header: 16 and 32 bits, or 32 and 64.
+    pub(super) const LARGE: Header = Header {
+        usual: Form::new(Field::new(0, 0, 16), Field::new(0, 16, 32), 48),
+        extended: Some(Form::new(Field::new(0, 16, 32), Field::new(6, 0, 64), 112)),
+        ..Header::SHORT
+    };
+    /// 64 and 64 bits: of what babeltrace2 writes, and barectf as it comes.
+    pub(super) const WIDE: Header = Header {
+        usual: Form::new(Field::new(0, 0, 64), Field::new(8, 0, 64), 128),
+        is_direct: false,
+        may_go_back: true,
+        ..Header::SHORT
+    };
+
+    /// That of a stream class whose headers allow it. With `prefers_big`, fields of one byte are
+    /// read as big-endian ones.
+    pub(super) fn new(layout: &StreamLayout, is_padded: bool, prefers_big: bool) -> Option<Header> {
+        let fast = layout.fast_header.as_ref()?;
+        let forms = [Some(fast.compact), fast.extended.map(|(_, form)| form)];
+        let is = |big| {
+            forms
+                .iter()
+                .flatten()
+                .any(|form| Form::is_multibyte_in(form, big))
+        };
+        let big = is(true) || (prefers_big && !is(false));
+        let header = Header {
+            usual: Form::of(&fast.compact, big)?,
+            extended: match &fast.extended {
+                Some((_, form)) => Some(Form::of(form, big)?),
+                None => None,
+            },
+            only_id: match (fast.compact.id, layout.events.as_slice()) {
+                (None, [only]) => only.id,
+                _ => 0,
+            },
+            big,
+            pad: (layout.event_align / 8).saturating_sub(1) as usize,
+            is_padded,
+            is_direct: false,
+            may_go_back: true,
+        };
+        let known = [Header::COMPACT, Header::LARGE, Header::WIDE];
+        let is_known = |known: &&Header| {
+            header
+                == Header {
+                    is_direct: false,
+                    may_go_back: true,
+                    ..**known
+                }
+        };
+        Some(known.iter().find(is_known).copied().unwrap_or(header))
+    }
+
+    /// The same with that byte order and padding, of which the compiler then knows.
+    #[inline(always)]
+    pub(super) fn with(self, big: bool, is_padded: bool) -> Header {
+        Header {
+            big,
+            is_padded,
+            is_direct: false,
+            may_go_back: true,
+            ..self
+        }
+    }
+
+    /// Bytes that reading the header may load.
+    pub(super) fn reach(self) -> usize {
+        let forms = [Some(self.usual), self.extended];
+        let fields = forms.into_iter().flatten().flat_map(|form| [form.id, form.time]);
+        fields.map(|field| field.byte + 8).max().unwrap_or(8)
+    }
+
+    /// Eight bytes in the header's byte order.
+    #[inline(always)]
+    pub(super) fn word(self, bytes: [u8; 8]) -> u64 {
+        if self.big {
+            u64::from_be_bytes(bytes)
+        } else {
+            u64::from_le_bytes(bytes)
+        }
+    }
+
+    /// Bytes from an event record of that many bytes to the next one.
+    #[inline(always)]
+    pub(super) fn padded(self, size: usize) -> usize {
+        if self.is_padded {
+            size.saturating_add(self.pad) & !self.pad
+        } else {
+            size
+        }
+    }
+}
+
+/// Runs an expression that is compiled for each of the usual headers, with `$header` a constant as
+/// far as it is known then, and `$lookup` a function from ids in the usual form to entries.
+macro_rules! specialised {
+    ($fast:expr, |$header:ident, $lookup:ident| $run:expr) => {{
+        let fast = $fast;
+        let checked = |id: u64| fast.usual(id);
+        match (fast.direct(), fast.header()) {
+            (Some(table), Header::LARGE) => {
+                let ($header, $lookup) = (Header::LARGE, |id: u64| table[usize::from(id as u16)]);
+                $run
+            }
+            (Some(table), Header::COMPACT) => {
+                let ($header, $lookup) = (Header::COMPACT, |id: u64| table[usize::from(id as u16)]);
+                $run
+            }
+            (_, Header::WIDE) => {
+                let ($header, $lookup) = (Header::WIDE, checked);
+                $run
+            }
+            (_, other) if !other.big && !other.is_padded => {
+                let ($header, $lookup) = (other.with(false, false), checked);
+                $run
+            }
+            (_, other) if !other.big => {
+                let ($header, $lookup) = (other.with(false, true), checked);
+                $run
+            }
+            (_, other) if !other.is_padded => {
+                let ($header, $lookup) = (other.with(true, false), checked);
+                $run
+            }
+            (_, other) => {
+                let ($header, $lookup) = (other.with(true, true), checked);
+                $run
+            }
+        }
+    }};
+}
+pub(super) use specialised;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::layout::TraceLayout;
+
+    /// With an id of that enumeration, and those two forms behind it.
+    fn header(id: &str, compact: &str, extended: &str) -> String {
+        format!(
+            "struct {{ enum : integer {{ {id} }} {{ compact = 0 ... MOST, extended }} id; variant <id> {{ \
+            struct {{ integer {{ {compact} map = clock.c.value; }} timestamp; }} compact; \
+            struct {{ {extended} }} extended; }} v; }} align(8)"
+        )
+    }
+
+    fn of(header: &str) -> Option<Header> {
+        let metadata = format!(
+            "/* CTF 1.8 */ trace {{ major = 1; minor = 8; byte_order = le; }}; clock {{ name = c; }}; \
+            stream {{ event.header := {header}; }}; event {{ name = e; id = 3; }};"
+        );
+        let class = crate::tsdl::parse(metadata.as_bytes()).unwrap();
+        Header::new(&TraceLayout::new(Arc::new(class)).streams[0], false, false)
+    }
+
+    #[test]
+    fn usual_headers_are_known() {
+        let full = "integer { size = 32; align = 8; } id; \
+            integer { size = 64; align = 8; map = clock.c.value; } timestamp;";
+        let compact = header("size = 5; align = 1;", "size = 27; align = 1;", full);
+        assert_eq!(of(&compact.replace("MOST", "30")), Some(Header::COMPACT));
+        let large = header("size = 16; align = 8;", "size = 32; align = 8;", full);
+        assert_eq!(of(&large.replace("MOST", "65534")), Some(Header::LARGE));
+        let wide = format!("struct {{ {} }}", full.replace("32", "64"));
+        assert_eq!(of(&wide), Some(Header::WIDE));
+    }
+
+    #[test]
+    fn headers_without_id_and_time_have_the_only_id() {
+        let none = of("struct { integer { size = 8; align = 8; } flags; }").unwrap();
+        assert_eq!(
+            (none.only_id, none.usual.id, none.usual.time),
+            (3, Field::NONE, Field::NONE)
+        );
+    }
+}

@@ -1,0 +1,583 @@
+//! Scanning the packets of a stream one after the other.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::batch::Batch;
+use super::fast::{Fast, Place};
+use super::hit::{Counted, Hit, Progress};
+use super::lanes::{LANES, Lane};
+use super::sink::{CountSink, Counts, HitSink, Sink};
+use super::steps::Content;
+use super::table::ScanTable;
+use crate::bits::{Cursor, DecodeError};
+use crate::damage::Damage;
+use crate::event::decode_head;
+use crate::layout::StreamLayout;
+use crate::packet::PacketHead;
+use crate::reader::{MOST_HEAD, MOST_RECORD_BYTES, describe};
+use crate::source::Source;
+use crate::stream::{Packet, Stream};
+use crate::trace::Trace;
+use crate::window::WINDOW;
+
+/// Hits that one call gives at most: few enough to stay in the nearest cache.
+const BATCH: usize = 1024;
+
+/// Scans packets of a stream one after the other.
+#[derive(Debug)]
+pub struct Scanner<'t> {
+    trace: &'t Trace,
+    stream: &'t Stream,
+    layout: &'t StreamLayout,
+    /// Taken out while it is used, so that threads that share it need not count references.
+    table: Option<Arc<ScanTable>>,
+    packets: Range<usize>,
+    source: Source,
+    packet: Option<Packet>,
+    head: PacketHead,
+    /// Position in the packet: in bits.
+    pos: u64,
+    clock: u64,
+    /// A clock that goes back is reported once for each packet.
+    went_back: bool,
+    /// The rest of the packet cannot be decoded, and nobody has asked yet.
+    cut: bool,
+    slots: Vec<u64>,
+    /// Room for a batch of hits, of which so many are there.
+    hits: Vec<Hit>,
+    found: usize,
+    /// Where their packet was then.
+    view: View,
+    damage: Vec<Damage>,
+}
+
+/// The part of a packet that a window has.
+#[derive(Clone, Copy, Debug, Default)]
+struct View {
+    /// Where it begins and ends in the window.
+    from: usize,
+    to: usize,
+    /// Packet-relative byte offset of where it begins.
+    base: u64,
+    /// Packet-relative position in bits behind what can be decoded.
+    end: u64,
+}
+
+impl<'t> Scanner<'t> {
+    /// A scanner of the packets with those indices. `None` if the stream's class is unknown, which
+    /// opening a trace excludes.
+    pub fn new(
+        trace: &'t Trace,
+        stream: &'t Stream,
+        table: Arc<ScanTable>,
+        packets: Range<usize>,
+    ) -> Option<Self> {
+        Some(Scanner {
+            trace,
+            stream,
+            layout: trace.layout.streams.get(stream.class)?,
+            table: Some(table),
+            packets,
+            source: Source::default(),
+            packet: None,
+            head: PacketHead::default(),
+            pos: 0,
+            clock: 0,
+            went_back: false,
+            cut: false,
+            slots: trace.layout.registers(),
+            hits: Vec::new(),
+            found: 0,
+            view: View::default(),
+            damage: Vec::new(),
+        })
+    }
+
+    /// Indices of the packets that come next.
+    pub fn packets(&self) -> Range<usize> {
+        self.packets.clone()
+    }
+
+    /// A scanner for the same of other packets of the stream.
+    pub fn over(&self, packets: Range<usize>) -> Option<Self> {
+        Scanner::new(self.trace, self.stream, self.table.clone()?, packets)
+    }
+
+    /// Goes on with those packets instead of the ones that come next.
+    pub fn go_on_with(&mut self, packets: Range<usize>) {
+        self.packets = packets;
+    }
+
+    /// Damage that was found since the last call.
+    pub fn take_damage(&mut self) -> Vec<Damage> {
+        std::mem::take(&mut self.damage)
+    }
+
+    /// Keeps damage of the current packet as a whole.
+    pub fn damaged(&mut self, message: &str) {
+        if let Some(packet) = self.packet {
+            let damage = Damage::at(self.path(&packet), packet.offset, message.to_owned());
+            self.damage.push(damage);
+        }
+    }
+
+    /// The packet being scanned: its table entry, or the values of its own head where an index gave others.
+    pub fn packet(&self) -> Option<&Packet> {
+        self.packet.as_ref()
+    }
+
+    /// The head of the packet that is being scanned.
+    pub fn packet_head(&self) -> &PacketHead {
+        &self.head
+    }
+
+    /// The clock's value where the scan is, in cycles.
+    pub fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// True once if the current packet came to an end before its content did: the rest of it cannot be
+    /// decoded.
+    pub fn take_cut(&mut self) -> bool {
+        std::mem::take(&mut self.cut)
+    }
+
+    /// Goes to the next packet; its table entry. `None` behind the last one.
+    pub fn next_packet(&mut self) -> Option<Packet> {
+        if let Some(packet) = self.packet.take() {
+            let damage = crate::reader::out_of_range(self.trace, self.stream, &packet, self.clock);
+            self.damage.extend(damage);
+        }
+        loop {
+            let index = self.packets.next()?;
+            let packet = *self.stream.packets.get(index)?;
+            self.packet = Some(packet);
+            if self.open(&packet) {
+                return self.packet;
+            }
+        }
+    }
+
+    fn open(&mut self, packet: &Packet) -> bool {
+        let mut want = 4096usize;
+        loop {
+            self.fill(packet, packet.offset, want);
+            if self.source.is_missing() {
+                return false;
+            }
+            let (data, base) = crate::source::slice(self.source.window(), packet).unwrap_or((&[], 0));
+            let have = (base + data.len() as u64) * 8;
+            let mut cursor = Cursor {
+                data,
+                base,
+                pos: 0,
+                end: have.min(packet.content_bits),
+            };
+            match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
+                Ok(head) => {
+                    let (packet, complaint) =
+                        crate::packets::as_its_head_says(self.trace, self.stream, *packet, &head);
+                    if let Some(complaint) = complaint {
+                        let damage = Damage::at(self.path(&packet), packet.offset, complaint);
+                        self.damage.push(damage);
+                    }
+                    self.packet = Some(packet);
+                    self.pos = head.end_of_head;
+                    // The clock starts anew in each packet: packets can be read in any order.
+                    self.clock = packet.clock.unwrap_or(0);
+                    self.head = head;
+                    self.went_back = false;
+                    self.cut = false;
+                    return true;
+                }
+                Err(_) if have < packet.content_bits && have / 8 >= want as u64 && want < MOST_HEAD => {
+                    want *= 8
+                }
+                Err(error) => {
+                    let damage = Damage::at(self.path(packet), packet.offset, error.to_string());
+                    self.damage.push(damage.skipping(packet.bytes));
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn path(&self, packet: &Packet) -> std::path::PathBuf {
+        self.stream
+            .files
+            .get(packet.file as usize)
+            .map(|file| file.path.clone())
+            .unwrap_or_default()
+    }
+
+    fn fill(&mut self, packet: &Packet, from: u64, want: usize) {
+        let files = &self.stream.files;
+        if let Err(damage) = self.source.fill(files, packet.file, (from, want), WINDOW) {
+            self.damage.push(damage);
+        }
+    }
+
+    /// Scans on in the current packet; the hits are then to be had from [`Scanner::hits`].
+    pub fn scan(&mut self) -> Progress {
+        self.scan_up_to(BATCH)
+    }
+
+    /// As [`Scanner::scan`], for so many hits at most: the fewer, the less other memory whoever
+    /// turns to other scanners in between has touched when he looks at them.
+    pub fn scan_up_to(&mut self, most: usize) -> Progress {
+        let most = most.clamp(1, BATCH);
+        let mut hits = std::mem::take(&mut self.hits);
+        hits.resize(BATCH, Hit::default());
+        let mut sink = HitSink {
+            hits: hits.get_mut(..most).unwrap_or_default(),
+            count: 0,
+        };
+        let progress = self.run(&mut sink);
+        self.found = sink.count.min(most);
+        self.view = self.view();
+        self.hits = hits;
+        progress
+    }
+
+    /// The hits of the last [`Scanner::scan`].
+    pub fn hits(&self) -> &[Hit] {
+        self.hits.get(..self.found).unwrap_or_default()
+    }
+
+    /// Counts the event records of the current packet by class into `counts`, up to one whose clock
+    /// value is not `within` the range (whose end is no limit if it is the greatest value); call
+    /// again, with a range that it is in, for those from it on.
+    pub fn count(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
+        let mut sink = CountSink::new(counts, within);
+        let mut progress = Progress::More;
+        while progress == Progress::More && sink.refused.is_none() {
+            progress = self.run(&mut sink);
+        }
+        sink.counted(self.clock, progress == Progress::PacketEnd)
+    }
+
+    /// Counts in the current packets of several scanners of one stream at once, each as far as its
+    /// limit, until one has to stop and wants a [`Scanner::nudge`]. How many event records were
+    /// counted in each, and which one stopped.
+    pub fn count_together(
+        mut scanners: [&mut Scanner<'t>; LANES],
+        counts: &mut Counts,
+        limits: [u64; LANES],
+    ) -> ([u64; LANES], usize) {
+        let Some(table) = scanners.first_mut().and_then(|scanner| scanner.table.take()) else {
+            return ([0; LANES], 0);
+        };
+        let counted = match &table.fast {
+            Some(fast) => count_lanes(&mut scanners, fast, counts, limits),
+            None => ([0; LANES], 0),
+        };
+        if let Some(scanner) = scanners.first_mut() {
+            scanner.table = Some(table);
+        }
+        counted
+    }
+
+    /// The content of the current packet that is at hand, and where it begins in the packet.
+    fn content(&self) -> (&[u8], u64) {
+        let packet = self.packet.unwrap_or(EMPTY);
+        let (data, base) = crate::source::slice(self.source.window(), &packet).unwrap_or((&[], 0));
+        let end = (packet.content_bits / 8)
+            .saturating_sub(base)
+            .min(data.len() as u64) as usize;
+        (data.get(..end).unwrap_or(data), base)
+    }
+
+    /// Where the next event record begins in the content at hand, if it begins with a byte.
+    fn place(&self) -> Option<Place> {
+        let align = u64::from(self.layout.event_align.max(1));
+        let pos = self.pos.checked_next_multiple_of(align)?;
+        let at = (pos / 8).checked_sub(self.content().1)?;
+        pos.is_multiple_of(8).then(|| Place::new(at as usize, self.clock))
+    }
+
+    /// Goes on from where the fast way has stopped, given where it began and its content.
+    fn go_to(&mut self, start: Place, stop: Place, base: u64) {
+        self.clock = stop.clock;
+        if stop.at != start.at {
+            let exact = stop.last.and_then(|last| self.end_of((base + last as u64) * 8));
+            self.pos = exact.unwrap_or((base + stop.at as u64) * 8);
+        }
+    }
+
+    /// Where the event record at a position ends, without the padding before the next one: messages
+    /// name that position.
+    fn end_of(&mut self, start: u64) -> Option<u64> {
+        let packet = self.packet?;
+        let (data, base) = crate::source::slice(self.source.window(), &packet)?;
+        let mut cursor = Cursor {
+            data,
+            base,
+            pos: start,
+            end: ((base + data.len() as u64) * 8).min(packet.content_bits),
+        };
+        decode(self.layout, &mut cursor, &mut self.slots, 0).ok()?;
+        Some(cursor.pos)
+    }
+
+    /// Counts one event record of the current packet, if its clock value is `within` the range, or
+    /// brings more of the packet in.
+    pub fn nudge(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
+        let mut sink = CountSink::new(counts, within);
+        let progress = match self.packet {
+            Some(packet) if self.low(&packet) => {
+                self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
+                Progress::More
+            }
+            Some(packet) => {
+                let table = self.table.take();
+                let progress = match &table {
+                    Some(table) => self.run_general(&packet, table, &mut sink, 1),
+                    None => Progress::PacketEnd,
+                };
+                self.table = table;
+                progress
+            }
+            None => Progress::PacketEnd,
+        };
+        let done = self.packet.is_none_or(|packet| self.pos >= packet.content_bits);
+        sink.counted(self.clock, done || progress == Progress::PacketEnd)
+    }
+
+    /// Brings all of the current packet into memory, for measurements without reading.
+    pub fn preload(&mut self) {
+        let Some(packet) = self.packet else { return };
+        let from = packet.offset + (self.pos >> 3);
+        self.fill(&packet, from, packet.bytes as usize);
+    }
+
+    /// The hits of the last scan, with what it takes to look at one after the other.
+    #[inline(always)]
+    pub fn batch(&mut self) -> Batch<'_> {
+        let View { from, to, base, end } = self.view;
+        let cursor = Cursor {
+            data: self.source.window().bytes().get(from..to).unwrap_or_default(),
+            base,
+            pos: 0,
+            end,
+        };
+        Batch {
+            hits: self.hits.get(..self.found).unwrap_or_default(),
+            layout: self.layout,
+            cursor,
+            slots: &mut self.slots,
+        }
+    }
+
+    fn view(&self) -> View {
+        let packet = self.packet.unwrap_or(EMPTY);
+        let (data, base) = crate::source::slice(self.source.window(), &packet).unwrap_or((&[], 0));
+        let from = packet.offset.saturating_sub(self.source.window().offset()) as usize;
+        View {
+            from,
+            to: from + data.len(),
+            base,
+            end: ((base + data.len() as u64) * 8).min(packet.content_bits),
+        }
+    }
+
+    #[inline(always)]
+    fn run<S: Sink>(&mut self, sink: &mut S) -> Progress {
+        let Some(packet) = self.packet else {
+            return Progress::PacketEnd;
+        };
+        if self.pos >= packet.content_bits {
+            return Progress::PacketEnd;
+        }
+        // Less than this is left at the end of a window before more is read.
+        let (data, base) = crate::source::slice(self.source.window(), &packet).unwrap_or((&[], 0));
+        let have = (base + data.len() as u64) * 8;
+        if have < packet.content_bits && have.saturating_sub(self.pos) < LOW {
+            self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW);
+        }
+        let Some(table) = self.table.take() else {
+            return Progress::PacketEnd;
+        };
+        let progress = match &table.fast {
+            Some(fast) => self.run_fast(&packet, fast, &table, sink),
+            None => self.run_general(&packet, &table, sink, u64::MAX),
+        };
+        self.table = Some(table);
+        progress
+    }
+
+    /// The fast way as far as it goes through the bytes at hand, the general one in between.
+    #[inline(always)]
+    fn run_fast<S: Sink>(
+        &mut self,
+        packet: &Packet,
+        fast: &Fast,
+        table: &ScanTable,
+        sink: &mut S,
+    ) -> Progress {
+        loop {
+            if let Some(start) = self.place() {
+                let (data, base) = self.content();
+                let stop = sink.run_fast(fast, Content { data, base }, start);
+                self.go_to(start, stop, base);
+            }
+            if sink.is_full() {
+                return Progress::More;
+            }
+            if self.pos >= packet.content_bits {
+                return Progress::PacketEnd;
+            }
+            // One record that is unusual, or that reaches over the window.
+            match self.run_general(packet, table, sink, 1) {
+                Progress::More if !sink.must_stop_for_window(self.low(packet)) => {}
+                progress => return progress,
+            }
+        }
+    }
+
+    /// True if little is left of the window, but not of the packet.
+    #[inline(always)]
+    fn low(&self, packet: &Packet) -> bool {
+        let have = self.source.window().end();
+        let at = packet.offset + (self.pos >> 3);
+        have < packet.offset + packet.content_bits / 8 && have.saturating_sub(at) < LOW / 8
+    }
+
+    /// The general way for so many records.
+    fn run_general<S: Sink>(
+        &mut self,
+        packet: &Packet,
+        table: &ScanTable,
+        sink: &mut S,
+        records: u64,
+    ) -> Progress {
+        for _ in 0..records {
+            if self.pos >= packet.content_bits {
+                return Progress::PacketEnd;
+            }
+            if sink.is_full() {
+                return Progress::More;
+            }
+            let (data, base) =
+                crate::source::slice(self.source.window(), packet).unwrap_or((&[], self.pos >> 3));
+            let have = (base + data.len() as u64) * 8;
+            let end = have.min(packet.content_bits);
+            let mut cursor = Cursor {
+                data,
+                base,
+                pos: self.pos,
+                end,
+            };
+            match decode(self.layout, &mut cursor, &mut self.slots, self.clock) {
+                Ok((_, clock)) if sink.refuses(clock) => return Progress::More,
+                Ok((class, clock)) if cursor.pos > self.pos => {
+                    if clock < self.clock && !std::mem::replace(&mut self.went_back, true) {
+                        let message = crate::reader::went_back(self.clock, clock);
+                        let offset = packet.offset + (self.pos >> 3);
+                        self.damage.push(Damage::at(self.path(packet), offset, message));
+                    }
+                    self.clock = clock;
+                    let start = std::mem::replace(&mut self.pos, cursor.pos);
+                    let chosen = table.chosen.get(class).copied().unwrap_or(false);
+                    sink.general(class, chosen, start, self.clock);
+                }
+                Err(error) if have < packet.content_bits && error.may_go_on(packet.content_bits) => {
+                    if sink.has_hits() {
+                        // Their bytes must stay at hand until they have been looked at.
+                        return Progress::More;
+                    }
+                    let from = packet.offset + (self.pos >> 3);
+                    let had = (packet.offset + have / 8).saturating_sub(from) as usize;
+                    if had as u64 >= MOST_RECORD_BYTES {
+                        return self.give_up(packet, DecodeError::TooLarge { at: self.pos });
+                    }
+                    self.fill(packet, from, (had * 2).max(WINDOW));
+                    let now = self.source.window().end();
+                    if now.saturating_sub(from) as usize <= had {
+                        return self.give_up(packet, error);
+                    }
+                }
+                Ok(_) => {
+                    return self.give_up(
+                        packet,
+                        DecodeError::Length {
+                            at: self.pos,
+                            length: 0,
+                        },
+                    );
+                }
+                Err(error) => return self.give_up(packet, error),
+            }
+        }
+        Progress::More
+    }
+
+    #[cold]
+    fn give_up(&mut self, packet: &Packet, error: DecodeError) -> Progress {
+        let at = self.pos.min(packet.content_bits) >> 3;
+        let skipped = (packet.content_bits >> 3).saturating_sub(at);
+        let damage = Damage::at(self.path(packet), packet.offset + at, describe(error)).skipping(skipped);
+        self.damage.push(damage);
+        self.cut = true;
+        self.pos = packet.content_bits;
+        Progress::PacketEnd
+    }
+}
+
+/// [`Scanner::count_together`], with the table.
+fn count_lanes(
+    scanners: &mut [&mut Scanner<'_>; LANES],
+    fast: &Fast,
+    counts: &mut Counts,
+    limits: [u64; LANES],
+) -> ([u64; LANES], usize) {
+    let mut starts = [Place::new(0, 0); LANES];
+    for (index, (start, scanner)) in starts.iter_mut().zip(&*scanners).enumerate() {
+        match scanner.place() {
+            Some(place) => *start = place,
+            None => return ([0; LANES], index),
+        }
+    }
+    let mut limit = limits.into_iter();
+    let lanes = scanners.each_ref().map(|scanner| {
+        let (data, base) = scanner.content();
+        let limit = limit.next().unwrap_or(0);
+        Lane { data, base, limit }
+    });
+    let bases = lanes.map(|lane| lane.base);
+    let mut places = starts;
+    let counted = fast.count_lanes(lanes, &mut places, &mut counts.by_id);
+    for (((scanner, start), place), base) in scanners.iter_mut().zip(starts).zip(places).zip(bases) {
+        scanner.go_to(start, place, base);
+    }
+    counted
+}
+
+const LOW: u64 = 4096 * 8;
+
+const EMPTY: Packet = Packet {
+    file: 0,
+    offset: 0,
+    bytes: 0,
+    content_bits: 0,
+    clock: None,
+    begin: None,
+    end: None,
+    discarded: None,
+    sequence: None,
+    is_misplaced: false,
+};
+
+#[inline(always)]
+fn decode(
+    layout: &StreamLayout,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+    clock: u64,
+) -> Result<(usize, u64), DecodeError> {
+    let head = decode_head(layout, cursor, slots, clock)?;
+    if let Some(event) = layout.events.get(head.class) {
+        event.body.run(cursor, slots)?;
+    }
+    Ok((head.class, head.clock))
+}

@@ -1,0 +1,256 @@
+//! Shapes as the hot loops follow them: one list of steps for all event classes of a table.
+
+use crate::bits::find_null;
+use crate::layout::header::BitField;
+use crate::layout::shape::{Exit, MOST_ELEMENTS, Near, Part, REGISTERS, Shape, Source, To};
+
+/// The step that no data gets over: the general way finds out what is wrong, or has to do it.
+pub(super) const STOP: u32 = 0;
+/// No step: the event record ends.
+const END: u32 = u32::MAX;
+
+/// One step. What it does not need is 0.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    kind: Kind,
+    /// Where the value is: so many bytes back, with that shift and mask; or in that register.
+    register: u8,
+    shift: u8,
+    back: u32,
+    mask: u64,
+    /// Bytes of an element or of an alignment, or the number of the branch.
+    unit: u32,
+    next: Next,
+}
+
+/// Bytes to pass, and the step that comes then.
+#[derive(Clone, Copy, Debug)]
+struct Next {
+    bytes: u32,
+    step: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Stop,
+    Text,
+    Array,
+    Branch,
+    KeptArray,
+    KeptBranch,
+    Keep,
+    VarInt,
+    Align,
+}
+
+const STOPPED: Step = Step {
+    kind: Kind::Stop,
+    register: 0,
+    shift: 0,
+    back: 0,
+    mask: 0,
+    unit: 0,
+    next: Next { bytes: 0, step: STOP },
+};
+
+/// The bytes that steps look at.
+pub(super) trait Bytes: Copy {
+    /// Eight bytes at an offset. `None` if they are not there: the general way looks again.
+    fn eight(self, at: usize) -> Option<[u8; 8]>;
+
+    /// The offset past the first null byte from an offset on.
+    fn past_null(self, at: usize) -> Option<usize>;
+
+    /// Distance from the packet's start of offset 0.
+    fn origin(self) -> usize;
+}
+
+/// Bytes of a packet, from an offset on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content<'a> {
+    pub(super) data: &'a [u8],
+    /// Packet-relative byte offset of the first.
+    pub(super) base: u64,
+}
+
+impl Bytes for Content<'_> {
+    #[inline(always)]
+    fn eight(self, at: usize) -> Option<[u8; 8]> {
+        self.data.get(at..)?.first_chunk::<8>().copied()
+    }
+
+    #[inline(always)]
+    fn past_null(self, at: usize) -> Option<usize> {
+        Some(at + find_null(self.data.get(at..)?)? + 1)
+    }
+
+    #[inline(always)]
+    fn origin(self) -> usize {
+        self.base as usize
+    }
+}
+
+/// The steps of all shapes.
+#[derive(Debug)]
+pub(super) struct Steps {
+    steps: Vec<Step>,
+    /// 256 for each branch.
+    branches: Vec<Next>,
+    big: bool,
+}
+
+impl Steps {
+    /// No shapes yet; values are read as big-endian ones or as little-endian ones.
+    pub(super) fn new(big: bool) -> Self {
+        Steps {
+            steps: vec![STOPPED],
+            branches: Vec::new(),
+            big,
+        }
+    }
+
+    /// Adds a shape: the index of its first step, or `None` if it ends with its first exit. `Err` if
+    /// it has a value of the other byte order.
+    pub(super) fn add(&mut self, shape: &Shape) -> Result<Option<u32>, OtherOrder> {
+        let first = self.steps.len() as u32;
+        for part in &shape.parts {
+            let step = self.step(part, first)?;
+            self.steps.push(step);
+        }
+        let step = next(shape.first, first).step;
+        Ok((step != END).then_some(step))
+    }
+
+    fn step(&mut self, part: &Part, first: u32) -> Result<Step, OtherOrder> {
+        let plain = |kind, then: &Exit| Step {
+            kind,
+            next: next(*then, first),
+            ..STOPPED
+        };
+        Ok(match part {
+            Part::Text(then) => plain(Kind::Text, then),
+            Part::VarInt(then) => plain(Kind::VarInt, then),
+            Part::Align(unit, then) => Step {
+                unit: *unit,
+                ..plain(Kind::Align, then)
+            },
+            Part::Keep(near, register, then) => Step {
+                register: *register,
+                ..self.near(plain(Kind::Keep, then), *near)?
+            },
+            Part::Array(source, unit, then) => Step {
+                unit: *unit,
+                ..self.source(plain(Kind::Array, then), *source, Kind::KeptArray)?
+            },
+            Part::Branch(source, exits) => {
+                let unit = (self.branches.len() / 256) as u32;
+                self.branches.extend(exits.iter().map(|exit| next(*exit, first)));
+                let step = Step {
+                    kind: Kind::Branch,
+                    unit,
+                    ..STOPPED
+                };
+                self.source(step, *source, Kind::KeptBranch)?
+            }
+        })
+    }
+
+    fn source(&self, step: Step, source: Source, kept: Kind) -> Result<Step, OtherOrder> {
+        match source {
+            Source::Near(near) => self.near(step, near),
+            Source::Kept(register) => Ok(Step {
+                kind: kept,
+                register,
+                ..step
+            }),
+        }
+    }
+
+    fn near(&self, step: Step, near: Near) -> Result<Step, OtherOrder> {
+        let field = Some(near.field).filter(|field| field.big == self.big);
+        let BitField { shift, mask, .. } = field.or_else(|| near.field.swapped()).ok_or(OtherOrder)?;
+        Ok(Step {
+            back: near.back,
+            shift: shift as u8,
+            mask,
+            ..step
+        })
+    }
+
+    /// The offset past an event record of variable size, given where its part of variable size
+    /// begins and the first step. `None` if the bytes at hand do not have it, or make no sense.
+    #[inline(always)]
+    pub(super) fn follow(&self, big: bool, data: impl Bytes, mut at: usize, first: u32) -> Option<usize> {
+        let mut step = self.steps.get(first as usize)?;
+        let mut kept = [0u64; REGISTERS];
+        let near = |step: &Step, at: usize| {
+            let bytes = data.eight(at.wrapping_sub(step.back as usize))?;
+            let word = if big {
+                u64::from_be_bytes(bytes)
+            } else {
+                u64::from_le_bytes(bytes)
+            };
+            Some(word >> step.shift & step.mask)
+        };
+        loop {
+            let mut next = step.next;
+            match step.kind {
+                Kind::Text => at = data.past_null(at)?,
+                Kind::Array => at = array(at, near(step, at)?, step.unit)?,
+                Kind::Branch => next = self.branch(step, near(step, at)?)?,
+                Kind::KeptArray => at = array(at, *kept.get(usize::from(step.register))?, step.unit)?,
+                Kind::KeptBranch => next = self.branch(step, *kept.get(usize::from(step.register))?)?,
+                Kind::Keep => *kept.get_mut(usize::from(step.register))? = near(step, at)?,
+                Kind::VarInt => {
+                    let ends = !u64::from_le_bytes(data.eight(at)?) & 0x8080_8080_8080_8080;
+                    if ends == 0 {
+                        return None;
+                    }
+                    at += (ends.trailing_zeros() >> 3) as usize + 1;
+                }
+                Kind::Align => {
+                    let (unit, origin) = (step.unit as usize, data.origin());
+                    at = (at + origin).checked_next_multiple_of(unit)? - origin;
+                }
+                Kind::Stop => return None,
+            }
+            at += next.bytes as usize;
+            if next.step == END {
+                return Some(at);
+            }
+            step = self.steps.get(next.step as usize)?;
+        }
+    }
+
+    #[inline(always)]
+    fn branch(&self, step: &Step, value: u64) -> Option<Next> {
+        let table = self
+            .branches
+            .get(step.unit as usize * 256..)?
+            .first_chunk::<256>()?;
+        table.get(usize::try_from(value).ok()?).copied()
+    }
+}
+
+/// A value lies in several bytes of the other byte order.
+#[derive(Debug)]
+pub(super) struct OtherOrder;
+
+fn next(exit: Exit, first: u32) -> Next {
+    Next {
+        bytes: exit.bytes,
+        step: match exit.to {
+            To::End => END,
+            To::Part(part) => first + part,
+            To::Nowhere => STOP,
+        },
+    }
+}
+
+#[inline(always)]
+fn array(at: usize, count: u64, unit: u32) -> Option<usize> {
+    if count >= MOST_ELEMENTS {
+        return None;
+    }
+    (count as usize).checked_mul(unit as usize)?.checked_add(at)
+}
