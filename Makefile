@@ -28,7 +28,7 @@ BUILT ?= $(TARGET)/release
 install: ## Install BUILT (target/release, or target/tuned), made before, below PREFIX (/usr/local): programs, libraries, man pages, completions
 	scripts/install $(BUILT) "$(DESTDIR)$(PREFIX)"
 
-test: ## Run all tests, and each fuzz target for some seconds
+test: ## Run all tests and lints, and each fuzz target for some seconds
 	@scripts/setup test
 	@scripts/programs
 	@scripts/web
@@ -42,10 +42,9 @@ bench: tuned ## Measure reading and recording beside their peers (an hour and a 
 	BENCH_PROFILE=tuned python3 bench/studies.py
 	BENCH_PROFILE=tuned python3 bench/record/run.py
 
-lint: ## Check formatting, lints and documentation
-	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+lint: ## Check formatting, lints and documentation, as make test does too
+	@scripts/web
+	CARGO='$(CARGO)' scripts/lint
 
 screenshots: build $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Take the screenshots in docs/screenshots and of the case studies anew
 	python3 -m venv .cache/screenshots

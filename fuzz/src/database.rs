@@ -154,7 +154,11 @@ fn read(path: &Path) -> Result<(), DatabaseError> {
         groups(&database, &table);
         for &id in &table.ids {
             let found = database.execution(id)?.expect("it is there");
-            assert!(found.command(&database).is_none_or(|command| command.starts_with("tracebraid")));
+            assert!(
+                found
+                    .command(&database)
+                    .is_none_or(|command| command.starts_with("tracebraid"))
+            );
         }
     }
     one_by_one(&database)

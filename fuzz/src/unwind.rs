@@ -22,7 +22,9 @@ pub(crate) fn unwind(data: &[u8]) -> Corpus {
     let Ok(module) = Module::parse(file) else {
         return Corpus::Reject;
     };
-    let mut words = registers.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    let mut words = registers
+        .chunks_exact(8)
+        .map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
     let registers = Registers(std::array::from_fn(|_| words.next().unwrap_or_default()));
     let code = |address: u64| match address.checked_sub(CODE) {
         Some(offset) if offset < CODE_BYTES => Code::Module(&module, offset),
