@@ -12,14 +12,15 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::network::{self, PacketFree, PacketStep, Tcp, TcpStep};
 use tracebraid_kernel_model::{Body, Comm, KernelEvent};
+use tracebraid_threads::CpuActivity;
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Pairs, People, PerCpu, Rules, Selection, Table,
-    ThreadKey, learn, learn_switch,
+    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, Pairs, People, PerCpu, Rules, Selection,
+    Table, ThreadKey, learn, learn_switch,
 };
 use crate::report::{Report, View};
 use connections::{Connections, Sum};
-use context::{Context, Queued, Step};
+use context::{Queued, Step};
 use interface::{Begun, End, Fate, Interface, InterfaceId, InterfaceKey, Passed};
 use passing::Passing;
 
@@ -38,7 +39,7 @@ pub struct NetRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NetPartial {
     people: People,
-    lanes: ByCpu<Lane<Context, Step>>,
+    lanes: ByCpu<Lane<CpuActivity, Step>>,
     interfaces: Vec<Interface>,
     /// The packet that was queued last on each CPU.
     queued: ByCpu<Lane<Option<(u64, Begun)>, Passing>>,
@@ -149,7 +150,10 @@ impl Rules for NetRules {
     fn packet(&self, partial: &mut NetPartial, packet: &Packet) {
         if packet.lost_before && packet.tells_switches {
             let time = packet.begin.unwrap_or(i64::MIN);
-            partial.lanes.get(packet.cpu).goes_over(time, Context::default());
+            partial
+                .lanes
+                .get(packet.cpu)
+                .goes_over(time, CpuActivity::default());
         }
     }
 
@@ -161,15 +165,16 @@ impl Rules for NetRules {
                 self.at_device(partial, event, packet, body);
             }
             KernelEvent::PacketFree(free) => self.freed(partial, event, free, body),
-            KernelEvent::Softirq(softirq) => {
-                let begins = softirq.step == SoftirqStep::Entry;
-                partial.step(cpu, time, Step::Softirq(begins));
+            KernelEvent::Softirq(_) => {
+                if let Some(step) = InterruptStep::of(&model.event, body) {
+                    partial.step(cpu, time, Step::Softirq(step));
+                }
             }
             KernelEvent::Tcp(tcp) => self.tcp(partial, event, tcp, body),
             KernelEvent::Switch(switch) => {
                 let near = &mut partial.near.0;
                 if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
-                    partial.lanes.get(cpu).goes_over(time, Context::of(next));
+                    partial.lanes.get(cpu).goes_over(time, CpuActivity::of(next));
                 }
             }
             other => {
@@ -177,7 +182,10 @@ impl Rules for NetRules {
                     && let Some(tid) = exec.tid.as_ref().and_then(|tid| tid.get(body))
                 {
                     // It may take over the id of its process's first thread.
-                    partial.lanes.get(cpu).goes_over(time, Context::of(tid as i32));
+                    partial
+                        .lanes
+                        .get(cpu)
+                        .goes_over(time, CpuActivity::of(tid as i32));
                 }
                 learn(&mut partial.people, model, cpu, time, body);
             }
@@ -288,17 +296,17 @@ impl NetPartial {
     #[inline(always)]
     fn step(&mut self, cpu: CpuKey, time: i64, step: Step) {
         let lane = self.lanes.get(cpu);
-        let Some(context) = lane.now_or_first(self.is_first, time) else {
+        let Some(activity) = lane.now_or_first(self.is_first, time) else {
             return lane.wait(time, step);
         };
         let queued = match step {
-            Step::Softirq(begins) => return context.in_softirq = begins,
+            Step::Softirq(step) => return activity.interrupt(step),
             Step::Queue(queued) => queued,
         };
-        let sums = if context.in_softirq {
+        let sums = if activity.is_interrupted() {
             &mut self.softirqs
         } else {
-            let tid = queued.tid.or(context.tid).unwrap_or(ThreadKey::UNKNOWN);
+            let tid = queued.tid.or(activity.tid).unwrap_or(ThreadKey::UNKNOWN);
             let trace = cpu.trace;
             self.threads.get_near(ThreadKey { trace, tid }, &mut self.near.1)
         };

@@ -1,13 +1,13 @@
 //! What becomes of threads and run queues, by what happens on all CPUs in the order of time.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_threads::Waker;
 
 use crate::kernel::{ByCpu, CpuKey, Table, ThreadKey};
 use crate::sched::cpus::Cpu;
 use crate::sched::life::{Life, Now, Place, Woken};
 use crate::sched::stats::{Counts, Latency};
 use crate::sched::step::{Item, Switched, Wakeup};
-use crate::sched::waker::By;
 use crate::sched::{Freq, SchedRules};
 
 /// What is known of threads and CPUs.
@@ -205,7 +205,7 @@ impl Machine {
             counts.waits.add(waited);
             // The page does not show preemptions.
             if let Some(by) = by.filter(|_| !rules.selection.is_summary) {
-                counts.preempted.of(By::Thread(by)).add(waited);
+                counts.preempted.of(Waker::Thread(by)).add(waited);
             }
         }
     }
@@ -225,7 +225,7 @@ impl Machine {
         }
     }
 
-    fn wake(&mut self, rules: &SchedRules, at: At, wakeup: Wakeup, by: By) {
+    fn wake(&mut self, rules: &SchedRules, at: At, wakeup: Wakeup, by: Waker) {
         let thread = at.thread(wakeup.tid);
         let target = wakeup.target.map(|cpu| at.on(cpu));
         let is_told = |cpu: &CpuKey| rules.recorded.tells(*cpu, at.time);
