@@ -399,6 +399,18 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
+    /// What a wait counts as that was for that reason. Without a call nothing shows what a thread waits for that another
+    /// one wakes: a thread of the kernel waits for work, whatever else its waker does, and where no calls were recorded
+    /// programs look like threads of the kernel.
+    fn counts_as(&self, reason: WaitReason, wakeup: &Wakeup<C>) -> WaitReason {
+        let by_thread = wakeup.source == WakeSource::Thread
+            && wakeup.waking.is_some_and(|waking| !waking.is_in_program());
+        match self.class() {
+            None if by_thread && !(self.in_disk_sleep && self.requested) => WaitReason::Thread,
+            _ => reason,
+        }
+    }
+
     /// It is woken, as recorded on `cpu`, to run on the CPU of number `target`.
     pub fn wake(
         &mut self,
@@ -435,12 +447,16 @@ impl<C: Copy> ThreadCell<C> {
                 WakeEffect::WasAwake
             }
             (ThreadState::Blocked, _) => {
+                let reason = self.reason(&wakeup);
                 let past = match slept {
-                    true => Past::Waited(Some((self.reason(&wakeup), wakeup.cause))),
+                    true => Past::Waited(Some((self.counts_as(reason, &wakeup), wakeup.cause))),
                     false => Past::Unknown,
                 };
                 let stretch = self.end(wakeup.time, past, lost);
-                self.has_waited(stretch.past.reason());
+                self.has_waited(match stretch.past {
+                    Past::Waited(_) => reason,
+                    _ => WaitReason::Unknown,
+                });
                 self.begin(wakeup.time, runnable, lost);
                 WakeEffect::Ends(stretch)
             }

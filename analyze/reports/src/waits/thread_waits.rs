@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
-use tracebraid_threads::{BegunCall, Past, PastStretch, ThreadCell, WaitReason};
+use tracebraid_threads::{BegunCall, PastStretch, ThreadCell, WaitReason};
 
 use crate::kernel::{CpuKey, Losses, ThreadKey};
 use crate::waits::sums::{Wait, Waker};
@@ -13,7 +13,7 @@ pub(super) type Parts = [u64; WaitReason::ALL.len()];
 /// What is known of a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ThreadWaits {
-    pub(super) cell: ThreadCell<Waker>,
+    pub(super) cell: ThreadCell<()>,
     pub(super) pid: Option<i32>,
     pub(super) peer: Option<Box<Peer>>,
     /// The thread that woke it last as one wakes those who wait at a futex, and when.
@@ -56,18 +56,14 @@ impl ThreadWaits {
         (!self.is_plain).then_some(self.parts)
     }
 
-    /// A stretch of time has ended.
+    /// A stretch of time has ended, by that waker if it was a wait.
     #[inline]
-    pub(super) fn spend(&mut self, time: i64, stretch: PastStretch<Waker>) -> SpentTime {
+    pub(super) fn spend(&mut self, time: i64, stretch: PastStretch<()>, waker: Waker) -> SpentTime {
         let begin = stretch.begin.max(self.entered);
         let why = stretch.past.reason();
         let duration = time.abs_diff(begin);
         self.parts[why as usize] += duration;
         self.is_plain &= why == WaitReason::Running;
-        let waker = match stretch.past {
-            Past::Waited(Some((_, waker))) => waker,
-            _ => Waker::NOBODY,
-        };
         SpentTime {
             begin,
             duration,

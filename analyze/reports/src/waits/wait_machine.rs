@@ -156,13 +156,13 @@ impl Player<'_> {
         let thread = ThreadKey { trace, tid };
         let (of, losses) = self.thread(thread);
         if let Some(stretch) = of.cell.end_recording(at, losses) {
-            self.spends(thread, at.1, stretch);
+            self.spends(thread, at.1, stretch, Waker::NOBODY);
         }
     }
 
     /// A call shows that a thread runs on a CPU.
     #[inline]
-    fn is_seen_on(&mut self, (cpu, time): (CpuKey, i64), tid: i32, stretch: &PastStretch<Waker>) {
+    fn is_seen_on(&mut self, (cpu, time): (CpuKey, i64), tid: i32, stretch: &PastStretch<()>) {
         if !matches!(stretch.past, Past::Running) {
             self.machine.cpus.switch(cpu, time, Some(tid));
         }
@@ -170,8 +170,8 @@ impl Player<'_> {
 
     /// A stretch of a thread's time has ended, which is listed if its call is.
     #[inline]
-    fn spends(&mut self, thread: ThreadKey, time: i64, stretch: PastStretch<Waker>) {
-        let spent = self.thread(thread).0.spend(time, stretch);
+    fn spends(&mut self, thread: ThreadKey, time: i64, stretch: PastStretch<()>, waker: Waker) {
+        let spent = self.thread(thread).0.spend(time, stretch, waker);
         if spent.why != WaitReason::Running {
             self.list(thread, spent);
         }
@@ -180,27 +180,17 @@ impl Player<'_> {
     fn leaves(&mut self, at: (CpuKey, i64), thread: ThreadKey, left: LeftAs) {
         let (of, losses) = self.thread(thread);
         let stretch = of.cell.leave(at, left, losses);
-        self.spends(thread, at.1, stretch);
+        self.spends(thread, at.1, stretch, Waker::NOBODY);
     }
 
     #[inline]
     fn comes(&mut self, at: (CpuKey, i64), thread: ThreadKey) {
         let rules = self.rules;
-        let WaitMachine {
-            threads,
-            near,
-            losses,
-            cpus,
-            ..
-        } = &mut *self.machine;
-        let cell = &mut threads.get_near(thread, near).cell;
-        let since = || cell.since();
+        let (of, losses) = self.thread(thread);
+        let since = || of.cell.since();
         let is_whole = rules.recorded.is_whole_between(thread.trace, since, at.1);
-        if !is_whole && cpus.is_out_of_sight(thread.trace, cell.state(), cell.since()) {
-            cell.lose_sight();
-        }
-        let stretch = cell.come(at, losses, is_whole);
-        self.spends(thread, at.1, stretch);
+        let stretch = of.cell.come(at, losses, is_whole);
+        self.spends(thread, at.1, stretch, Waker::NOBODY);
     }
 
     fn wakes(&mut self, at: (CpuKey, i64), wake: WakeEvent, source: WakeSource, by: WakerFacts) {
@@ -220,7 +210,7 @@ impl Player<'_> {
             waking,
             is_ready: wake.is_ready,
             is_whole: tells.is_whole(),
-            cause: Waker { source, thread },
+            cause: (),
         };
         let (of, losses) = self.thread(woken);
         let is_futex = || WaitReason::of_wake(Some(CallClass::Futex), source, waking) == WaitReason::Futex;
@@ -229,7 +219,12 @@ impl Player<'_> {
         }
         let target = wake.target.unwrap_or(ThreadState::NO_CPU);
         if let WakeEffect::Ends(stretch) = of.cell.wake(wakeup, (cpu, target), tells, losses) {
-            self.spends(woken, time, stretch);
+            // Where events were lost it is still known who wakes it now.
+            let waker = match tells.slept {
+                true => Waker { source, thread },
+                false => Waker::NOBODY,
+            };
+            self.spends(woken, time, stretch, waker);
         }
     }
 
@@ -321,7 +316,7 @@ impl Player<'_> {
     fn arrives(&mut self, cpu: CpuKey, thread: ThreadKey, exited: Exited) {
         let (of, losses) = self.thread(thread);
         let (stretch, ended) = of.cell.arrive(cpu, thread.tid, exited, losses);
-        of.spend(exited.time, stretch);
+        of.spend(exited.time, stretch, Waker::NOBODY);
         self.is_seen_on((cpu, exited.time), thread.tid, &stretch);
         let (of, _) = self.thread(thread);
         let Some((begun, exited, cpu)) = ended else {
