@@ -630,6 +630,55 @@ mod tests {
         ));
     }
 
+    /// A worker that another one wakes was idle; whom it wakes in turn may have waited for the disk.
+    #[test]
+    fn without_a_call_a_thread_waits_for_a_thread() {
+        let worker = WakingThread {
+            call: None,
+            has_called: false,
+            lingers: false,
+            is_local: false,
+            is_at_disk: true,
+        };
+        let wakeup = |time| Wakeup {
+            time,
+            source: WakeSource::Thread,
+            waking: Some(worker),
+            is_ready: true,
+            is_whole: true,
+            cause: 0,
+        };
+        let mut script = Script::new();
+        script.leave(10, LeftAs::Blocked);
+        let on = (CPU, 1);
+        let effect = script.cell.wake(wakeup(20), on, WakeTells::ALL, &script.losses);
+        let is = |effect, reason| matches!(effect, WakeEffect::<u8>::Ends(stretch) if stretch.past.reason() == reason);
+        assert!(is(effect, WaitReason::Thread));
+        assert!(script.cell.waking(false).is_at_disk);
+        let begun = BegunCall {
+            call: Syscall(3),
+            class: CallClass::Sync,
+            operation: 0,
+            time: 40,
+            argument: 5,
+        };
+        let parked = ParkedThread {
+            tid: TID,
+            open: Some(begun),
+            called: 40,
+            has_entered: true,
+            lingers: None,
+            requested: false,
+            is_dying: false,
+        };
+        script.come(30);
+        script.cell.enter((CPU, 40), TID, &script.losses);
+        script.cell.park((CPU, 50), &parked);
+        script.leave(50, LeftAs::Blocked);
+        let effect = script.cell.wake(wakeup(60), on, WakeTells::ALL, &script.losses);
+        assert!(is(effect, WaitReason::BlockDevice));
+    }
+
     #[test]
     fn losses_make_unknown_until_the_thread_is_seen_again() {
         let mut script = Script::new();
