@@ -110,12 +110,18 @@ impl Walk<'_> {
             call,
             object,
             wake,
+            reason,
             is_idle,
         } = state
         else {
             return None;
         };
-        let kind = Kind::Waiting { call, object, wake };
+        let kind = Kind::Waiting {
+            call,
+            object,
+            wake,
+            reason,
+        };
         match wake {
             Wake::Request(place) => {
                 let request = self.graph.requests.get(place as usize)?;

@@ -4,8 +4,8 @@ use tracebraid_kernel_model::Syscall;
 
 use crate::cause::Wake;
 use crate::graph::{Actor, State};
-use crate::kinds::Kind;
-use crate::machine::Machine;
+use crate::graph_machine::GraphMachine;
+use tracebraid_threads::CallClass;
 
 /// Places of what time lines refer to.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Marks {
 
     /// What a wait was for, if that is a request of an io_uring.
     fn object(&mut self, call: Syscall, object: u32) {
-        if Kind::of(call) == Kind::Ring {
+        if CallClass::of(call) == CallClass::Ring {
             self.rings.push(object);
         }
     }
@@ -58,7 +58,7 @@ fn has(list: &[u32], place: usize) -> bool {
     u32::try_from(place).is_ok_and(|place| list.binary_search(&place).is_ok())
 }
 
-impl Machine {
+impl GraphMachine {
     /// Drops what ended before a time, but for what lasted longer refers to it. Gives how many stretches there are then.
     pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
         self.ring_waits_drop(cut);

@@ -3,7 +3,7 @@
 use tracebraid_kernel_fold::{CpuKey, Input};
 
 use crate::graph::{Actor, Graph, Occupied};
-use crate::machine::Machine;
+use crate::graph_machine::GraphMachine;
 use crate::names::Names;
 use crate::rules::{GraphPartial, GraphRules};
 
@@ -22,7 +22,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     for &(trace, end) in &ends {
         machine.ends_knowing(trace, end);
     }
-    let Machine {
+    let GraphMachine {
         lines,
         cpus,
         requests,

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_fold::{CpuKey, Head, KernelReport, Thread, ThreadKey};
 use tracebraid_kernel_model::{Comm, Device, Syscall};
+use tracebraid_threads::{CallClass, WaitReason};
 
 use crate::calls::LongCall;
 use crate::cause::{ActorId, Interrupt, Wake};
 use crate::holders::Holders;
 use crate::kept::Kept;
-use crate::kinds::Kind;
 
 /// What a thread does from a time on, up to the next stretch of its time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,8 @@ pub enum State {
         object: u32,
         /// What ends it.
         wake: Wake,
+        /// What it waits for, as that shows.
+        reason: WaitReason,
         /// It is a thread of the kernel that has no work (`TASK_IDLE`).
         is_idle: bool,
     },
@@ -325,7 +327,7 @@ impl Graph {
 
     /// The request to an io_uring that a wait in that call was for, if that is known.
     pub fn ring_request(&self, call: Syscall, object: u32) -> Option<&RingRequest> {
-        let is_ring = !self.ring_requests.is_empty() && Kind::of(call) == Kind::Ring;
+        let is_ring = !self.ring_requests.is_empty() && CallClass::of(call) == CallClass::Ring;
         is_ring.then(|| self.ring_requests.get(object as usize))?
     }
 

@@ -8,18 +8,18 @@ use std::collections::VecDeque;
 use crate::GraphAnalysis;
 use crate::cause::{ActorId, Interrupt, Wake};
 use crate::graph::{Graph, Occupant, Queue};
+use crate::graph_machine::GraphMachine;
 use crate::handover::Passed;
-use crate::kinds::Kind as CallKind;
-use crate::machine::Machine;
 use crate::path::{Hop, Kind, Link, Path, Segment};
 use crate::rules::GraphPartial;
 use crate::sorted::Sorted;
 use tracebraid_kernel_fold::KernelAnalysis;
+use tracebraid_threads::CallClass;
 
 /// A graph that is asked while it grows.
 #[derive(Debug)]
 pub struct Growing {
-    machine: Machine,
+    machine: GraphMachine,
     /// It has what is asked for while it is lent.
     graph: Graph,
     is_lent: bool,
@@ -87,7 +87,7 @@ impl Growing {
         };
         ends.sort_unstable_by_key(|end| (std::cmp::Reverse(end.1), end.0));
         Growing {
-            machine: Machine::default(),
+            machine: GraphMachine::default(),
             graph,
             is_lent: false,
             until: i64::MIN,
@@ -248,7 +248,9 @@ impl Growing {
             }
             Kind::Interrupted(by) => is_nameless(by),
             Kind::Queued(queue @ Queue::Kernel(number)) => number != 0 && self.graph.queue(queue).is_none(),
-            Kind::Waiting { call, .. } if CallKind::of(call) == CallKind::Ring => self.machine.rings.are_used,
+            Kind::Waiting { call, .. } if CallClass::of(call) == CallClass::Ring => {
+                self.machine.rings.are_used
+            }
             Kind::Waiting { wake, .. } => match wake {
                 Wake::Interrupt(by) => is_nameless(by),
                 Wake::Packet(place) => self.is_packet_open(place),

@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Actor, Graph, State, Stretch};
-use crate::kinds::Kind as CallKind;
 use crate::path::{Hop, Kind, Link, Path, Role, Walk};
+use tracebraid_threads::CallClass;
 
 /// An execution that begins in one thread and ends in another. Times are nanoseconds from the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +200,11 @@ impl<'g> Search<'g> {
 
     fn edge(&mut self, id: ActorId, stretch: Stretch, woken: i64) -> Option<Edge> {
         let State::Blocked {
-            call, object, wake, ..
+            call,
+            object,
+            wake,
+            reason,
+            ..
         } = stretch.state
         else {
             return None;
@@ -213,7 +217,12 @@ impl<'g> Search<'g> {
             by: origin.by,
             at: origin.at.unwrap_or(woken).min(woken),
             woken,
-            kind: Kind::Waiting { call, object, wake },
+            kind: Kind::Waiting {
+                call,
+                object,
+                wake,
+                reason,
+            },
             link: origin.link,
             waited_all_along: stretch.begin <= self.passed.begin,
         })
@@ -223,7 +232,7 @@ impl<'g> Search<'g> {
 /// True of waits of threads that work on several executions at once: they wait for whichever can go on.
 fn waits_for_any(kind: Kind) -> bool {
     match kind {
-        Kind::Waiting { call, .. } => CallKind::waits_for_any(call),
+        Kind::Waiting { call, .. } => CallClass::of(call).awaits_any(),
         _ => false,
     }
 }

@@ -9,26 +9,23 @@
 //! `docs/critical-path.md` defines each reason.
 #![forbid(unsafe_code)]
 
-mod active;
 mod calls;
 mod cause;
-mod context;
+mod cpu_follower;
+mod cpu_stretch;
 mod cuts;
 mod dropping;
-mod events;
 mod finish;
-mod follow;
 mod graph;
+mod graph_events;
+mod graph_machine;
+mod graph_step;
 mod growing;
 mod handover;
 mod hashed;
 mod holders;
 mod kept;
-mod kinds;
 mod lacks;
-mod life;
-mod line;
-mod machine;
 mod names;
 mod origin;
 mod packets;
@@ -40,8 +37,9 @@ mod rings;
 mod rules;
 mod service;
 mod sorted;
-mod step;
 mod summary;
+mod thread_life;
+mod time_line;
 mod tree;
 mod works;
 
@@ -56,12 +54,12 @@ pub use holders::Holders;
 pub use kept::Kept;
 pub use lacks::NO_SWITCHES;
 pub use path::{Hop, Kind, Link, Path, Role, Segment};
-pub use reason::Reason;
 pub use report::{Asked, PathReport, PathRow, SegmentRow};
 pub use rules::{GraphPartial, GraphRules};
 pub use service::Served;
 pub use summary::{Competitor, ReasonSum, Summary, ThreadSum};
 use tracebraid_kernel_fold::PerCpu;
+pub use tracebraid_threads::WaitReason;
 pub use tree::{Node, Part};
 
 /// The analysis that makes the graph.

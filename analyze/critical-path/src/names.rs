@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::state::{StateDevice, StateInterrupt};
 use tracebraid_kernel_model::{Body, Device, Headers, TextField, Transport};
 
+use crate::graph_step::Segment;
 use crate::hashed::Hashed;
 use crate::sorted::Sorted;
-use crate::step::Segment;
 
 /// What something is called.
 #[derive(Clone, Debug, Serialize, Deserialize)]

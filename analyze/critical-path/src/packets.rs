@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::ActorId;
 use crate::graph::Packet;
+use crate::graph_step::Segment;
 use crate::hashed::Hashed;
 use crate::kept::Kept;
-use crate::step::Segment;
 
 /// A segment goes to a device.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -9,11 +9,11 @@
 use serde::Serialize;
 use tracebraid_kernel_fold::CpuKey;
 use tracebraid_kernel_model::Syscall;
+use tracebraid_threads::{ThreadState, WaitReason};
 
 use crate::cause::{ActorId, Interrupt, Wake};
 use crate::cuts::Before;
 use crate::graph::{Actor, Graph, NO_OBJECT, Occupant, Queue, State};
-use crate::life::NO_CPU;
 
 /// A part of a critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,6 +56,8 @@ pub enum Kind {
         object: u32,
         /// What ends the wait.
         wake: Wake,
+        /// What the thread waits for, if that is not followed.
+        reason: WaitReason,
     },
     /// Its work waits in a queue for a thread that does it.
     Queued(Queue),
@@ -332,7 +334,10 @@ impl Walk<'_> {
             match cut.before {
                 Before::Of(by, link) if self.goes_over(hop, by, window, link, true) => {}
                 Before::Of(..) | Before::Own => self.own(hop, actor, window),
-                Before::Wait(wake) => self.waits(hop, window, (Syscall::OTHER, NO_OBJECT, wake)),
+                Before::Wait(wake) => {
+                    let reason = self.graph.reason_of_cause(actor.key.trace, wake);
+                    self.waits(hop, window, (Syscall::OTHER, NO_OBJECT, wake), reason);
+                }
             }
             match cut.kind {
                 Kind::Queued(_) => self.queued(hop, actor, (cut.begin, cut.end), cut.kind),
@@ -386,8 +391,12 @@ impl Walk<'_> {
             State::Preempted(cpu) => self.lacks_cpu(hop, (trace, cpu), window, Kind::Preempted),
             State::Runnable(cpu) => self.lacks_cpu(hop, (trace, cpu), window, Kind::Runnable),
             State::Blocked {
-                call, object, wake, ..
-            } => self.waits(hop, window, (call, object, wake)),
+                call,
+                object,
+                wake,
+                reason,
+                ..
+            } => self.waits(hop, window, (call, object, wake), reason),
         }
     }
 
@@ -400,7 +409,7 @@ impl Walk<'_> {
         kind: impl Fn(Occupant) -> Kind,
     ) {
         let mut at = begin;
-        if cpu != NO_CPU {
+        if cpu != ThreadState::NO_CPU {
             let cpu = u32::from(cpu);
             let line = self.graph.occupied(CpuKey { trace, cpu }, begin);
             for (place, occupied) in line.iter().enumerate() {
@@ -418,7 +427,7 @@ impl Walk<'_> {
     }
 
     /// It waits: for another thread, or for something that a thread began, or for what is none.
-    fn waits(&mut self, hop: u32, (begin, end): Window, wait: (Syscall, u32, Wake)) {
+    fn waits(&mut self, hop: u32, (begin, end): Window, wait: (Syscall, u32, Wake), reason: WaitReason) {
         let (call, object, wake) = wait;
         let own = self.path.hops.get(hop as usize).map(|hop| hop.actor);
         let origin = own.and_then(|own| self.graph.origin(own, wait));
@@ -429,6 +438,12 @@ impl Walk<'_> {
         let is_followed =
             origin.is_some_and(|origin| self.goes_over(hop, origin.by, (begin, until), origin.link, false));
         let rest = if is_followed { until } else { begin };
-        self.put(hop, (rest, end), Kind::Waiting { call, object, wake });
+        let kind = Kind::Waiting {
+            call,
+            object,
+            wake,
+            reason,
+        };
+        self.put(hop, (rest, end), kind);
     }
 }

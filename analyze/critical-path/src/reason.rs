@@ -1,203 +1,33 @@
 //! What the time of a path went into.
 
-use serde::Serialize;
 use tracebraid_kernel_fold::CpuKey;
-use tracebraid_kernel_model::events::irq::Vector;
-use tracebraid_kernel_model::{Syscall, ring_operation, softirq_name};
+use tracebraid_kernel_model::{Syscall, ring_operation};
+use tracebraid_threads::{CallClass, DeviceClass, WaitReason, WakeSource};
 
 use crate::cause::{Interrupt, Wake};
 use crate::graph::{Graph, NO_OBJECT, Occupant, State};
-use crate::kinds::Kind as CallKind;
 use crate::path::{Kind, Link, Path, Role, Segment};
-
-/// What the time of a path went into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reason {
-    /// A thread ran.
-    Running,
-    /// Something interrupted it.
-    Interrupted,
-    /// It was taken from its CPU.
-    Preempted,
-    /// It was woken, and waited for a CPU.
-    Runnable,
-    /// It waited for a block device.
-    BlockDevice,
-    /// It waited for the network.
-    Network,
-    /// It waited for a timer.
-    Timer,
-    /// It waited for somebody at a keyboard, a mouse or the like.
-    UserInput,
-    /// It waited for another device.
-    Device,
-    /// An interrupt from another processor ended the wait.
-    Ipi,
-    /// It waited at a futex, for a thread that could not be followed.
-    Futex,
-    /// It waited for a child that could not be followed.
-    Child,
-    /// It waited for another thread, which could not be followed.
-    Thread,
-    /// It waited for the kernel's own housekeeping.
-    Kernel,
-    /// Work waited in a queue for a thread that did it.
-    WorkQueue,
-    /// The execution waited for a thread that did other work.
-    Queued,
-    /// The time and manner of the hand-over between threads are unknown.
-    UnknownHandOver,
-    /// It still waited where the trace ended, or what was read of it did.
-    StillWaiting,
-    /// Nothing tells.
-    Unknown,
-}
-
-impl Reason {
-    /// All, in the order of tables.
-    pub const ALL: [Reason; 19] = [
-        Reason::Running,
-        Reason::Interrupted,
-        Reason::Preempted,
-        Reason::Runnable,
-        Reason::BlockDevice,
-        Reason::Network,
-        Reason::Timer,
-        Reason::UserInput,
-        Reason::Device,
-        Reason::Ipi,
-        Reason::Futex,
-        Reason::Child,
-        Reason::Thread,
-        Reason::Kernel,
-        Reason::WorkQueue,
-        Reason::Queued,
-        Reason::UnknownHandOver,
-        Reason::StillWaiting,
-        Reason::Unknown,
-    ];
-
-    /// Its place among all.
-    pub fn index(self) -> usize {
-        self as usize
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Running => "running",
-            Reason::Interrupted => "interrupted",
-            Reason::Preempted => "preempted",
-            Reason::Runnable => "runnable",
-            Reason::BlockDevice => "block-device",
-            Reason::Network => "network",
-            Reason::Timer => "timer",
-            Reason::UserInput => "user-input",
-            Reason::Device => "device",
-            Reason::Ipi => "ipi",
-            Reason::Futex => "futex",
-            Reason::Child => "child",
-            Reason::Thread => "thread",
-            Reason::Kernel => "kernel",
-            Reason::WorkQueue => "work-queue",
-            Reason::Queued => "queued",
-            Reason::UnknownHandOver => "unknown-hand-over",
-            Reason::StillWaiting => "still-waiting",
-            Reason::Unknown => "unknown",
-        }
-    }
-}
-
-/// Beginnings of what drivers of network devices, of disks and of input devices call their interrupts, and what
-/// stands in them; the first that fits counts.
-const HANDLERS: [(Reason, &[&str], &[&str]); 3] = [
-    (
-        Reason::Network,
-        &[
-            "eth", "eno", "ens", "enp", "enx", "wlan", "wlp", "wlo", "mlx", "ixgbe", "i40e", "ice-", "igb",
-            "e1000", "bnx", "r8169", "ena-", "gve", "iwlwifi", "ath",
-        ],
-        &["-input.", "-output.", "-TxRx-", "-rx-", "-tx-"],
-    ),
-    (
-        Reason::BlockDevice,
-        &[
-            "nvme", "ahci", "ata", "scsi", "mmc", "sdhci", "ufshcd", "megasas", "mpt", "virtscsi", "hpsa",
-            "xen-blk", "blkif", "dasd", "aac",
-        ],
-        &["-req.", "-request"],
-    ),
-    (
-        Reason::UserInput,
-        &[
-            "i8042",
-            "kbd",
-            "atkbd",
-            "psmouse",
-            "hid",
-            "gpio_keys",
-            "gpio-keys",
-        ],
-        &["keyboard", "mouse", "touch", "trackpoint", "elan_i2c"],
-    ),
-];
-
-impl Reason {
-    /// By what the handler of a hard interrupt is called.
-    fn of_handler(name: &str) -> Reason {
-        let fits = |(_, beginnings, parts): &&(Reason, &[&str], &[&str])| {
-            beginnings.iter().any(|beginning| name.starts_with(beginning))
-                || parts.iter().any(|part| name.contains(part))
-        };
-        HANDLERS.iter().find(fits).map_or(Reason::Device, |of| of.0)
-    }
-
-    fn of_softirq(vector: u8) -> Reason {
-        match softirq_name(i64::from(vector)) {
-            Some("TIMER" | "HRTIMER") => Reason::Timer,
-            Some("NET_TX" | "NET_RX") => Reason::Network,
-            Some("BLOCK" | "IRQ_POLL") => Reason::BlockDevice,
-            Some("SCHED" | "RCU") => Reason::Kernel,
-            _ => Reason::Device,
-        }
-    }
-
-    fn of_vector(vector: Option<Vector>) -> Reason {
-        match vector {
-            Some(Vector::LocalTimer) => Reason::Timer,
-            Some(
-                Vector::Reschedule
-                | Vector::CallFunction
-                | Vector::CallFunctionSingle
-                | Vector::IrqWork
-                | Vector::PlatformIpi,
-            ) => Reason::Ipi,
-            _ => Reason::Device,
-        }
-    }
-}
 
 impl Graph {
     /// What a part of a path went into.
-    pub fn reason(&self, path: &Path, segment: &Segment) -> Reason {
+    pub fn reason(&self, path: &Path, segment: &Segment) -> WaitReason {
         match path.role(segment) {
-            Role::Own => self.activity(path, segment),
-            Role::Busy => Reason::Queued,
-            Role::Unseen => Reason::UnknownHandOver,
+            Role::Own => self.activity(segment),
+            Role::Busy => WaitReason::Queued,
+            Role::Unseen => WaitReason::UnknownHandOver,
         }
     }
 
     /// Activity of the thread of a part, independent of its role in the path.
-    pub fn activity(&self, path: &Path, segment: &Segment) -> Reason {
+    pub fn activity(&self, segment: &Segment) -> WaitReason {
         match segment.kind {
-            Kind::Unknown => Reason::Unknown,
-            Kind::Running(_) => Reason::Running,
-            Kind::Interrupted(_) => Reason::Interrupted,
-            Kind::Preempted(_) => Reason::Preempted,
-            Kind::Runnable(_) => Reason::Runnable,
-            Kind::Queued(_) => Reason::WorkQueue,
-            Kind::Waiting { call, wake, .. } => self.waits_for(self.trace_of(path, segment), call, wake),
+            Kind::Unknown => WaitReason::Unknown,
+            Kind::Running(_) => WaitReason::Running,
+            Kind::Interrupted(_) => WaitReason::Interrupted,
+            Kind::Preempted(_) => WaitReason::Preempted,
+            Kind::Runnable(_) => WaitReason::Runnable,
+            Kind::Queued(_) => WaitReason::WorkQueue,
+            Kind::Waiting { reason, .. } => reason,
         }
     }
 
@@ -208,23 +38,23 @@ impl Graph {
         actor.map_or(0, |actor| actor.key.trace)
     }
 
-    fn waits_for(&self, trace: u32, call: Syscall, wake: Wake) -> Reason {
-        match wake {
-            Wake::Unknown => Reason::Unknown,
-            Wake::StillWaiting => Reason::StillWaiting,
-            Wake::Timer => Reason::Timer,
-            Wake::Request(_) => Reason::BlockDevice,
-            Wake::Packet(_) => Reason::Network,
-            Wake::Interrupt(Interrupt::Irq(number)) => {
-                self.irq(trace, number).map_or(Reason::Device, Reason::of_handler)
+    /// What a wait is for that such a cause ends, where no state of a thread says that: work that something queued.
+    pub(crate) fn reason_of_cause(&self, trace: u32, cause: Wake) -> WaitReason {
+        match cause {
+            Wake::Unknown => WaitReason::Unknown,
+            Wake::StillWaiting => WaitReason::StillWaiting,
+            Wake::Timer => WaitReason::Timer,
+            Wake::Request(_) => WaitReason::BlockDevice,
+            Wake::Packet(_) => WaitReason::Network,
+            Wake::Thread(_) => WaitReason::Thread,
+            Wake::Interrupt(interrupt) => {
+                let name = match interrupt {
+                    Interrupt::Irq(number) => self.irq(trace, number),
+                    _ => None,
+                };
+                let device = name.map_or(DeviceClass::Other, DeviceClass::of_handler);
+                WaitReason::of_wake(None, WakeSource::Interrupt(interrupt, device), None)
             }
-            Wake::Interrupt(Interrupt::Softirq(vector)) => Reason::of_softirq(vector),
-            Wake::Interrupt(vector @ Interrupt::Vector(_)) => Reason::of_vector(vector.vector()),
-            Wake::Thread(_) => match CallKind::of(call) {
-                CallKind::Futex => Reason::Futex,
-                CallKind::Child => Reason::Child,
-                _ => Reason::Thread,
-            },
         }
     }
 
@@ -242,7 +72,7 @@ impl Graph {
         let mut way = path.way(segment.hop);
         let taker = way.find(|hop| matches!(hop.link, Link::Busy | Link::Unseen));
         let name = taker.map(|hop| self.name(hop.actor)).unwrap_or_default();
-        let activity = self.activity(path, segment).name();
+        let activity = self.activity(segment).name();
         match detail {
             "" => format!("{name}, {activity}"),
             detail => format!("{name}, {activity}: {detail}"),
@@ -258,19 +88,21 @@ impl Graph {
             Kind::Preempted(by) => self.preempted_by(by),
             Kind::Runnable(by) => self.runnable_behind(by),
             Kind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
-            Kind::Waiting { call, object, wake } => self.wait(trace, (call, object), wake),
+            Kind::Waiting {
+                call, object, wake, ..
+            } => self.wait(trace, (call, object), wake),
         }
     }
 
     /// What a thread's time goes into that is in such a state; nothing once it has ended.
-    pub fn reason_of(&self, trace: u32, state: State) -> Option<Reason> {
+    pub fn reason_of(&self, state: State) -> Option<WaitReason> {
         Some(match state {
-            State::Unknown => Reason::Unknown,
-            State::Running(_) => Reason::Running,
-            State::Interrupted(..) => Reason::Interrupted,
-            State::Preempted(_) => Reason::Preempted,
-            State::Runnable(_) => Reason::Runnable,
-            State::Blocked { call, wake, .. } => self.waits_for(trace, call, wake),
+            State::Unknown => WaitReason::Unknown,
+            State::Running(_) => WaitReason::Running,
+            State::Interrupted(..) => WaitReason::Interrupted,
+            State::Preempted(_) => WaitReason::Preempted,
+            State::Runnable(_) => WaitReason::Runnable,
+            State::Blocked { reason, .. } => reason,
             State::Ended => return None,
         })
     }
@@ -373,7 +205,7 @@ impl Graph {
             return String::new();
         }
         let name = call.user_name();
-        if CallKind::of(call) == CallKind::Futex
+        if CallClass::of(call) == CallClass::Futex
             && let Some(address) = self.futexes.get(object as usize)
         {
             return format!("{name} {address:#x}");
@@ -423,33 +255,5 @@ impl Graph {
                 None => "requested by".to_owned(),
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn handlers_tell_what_they_are_for() {
-        for (name, expected) in [
-            ("virtio2-input.0", Reason::Network),
-            ("virtio2-output.1", Reason::Network),
-            ("virtio4-req.0", Reason::BlockDevice),
-            ("nvme0q3", Reason::BlockDevice),
-            ("eth0-TxRx-3", Reason::Network),
-            ("enp3s0", Reason::Network),
-            ("i8042", Reason::UserInput),
-            ("elan_i2c", Reason::UserInput),
-            ("ttyS0", Reason::Device),
-            ("snd_hda_intel:card0", Reason::Device),
-        ] {
-            assert_eq!(Reason::of_handler(name), expected, "{name}");
-        }
-        assert_eq!(Reason::of_softirq(3), Reason::Network);
-        assert_eq!(Reason::of_softirq(1), Reason::Timer);
-        assert_eq!(Reason::of_softirq(4), Reason::BlockDevice);
-        assert_eq!(Reason::of_softirq(9), Reason::Kernel);
-        assert_eq!(Reason::of_vector(Some(Vector::Reschedule)), Reason::Ipi);
     }
 }

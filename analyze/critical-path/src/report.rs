@@ -7,9 +7,9 @@ use tracebraid_kernel_fold::{Head, Thread};
 use crate::cause::ActorId;
 use crate::graph::{Actor, Graph};
 use crate::path::Path;
-use crate::reason::Reason;
 use crate::summary::Summary;
 use crate::tree::Node;
+use tracebraid_threads::WaitReason;
 
 /// Critical paths.
 #[derive(Clone, Debug, Serialize)]
@@ -56,12 +56,12 @@ pub struct SegmentRow {
     pub thread: Thread,
     /// What it went into.
     #[serde(serialize_with = "name")]
-    pub reason: Reason,
+    pub reason: WaitReason,
     /// The same more exactly.
     pub detail: String,
 }
 
-fn name<S: Serializer>(reason: &Reason, serializer: S) -> Result<S::Ok, S::Error> {
+fn name<S: Serializer>(reason: &WaitReason, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(reason.name())
 }
 

@@ -6,8 +6,8 @@ use tracebraid_kernel_model::Device;
 
 use crate::cause::ActorId;
 use crate::graph::Request;
+use crate::graph_step::{Issued, RequestKey};
 use crate::kept::Kept;
-use crate::step::{Issued, RequestKey};
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

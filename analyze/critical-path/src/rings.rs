@@ -5,10 +5,10 @@ use tracebraid_kernel_fold::{Pairs, ThreadKey};
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Actor, NO_OBJECT, Queue, RingRequest, State, Stretch, Work};
+use crate::graph_machine::GraphMachine;
+use crate::graph_step::{RingEvent, RingStep};
 use crate::kept::Kept;
-use crate::life::Life;
-use crate::machine::Machine;
-use crate::step::{RingEvent, RingStep};
+use crate::thread_life::ThreadLife;
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ fn turned(free: Option<i64>, queued: i64) -> i64 {
     free.map_or(queued, |free| free.max(queued))
 }
 
-fn ring(life: &mut Life) -> &mut RingLife {
+fn ring(life: &mut ThreadLife) -> &mut RingLife {
     life.ring.get_or_insert_default()
 }
 
@@ -100,7 +100,7 @@ fn work(queued: (i64, ActorId), begin: i64) -> Work {
     }
 }
 
-impl Machine {
+impl GraphMachine {
     /// Something happens to a request of an io_uring, by that thread.
     pub(crate) fn ring(&mut self, time: i64, thread: ThreadKey, event: RingEvent) {
         self.rings.are_used = true;
@@ -156,7 +156,7 @@ impl Machine {
 
     /// What ended before a time is going to be dropped from all time lines.
     pub(crate) fn ring_waits_drop(&mut self, cut: i64) {
-        let Machine { lives, lines, .. } = self;
+        let GraphMachine { lives, lines, .. } = self;
         for life in lives.values() {
             let wait = life.ring.as_mut().and_then(|own| own.waits.as_mut());
             let line = life.actor.and_then(|actor| lines.get(actor as usize));

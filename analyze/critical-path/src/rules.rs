@@ -9,17 +9,17 @@ use tracebraid_kernel_fold::{
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
+use tracebraid_threads::{CallClasses, Handlers, MigrateEvent, WakeEvent, exit_of};
 
-use crate::active::Active;
 use crate::calls::{Longest, Wanted};
-use crate::events;
+use crate::cpu_stretch::CpuStretch;
 use crate::finish;
 use crate::graph::Graph;
-use crate::kinds::Kinds;
+use crate::graph_events;
+use crate::graph_machine::{GraphMachine, Player};
+use crate::graph_step::{Act, CpuStep, GraphItem};
 use crate::lacks::lacks;
-use crate::machine::{Machine, Player};
 use crate::names::{Names, Told};
-use crate::step::{Item, Step, What};
 
 /// What the analysis makes of events.
 ///
@@ -32,7 +32,7 @@ pub struct GraphRules {
     pub(crate) from: i64,
     /// What happens then or later is left out.
     until: i64,
-    pub(crate) kinds: Kinds,
+    pub(crate) classes: CallClasses,
     chosen: ChosenCalls,
     /// How many of the longest calls to find.
     pub(crate) wanted: Wanted,
@@ -44,17 +44,20 @@ pub struct GraphRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GraphPartial {
     pub(crate) people: People,
-    pub(crate) lanes: ByCpu<Lane<Active, Step>>,
-    pub(crate) items: Items<Item>,
+    pub(crate) lanes: ByCpu<Lane<CpuStretch, CpuStep>>,
+    pub(crate) items: Items<GraphItem>,
     pub(crate) names: Names,
     pub(crate) calls: Longest,
     /// What came of all that was played.
-    pub(crate) machine: Machine,
+    pub(crate) machine: GraphMachine,
     /// Nothing came before.
     is_first: bool,
     /// Where the thread that was switched to last is among the people.
     #[serde(skip)]
     pub(crate) near: usize,
+    /// The classes of the handlers of interrupts that were met.
+    #[serde(skip)]
+    handlers: Handlers,
 }
 
 impl Rules for GraphRules {
@@ -63,7 +66,7 @@ impl Rules for GraphRules {
 
     fn new(selection: &Selection) -> Self {
         GraphRules {
-            kinds: Kinds::new(),
+            classes: CallClasses::default(),
             chosen: selection.chosen_calls(),
             wanted: Wanted::new(match selection.calls.is_empty() {
                 true => 0,
@@ -81,7 +84,7 @@ impl Rules for GraphRules {
     }
 
     fn wants(&self, event: &KernelEvent) -> bool {
-        events::wants(event)
+        graph_events::wants(event)
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
@@ -101,12 +104,12 @@ impl Rules for GraphRules {
             return;
         }
         if packet.tells_switches {
-            self.begins(partial, packet.cpu, time, Active::default());
-            partial.items.push(packet.cpu, time, Item::Lost);
+            self.begins(partial, packet.cpu, time, CpuStretch::default());
+            partial.items.push(packet.cpu, time, GraphItem::Lose);
         } else {
             let of_calls = packet.tells_calls;
-            let (tid, what) = (None, What::Lost { of_calls });
-            self.step(partial, packet.cpu, time, Step { tid, what });
+            let (tid, act) = (None, Act::Lose { of_calls });
+            self.step(partial, packet.cpu, time, CpuStep { tid, act });
         }
     }
 
@@ -114,18 +117,21 @@ impl Rules for GraphRules {
     fn event(&self, partial: &mut GraphPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         use KernelEvent::*;
         let Event { model, cpu, time, .. } = *event;
-        let what = match &model.event {
+        let act = match &model.event {
             // What comes later is not read in every way: it must not matter.
             _ if self.is_over(time) => return,
-            Entry(entry) => Some(events::enters(&self.kinds, entry, body)),
-            Exit(exit) => Some(events::exits(exit, body)),
+            Entry(entry) => Some(Act::Enter(graph_events::enters(&self.classes, entry, time, body))),
+            Exit(exit) => {
+                let (call, result) = exit_of(exit, body);
+                Some(Act::Exit(call, result))
+            }
             Switch(switch) => return self.switch(partial, event, switch, body),
-            Wakeup(wakeup) => events::wakes(wakeup, body),
+            Wakeup(wakeup) => WakeEvent::of(wakeup, body).map(Act::Wake),
             // Where all CPUs are recorded, switches show the CPU of a thread.
             Migrate(migrate) if !self.recorded.is_whole(cpu.trace) => {
-                if let Some(moves) = events::moves(migrate, body) {
-                    let (tid, what) = (None, What::Item(moves));
-                    self.step(partial, cpu, time, Step { tid, what });
+                if let Some(moves) = MigrateEvent::of(migrate, body) {
+                    let (tid, act) = (None, Act::Tell(GraphItem::Migrate(moves)));
+                    self.step(partial, cpu, time, CpuStep { tid, act });
                 }
                 return;
             }
@@ -145,8 +151,8 @@ impl Rules for GraphRules {
                 let headers = packet.headers.as_ref().and_then(|headers| headers.get(body));
                 let segment = headers.and_then(|headers| partial.names.segment(&headers));
                 segment.map(|segment| match packet.step {
-                    PacketStep::Queue => What::Send(segment),
-                    _ => What::Receive(segment),
+                    PacketStep::Queue => Act::Send(segment),
+                    _ => Act::Receive(segment),
                 })
             }
             Work(work) => {
@@ -157,9 +163,9 @@ impl Rules for GraphRules {
                         let queue = name.and_then(|name| partial.names.queue(name, body));
                         let (queue, told) = queue.unwrap_or((0, None));
                         tell(partial, cpu, time, told);
-                        What::Queue(address, queue)
+                        Act::Queue(address, queue)
                     }
-                    _ => What::Execute(address),
+                    _ => Act::Execute(address),
                 })
             }
             other => {
@@ -169,12 +175,12 @@ impl Rules for GraphRules {
                     let told = partial.names.irq(cpu.trace, number, entry.name.as_ref(), body);
                     tell(partial, cpu, time, told);
                 }
-                events::interrupts(other, body)
+                graph_events::interrupts(&mut partial.handlers, other, body)
             }
         };
-        if let Some(what) = what {
+        if let Some(act) = act {
             let tid = model.tid(body);
-            self.step(partial, cpu, time, Step { tid, what });
+            self.step(partial, cpu, time, CpuStep { tid, act });
         }
     }
 
@@ -207,7 +213,7 @@ impl Rules for GraphRules {
 #[inline(always)]
 fn tell(partial: &mut GraphPartial, cpu: CpuKey, time: i64, told: Option<Told>) {
     if let Some(told) = told {
-        partial.items.push(cpu, time, Item::Tells(Box::new(told)));
+        partial.items.push(cpu, time, GraphItem::Tells(Box::new(told)));
     }
 }
 
@@ -238,8 +244,8 @@ impl GraphRules {
     #[inline(always)]
     pub(crate) fn play_on(
         &self,
-        items: &mut Items<Item>,
-        machine: &mut Machine,
+        items: &mut Items<GraphItem>,
+        machine: &mut GraphMachine,
         until: Option<i64>,
         mut happens: impl FnMut(i64),
     ) {
@@ -248,7 +254,7 @@ impl GraphRules {
         items.play(until, |cpu, time, item| {
             if matches!(
                 item,
-                Item::Switch { .. } | Item::Wake { .. } | Item::Interrupted(..)
+                GraphItem::Switch { .. } | GraphItem::Wake(..) | GraphItem::Interrupted(..)
             ) {
                 happens(time);
             }

@@ -8,7 +8,7 @@ use tracebraid_kernel_fold::Thread;
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Graph, Occupant};
 use crate::path::{Kind, Path, Role, Segment};
-use crate::reason::Reason;
+use tracebraid_threads::WaitReason;
 
 /// Where the time of a path went. Durations are nanoseconds; the greatest come first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,7 +27,7 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasonSum {
     /// The reason.
-    pub reason: Reason,
+    pub reason: WaitReason,
     /// Which device, connection, or thread; see [`Graph::detail`].
     pub detail: String,
     /// How long.
@@ -63,7 +63,7 @@ pub struct Competitor {
 impl Graph {
     /// Adds up where the time of a path went.
     pub fn summary(&self, path: &Path) -> Summary {
-        let mut reasons: BTreeMap<(Reason, String), (u64, u64)> = BTreeMap::new();
+        let mut reasons: BTreeMap<(WaitReason, String), (u64, u64)> = BTreeMap::new();
         let mut threads: BTreeMap<ActorId, (u64, u64)> = BTreeMap::new();
         let mut hosts: BTreeMap<u32, u64> = BTreeMap::new();
         for segment in &path.segments {
@@ -75,7 +75,11 @@ impl Graph {
             if let Some(hop) = path.hops.get(segment.hop as usize) {
                 let sum = threads.entry(hop.actor).or_default();
                 sum.0 += duration;
-                sum.1 += if reason == Reason::Running { duration } else { 0 };
+                sum.1 += if reason == WaitReason::Running {
+                    duration
+                } else {
+                    0
+                };
             }
             *hosts.entry(self.trace_of(path, segment)).or_default() += duration;
         }

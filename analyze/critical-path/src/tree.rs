@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::graph::Graph;
 use crate::path::{Hop, Path};
-use crate::reason::Reason;
+use tracebraid_threads::WaitReason;
 
 /// A thread on the way of a path, with all that it waited for. Threads that were waited for in the same way
 /// several times stand there once. Durations are nanoseconds.
@@ -30,7 +30,7 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// What.
-    pub reason: Reason,
+    pub reason: WaitReason,
     /// Exactly; see [`Graph::detail`].
     pub detail: String,
     /// How long.
@@ -44,7 +44,7 @@ pub struct Part {
 struct Sums {
     duration: u64,
     times: u64,
-    parts: BTreeMap<(Reason, String), (u64, u64)>,
+    parts: BTreeMap<(WaitReason, String), (u64, u64)>,
     waits: BTreeMap<(String, String), Sums>,
 }
 

@@ -1,6 +1,6 @@
 //! Waits that go on where the window ends, or the trace does.
 
-use tracebraid_critical_path::{ActorId, Graph, Kind, Occupant, Path, Reason, Segment};
+use tracebraid_critical_path::{ActorId, Graph, Kind, Occupant, Path, Segment, WaitReason};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_fold::Options;
 use tracebraid_kernel_fold::{Selection, Window};
@@ -125,7 +125,7 @@ fn what_came_before_the_window_does_not_matter() {
     }
 }
 
-fn described(graph: &Graph, path: Path) -> Vec<(i64, ActorId, Reason, String)> {
+fn described(graph: &Graph, path: Path) -> Vec<(i64, ActorId, WaitReason, String)> {
     let part = |segment: &Segment| {
         let actor = path.hops[segment.hop as usize].actor;
         (
@@ -164,7 +164,7 @@ fn nothing_is_known_behind_the_end_of_a_machines_trace() {
         let last = path.segments.last().expect("a path has parts");
         let reason = graph.reason(&path, last);
         assert!(last.begin <= end && last.end == graph.known_until, "{actor:?}");
-        assert_eq!((reason, last.hop), (Reason::Unknown, 0), "{actor:?}");
+        assert_eq!((reason, last.hop), (WaitReason::Unknown, 0), "{actor:?}");
         paths += 1;
     }
     assert!(paths > 50);

@@ -1,7 +1,7 @@
 //! Executions that begin in one thread and end in another, on graphs by hand.
 
 use tracebraid_critical_path::{
-    Actor, ActorId, Graph, Interrupt, NO_OBJECT, Packet, Passed, State, Stretch, Wake,
+    Actor, ActorId, Graph, Interrupt, NO_OBJECT, Packet, Passed, State, Stretch, WaitReason, Wake,
 };
 use tracebraid_kernel_fold::ThreadKey;
 use tracebraid_kernel_model::Syscall;
@@ -23,6 +23,12 @@ fn waits(call: Syscall, wake: Wake) -> State {
         call,
         object: NO_OBJECT,
         wake,
+        reason: match wake {
+            Wake::Timer => WaitReason::Timer,
+            Wake::Packet(_) => WaitReason::Network,
+            Wake::Thread(_) => WaitReason::Thread,
+            _ => WaitReason::Unknown,
+        },
         is_idle: false,
     }
 }

@@ -1,7 +1,7 @@
 //! Paths that go from one machine to another one and back.
 
 use tracebraid_clocks::{Machines, Matches, PacketAnalysis, Synchronization};
-use tracebraid_critical_path::{Actor, Graph, Link, Path, Reason, Segment};
+use tracebraid_critical_path::{Actor, Graph, Link, Path, Segment, WaitReason};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
@@ -83,7 +83,8 @@ fn paths_cross_to_the_server_and_back() {
         let is_back = path.segments.last().is_some_and(|last| last.hop == 0);
         assert!(is_back, "request {id}: {:?}", path.segments.last());
         // The client does things of its own, too.
-        let own = |segment: &&Segment| segment.hop == 0 && graph.reason(&path, segment) != Reason::Network;
+        let own =
+            |segment: &&Segment| segment.hop == 0 && graph.reason(&path, segment) != WaitReason::Network;
         let own = path.segments.iter().filter(own);
         let own: i64 = own
             .map(|segment| (segment.end.min(done) - segment.begin).max(0))

@@ -1,6 +1,6 @@
 //! Work that waits in queues, and requests of io_uring: events by hand.
 
-use tracebraid_critical_path::{Graph, Reason};
+use tracebraid_critical_path::{Graph, WaitReason};
 use tracebraid_fold::Options;
 use tracebraid_kernel_fold::Selection;
 
@@ -296,7 +296,7 @@ fn recorded_waits_go_through_queues_and_rings() {
         let unknown = path
             .segments
             .iter()
-            .filter(|segment| graph.reason(&path, segment) == Reason::Unknown);
+            .filter(|segment| graph.reason(&path, segment) == WaitReason::Unknown);
         let unknown = unknown.map(|segment| segment.duration()).sum::<u64>() as f64 / whole;
         if share > 0.85 && fits == links.len() && unknown < 0.01 {
             found += 1;

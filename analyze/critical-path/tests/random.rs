@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tracebraid_critical_path::{
     Actor, ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Packet, Passed, Path, Queue,
-    Reason, Request, Role, State, Stretch, Wake, Work,
+    Request, Role, State, Stretch, WaitReason, Wake, Work,
 };
 use tracebraid_kernel_fold::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Device, Syscall};
@@ -41,6 +41,7 @@ fn state() -> impl Strategy<Value = State> {
             call: Syscall::OTHER,
             object: NO_OBJECT,
             wake,
+            reason: WaitReason::Unknown,
             is_idle,
         }),
         1 => Just(State::Ended),
@@ -251,9 +252,9 @@ proptest! {
         for segment in &path.segments {
             let reason = graph.reason(&path, segment);
             let expected = match path.role(segment) {
-                Role::Own => graph.activity(&path, segment),
-                Role::Busy => Reason::Queued,
-                Role::Unseen => Reason::UnknownHandOver,
+                Role::Own => graph.activity(segment),
+                Role::Busy => WaitReason::Queued,
+                Role::Unseen => WaitReason::UnknownHandOver,
             };
             prop_assert_eq!(reason, expected);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use tracebraid_critical_path::{Actor, Competitor, Graph, Path as CriticalPath, Reason, Segment};
+use tracebraid_critical_path::{Actor, Competitor, Graph, Path as CriticalPath, Segment, WaitReason};
 use tracebraid_fold::Options;
 use tracebraid_kernel_fold::{Selection, ThreadKey};
 
@@ -143,14 +143,14 @@ impl Recording {
             ("lock_sleep", Some(injection)) => {
                 let window = both(locked, (injection.begin, injection.end));
                 let holder = |actor: &Actor, segment: &Segment| {
-                    is_of(actor, "lockholder") && waits(segment, Reason::Timer)
+                    is_of(actor, "lockholder") && waits(segment, WaitReason::Timer)
                 };
                 (self.sum(&path, window, holder), length(window))
             }
             ("lock_run", Some(injection)) => {
                 let window = both(locked, (injection.begin, injection.end));
                 let holder = |actor: &Actor, segment: &Segment| {
-                    is_of(actor, "lockholder") && !waits(segment, Reason::Timer)
+                    is_of(actor, "lockholder") && !waits(segment, WaitReason::Timer)
                 };
                 (self.sum(&path, window, holder), length(window))
             }
@@ -159,13 +159,13 @@ impl Recording {
                 let window = both(own, at_work.expect("the backend was asked"));
                 let sleeps = request.cause == "backend_sleep";
                 let backend = |actor: &Actor, segment: &Segment| {
-                    is_of(actor, "backend") && waits(segment, Reason::Timer) == sleeps
+                    is_of(actor, "backend") && waits(segment, WaitReason::Timer) == sleeps
                 };
                 (self.sum(&path, window, backend), length(window))
             }
             ("disk", Some(_)) => {
                 let disk = |_: &Actor, segment: &Segment| {
-                    waits(segment, Reason::BlockDevice)
+                    waits(segment, WaitReason::BlockDevice)
                         && self.graph.detail(&path, segment).starts_with("vdc")
                 };
                 (self.sum(&path, own, disk), request.stored as f64)
@@ -243,10 +243,10 @@ fn who_else_used_the_disk_is_told() {
 }
 
 /// A thread of which a path could not tell what it did.
-fn is_unresolved(reason: Reason) -> bool {
+fn is_unresolved(reason: WaitReason) -> bool {
     matches!(
         reason,
-        Reason::Unknown | Reason::Thread | Reason::Futex | Reason::Child
+        WaitReason::Unknown | WaitReason::Thread | WaitReason::Futex | WaitReason::Child
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tracebraid_critical_path::{Graph, GraphAnalysis, Reason};
+use tracebraid_critical_path::{Graph, GraphAnalysis, WaitReason};
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_filter::executions::Definitions;
@@ -81,8 +81,8 @@ impl Union {
         let reasons = frames.filter(|(_, frame)| frame.kind == FrameKind::Reason);
         let mut names = reasons.map(|(_, frame)| self.names.text(frame.name));
         let is_it = |name: &str| {
-            let reasons = [Reason::Queued, Reason::UnknownHandOver].into_iter();
-            reasons.map(Reason::name).find(|reason| *reason == name)
+            let reasons = [WaitReason::Queued, WaitReason::UnknownHandOver].into_iter();
+            reasons.map(WaitReason::name).find(|reason| *reason == name)
         };
         names.find_map(is_it)
     }

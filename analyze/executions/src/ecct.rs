@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracebraid_critical_path::{ActorId, Graph, Hop, Kind, Link, Occupant, Path, Reason, Segment, Wake};
+use tracebraid_critical_path::{ActorId, Graph, Hop, Kind, Link, Occupant, Path, Segment, WaitReason, Wake};
 use tracebraid_kernel_model::Syscall;
 
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind, Hasher};
@@ -195,11 +195,11 @@ impl<'t> Builder<'t> {
         if let Kind::Waiting { call, .. } = segment.kind {
             context = self.calls(context, call);
         }
-        let reason = self.graph.activity(growing.path, segment);
+        let reason = self.graph.activity(segment);
         context = self.frame(context, FrameKind::Reason, reason.name());
         match segment.kind {
             Kind::Preempted(by) | Kind::Runnable(by) => self.lacks_cpu(growing, context, by, window),
-            Kind::Waiting { wake, .. } if reason == Reason::BlockDevice => {
+            Kind::Waiting { wake, .. } if reason == WaitReason::BlockDevice => {
                 self.uses_device(growing, context, (actor, wake), segment);
             }
             _ => {
@@ -329,11 +329,11 @@ impl<'t> Builder<'t> {
                 context = self.calls(context, call);
                 None
             }
-            Link::Sends(_) => Some(Reason::Network),
-            Link::Issues(_) => Some(Reason::BlockDevice),
-            Link::Queues(_) => Some(Reason::WorkQueue),
-            Link::Busy => Some(Reason::Queued),
-            Link::Unseen => Some(Reason::UnknownHandOver),
+            Link::Sends(_) => Some(WaitReason::Network),
+            Link::Issues(_) => Some(WaitReason::BlockDevice),
+            Link::Queues(_) => Some(WaitReason::WorkQueue),
+            Link::Busy => Some(WaitReason::Queued),
+            Link::Unseen => Some(WaitReason::UnknownHandOver),
             Link::Start | Link::Submits(_) | Link::Makes | Link::Passes => None,
         };
         if let Some(reason) = reason {
@@ -405,10 +405,14 @@ fn is_handed(hop: &Hop) -> bool {
 }
 
 /// Whether what exactly is waited for is one of few things: connections and futexes are too many.
-fn is_one_of_few(reason: Reason) -> bool {
+fn is_one_of_few(reason: WaitReason) -> bool {
     matches!(
         reason,
-        Reason::Interrupted | Reason::WorkQueue | Reason::Device | Reason::Ipi | Reason::UserInput
+        WaitReason::Interrupted
+            | WaitReason::WorkQueue
+            | WaitReason::Device
+            | WaitReason::Ipi
+            | WaitReason::UserInput
     )
 }
 

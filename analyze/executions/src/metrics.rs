@@ -1,6 +1,6 @@
 //! Figures of an execution that its critical path tells.
 
-use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Reason, Role};
+use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Role, WaitReason};
 
 use crate::counts::{CountLines, Quantities};
 
@@ -10,7 +10,7 @@ pub enum Metric {
     /// From begin to end, in nanoseconds.
     Duration,
     /// Nanoseconds of that which went into a reason.
-    Time(Reason),
+    Time(WaitReason),
     /// How often a thread on the path left its CPU: it waited, or was preempted.
     Switches,
     /// How often a thread on the path went on on another CPU than before.
@@ -32,7 +32,7 @@ pub enum Metric {
 impl Metric {
     /// All, in the order of [`metrics`].
     pub fn all() -> impl Iterator<Item = Metric> {
-        let times = Reason::ALL.into_iter().map(Metric::Time);
+        let times = WaitReason::ALL.into_iter().map(Metric::Time);
         let counts = [
             Metric::Switches,
             Metric::Migrations,
@@ -120,7 +120,7 @@ pub fn all_metrics(
 
 /// The figures of a path that it tells itself, in the order of [`Metric::all`].
 pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
-    let mut times = [0; Reason::ALL.len()];
+    let mut times = [0; WaitReason::ALL.len()];
     let mut hosts: Vec<u32> = Vec::new();
     // Who ran where, by actor and then in the order of time.
     let mut ran: Vec<(ActorId, usize, u16)> = Vec::new();
@@ -170,7 +170,7 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
             }
         })
     };
-    let mut figures = Vec::with_capacity(Reason::ALL.len() + ROOM);
+    let mut figures = Vec::with_capacity(WaitReason::ALL.len() + ROOM);
     figures.extend(Metric::all().map(value));
     figures
 }
@@ -207,6 +207,10 @@ mod tests {
             call: Syscall::OTHER,
             object: NO_OBJECT,
             wake,
+            reason: match wake {
+                Wake::Timer => WaitReason::Timer,
+                _ => WaitReason::Thread,
+            },
             is_idle: false,
         };
         let actor = |line: &[(i64, State)]| Actor {
@@ -237,13 +241,16 @@ mod tests {
             .zip(metrics(&graph, &graph.path(ActorId(0), 0, 100)))
             .collect();
         let of = |metric| found[&metric].expect("the path tells it");
-        assert_eq!((of(Metric::Duration), of(Metric::Time(Reason::Timer))), (100, 30));
-        assert_eq!(of(Metric::Time(Reason::Running)), 10 + 8 + 15 + 20 + 10);
-        assert_eq!(of(Metric::Time(Reason::Interrupted)), 2);
+        assert_eq!(
+            (of(Metric::Duration), of(Metric::Time(WaitReason::Timer))),
+            (100, 30)
+        );
+        assert_eq!(of(Metric::Time(WaitReason::Running)), 10 + 8 + 15 + 20 + 10);
+        assert_eq!(of(Metric::Time(WaitReason::Interrupted)), 2);
         // The wait for the other thread is that one's time: nobody leaves a CPU on the path.
         assert_eq!((of(Metric::Switches), of(Metric::Migrations)), (1, 1));
         assert_eq!((of(Metric::Threads), of(Metric::Hosts)), (2, 1));
-        let times: u64 = Reason::ALL
+        let times: u64 = WaitReason::ALL
             .into_iter()
             .map(|reason| of(Metric::Time(reason)))
             .sum();

@@ -1,7 +1,7 @@
 //! The sample sequence of Figure 2 of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
 //! execution traces" (2016).
 
-use tracebraid_critical_path::{ActorId, Graph, NO_OBJECT, Request, State, Wake};
+use tracebraid_critical_path::{ActorId, Graph, NO_OBJECT, Request, State, WaitReason, Wake};
 use tracebraid_executions::FrameKind::{Detail, Function, Reason, Thread};
 use tracebraid_kernel_model::{Device, Syscall};
 
@@ -12,6 +12,10 @@ fn blocked(wake: Wake) -> State {
         call: Syscall::OTHER,
         object: NO_OBJECT,
         wake,
+        reason: match wake {
+            Wake::Request(_) => WaitReason::BlockDevice,
+            _ => WaitReason::Thread,
+        },
         is_idle: false,
     }
 }

@@ -8,7 +8,7 @@
 use std::convert::Infallible;
 use std::path::Path as Directory;
 
-use tracebraid_critical_path::{ActorId, Graph, Path, Reason, Role, Segment};
+use tracebraid_critical_path::{ActorId, Graph, Path, Role, Segment, WaitReason};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::{BuildRules, Finished, Metric, Sink, Union, build};
 use tracebraid_filter::Datum;
@@ -362,7 +362,7 @@ impl Sink for Judge<'_> {
         judged.right_now += u64::from(is_right(found));
         judged.right_before += u64::from(is_right(wrong(&alone, first, truth)));
         judged.unknown += u64::from(found.1 > 0);
-        let queued = Metric::all().position(|metric| metric == Metric::Time(Reason::Queued));
+        let queued = Metric::all().position(|metric| metric == Metric::Time(WaitReason::Queued));
         judged.queued += finished.metrics[queued.unwrap()].unwrap();
         judged.finished.push(finished);
         Ok(())

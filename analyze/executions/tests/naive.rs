@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tracebraid_critical_path::{
-    ActorId, Graph, Interrupt, Kind, Link, NO_OBJECT, Occupant, Occupied, Path, Request, Segment, State, Wake,
+    ActorId, Graph, Interrupt, Kind, Link, NO_OBJECT, Occupant, Occupied, Path, Request, Segment, State,
+    WaitReason, Wake,
 };
 use tracebraid_executions::FrameKind;
 use tracebraid_kernel_fold::CpuKey;
@@ -182,6 +183,15 @@ fn wake() -> impl Strategy<Value = Wake> {
     ]
 }
 
+fn reason(wake: Wake) -> WaitReason {
+    match wake {
+        Wake::Thread(_) => WaitReason::Thread,
+        Wake::Timer => WaitReason::Timer,
+        Wake::Request(_) => WaitReason::BlockDevice,
+        _ => WaitReason::Unknown,
+    }
+}
+
 fn state() -> impl Strategy<Value = State> {
     let call = prop_oneof![Just(Syscall::OTHER), Just(Syscall(0)), Just(Syscall(1))];
     prop_oneof![
@@ -193,6 +203,7 @@ fn state() -> impl Strategy<Value = State> {
             call,
             object: NO_OBJECT,
             wake,
+            reason: reason(wake),
             is_idle: false,
         }),
     ]

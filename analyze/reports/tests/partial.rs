@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use tracebraid_critical_path::{GraphAnalysis, Reason, State};
+use tracebraid_critical_path::{GraphAnalysis, State, WaitReason};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::{Control, Options, fold};
@@ -265,19 +265,19 @@ fn the_graph_invents_no_waits() {
         let is_whole = graph.head.not_recorded.is_empty();
         for actor in &graph.actors {
             for (place, stretch) in actor.line.iter().enumerate() {
-                let reason = graph.reason_of(0, stretch.state);
+                let reason = graph.reason_of(stretch.state);
                 let Some(next) = actor.line.get(place + 1) else {
                     let lacks_cpu = matches!(stretch.state, State::Preempted(_) | State::Runnable(_));
-                    let is_sure = lacks_cpu || reason == Some(Reason::StillWaiting);
+                    let is_sure = lacks_cpu || reason == Some(WaitReason::StillWaiting);
                     assert!(is_whole || !is_sure, "{} {stretch:?}", actor.key.tid);
                     continue;
                 };
-                unknown += usize::from(reason == Some(Reason::Unknown));
+                unknown += usize::from(reason == Some(WaitReason::Unknown));
                 match stretch.state {
                     // In the whole trace an unrecorded interrupt may be known to have interrupted the seeming
                     // waker.
                     State::Preempted(_) | State::Runnable(_) | State::Blocked { .. }
-                        if is_whole || reason != Some(Reason::Unknown) =>
+                        if is_whole || reason != Some(WaitReason::Unknown) =>
                     {
                         let what = match stretch.state {
                             State::Blocked { .. } => "blocked",

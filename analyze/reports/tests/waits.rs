@@ -195,7 +195,7 @@ fn causes_of_slow_requests_are_found() {
         waits.entry(number(wait, "tid")).or_default().push(wait);
     }
     let mut found: BTreeMap<(&str, String), u64> = BTreeMap::new();
-    let mut measured = [("futex", 0, 0), ("disk", 0, 0), ("network", 0, 0)];
+    let mut measured = [("futex", 0, 0), ("block-device", 0, 0), ("network", 0, 0)];
     for request in &requests {
         let sums = waits_of(request, &waits);
         let most = sums.iter().max_by_key(|(_, time)| **time);
@@ -210,7 +210,7 @@ fn causes_of_slow_requests_are_found() {
         }
     }
     let of = |cause: &'static str, why: &str| found.get(&(cause, why.to_owned())).copied().unwrap_or(0);
-    assert_eq!(of("disk", "disk"), 50);
+    assert_eq!(of("disk", "block-device"), 50);
     assert_eq!(of("lock_sleep", "futex"), 35);
     assert!(of("lock_run", "futex") >= 40, "{found:?}");
     assert!(of("backend_sleep", "network") >= 36, "{found:?}");
@@ -380,13 +380,13 @@ fn contexts_say_what_a_call_waited_for() {
         [70, "runnable", null],
         [30, "device", "irq 5"],
         [70, "runnable", null],
-        [20, "disk", "disk"],
+        [20, "block-device", "block-device"],
         [80, "runnable", null],
         [20, "timer", "timer"],
         [80, "runnable", null],
         [15, "thread", "thread"],
         [80, "runnable", null],
-        [100, "runnable", null],
+        [100, "preempted", null],
         [100, "unknown", null],
         [50, "runnable", null]
     ]);

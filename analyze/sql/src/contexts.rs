@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::types::Value;
-use tracebraid_critical_path::Reason;
+use tracebraid_critical_path::WaitReason;
 use tracebraid_executions::database::Database;
 use tracebraid_executions::{ContextId, FrameKind, Union};
 
@@ -100,17 +100,17 @@ pub(crate) fn state(union: &Union, context: ContextId) -> &str {
                 let around = frames.next();
                 let lacks_cpu =
                     around.filter(|&(kind, name)| kind == FrameKind::Reason && is_lack_of_cpu(name));
-                return lacks_cpu.map_or(Reason::Running.name(), |(_, name)| name);
+                return lacks_cpu.map_or(WaitReason::Running.name(), |(_, name)| name);
             }
             _ => {}
         }
     }
-    Reason::Running.name()
+    WaitReason::Running.name()
 }
 
 /// True for reasons whose inner frames are those of the thread that has the CPU.
 fn is_lack_of_cpu(name: &str) -> bool {
-    [Reason::Preempted, Reason::Runnable]
+    [WaitReason::Preempted, WaitReason::Runnable]
         .iter()
         .any(|reason| reason.name() == name)
 }

@@ -142,7 +142,7 @@ impl Rows for IntervalRows {
             3 => Value::Integer(now.begin),
             4 => Value::Integer(now.end),
             5 => duration(now.begin.abs_diff(now.end)),
-            6 => text(graph.reason_of(trace, now.state).map(|reason| reason.name())),
+            6 => text(graph.reason_of(now.state).map(|reason| reason.name())),
             7 => integer(cpu(now.state)),
             _ => text(Some(graph.detail_of(trace, now.state, now.begin)).filter(|detail| !detail.is_empty())),
         })

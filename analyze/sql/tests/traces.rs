@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracebraid_critical_path::{GraphAnalysis, Reason, State};
+use tracebraid_critical_path::{GraphAnalysis, State, WaitReason};
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_fold::Options;
@@ -160,7 +160,10 @@ fn intervals_are_the_stretches_of_the_graph() {
             assert!(at.is_none_or(|at| at == stretch.begin));
             at = Some(next);
             let state = text(&row[4]);
-            assert!(Reason::ALL.iter().any(|reason| reason.name() == state), "{state}");
+            assert!(
+                WaitReason::ALL.iter().any(|reason| reason.name() == state),
+                "{state}"
+            );
             assert_eq!(state == "running", matches!(stretch.state, State::Running(_)));
             if let State::Running(cpu) = stretch.state {
                 assert_eq!(row[5], Value::Integer(cpu.into()));

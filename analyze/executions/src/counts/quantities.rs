@@ -224,7 +224,7 @@ impl Taken {
 
 #[cfg(test)]
 mod tests {
-    use tracebraid_critical_path::{Actor, ActorId, NO_OBJECT, State, Stretch, Wake};
+    use tracebraid_critical_path::{Actor, ActorId, NO_OBJECT, State, Stretch, WaitReason, Wake};
     use tracebraid_filter::executions::Definitions;
     use tracebraid_kernel_fold::ThreadKey;
     use tracebraid_kernel_model::Syscall;
@@ -245,6 +245,7 @@ mod tests {
             call: Syscall::OTHER,
             object: NO_OBJECT,
             wake: Wake::Thread(ActorId(1)),
+            reason: WaitReason::Thread,
             is_idle: false,
         };
         let own = [(0, State::Running(0)), (20, waits), (60, State::Running(0))];

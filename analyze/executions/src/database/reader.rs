@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
-use tracebraid_critical_path::Reason;
+use tracebraid_critical_path::WaitReason;
 use tracebraid_ctf::special::special;
 
 use crate::build::Union;
@@ -314,7 +314,7 @@ impl Database {
         let mut table = Table::default();
         let mut room = Room::of(&self.connection).map_err(&sqlite)?;
         let duration = self.columns.iter().position(|column| column.name == DURATION);
-        let of_reasons: Vec<String> = Reason::ALL.map(|reason| Metric::Time(reason).name()).into();
+        let of_reasons: Vec<String> = WaitReason::ALL.map(|reason| Metric::Time(reason).name()).into();
         let is_reason: Vec<bool> = self
             .columns
             .iter()

@@ -14,14 +14,15 @@ use tracebraid_fold::{Composition, Slice};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::network::{self, PacketFree, PacketStep, Tcp, TcpStep};
 use tracebraid_kernel_model::{Body, KernelEvent};
+use tracebraid_threads::CpuActivity;
 
 use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, PairSlice, Pairs, People, PerCpu, Rules, Selection,
-    ThreadKey, learn, learn_switch,
+    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, PairSlice, Pairs, People, PerCpu, Rules,
+    Selection, ThreadKey, learn, learn_switch,
 };
 use crate::report::{Report, View};
 use connections::Sum;
-use context::{Context, Queued, Step};
+use context::{Queued, Step};
 use interface::{Begun, End, Fate, InterfaceKey, Passed};
 use passing::Passing;
 use sums::{PortCounts, Ports, Sums};
@@ -41,7 +42,7 @@ pub struct NetRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NetPartial {
     people: People,
-    lanes: ByCpu<Lane<Context, Step>>,
+    lanes: ByCpu<Lane<CpuActivity, Step>>,
     /// The packet that was queued last on each CPU.
     queued: ByCpu<Lane<Option<(u64, Begun)>, Passing>>,
     items: Items<Passing>,
@@ -110,7 +111,10 @@ impl Rules for NetRules {
     fn packet(&self, partial: &mut NetPartial, packet: &Packet) {
         if packet.lost_before && packet.tells_switches {
             let time = packet.begin.unwrap_or(i64::MIN);
-            partial.lanes.get(packet.cpu).goes_over(time, Context::default());
+            partial
+                .lanes
+                .get(packet.cpu)
+                .goes_over(time, CpuActivity::default());
         }
     }
 
@@ -122,15 +126,16 @@ impl Rules for NetRules {
                 self.at_device(partial, event, packet, body);
             }
             KernelEvent::PacketFree(free) => self.freed(partial, event, free, body),
-            KernelEvent::Softirq(softirq) => {
-                let begins = softirq.step == SoftirqStep::Entry;
-                partial.step(cpu, time, Step::Softirq(begins));
+            KernelEvent::Softirq(_) => {
+                if let Some(step) = InterruptStep::of(&model.event, body) {
+                    partial.step(cpu, time, Step::Softirq(step));
+                }
             }
             KernelEvent::Tcp(tcp) => self.tcp(partial, event, tcp, body),
             KernelEvent::Switch(switch) => {
                 let near = &mut partial.near;
                 if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
-                    partial.lanes.get(cpu).goes_over(time, Context::of(next));
+                    partial.lanes.get(cpu).goes_over(time, CpuActivity::of(next));
                 }
             }
             other => {
@@ -138,7 +143,10 @@ impl Rules for NetRules {
                     && let Some(tid) = exec.tid.as_ref().and_then(|tid| tid.get(body))
                 {
                     // It may take over the id of its process's first thread.
-                    partial.lanes.get(cpu).goes_over(time, Context::of(tid as i32));
+                    partial
+                        .lanes
+                        .get(cpu)
+                        .goes_over(time, CpuActivity::of(tid as i32));
                 }
                 learn(&mut partial.people, model, cpu, time, body);
             }
@@ -189,15 +197,15 @@ impl NetPartial {
     #[inline(always)]
     fn step(&mut self, cpu: CpuKey, time: i64, step: Step) {
         let lane = self.lanes.get(cpu);
-        let Some(context) = lane.now_or_first(self.is_first, time) else {
+        let Some(activity) = lane.now_or_first(self.is_first, time) else {
             return lane.wait(time, step);
         };
         let queued = match step {
-            Step::Softirq(begins) => return context.in_softirq = begins,
+            Step::Softirq(step) => return activity.interrupt(step),
             Step::Queue(queued) => queued,
         };
-        let sender = (!context.in_softirq).then(|| {
-            let tid = queued.tid.or(context.tid).unwrap_or(ThreadKey::UNKNOWN);
+        let sender = (!activity.is_interrupted()).then(|| {
+            let tid = queued.tid.or(activity.tid).unwrap_or(ThreadKey::UNKNOWN);
             let trace = cpu.trace;
             ThreadKey { trace, tid }
         });

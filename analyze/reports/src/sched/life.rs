@@ -1,9 +1,9 @@
 //! What a thread does, as far as the scheduler is concerned.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_threads::Waker;
 
 use crate::kernel::CpuKey;
-use crate::sched::waker::By;
 
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub(super) struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Woken {
     pub(super) time: i64,
-    pub(super) by: By,
+    pub(super) by: Waker,
     /// A wake-up showed that the thread can run.
     pub(super) is_ready: bool,
 }

@@ -1,6 +1,7 @@
 //! What becomes of threads and run queues, by what happens on all CPUs in the order of time.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_threads::Waker;
 
 use crate::kernel::{ByCpu, CpuKey, Table, ThreadKey};
 use crate::sched::SchedRules;
@@ -9,7 +10,6 @@ use crate::sched::life::{Life, Now, Place, Woken};
 use crate::sched::stats::Latency;
 use crate::sched::step::{Item, Switched, Wakeup};
 use crate::sched::sums::Sums;
-use crate::sched::waker::By;
 
 /// What is known of threads and CPUs at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -152,7 +152,7 @@ impl<Q: RunQueue> Player<'_, Q> {
             counts.waits.add(waited);
             // The page does not show preemptions.
             if let Some(by) = by.filter(|_| !self.rules.selection.is_summary) {
-                counts.preempted.of(By::Thread(by)).add(waited);
+                counts.preempted.of(Waker::Thread(by)).add(waited);
             }
         }
     }
@@ -173,7 +173,7 @@ impl<Q: RunQueue> Player<'_, Q> {
         }
     }
 
-    pub(super) fn wake(&mut self, at: At, wakeup: Wakeup, by: By) {
+    pub(super) fn wake(&mut self, at: At, wakeup: Wakeup, by: Waker) {
         let thread = at.thread(wakeup.tid);
         let target = wakeup.target.map(|cpu| at.on(cpu));
         let is_told = |cpu: &CpuKey| self.rules.recorded.tells(*cpu, at.time);

@@ -14,7 +14,6 @@ mod stats;
 mod step;
 mod sums;
 mod tables;
-mod waker;
 
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_fold::Slice;
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
+use tracebraid_threads::CpuActivity;
 
 use crate::kernel::{
     ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded, Rules,
@@ -34,7 +34,6 @@ use slice::{SchedSlice, SlicePlayer};
 use stats::Latency;
 use step::{Item, Step, Switched, Wakeup};
 use sums::Sums;
-use waker::Active;
 
 /// The analysis.
 pub type SchedAnalysis = PerCpu<SchedRules>;
@@ -57,7 +56,7 @@ pub struct SchedRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchedPartial {
     people: People,
-    lanes: ByCpu<Lane<Active, Step>>,
+    lanes: ByCpu<Lane<CpuActivity, Step>>,
     items: Items<Item>,
     sums: Sums,
     /// What came of all that was played.
@@ -121,7 +120,10 @@ impl Rules for SchedRules {
         if packet.lost_before && packet.tells_switches {
             let time = packet.begin.unwrap_or(i64::MIN);
             // Nothing tells which interrupts are active; after the next switch none is.
-            partial.lanes.get(packet.cpu).goes_over(time, Active::default());
+            partial
+                .lanes
+                .get(packet.cpu)
+                .goes_over(time, CpuActivity::default());
             partial.items.push(packet.cpu, time, Item::Lost);
         }
     }
@@ -226,7 +228,7 @@ impl SchedRules {
             priority: switch.next_priority(body).map(|priority| priority.0),
         };
         // No thread is switched from or to in an interrupt.
-        partial.lanes.get(cpu).goes_over(time, Active::of(next));
+        partial.lanes.get(cpu).goes_over(time, CpuActivity::of(next));
         partial.items.push(cpu, time, Item::Switch(switched));
     }
 

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use tracebraid_threads::Waker;
+
 use crate::kernel::{Input, Interrupt, Thread, ThreadKey};
 use crate::report::{Column, Report, Section, Total, Unit, View};
 use crate::sched::freq::{Bounds, Group};
 use crate::sched::stats::{Counts, Latency, REASONS};
-use crate::sched::waker::By;
 use crate::sched::{SchedPartial, SchedRules, tables};
 use crate::stats::{Distribution, Ranges};
 
@@ -163,7 +164,7 @@ fn in_order(rows: &[Row<'_>], mut log: Vec<Latency>) -> Vec<Latency> {
 }
 
 /// Who woke, in words and as a thread.
-pub(super) fn waker(partial: &SchedPartial, trace: u32, by: By) -> (&'static str, Option<Thread>) {
+pub(super) fn waker(partial: &SchedPartial, trace: u32, by: Waker) -> (&'static str, Option<Thread>) {
     let context = |name: String| {
         let name = Some(name);
         Some(Thread {
@@ -173,16 +174,16 @@ pub(super) fn waker(partial: &SchedPartial, trace: u32, by: By) -> (&'static str
         })
     };
     match by {
-        By::Thread(0) => {
+        Waker::Thread(0) => {
             let mut idle = context("idle".to_owned());
             idle.iter_mut().for_each(|idle| idle.tid = Some(0));
             ("idle", idle)
         }
-        By::Thread(tid) => ("thread", Some(partial.people.thread(ThreadKey { trace, tid }))),
-        By::Interrupt(interrupt @ Interrupt::Softirq(_)) => ("softirq", context(interrupt.label())),
-        By::Interrupt(interrupt) => ("irq", context(interrupt.label())),
-        By::Timer(kind) => ("timer", context(kind.name().to_owned())),
-        By::Unknown => ("unknown", None),
+        Waker::Thread(tid) => ("thread", Some(partial.people.thread(ThreadKey { trace, tid }))),
+        Waker::Interrupt(interrupt @ Interrupt::Softirq(_)) => ("softirq", context(interrupt.label())),
+        Waker::Interrupt(interrupt) => ("irq", context(interrupt.label())),
+        Waker::Timer(kind) => ("timer", context(kind.name().to_owned())),
+        Waker::Unknown => ("unknown", None),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::sched::life::{Life, Now};
 use crate::sched::machine::{At, Machine, Player};
 use crate::sched::step::{Item, Switched, Wakeup};
 use crate::sched::sums::Sums;
-use crate::sched::waker::By;
+use tracebraid_threads::Waker;
 
 /// What is known of a slice alone. Its size depends on the number of threads and CPUs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ enum Kept {
     Comes(i32, Option<i32>),
     /// The thread is switched from, made, or ends: it waits no longer.
     Ends(i32),
-    Wake(Wakeup, By),
+    Wake(Wakeup, Waker),
     Migrate(i32, CpuKey, CpuKey),
     Lost,
     /// The CPU idles, and not all are recorded.

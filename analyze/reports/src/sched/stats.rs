@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::TaskState;
+use tracebraid_threads::Waker;
 
 use crate::kernel::{CpuKey, ThreadKey};
-use crate::sched::waker::By;
 use crate::stats::{Distribution, Summary, Top};
 
 /// Reasons to leave a CPU: the states, and none that is known.
@@ -20,7 +20,7 @@ pub(super) struct Latency {
     pub(super) priority: Option<i32>,
     /// The thread that is woken.
     pub(super) thread: ThreadKey,
-    pub(super) by: By,
+    pub(super) by: Waker,
 }
 
 impl Latency {
@@ -88,15 +88,15 @@ impl Counts {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ByCause {
     /// In their order: the cause, and the index of the durations.
-    index: Vec<(By, u32)>,
+    index: Vec<(Waker, u32)>,
     durations: Vec<Distribution>,
     /// The one that was last asked for.
-    last: Option<(By, u32)>,
+    last: Option<(Waker, u32)>,
 }
 
 impl ByCause {
     #[inline]
-    pub(super) fn of(&mut self, by: By) -> &mut Distribution {
+    pub(super) fn of(&mut self, by: Waker) -> &mut Distribution {
         let at = match self.last {
             Some((last, at)) if last == by => at,
             _ => self.find(by),
@@ -105,7 +105,7 @@ impl ByCause {
         &mut self.durations[at as usize]
     }
 
-    fn find(&mut self, by: By) -> u32 {
+    fn find(&mut self, by: Waker) -> u32 {
         match self.index.binary_search_by_key(&by, |entry| entry.0) {
             Ok(at) => self.index[at].1,
             Err(at) => {
@@ -123,8 +123,8 @@ impl ByCause {
         }
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = (By, &Distribution)> {
-        let entry = |&(by, at): &(By, u32)| Some((by, self.durations.get(at as usize)?));
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Waker, &Distribution)> {
+        let entry = |&(by, at): &(Waker, u32)| Some((by, self.durations.get(at as usize)?));
         self.index.iter().filter_map(entry)
     }
 }

@@ -1,9 +1,9 @@
 //! What happens on a CPU, and what of it concerns others.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_threads::Waker;
 
 use crate::kernel::InterruptStep;
-use crate::sched::waker::By;
 
 /// What happens on a CPU, by whatever is active there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub(super) struct Wakeup {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Item {
     Switch(Switched),
-    Wake(Wakeup, By),
+    Wake(Wakeup, Waker),
     Migrate {
         tid: i32,
         from: u32,

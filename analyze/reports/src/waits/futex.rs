@@ -5,9 +5,8 @@ use tracebraid_kernel_model::Syscall;
 
 use crate::kernel::ThreadKey;
 use crate::stats::Distribution;
-use crate::waits::done::Done;
+use crate::waits::ended_call::EndedCall;
 use crate::waits::keyed::Keyed;
-use crate::waits::step::Details;
 
 /// What a call does to a futex: the number of its `FUTEX_` command, or one of those below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,6 +41,16 @@ const FLAGS: i32 = 128 | 256;
 const OTHER: u8 = u8::MAX;
 
 impl Operation {
+    /// Of that number.
+    pub(super) fn of_number(number: u8) -> Operation {
+        Operation(number)
+    }
+
+    /// Its number.
+    pub(super) fn number(self) -> u8 {
+        self.0
+    }
+
     /// Of a call with that `op`.
     pub(super) fn of(call: Syscall, op: i32) -> Operation {
         let own = CALLS.iter().find(|(name, _)| *name == call.name());
@@ -133,15 +142,15 @@ pub(super) struct Futexes(Keyed<(ThreadKey, i64, Operation), FutexSums>);
 
 impl Futexes {
     /// A call has ended; it was woken by that thread.
-    pub(super) fn count(&mut self, done: &Done, waker: Option<ThreadKey>) {
-        let Done { details, result, .. } = *done;
-        let Details { operation, argument } = details;
-        let sums = self.0.get((done.thread, argument, operation));
+    pub(super) fn count(&mut self, ended: &EndedCall, waker: Option<ThreadKey>) {
+        let EndedCall { begun, result, .. } = *ended;
+        let operation = Operation::of_number(begun.operation);
+        let sums = self.0.get((ended.thread, begun.argument, operation));
         if result == EAGAIN {
             sums.again += 1;
             return;
         }
-        sums.calls.add(done.begin.abs_diff(done.time));
+        sums.calls.add(begun.time.abs_diff(ended.time));
         if operation.wakes() {
             sums.woken += u64::try_from(result).unwrap_or(0);
             return;

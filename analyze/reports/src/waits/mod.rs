@@ -2,26 +2,21 @@
 //!
 //! Each CPU is followed alone: what calls do that begin and end while their thread runs is counted there.
 //! What a thread takes with it when it leaves, what calls do to futexes and sockets, and who wakes whom,
-//! becomes items, which a state machine (`machine`) takes in the order of time.
+//! becomes items, which a state machine (`wait_machine`) takes in the order of time.
 //! `docs/reports-waits.md` defines each number.
 
-mod acts;
-mod context;
-mod done;
-mod early;
-mod events;
-mod follow;
+mod call_events;
+mod cpu_follower;
+mod ended_call;
 mod futex;
 mod keyed;
-mod kind;
-mod life;
-mod machine;
 mod report;
 mod socket;
-mod step;
 mod sums;
 mod tables;
-mod why;
+mod thread_waits;
+mod wait_machine;
+mod wait_step;
 
 use std::sync::Arc;
 
@@ -33,13 +28,12 @@ use crate::kernel::{
     Rules, Selection, Table,
 };
 use crate::report::{Report, View};
-use acts::Active;
-use events::{is_done, is_made};
-use kind::Kinds;
-use machine::{Machine, Player};
-use step::{Item, Step, What};
+use call_events::{completes_ring, is_done, is_made};
+use cpu_follower::CpuStretch;
 use sums::Sums;
-use why::Why;
+use tracebraid_threads::{CallClasses, Handlers, MigrateEvent, WaitReason, WakeEvent, exit_of};
+use wait_machine::{Player, WaitMachine};
+use wait_step::{Act, CpuStep, WaitItem};
 
 /// The analysis.
 pub type WaitAnalysis = PerCpu<WaitRules>;
@@ -48,7 +42,7 @@ pub type WaitAnalysis = PerCpu<WaitRules>;
 #[derive(Debug)]
 pub struct WaitRules {
     selection: Selection,
-    kinds: Kinds,
+    classes: CallClasses,
     chosen: ChosenCalls,
     /// By why: the bounds of parts, in a second pass.
     ranges: Option<Vec<Option<(u64, u64)>>>,
@@ -60,18 +54,21 @@ pub struct WaitRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WaitPartial {
     people: People,
-    lanes: ByCpu<Lane<Active, Step>>,
-    items: Items<Item>,
+    lanes: ByCpu<Lane<CpuStretch, CpuStep>>,
+    items: Items<WaitItem>,
     sums: Table<Sums>,
     /// Entries and exits of which it is not known whose they are.
     nobodys: u64,
     /// What came of all that was played.
-    machine: Machine,
+    machine: WaitMachine,
     /// Nothing came before.
     is_first: bool,
     /// Where the thread that was switched to last is among the people, and the last caller among the sums.
     #[serde(skip)]
     near: (usize, usize),
+    /// The classes of the handlers of interrupts that were met.
+    #[serde(skip)]
+    handlers: Handlers,
 }
 
 impl Rules for WaitRules {
@@ -80,11 +77,11 @@ impl Rules for WaitRules {
 
     fn new(selection: &Selection) -> Self {
         let ranges = selection.ranges.as_ref();
-        let of = |why: &Why| ranges.and_then(|ranges| ranges.get(why.name()).copied());
+        let of = |why: &WaitReason| ranges.and_then(|ranges| ranges.get(why.name()).copied());
         WaitRules {
-            kinds: Kinds::new(),
+            classes: CallClasses::default(),
             chosen: selection.chosen_calls(),
-            ranges: ranges.map(|_| Why::ALL.iter().map(of).collect()),
+            ranges: ranges.map(|_| WaitReason::ALL.iter().map(of).collect()),
             selection: selection.clone(),
             recorded: Arc::default(),
         }
@@ -99,6 +96,7 @@ impl Rules for WaitRules {
         match event {
             Entry(_) | Exit(_) | ThreadExit(_) | Wakeup(_) | Migrate(_) => true,
             Block(block) => is_made(block.step) || is_done(block.step),
+            Uring(uring) => completes_ring(uring.step),
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             interrupt => InterruptStep::is_told_by(interrupt),
         }
@@ -151,12 +149,12 @@ impl Rules for WaitRules {
             return;
         }
         if packet.tells_switches {
-            Self::begins(partial, packet.cpu, time, Active::default());
-            partial.items.push(packet.cpu, time, Item::Lost);
+            Self::begins(partial, packet.cpu, time, CpuStretch::default());
+            partial.items.push(packet.cpu, time, WaitItem::Lose);
         } else {
             let of_calls = packet.tells_calls;
-            let (tid, what) = (None, What::Lost { of_calls });
-            self.rare(partial, packet.cpu, time, Step { tid, what });
+            let (tid, act) = (None, Act::Lose { of_calls });
+            self.rare(partial, packet.cpu, time, CpuStep { tid, act });
         }
     }
 
@@ -164,52 +162,46 @@ impl Rules for WaitRules {
     fn event(&self, partial: &mut WaitPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         use KernelEvent::*;
         let Event { model, cpu, time, .. } = *event;
-        let what = match &model.event {
+        let act = match &model.event {
             // What comes later is not read in every way: it must not matter.
             _ if self.selection.window.is_over(time) => return,
             Entry(entry) => {
-                let what = self.enters(entry, body);
-                self.step(
-                    partial,
-                    event.cpu,
-                    time,
-                    Step {
-                        tid: model.tid(body),
-                        what,
-                    },
-                );
+                let act = Act::Enter(self.enters(entry, time, body));
+                let tid = model.tid(body);
+                self.step(partial, cpu, time, CpuStep { tid, act });
                 return self.peer(partial, event, entry.peer(body), body);
             }
             Exit(exit) => {
                 let peer = exit.peer.as_ref().and_then(|peer| peer.get(body));
                 self.peer(partial, event, peer, body);
-                events::exits(exit, body)
+                let (call, result) = exit_of(exit, body);
+                Act::Exit(call, result)
             }
             Switch(switch) => return Self::switch(partial, event, switch, body),
             // Where all CPUs are recorded, switches tell where threads go.
             Migrate(migrate) => {
                 if !self.recorded.is_whole(cpu.trace)
-                    && let Some(moves) = events::moves(migrate, body)
+                    && let Some(moves) = MigrateEvent::of(migrate, body)
                 {
-                    let (tid, what) = (None, What::Item(moves));
-                    self.step(partial, cpu, time, Step { tid, what });
+                    let (tid, act) = (None, Act::Tell(WaitItem::Migrate(moves)));
+                    self.step(partial, cpu, time, CpuStep { tid, act });
                 }
                 return;
             }
-            Wakeup(wakeup) => match events::wakes(wakeup, body) {
-                Some(what) => what,
+            Wakeup(wakeup) => match WakeEvent::of(wakeup, body) {
+                Some(wake) => Act::Wake(wake),
                 None => return,
             },
             Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | ThreadExit(_) => {
                 return self.task(partial, event, body);
             }
-            other => match events::interrupts(other, body) {
-                Some(what) => what,
+            other => match Self::interrupts(partial, other, body) {
+                Some(act) => act,
                 None => return,
             },
         };
         let tid = model.tid(body);
-        self.step(partial, cpu, time, Step { tid, what });
+        self.step(partial, cpu, time, CpuStep { tid, act });
     }
 
     fn merge(&self, earlier: &mut WaitPartial, later: WaitPartial) {

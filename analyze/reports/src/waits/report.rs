@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use tracebraid_kernel_model::{KernelEvent, Syscall};
+use tracebraid_threads::WaitReason;
 
 use crate::kernel::{Input, People, Table, Thread, ThreadKey};
 use crate::report::{Report, Section, Total, Unit, View};
 use crate::stats::{Bins, Ranges};
 use crate::waits::sums::{CallSums, Sums, Wait};
-use crate::waits::why::Why;
 use crate::waits::{WaitPartial, WaitRules, tables};
 
 /// What is shown of a thread's calls.
@@ -129,23 +129,23 @@ fn lists(who: &Who<'_>, sums: Table<Sums>, mut log: Vec<Wait>) -> Vec<Section> {
 }
 
 fn ranges(all: &CallSums) -> Ranges {
-    let range = |why: Why| {
+    let range = |why: WaitReason| {
         let part = all.part_of(why);
         let summary = part.summary();
         Some((why.name().to_owned(), (summary.min()?, summary.max()?)))
     };
-    Why::ALL.into_iter().filter_map(range).collect()
+    WaitReason::ALL.into_iter().filter_map(range).collect()
 }
 
 /// The second pass's report: how often parts of each size occurred.
 fn frequencies(who: &Who<'_>, input: &Input, sums: &Table<Sums>) -> Report {
-    let mut all = vec![Bins::default(); Why::ALL.len()];
+    let mut all = vec![Bins::default(); WaitReason::ALL.len()];
     let shown = sums.entries().filter(|(thread, _)| who.shown(*thread).is_some());
     for (own, bins) in shown.flat_map(|(_, sums)| sums.bins.iter().enumerate()) {
         all[own].merge(bins);
     }
     let ranges = who.rules.ranges.iter().flatten();
-    let groups = Why::ALL.into_iter().zip(ranges).zip(&all);
+    let groups = WaitReason::ALL.into_iter().zip(ranges).zip(&all);
     let groups = groups.filter_map(|((why, range), bins)| Some((why.name().to_owned(), (*range)?, bins)));
     Report {
         head: input.head(),

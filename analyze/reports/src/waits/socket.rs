@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Peer;
+use tracebraid_threads::CallClass;
 
 use crate::kernel::ThreadKey;
 use crate::stats::Distribution;
-use crate::waits::done::{Done, Owner};
+use crate::waits::ended_call::{EndedCall, Owner};
 use crate::waits::keyed::Keyed;
-use crate::waits::kind::Kind;
 
 /// Which end of a connection a process has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -107,28 +107,30 @@ pub(super) struct Sockets {
 
 impl Sockets {
     /// A call has ended.
-    pub(super) fn done(&mut self, done: &Done) {
-        let descriptor = done.details.argument;
+    pub(super) fn done(&mut self, done: &EndedCall) {
+        let descriptor = done.begun.argument;
         let peer = done.peer;
-        match done.kind {
-            Kind::Socket if done.result >= 0 => {
+        match done.begun.class {
+            CallClass::Socket if done.result >= 0 => {
                 // Its argument is the family.
                 self.make(done.owner, done.result, End::default(), descriptor == UNIX);
             }
-            Kind::Connect if done.result >= 0 || done.result == IN_PROGRESS => {
+            CallClass::Connect if done.result >= 0 || done.result == IN_PROGRESS => {
                 let is_local = self.is_local(done.owner, descriptor);
                 self.make(done.owner, descriptor, End::client(peer), is_local);
-                self.add(done, descriptor, Measure::Connect, done.begin);
+                self.add(done, descriptor, Measure::Connect, done.begun.time);
             }
-            Kind::Accept if done.result >= 0 => {
+            CallClass::Accept if done.result >= 0 => {
                 // The listening socket is of the same family.
                 let is_local = self.is_local(done.owner, descriptor);
                 self.make(done.owner, done.result, End::server(peer), is_local);
-                self.add(done, done.result, Measure::Accept, done.begin);
+                self.add(done, done.result, Measure::Accept, done.begun.time);
             }
-            Kind::Send | Kind::Write | Kind::Copy if done.result > 0 => self.sends(done, descriptor),
-            Kind::Receive | Kind::Read if done.result > 0 => self.receives(done, descriptor),
-            Kind::Close => {
+            CallClass::Send | CallClass::Write | CallClass::Copy if done.result > 0 => {
+                self.sends(done, descriptor)
+            }
+            CallClass::Receive | CallClass::Read if done.result > 0 => self.receives(done, descriptor),
+            CallClass::Close => {
                 if let Some(socket) = self.open.find((done.owner, descriptor)) {
                     *socket = Socket::default();
                 }
@@ -154,9 +156,9 @@ impl Sockets {
     }
 
     /// The socket with that descriptor; calls for sockets only make it one.
-    fn socket(&mut self, done: &Done, descriptor: i64) -> Option<&mut Socket> {
+    fn socket(&mut self, done: &EndedCall, descriptor: i64) -> Option<&mut Socket> {
         let key = (done.owner, descriptor);
-        if matches!(done.kind, Kind::Send | Kind::Receive) {
+        if matches!(done.begun.class, CallClass::Send | CallClass::Receive) {
             let socket = self.open.get(key);
             socket.is_open = true;
             return Some(socket);
@@ -164,27 +166,27 @@ impl Sockets {
         self.open.find(key).filter(|socket| socket.is_open)
     }
 
-    fn sends(&mut self, done: &Done, descriptor: i64) {
+    fn sends(&mut self, done: &EndedCall, descriptor: i64) {
         let Some(socket) = self.socket(done, descriptor) else {
             return;
         };
         socket.sent = Some(done.time);
-        self.add(done, descriptor, Measure::Send, done.begin);
+        self.add(done, descriptor, Measure::Send, done.begun.time);
     }
 
-    fn receives(&mut self, done: &Done, descriptor: i64) {
+    fn receives(&mut self, done: &EndedCall, descriptor: i64) {
         let Some(socket) = self.socket(done, descriptor) else {
             return;
         };
         let sent = socket.sent.take();
-        self.add(done, descriptor, Measure::Receive, done.begin);
+        self.add(done, descriptor, Measure::Receive, done.begun.time);
         if let Some(sent) = sent {
             self.add(done, descriptor, Measure::Response, sent);
         }
     }
 
     /// Counts how long something took, of the socket that has that descriptor now.
-    fn add(&mut self, done: &Done, descriptor: i64, measure: Measure, begin: i64) {
+    fn add(&mut self, done: &EndedCall, descriptor: i64, measure: Measure, begin: i64) {
         if !done.counts {
             return;
         }

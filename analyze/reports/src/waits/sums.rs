@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
+use tracebraid_threads::{WaitReason, WakeSource};
 
 use crate::kernel::{ByCall, ThreadKey};
 use crate::stats::{Bins, Distribution, Top};
-use crate::waits::context::Source;
-use crate::waits::life::Parts;
-use crate::waits::why::Why;
+use crate::waits::thread_waits::Parts;
 
 /// What is counted of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -27,7 +26,7 @@ pub(super) struct CallSums {
     /// Durations of the others.
     mixed: Distribution,
     /// Of the others: how much of a call went where, of those where any did; in the order of whys.
-    parts: Vec<(Why, Distribution)>,
+    parts: Vec<(WaitReason, Distribution)>,
 }
 
 /// A thread waited in a call; the longest wait is the greatest.
@@ -35,7 +34,7 @@ pub(super) struct CallSums {
 pub(super) struct Wait {
     pub(super) duration: u64,
     pub(super) begin: i64,
-    pub(super) why: Why,
+    pub(super) why: WaitReason,
     pub(super) call: Syscall,
     pub(super) thread: ThreadKey,
     pub(super) waker: Waker,
@@ -51,14 +50,14 @@ impl Wait {
 /// What woke a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Waker {
-    pub(super) source: Source,
+    pub(super) source: WakeSource,
     /// The thread, if it was one.
     pub(super) thread: Option<ThreadKey>,
 }
 
 impl Waker {
     pub(super) const NOBODY: Waker = Waker {
-        source: Source::Thread,
+        source: WakeSource::Thread,
         thread: None,
     };
 }
@@ -85,14 +84,14 @@ impl CallSums {
             return self.plain.add(duration);
         };
         self.mixed.add(duration);
-        for (why, &time) in Why::ALL.into_iter().zip(parts) {
+        for (why, &time) in WaitReason::ALL.into_iter().zip(parts) {
             if time > 0 {
                 self.part(why).add(time);
             }
         }
     }
 
-    fn part(&mut self, why: Why) -> &mut Distribution {
+    fn part(&mut self, why: WaitReason) -> &mut Distribution {
         let at = match self.parts.binary_search_by_key(&why, |part| part.0) {
             Ok(at) => at,
             Err(at) => {
@@ -120,10 +119,10 @@ impl CallSums {
     }
 
     /// How much of a call went there, of those where any did.
-    pub(super) fn part_of(&self, why: Why) -> Distribution {
+    pub(super) fn part_of(&self, why: WaitReason) -> Distribution {
         let found = self.parts.iter().find(|part| part.0 == why);
         let mut of = found.map(|(_, of)| of.clone()).unwrap_or_default();
-        if why == Why::Running {
+        if why == WaitReason::Running {
             of.merge(&self.plain);
         }
         of
@@ -133,7 +132,7 @@ impl CallSums {
     pub(super) fn forget_parts(&mut self) {
         let whole = self.whole();
         *self = CallSums {
-            parts: vec![(Why::Unknown, whole.clone())],
+            parts: vec![(WaitReason::Unknown, whole.clone())],
             mixed: whole,
             plain: Distribution::default(),
         };

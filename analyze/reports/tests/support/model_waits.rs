@@ -14,7 +14,7 @@ pub type Sums = BTreeMap<(i32, String, &'static str), (u64, u64)>;
 struct Thread {
     call: Option<(String, i64)>,
     parts: BTreeMap<&'static str, u64>,
-    /// Running, ready, blocked, or nothing of that.
+    /// Running, preempted, ready, blocked, or nothing of that.
     state: &'static str,
     since: i64,
     /// Woken while it ran: why, and whether a `sched_wakeup` told it.
@@ -33,7 +33,8 @@ struct Thread {
 #[derive(Clone, Default)]
 struct Cpu {
     running: Option<i32>,
-    irq: bool,
+    /// Name of the handler that runs.
+    irq: Option<String>,
     softirq: Option<i64>,
     timer: bool,
     disk: bool,
@@ -129,23 +130,27 @@ impl Model {
         let here = self.cpus.entry(cpu).or_default();
         let name = event.name.as_str();
         if name == "sched_switch" || name.starts_with("syscall_") {
-            (here.irq, here.softirq, here.timer, here.disk) = (false, None, false, false);
+            (here.irq, here.softirq, here.timer, here.disk) = (None, None, false, false);
         }
         match name {
-            "irq_handler_entry" => (here.irq, here.disk) = (true, false),
-            "irq_handler_exit" => (here.irq, here.timer, here.disk) = (false, false, false),
+            "irq_handler_entry" => {
+                let name = event.text("name").unwrap_or_default();
+                (here.irq, here.disk) = (Some(name.to_owned()), false);
+            }
+            "irq_handler_exit" => (here.irq, here.timer, here.disk) = (None, false, false),
             "irq_softirq_entry" => {
-                (here.irq, here.timer, here.disk) = (false, false, false);
+                (here.irq, here.timer, here.disk) = (None, false, false);
                 here.softirq = event.int("vec");
             }
             "irq_softirq_exit" => {
-                (here.irq, here.softirq, here.timer, here.disk) = (false, None, false, false)
+                (here.irq, here.softirq, here.timer, here.disk) = (None, None, false, false)
             }
             "timer_hrtimer_expire_entry" | "timer_expire_entry" => here.timer = true,
             "timer_hrtimer_expire_exit" | "timer_expire_exit" => here.timer = false,
             "block_rq_complete" => here.disk = true,
             "block_rq_insert" | "block_rq_issue" | "block_bio_queue" => {
-                if let Some(tid) = here.running.filter(|&tid| tid != 0) {
+                let is_interrupted = here.irq.is_some() || here.softirq.is_some();
+                if let Some(tid) = here.running.filter(|&tid| tid != 0 && !is_interrupted) {
                     self.threads.entry(tid).or_default().requested = true;
                 }
             }
@@ -229,7 +234,7 @@ impl Model {
             );
             let state = event.int("prev_state").expect("a state");
             let runnable = state == 0 || state & 0x100 != 0 || state & 0x800 != 0;
-            thread.state = if runnable { "ready" } else { "blocked" };
+            thread.state = if runnable { "preempted" } else { "blocked" };
             thread.in_disk_sleep = !runnable && state & 2 != 0;
             if runnable {
                 thread.early = None;
@@ -240,6 +245,7 @@ impl Model {
             let early = thread.early.take();
             let why = match (thread.state, early) {
                 ("ready", _) => "runnable",
+                ("preempted", _) => "preempted",
                 ("blocked", Some((why, _))) => {
                     thread.waited(why);
                     "runnable"
@@ -262,7 +268,7 @@ impl Model {
         let waiter = self.threads.entry(tid).or_default().clone();
         let mut why = self.why(&here, waiter.kind());
         if ["kernel", "unknown"].contains(&why) && waiter.in_disk_sleep && waiter.requested {
-            why = "disk";
+            why = "block-device";
         }
         let is_wakeup = event.name != "sched_waking";
         let told = is_wakeup && matches!(waiter.early, Some((_, false)));
@@ -287,14 +293,21 @@ impl Model {
             return "timer";
         }
         if here.disk {
-            return "disk";
+            return "block-device";
         }
-        if here.irq {
-            return "device";
+        if let Some(handler) = &here.irq {
+            // What the machines of the recorded traces have.
+            let has = |part| handler.contains(part);
+            return match () {
+                () if has("-input.") || has("-output.") || has("eth") => "network",
+                () if has("-req.") || has("-request") || has("ahci") => "block-device",
+                () if has("i8042") => "user-input",
+                () => "device",
+            };
         }
         match here.softirq {
             Some(2 | 3) => return "network",
-            Some(4 | 5) => return "disk",
+            Some(4 | 5) => return "block-device",
             Some(1 | 8) => return "timer",
             Some(7 | 9) => return "kernel",
             Some(_) => return "device",
@@ -325,7 +338,7 @@ impl Model {
             Some(_) => "thread",
             None if waker.has_called && waker.has_closed => "thread",
             None if waker.has_called => "unknown",
-            None if waker.requested || waker.waited_for == "disk" => "disk",
+            None if waker.requested || waker.waited_for == "block-device" => "block-device",
             None => "kernel",
         }
     }

@@ -96,7 +96,7 @@ fn programs_wait_for_what_they_do() {
     assert!(sleep["timer_ns"].as_f64() > sleep["total_ns"].as_f64().map(|total| total * 0.9));
     let report = json(&["--view", "stats", "--procname", "dd", "--syscall", "write"]);
     let write = &rows(&report, "syscalls")[0];
-    assert!(write["disk_ns"].as_u64() > Some(100_000_000), "{write}");
+    assert!(write["block_device_ns"].as_u64() > Some(100_000_000), "{write}");
     assert_eq!(write["network_ns"], 0);
     let report = json(&["--view", "stats", "--syscall", "wait4"]);
     let child = &rows(&report, "reasons")[0];

@@ -4,32 +4,39 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use tracebraid_kernel_model::Syscall;
+use tracebraid_threads::WaitReason;
 
 use crate::kernel::{Process, Thread, share};
 use crate::report::{Column, Section, Unit, Value, distribution_columns, distribution_values};
 use crate::waits::report::{Row, Who};
 use crate::waits::sums::CallSums;
 use crate::waits::tables::{PROCESS, SYSCALL, THREAD, WHY};
-use crate::waits::why::Why;
 
 const CALLS: Column = Column::new("calls", "Calls", Unit::Count);
 const TOTAL: Column = Column::new("total_ns", "Total", Unit::Duration);
 const SHARE: Column = Column::new("share", "Share", Unit::Share);
 
-/// Columns of time by why, in the order of [`Why::ALL`]; what is seldom is left out first.
-const PARTS: [Column; Why::ALL.len()] = [
-    part("running_ns", "Running", 0),
-    part("runnable_ns", "Runnable", 11),
-    part("disk_ns", "Disk", 10),
-    part("network_ns", "Network", 9),
-    part("timer_ns", "Timer", 8),
-    part("futex_ns", "Futex", 7),
-    part("thread_ns", "Thread", 6),
-    part("child_ns", "Child", 4),
-    part("signal_ns", "Signal", 2),
-    part("kernel_ns", "Kernel", 3),
-    part("device_ns", "Device", 1),
-    part("unknown_ns", "Unknown", 5),
+/// Reasons of which the report tells calls' times, in the order of [`WaitReason::ALL`], and their columns; what is seldom is
+/// left out first.
+const PARTS: [(WaitReason, Column); 15] = [
+    (WaitReason::Running, part("running_ns", "Running", 0)),
+    (WaitReason::Preempted, part("preempted_ns", "Preempted", 12)),
+    (WaitReason::Runnable, part("runnable_ns", "Runnable", 14)),
+    (
+        WaitReason::BlockDevice,
+        part("block_device_ns", "Block device", 13),
+    ),
+    (WaitReason::Network, part("network_ns", "Network", 11)),
+    (WaitReason::Timer, part("timer_ns", "Timer", 10)),
+    (WaitReason::UserInput, part("user_input_ns", "User input", 1)),
+    (WaitReason::Device, part("device_ns", "Device", 3)),
+    (WaitReason::Ipi, part("ipi_ns", "IPI", 2)),
+    (WaitReason::Futex, part("futex_ns", "Futex", 9)),
+    (WaitReason::Child, part("child_ns", "Child", 6)),
+    (WaitReason::Signal, part("signal_ns", "Signal", 4)),
+    (WaitReason::Thread, part("thread_ns", "Thread", 8)),
+    (WaitReason::Kernel, part("kernel_ns", "Kernel", 5)),
+    (WaitReason::Unknown, part("unknown_ns", "Unknown", 7)),
 ];
 
 const fn part(key: &'static str, title: &'static str, order: u8) -> Column {
@@ -37,7 +44,7 @@ const fn part(key: &'static str, title: &'static str, order: u8) -> Column {
 }
 
 /// Nanoseconds; more than 584 years together are not told apart.
-fn time(sums: &CallSums, why: Why) -> u64 {
+fn time(sums: &CallSums, why: WaitReason) -> u64 {
     u64::try_from(sums.part_of(why).summary().sum()).unwrap_or(u64::MAX)
 }
 
@@ -47,12 +54,13 @@ fn total(sums: &CallSums) -> u64 {
 
 /// Behind what a row is about: calls, time, and its parts.
 fn parts(about: Column) -> Vec<Column> {
-    [about, CALLS, TOTAL].into_iter().chain(PARTS).collect()
+    let columns = PARTS.iter().map(|part| part.1);
+    [about, CALLS, TOTAL].into_iter().chain(columns).collect()
 }
 
 fn parts_row(about: Value, sums: &CallSums) -> Vec<Value> {
     let calls = sums.whole().summary().count();
-    let parts = Why::ALL.into_iter().map(|why| time(sums, why).into());
+    let parts = PARTS.iter().map(|part| time(sums, part.0).into());
     [about, calls.into(), total(sums).into()]
         .into_iter()
         .chain(parts)
@@ -68,10 +76,10 @@ fn reason_columns(about: &[Column]) -> Vec<Column> {
 /// A row for each why that there was, the greatest first.
 fn reason_rows(about: &[Value], sums: &CallSums) -> Vec<Vec<Value>> {
     let whole = total(sums);
-    let mut whys: Vec<Why> = Why::ALL.to_vec();
+    let mut whys: Vec<WaitReason> = WaitReason::ALL.to_vec();
     whys.retain(|why| sums.part_of(*why).summary().count() > 0);
     whys.sort_by_key(|why| (Reverse(time(sums, *why)), *why));
-    let row = |why: Why| {
+    let row = |why: WaitReason| {
         let own = [why.name().into(), share(time(sums, why), whole).into()];
         let distribution = distribution_values(&sums.part_of(why));
         about.iter().cloned().chain(own).chain(distribution).collect()

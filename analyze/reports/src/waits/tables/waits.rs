@@ -1,9 +1,9 @@
 //! Single waits.
 
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_threads::WakeSource;
 
 use crate::report::{Column, Section, Unit, Value, View};
-use crate::waits::context::Source;
 use crate::waits::report::Who;
 use crate::waits::sums::{Wait, Waker};
 use crate::waits::tables::{SYSCALL, THREAD, WHY};
@@ -41,9 +41,7 @@ pub(crate) fn list(who: &Who<'_>, key: &'static str, title: &str, view: View, wa
 /// In which context it was woken, if anything is known of that.
 fn context(waker: Waker) -> Option<String> {
     match waker.source {
-        Source::Thread => waker.thread.map(|_| "thread".to_owned()),
-        Source::Timer => Some("timer".to_owned()),
-        Source::Disk => Some("disk".to_owned()),
-        Source::Interrupt(interrupt) => Some(interrupt.label()),
+        WakeSource::Thread if waker.thread.is_none() => None,
+        source => Some(source.label()),
     }
 }

@@ -1,7 +1,7 @@
 //! How critical paths look.
 
 use jiff::tz::TimeZone;
-use tracebraid_critical_path::{Node, PathReport, PathRow, Reason};
+use tracebraid_critical_path::{Node, PathReport, PathRow, WaitReason};
 use tracebraid_reports::kernel::{Head, Thread};
 
 use crate::commands::cells;
@@ -87,7 +87,7 @@ fn tree(node: &Node, whole: u64, depth: usize, text: &mut String) {
     }
 }
 
-fn described(reason: Reason, detail: &str) -> String {
+fn described(reason: WaitReason, detail: &str) -> String {
     match detail {
         "" => reason.name().to_owned(),
         detail => format!("{}: {detail}", reason.name()),

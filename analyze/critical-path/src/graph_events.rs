@@ -1,15 +1,14 @@
 //! What events are, as CPUs are followed.
 
 use tracebraid_kernel_fold::InterruptStep;
-use tracebraid_kernel_model::events::block::{Block, BlockStep, RequestStep};
+use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::events::network::PacketStep;
-use tracebraid_kernel_model::events::sched::{Migrate, WakeStep, Wakeup};
 use tracebraid_kernel_model::events::uring::{Uring, UringStep};
 use tracebraid_kernel_model::events::work::WorkStep;
-use tracebraid_kernel_model::{Body, KernelEvent, Switch, Syscall, SyscallEntry, SyscallExit, TaskState};
+use tracebraid_kernel_model::{Body, KernelEvent, SyscallEntry};
+use tracebraid_threads::{BegunCall, CallClass, CallClasses, Handlers};
 
-use crate::kinds::{Kind, Kinds};
-use crate::step::{Issued, Item, Left, RequestKey, RingEvent, RingStep, What};
+use crate::graph_step::{Act, Issued, RequestKey, RingEvent, RingStep};
 
 /// True if the graph is made of such events.
 pub(crate) fn wants(event: &KernelEvent) -> bool {
@@ -28,7 +27,10 @@ pub(crate) fn wants(event: &KernelEvent) -> bool {
 
 fn is_of_request(step: BlockStep) -> bool {
     use RequestStep::{Complete, Insert, Issue};
-    matches!(step, BlockStep::Request(Insert | Issue | Complete))
+    matches!(
+        step,
+        BlockStep::Request(Insert | Issue | Complete) | BlockStep::Bio(BioStep::Queue)
+    )
 }
 
 /// A packet is sent where it is queued, since drivers take it later; it has come in where it goes up the stack.
@@ -37,64 +39,44 @@ fn is_of_segment(step: PacketStep) -> bool {
 }
 
 #[inline(always)]
-pub(crate) fn enters(kinds: &Kinds, entry: &SyscallEntry, body: &mut Body<'_, '_>) -> What {
+pub(crate) fn enters(
+    classes: &CallClasses,
+    entry: &SyscallEntry,
+    time: i64,
+    body: &mut Body<'_, '_>,
+) -> BegunCall {
+    use CallClass::*;
     let call = entry.call(body);
-    let argument = match kinds.of(call) {
-        Kind::Futex => entry.wide_argument(call, 0, body).unwrap_or(0),
-        Kind::Descriptor => entry.argument(call, 0, body).unwrap_or(-1),
-        Kind::Child | Kind::Close | Kind::Ring | Kind::Other => -1,
+    let class = classes.of(call);
+    let argument = match class {
+        Futex => entry.wide_argument(call, 0, body).unwrap_or(0),
+        Read | Receive | Write | Send | Accept | Sync => entry.argument(call, 0, body).unwrap_or(-1),
+        _ => -1,
     };
-    What::Enter(call, argument)
-}
-
-#[inline(always)]
-pub(crate) fn exits(exit: &SyscallExit, body: &mut Body<'_, '_>) -> What {
-    // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
-    let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
-    What::Exit(call, exit.result.get(body).unwrap_or(0))
-}
-
-/// How the thread leaves that was switched from.
-#[inline(always)]
-pub(crate) fn left(switch: &Switch, body: &mut Body<'_, '_>) -> Left {
-    match switch.prev_state(body) {
-        Some(state) if state.is_runnable() => Left::Runnable,
-        Some(TaskState::Idle) => Left::Idle,
-        Some(TaskState::Dead | TaskState::Zombie) => Left::Ended,
-        _ => Left::Blocked,
+    BegunCall {
+        call,
+        class,
+        operation: 0,
+        time,
+        argument,
     }
-}
-
-#[inline(always)]
-pub(crate) fn wakes(wakeup: &Wakeup, body: &mut Body<'_, '_>) -> Option<What> {
-    let was_awake = wakeup.success.as_ref().and_then(|success| success.get(body)) == Some(0);
-    let woken = wakeup.tid.get(body).filter(|_| !was_awake)? as i32;
-    let cpu = wakeup.cpu.as_ref().and_then(|cpu| cpu.get(body));
-    Some(What::Wake {
-        woken,
-        is_ready: wakeup.step != WakeStep::Waking,
-        cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
-    })
-}
-
-/// A thread goes to another CPU.
-#[cold]
-pub(crate) fn moves(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<Item> {
-    let cpu = |cpu: i64| u32::try_from(cpu).ok();
-    Some(Item::Moves {
-        tid: migrate.tid.get(body)? as i32,
-        from: cpu(migrate.from.get(body)?)?,
-        to: cpu(migrate.to.get(body)?)?,
-    })
 }
 
 /// What interrupts threads, and block requests.
 #[inline]
-pub(crate) fn interrupts(event: &KernelEvent, body: &mut Body<'_, '_>) -> Option<What> {
+pub(crate) fn interrupts(
+    handlers: &mut Handlers,
+    event: &KernelEvent,
+    body: &mut Body<'_, '_>,
+) -> Option<Act> {
     match event {
+        KernelEvent::Block(block) if block.step == BlockStep::Bio(BioStep::Queue) => Some(Act::Request),
         KernelEvent::Block(block) => of_block(block, body),
         KernelEvent::Uring(uring) => of_ring(uring, body),
-        other => InterruptStep::of(other, body).map(What::Interrupt),
+        other => {
+            let step = InterruptStep::of(other, body)?;
+            Some(Act::Interrupt(step, handlers.of_step(other, step, body)))
+        }
     }
 }
 
@@ -109,14 +91,14 @@ fn ring_step(step: UringStep) -> Option<RingStep> {
 }
 
 /// Events of older kernels that do not give the request's address tell nothing.
-fn of_ring(uring: &Uring, body: &mut Body<'_, '_>) -> Option<What> {
+fn of_ring(uring: &Uring, body: &mut Body<'_, '_>) -> Option<Act> {
     let step = ring_step(uring.step)?;
     let request = match step {
         RingStep::Wait => 0,
         _ => uring.request.as_ref()?.get(body)?,
     };
     let operation = uring.opcode.as_ref().and_then(|opcode| opcode.get(body));
-    Some(What::Ring(RingEvent {
+    Some(Act::Ring(RingEvent {
         step,
         ring: uring.ring.as_ref()?.get(body)?,
         request,
@@ -126,7 +108,7 @@ fn of_ring(uring: &Uring, body: &mut Body<'_, '_>) -> Option<What> {
     }))
 }
 
-fn of_block(block: &Block, body: &mut Body<'_, '_>) -> Option<What> {
+fn of_block(block: &Block, body: &mut Body<'_, '_>) -> Option<Act> {
     let sectors = block.sectors.as_ref().and_then(|sectors| sectors.get(body));
     let sector = match (block.sector.get(body)?, sectors) {
         // Flushes have no sector: where they are issued that is 0, where they are done -1.
@@ -136,11 +118,11 @@ fn of_block(block: &Block, body: &mut Body<'_, '_>) -> Option<What> {
     let device = block.device(body)?.0;
     let key = RequestKey { device, sector };
     if block.step == BlockStep::Request(RequestStep::Complete) {
-        return Some(What::Complete(key));
+        return Some(Act::Complete(key));
     }
     let issued = Issued {
         sectors: sectors.map_or(0, |sectors| sectors as u32),
         is_taken: block.step == BlockStep::Request(RequestStep::Issue),
     };
-    Some(What::Issue(key, issued))
+    Some(Act::Issue(key, issued))
 }

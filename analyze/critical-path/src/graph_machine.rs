@@ -1,37 +1,36 @@
 //! What becomes of threads, by what all CPUs did in the order of time.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{
-    ByCpu, CallItem, CpuKey, Exited, Losses, Recorded, Table, ThreadKey, WakeTells,
-};
+use tracebraid_kernel_fold::{ByCpu, CpuKey, Exited, Losses, Recorded, Table, ThreadKey};
 use tracebraid_kernel_model::{Comm, Syscall};
+use tracebraid_threads::{
+    CallClass, CpuThreads, LeftAs, ParkedThread, Parking, ThreadCell, ThreadState, WakeEvent, WakeSource,
+    WakerFacts, Wakeup, WakingThread,
+};
 
 use crate::calls::{LongCall, Longest};
 use crate::cause::{ActorId, Wake};
-use crate::context::Source;
-use crate::graph::{Actor, NO_OBJECT, Occupant, Occupied, Queue, State, Stretch};
+use crate::graph::{Actor, NO_OBJECT, Occupant, Occupied, Queue, State};
+use crate::graph_step::{GraphItem, WakeOrigin};
 use crate::holders::Held;
 use crate::kept::Kept;
-use crate::kinds::{Kind, Kinds};
-use crate::life::{Life, NO_CPU, number};
 use crate::names::Names;
 use crate::packets::Packets;
 use crate::requests::Requests;
 use crate::rings::Rings;
 use crate::rules::GraphRules;
-use crate::step::{Begun, By, Item, Left, Parked};
+use crate::thread_life::ThreadLife;
 use crate::works::Works;
 
 /// What is known of threads, requests and segments.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Machine {
-    pub(crate) lives: Table<Life>,
+pub(crate) struct GraphMachine {
+    pub(crate) lives: Table<ThreadLife>,
     /// Where the thread that was looked at last is among them.
     #[serde(skip)]
     near: usize,
     losses: Losses,
-    /// Number of [`Recorded::ends`] that were processed.
-    ended: usize,
+    cpu_threads: CpuThreads,
     pub(crate) lines: Vec<Actor>,
     /// Which of them had which id, in the order of time, as far as nobody has taken that out.
     pub(crate) held: Vec<Held>,
@@ -49,60 +48,44 @@ pub(crate) struct Machine {
 /// A machine at work.
 pub(crate) struct Player<'a> {
     pub(crate) rules: &'a GraphRules,
-    pub(crate) machine: &'a mut Machine,
+    pub(crate) machine: &'a mut GraphMachine,
 }
 
 impl Player<'_> {
     /// Something happens.
-    pub(crate) fn play(&mut self, cpu: CpuKey, time: i64, item: Item) {
+    pub(crate) fn play(&mut self, cpu: CpuKey, time: i64, item: GraphItem) {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
         let at = (cpu, time);
         self.machine.ends_recording(&self.rules.recorded, time);
         match item {
-            Item::Enters(tid) => {
-                let life = self.machine.life(key(tid));
-                life.calls.play(cpu, time, &CallItem::Enters(tid));
-                (life.called, life.has_called) = (time, true);
-            }
-            Item::Arrives(tid, call, result) => self.arrives(at, key(tid), Exited { call, result, time }),
-            Item::Parks(parked) => self.parks(at, parked),
-            Item::Switch {
+            GraphItem::Enter(tid) => self.machine.enters(at, key(tid)),
+            GraphItem::Arrive(tid, call, result) => self.arrives(at, key(tid), Exited { call, result, time }),
+            GraphItem::Park(parked) => self.parks(at, &parked),
+            GraphItem::Switch {
                 prev,
                 next,
                 left,
                 names,
             } => self.switches(at, (prev, next), left, names),
-            Item::Wake {
-                woken,
-                is_ready,
-                cpu: target,
-                source,
-                by,
-            } => {
-                let kinds = &self.rules.kinds;
-                let since = || self.machine.since(key(woken));
-                let tells = self.rules.recorded.wake(at, since, is_ready, target);
-                self.machine
-                    .wakes(kinds, at, key(woken), (source, by), (is_ready, target), tells);
-            }
-            Item::Interrupted(tid, begin, by) => {
+            GraphItem::Wake(wake, origin) => self.machine.wakes(&self.rules.recorded, at, wake, origin),
+            GraphItem::Interrupted(tid, begin, by) => {
                 let (life, line, losses) = self.machine.thread(key(tid));
                 life.was_interrupted(line, at, (begin, by), losses);
             }
-            Item::Issue(request, tid, issued) => {
+            GraphItem::Issue(request, tid, issued) => {
                 let by = tid.map(|tid| self.machine.actor(key(tid)));
                 self.machine.requests.issues((trace, request), time, by, issued);
             }
-            Item::Complete(request) => self.machine.requests.completes(cpu, request, time),
-            Item::Send(segment, tid) => {
+            GraphItem::Complete(request) => self.machine.requests.completes(cpu, request, time),
+            GraphItem::Send(segment, tid) => {
                 let by = tid.map(|tid| self.machine.actor(key(tid)));
                 self.machine.packets.sends(segment, time, by);
             }
-            Item::Moves { tid, from, to } => {
-                let is_gone = self.rules.recorded.loses_on_move(trace, (from, to), time);
-                let (life, line, _) = self.machine.thread(key(tid));
-                life.moves(line, (from, to), is_gone);
+            GraphItem::Migrate(to) => {
+                let is_gone = self.rules.recorded.loses_on_move(trace, (to.from, to.to), time);
+                let life = self.machine.life(key(to.tid));
+                life.cell.migrate((to.from, to.to), is_gone);
             }
             seldom => self.machine.seldom(at, seldom),
         }
@@ -113,7 +96,7 @@ impl Player<'_> {
         &mut self,
         (cpu, time): (CpuKey, i64),
         (prev, next): (Option<i32>, Option<i32>),
-        left: Left,
+        left: LeftAs,
         names: [Comm; 2],
     ) {
         let trace = cpu.trace;
@@ -121,8 +104,8 @@ impl Player<'_> {
         if let Some(tid) = prev {
             let key = ThreadKey { trace, tid };
             let (call, argument) = machine.life(key).call();
-            let object = match self.rules.kinds.of(call) {
-                Kind::Futex => machine.futex(argument),
+            let object = match self.rules.classes.of(call) {
+                CallClass::Futex => machine.futex(argument),
                 _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
             };
             let (life, line, losses) = machine.thread(key);
@@ -132,10 +115,8 @@ impl Player<'_> {
         let mut by = Occupant::Idle;
         if let Some(tid) = next {
             let key = ThreadKey { trace, tid };
-            let is_whole = self
-                .rules
-                .recorded
-                .is_whole_between(trace, || machine.since(key), time);
+            let since = || machine.life(key).cell.since();
+            let is_whole = self.rules.recorded.is_whole_between(trace, since, time);
             if !is_whole {
                 machine.loses_sight(key);
             }
@@ -147,6 +128,7 @@ impl Player<'_> {
             }
             by = Occupant::Thread(machine.actor(key));
         }
+        machine.cpu_threads.switch(cpu, time, next);
         machine.occupies(cpu, time, by);
         if time < self.rules.from {
             machine.forgets(cpu);
@@ -154,44 +136,33 @@ impl Player<'_> {
     }
 
     /// What a thread has done since it came.
-    fn parks(&mut self, (cpu, time): (CpuKey, i64), parked: Parked) {
-        let (trace, tid) = (cpu.trace, parked.tid);
+    fn parks(&mut self, at: (CpuKey, i64), parked: &ParkedThread) {
+        let (trace, tid) = (at.0.trace, parked.tid);
         let thread = ThreadKey { trace, tid };
-        let life = self.machine.life(thread);
-        (life.called, life.has_called) = (parked.called, true);
-        life.lingers = parked.lingers;
-        let Some(call) = parked.call else { return };
-        let begun = Begun {
-            call,
-            time: parked.begin,
-            argument: parked.argument,
-        };
-        let ended = life.calls.play(cpu, time, &CallItem::Leaves(tid, begun));
-        if let Some((begun, exited, _)) = ended {
-            self.ended(thread, begun, exited.time);
+        if let Parking::Ended((begun, exited, _)) = self.machine.life(thread).cell.park(at, parked) {
+            self.ended(thread, (begun.call, begun.time), exited.time);
         }
     }
 
     /// A call ends that was open when its thread came.
-    fn arrives(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey, exited: Exited) {
-        let kinds = &self.rules.kinds;
-        let life = self.machine.life(thread);
-        (life.called, life.has_called) = (time, true);
-        let ended = life.calls.play(cpu, time, &CallItem::Arrives(thread.tid, exited));
-        let call = exited.call.or(ended.map(|(begun, ..)| begun.call));
-        life.lingers = call.is_some_and(|call| kinds.of(call) == Kind::Close);
+    fn arrives(&mut self, at: (CpuKey, i64), thread: ThreadKey, exited: Exited) {
+        let (life, line, losses) = self.machine.thread(thread);
+        let (stretch, ended) = life.cell.arrive(at.0, thread.tid, exited, losses);
+        if ThreadLife::is_seen_running(line, at, &stretch) {
+            self.machine.is_seen_on(at, thread);
+        }
         if let Some((begun, ..)) = ended {
-            self.ended(thread, begun, time);
+            self.ended(thread, (begun.call, begun.time), at.1);
         }
     }
 
     /// A call has ended that was not of one stretch.
-    fn ended(&mut self, thread: ThreadKey, begun: Begun, end: i64) {
-        if self.rules.asks_for(begun.call, begun.time) {
+    fn ended(&mut self, thread: ThreadKey, (call, begin): (Syscall, i64), end: i64) {
+        if self.rules.asks_for(call, begin) {
             let call = LongCall {
-                call: begun.call,
+                call,
                 thread,
-                begin: begun.time,
+                begin,
                 end,
             };
             self.machine.calls.add(call, &self.rules.wanted);
@@ -199,32 +170,44 @@ impl Player<'_> {
     }
 }
 
-impl Machine {
-    /// Processes the ends of CPUs up to `until` (nanoseconds from the origin): the state of their threads becomes unknown.
+impl GraphMachine {
+    /// The recording of CPUs ends up to `until` (nanoseconds from the origin): the state of their threads becomes unknown.
     #[inline(always)]
     fn ends_recording(&mut self, recorded: &Recorded, until: i64) {
-        while let Some(&(time, cpu)) = recorded.ends().get(self.ended)
-            && time <= until
-        {
-            self.ended += 1;
-            self.ends_recording_of(cpu, time);
+        while let Some((cpu, time, tid)) = self.cpu_threads.next_end(recorded, until) {
+            self.ends_recording_of(cpu, time, tid);
         }
     }
 
     #[cold]
-    fn ends_recording_of(&mut self, cpu: CpuKey, time: i64) {
-        let Some(&Occupied { by, .. }) = self.cpus.get(cpu).last() else {
-            return;
-        };
-        let runs_here =
-            |state| matches!(state, State::Running(on) | State::Interrupted(on, _) if on == number(cpu.cpu));
-        if let Occupant::Thread(actor) = by
-            && let Some(line) = self.lines.get_mut(actor.0 as usize)
-            && line.now().is_some_and(runs_here)
-        {
-            line.begins(time, State::Unknown);
+    fn ends_recording_of(&mut self, cpu: CpuKey, time: i64, tid: Option<i32>) {
+        if let Some(tid) = tid {
+            let trace = cpu.trace;
+            let (life, line, losses) = self.thread(ThreadKey { trace, tid });
+            if life.cell.end_recording((cpu, time), losses).is_some() {
+                line.begins(time, State::Unknown);
+            }
         }
-        self.occupies(cpu, time, Occupant::Unknown);
+        if !self.cpus.get(cpu).is_empty() {
+            self.occupies(cpu, time, Occupant::Unknown);
+        }
+    }
+
+    /// A thread enters a call, and was in none when it came.
+    fn enters(&mut self, at: (CpuKey, i64), thread: ThreadKey) {
+        let (life, line, losses) = self.thread(thread);
+        let stretch = life.cell.enter(at, thread.tid, losses);
+        if ThreadLife::is_seen_running(line, at, &stretch) {
+            self.is_seen_on(at, thread);
+        }
+    }
+
+    /// A call shows that a thread runs on a CPU.
+    #[cold]
+    fn is_seen_on(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey) {
+        let by = Occupant::Thread(self.actor(thread));
+        self.cpu_threads.switch(cpu, time, Some(thread.tid));
+        self.occupies(cpu, time, by);
     }
 
     /// Ends one trace, or all, at `end` (nanoseconds from the origin): threads that wait there are still waiting.
@@ -244,42 +227,20 @@ impl Machine {
                     trace: key.trace,
                     cpu: 0,
                 };
-                life.still_waits(line, self.losses.of_trace(cpu));
+                life.still_waits(line, &self.losses, cpu);
             }
         }
-    }
-
-    /// Begin of the current state of a thread, in nanoseconds from the origin; the least number if it has none.
-    fn since(&mut self, thread: ThreadKey) -> i64 {
-        let actor = self.life(thread).actor;
-        let line = actor.and_then(|actor| self.lines.get(actor as usize));
-        line.and_then(|line| line.line.last())
-            .map_or(i64::MIN, |stretch| stretch.begin)
     }
 
     /// Drops the last state of a thread that seems to have waited for a CPU which went idle meanwhile: it has
     /// gone to a CPU that was not recorded.
     #[cold]
     fn loses_sight(&mut self, thread: ThreadKey) {
-        let actor = self.actor(thread);
-        let Machine { lines, cpus, .. } = self;
-        let Some(line) = lines.get_mut(actor.0 as usize) else {
-            return;
-        };
-        let Some(&Stretch { begin, state }) = line.line.last() else {
-            return;
-        };
-        let (State::Preempted(cpu) | State::Runnable(cpu)) = state else {
-            return;
-        };
-        let trace = thread.trace;
-        let occupied = cpus.get(CpuKey {
-            trace,
-            cpu: u32::from(cpu),
-        });
-        let since = occupied.partition_point(|occupied| occupied.begin <= begin);
-        let rest = occupied.get(since..).unwrap_or_default();
-        if cpu == NO_CPU || rest.iter().any(|occupied| occupied.by == Occupant::Idle) {
+        let cell = &self.life(thread).cell;
+        let (state, since) = (cell.state(), cell.since());
+        if self.cpu_threads.is_out_of_sight(thread.trace, state, since) {
+            let (life, line, _) = self.thread(thread);
+            life.cell.lose_sight();
             line.is(State::Unknown);
         }
     }
@@ -301,15 +262,15 @@ impl Machine {
     }
 
     #[inline(always)]
-    pub(crate) fn life(&mut self, thread: ThreadKey) -> &mut Life {
+    pub(crate) fn life(&mut self, thread: ThreadKey) -> &mut ThreadLife {
         self.lives.get_near(thread, &mut self.near)
     }
 
     /// A thread, its time line, and what was lost.
     #[inline(always)]
-    pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut Life, &mut Actor, &Losses) {
+    pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut ThreadLife, &mut Actor, &Losses) {
         let actor = self.actor(thread);
-        let Machine {
+        let GraphMachine {
             lives,
             near,
             losses,
@@ -370,97 +331,118 @@ impl Machine {
     }
 
     /// A thread is woken.
-    fn wakes(
-        &mut self,
-        kinds: &Kinds,
-        at: (CpuKey, i64),
-        woken: ThreadKey,
-        (source, by): (Source, By),
-        (is_ready, target): (bool, Option<u32>),
-        tells: WakeTells,
-    ) {
-        let actor = self.actor(woken);
-        let line = self.lines.get(actor.0 as usize);
-        let wake = match line.and_then(|line| line.line.last()).copied() {
-            Some(Stretch {
-                begin,
-                state: State::Blocked { call, .. },
-            }) => {
-                let wake = self.wake(at.0, (source, by), (call, begin));
-                // Without system calls it may wait for one.
-                if call == Syscall::OTHER || kinds.of(call) == Kind::Ring {
-                    self.ring_wakes(at.1, woken, wake, kinds.of(call) == Kind::Ring);
-                }
-                wake
+    fn wakes(&mut self, recorded: &Recorded, at: (CpuKey, i64), event: WakeEvent, origin: WakeOrigin) {
+        let (cpu, time) = at;
+        let trace = cpu.trace;
+        let woken = ThreadKey {
+            trace,
+            tid: event.woken,
+        };
+        let since = || self.life(woken).cell.since();
+        let tells = recorded.wake(at, since, event.is_ready, event.target.map(u32::from));
+        let waking = self.waking(trace, origin);
+        let (life, ..) = self.thread(woken);
+        let (state, since) = (life.cell.state(), life.cell.since());
+        let open = life.cell.call().filter(|open| open.call != Syscall::OTHER);
+        let mut cause = Wake::Unknown;
+        if state == ThreadState::Blocked {
+            cause = self.wake(cpu, (origin, waking), (open.is_some(), since));
+            // Without system calls it may wait for one.
+            let class = open.map(|open| open.class);
+            if matches!(class, None | Some(CallClass::Ring)) {
+                self.ring_wakes(time, woken, cause, class.is_some());
             }
-            _ => Wake::Unknown,
+        }
+        let wakeup = Wakeup {
+            time,
+            source: origin.source(),
+            waking,
+            is_ready: event.is_ready,
+            is_whole: tells.is_whole(),
+            cause,
         };
         let (life, line, losses) = self.thread(woken);
-        let target = target.map_or(NO_CPU, number);
-        life.wakes(line, at, (wake, is_ready, target), tells, losses);
+        let target = event.target.unwrap_or(ThreadState::NO_CPU);
+        life.wakes(line, wakeup, (cpu, target), tells, losses);
     }
 
-    /// What ends a wait in that call that began then.
-    fn wake(&mut self, cpu: CpuKey, (source, by): (Source, By), (call, since): (Syscall, i64)) -> Wake {
-        let key = |tid| ThreadKey {
-            trace: cpu.trace,
-            tid,
+    /// The thread that wakes another one, if one does.
+    #[inline]
+    fn waking(&mut self, trace: u32, origin: WakeOrigin) -> Option<WakingThread> {
+        let waking = match origin.by() {
+            WakerFacts::Nobody => return None,
+            WakerFacts::Caller { call, lingers, .. } => WakingThread::caller(call, lingers),
+            WakerFacts::Other { tid, requested } => {
+                self.life(ThreadKey { trace, tid }).cell.waking(requested)
+            }
         };
-        if let Source::Sender(connection) = source
-            && call != Syscall::OTHER
+        Some(WakingThread {
+            // What it sends is among the packets.
+            is_local: !matches!(origin, WakeOrigin::Sender(..)),
+            ..waking
+        })
+    }
+
+    /// What ends a wait that began then, in a call or in none.
+    fn wake(
+        &mut self,
+        cpu: CpuKey,
+        (origin, waking): (WakeOrigin, Option<WakingThread>),
+        (is_in_call, since): (bool, i64),
+    ) -> Wake {
+        if let WakeOrigin::Sender(connection, _) = origin
+            && is_in_call
             && let Some(place) = self.packets.answers(connection, since)
         {
             return Wake::Packet(place);
         }
-        match (source, by) {
-            (Source::Timer, _) => Wake::Timer,
-            (Source::Interrupt(interrupt), _) => Wake::Interrupt(interrupt),
-            (Source::Network(segment), _) => Wake::Packet(self.packets.wakes(segment)),
-            (Source::Disk(_), _) => self.requests.last(cpu).map_or(Wake::Unknown, Wake::Request),
-            (Source::Thread | Source::Sender(_), By::Thread(tid)) => Wake::Thread(self.actor(key(tid))),
-            (Source::Thread | Source::Sender(_), By::PerhapsThread(tid)) => {
-                match self.life(key(tid)).is_in_program() {
-                    true => Wake::Unknown,
-                    false => Wake::Thread(self.actor(key(tid))),
-                }
+        let source = match origin {
+            WakeOrigin::Network(segment) => return Wake::Packet(self.packets.wakes(segment)),
+            origin => origin.source(),
+        };
+        match source {
+            WakeSource::Timer => Wake::Timer,
+            WakeSource::Interrupt(interrupt, _) => Wake::Interrupt(interrupt),
+            WakeSource::BlockDevice => self.requests.last(cpu).map_or(Wake::Unknown, Wake::Request),
+            WakeSource::Thread => {
+                let tid = origin
+                    .by()
+                    .tid()
+                    .filter(|_| waking.is_some_and(|waking| !waking.is_in_program()));
+                let trace = cpu.trace;
+                tid.map_or(Wake::Unknown, |tid| {
+                    Wake::Thread(self.actor(ThreadKey { trace, tid }))
+                })
             }
-            (Source::Thread | Source::Sender(_), By::Nobody) => Wake::Unknown,
         }
     }
 
     /// What happens seldom, or matters little.
-    fn seldom(&mut self, (cpu, time): (CpuKey, i64), item: Item) {
+    fn seldom(&mut self, (cpu, time): (CpuKey, i64), item: GraphItem) {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
         match item {
-            Item::Born(tid, creator) => self.born((cpu, time), key(tid), creator),
-            Item::TakesOver(tid, old) => self.takes_over(time, key(tid), key(old)),
-            Item::Dies(tid) => {
-                let life = self.life(key(tid));
-                life.is_dying = true;
-                life.calls.parked = None;
-            }
-            Item::Belongs { tid, pid } => self.thread(key(tid)).1.pid = Some(pid),
-            Item::Named(tid, name) => self.thread(key(tid)).1.is_called(time, name),
-            Item::Tells(told) => self.names.learn(trace, *told),
-            Item::Queue {
-                work,
-                queue,
-                source,
-                by,
-            } => {
-                let cause = self.wake(cpu, (source, by), (Syscall::OTHER, time));
+            GraphItem::Made(tid, creator) => self.born((cpu, time), key(tid), creator),
+            GraphItem::TakeOver(tid, old) => self.takes_over((cpu, time), key(tid), key(old)),
+            GraphItem::Die(tid) => self.life(key(tid)).cell.die(),
+            GraphItem::Belongs { tid, pid } => self.thread(key(tid)).1.pid = Some(pid),
+            GraphItem::Named(tid, name) => self.thread(key(tid)).1.is_called(time, name),
+            GraphItem::Tells(told) => self.names.learn(trace, *told),
+            GraphItem::Queue { work, queue, origin } => {
+                let waking = self.waking(trace, origin);
+                let cause = self.wake(cpu, (origin, waking), (false, time));
                 let queue = Queue::Kernel(queue);
                 self.works.queues((trace, work), time, cause, queue);
             }
-            Item::Executes(tid, work) => {
+            GraphItem::Execute(tid, work) => {
                 if let Some(work) = self.works.begins((trace, work), time) {
                     self.thread(key(tid)).1.works(work);
                 }
             }
-            Item::Ring(event, tid) => self.ring(time, key(tid), event),
-            Item::Lost => {
+            GraphItem::Ring(event, tid) => self.ring(time, key(tid), event),
+            GraphItem::Lose => {
                 self.losses.lose(cpu);
+                self.cpu_threads.lose(cpu);
                 self.requests.lose();
                 self.works.lose();
                 self.rings.lose();
@@ -476,13 +458,12 @@ impl Machine {
         if let Some(before) = self.life(thread).actor {
             self.ends(time, before);
         }
-        *self.life(thread) = Life::default();
+        *self.life(thread) = ThreadLife::default();
         let (life, line, losses) = self.thread(thread);
         line.creator = creator;
         // The wake-up that makes it ready names its CPU.
-        let wake = (Wake::Unknown, false, NO_CPU);
-        life.wakes(line, (cpu, time), wake, WakeTells::made(cpu), losses);
-        life.calls.play(cpu, time, &CallItem::Made(thread.tid));
+        life.cell = ThreadCell::made((cpu, time), thread.tid, losses);
+        line.begins(time, State::Runnable(ThreadState::NO_CPU));
     }
 
     /// A thread is no more, whatever was seen of its end.
@@ -494,7 +475,8 @@ impl Machine {
     }
 
     /// The thread with the second id goes on with the first one, whose thread ends.
-    fn takes_over(&mut self, time: i64, thread: ThreadKey, old: ThreadKey) {
+    fn takes_over(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey, old: ThreadKey) {
+        self.cpu_threads.rename(cpu, old.tid, thread.tid);
         if let Some(before) = self.life(thread).actor {
             self.ends(time, before);
         }

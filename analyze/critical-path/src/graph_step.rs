@@ -1,35 +1,34 @@
 //! What happens on a CPU, and what of it others have to know.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Beginning, InterruptStep};
+use tracebraid_kernel_fold::{Interrupt, InterruptStep};
 use tracebraid_kernel_model::{Comm, Syscall};
+use tracebraid_threads::{
+    BegunCall, DeviceClass, LeftAs, MigrateEvent, ParkedThread, WakeEvent, WakeSource, WakerFacts,
+};
 
-use crate::cause::Interrupt;
-use crate::context::Source;
 use crate::names::Told;
 
 /// Something happens on a CPU, by the thread that the event's context names, if it names one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Step {
+pub(crate) struct CpuStep {
     pub(crate) tid: Option<i32>,
-    pub(crate) what: What,
+    pub(crate) act: Act,
 }
 
 /// What happens.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum What {
-    /// A call begins, about that address or descriptor.
-    Enter(Syscall, i64),
+pub(crate) enum Act {
+    /// A call begins.
+    Enter(BegunCall),
     /// A call ends, that one or whatever call is open, with that result.
     Exit(Option<Syscall>, i64),
-    /// A thread is woken. `is_ready`: it can run from now on; the waker may have been told before.
-    Wake {
-        woken: i32,
-        is_ready: bool,
-        cpu: Option<u32>,
-    },
+    /// A thread is woken.
+    Wake(WakeEvent),
     /// Something interrupts the thread, or ends.
-    Interrupt(InterruptStep),
+    Interrupt(InterruptStep, DeviceClass),
+    /// A block request is made, of which more is told when it goes to a queue or driver.
+    Request,
     /// A block request goes to its queue or driver.
     Issue(RequestKey, Issued),
     /// A block request is done.
@@ -45,11 +44,11 @@ pub(crate) enum What {
     /// Something happens to a request of an io_uring.
     Ring(RingEvent),
     /// A thread dies: it makes no more calls.
-    Dies(i32),
+    Die(i32),
     /// Events were lost, but none of those that tell who runs; some of those that tell of calls.
-    Lost { of_calls: bool },
+    Lose { of_calls: bool },
     /// It concerns others whoever does it.
-    Item(Item),
+    Tell(GraphItem),
 }
 
 /// A block request from its making to its end.
@@ -103,30 +102,59 @@ pub(crate) struct Segment {
     pub(crate) acknowledged: u32,
 }
 
+/// Where a wake-up comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WakeOrigin {
+    /// From an interrupt, of which nothing else is known.
+    Interrupt(WakeSource),
+    /// From the thread that runs.
+    Thread(WakerFacts),
+    /// The same, in a call in which it has sent something by that connection.
+    Sender(u64, WakerFacts),
+    /// From what has just taken that segment in.
+    Network(Segment),
+}
+
+impl WakeOrigin {
+    /// The context of the wake-up.
+    pub(crate) fn source(self) -> WakeSource {
+        /// The softirq `NET_RX`.
+        const RECEIVES: Interrupt = Interrupt::Softirq(3);
+        match self {
+            WakeOrigin::Interrupt(source) => source,
+            WakeOrigin::Thread(_) | WakeOrigin::Sender(..) => WakeSource::Thread,
+            WakeOrigin::Network(_) => WakeSource::Interrupt(RECEIVES, DeviceClass::Other),
+        }
+    }
+
+    /// What is known of the thread, if it comes from one.
+    pub(crate) fn by(self) -> WakerFacts {
+        match self {
+            WakeOrigin::Thread(by) | WakeOrigin::Sender(_, by) => by,
+            WakeOrigin::Interrupt(_) | WakeOrigin::Network(_) => WakerFacts::Nobody,
+        }
+    }
+}
+
 /// What happens, as all have to know it: it is played in the order of time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Item {
+pub(crate) enum GraphItem {
     /// The first event of a call since the thread came is an entry: no call of it was open.
-    Enters(i32),
+    Enter(i32),
     /// It is an exit, with that result, of that call if the event names it.
-    Arrives(i32, Option<Syscall>, i64),
+    Arrive(i32, Option<Syscall>, i64),
     /// What a thread has done since it came.
-    Parks(Parked),
+    Park(ParkedThread),
     /// A CPU goes from one thread to another; idle threads are none.
     Switch {
         prev: Option<i32>,
         next: Option<i32>,
-        left: Left,
+        left: LeftAs,
         /// What both are called, if that is told.
         names: [Comm; 2],
     },
-    Wake {
-        woken: i32,
-        is_ready: bool,
-        cpu: Option<u32>,
-        source: Source,
-        by: By,
-    },
+    /// A thread is woken.
+    Wake(WakeEvent, WakeOrigin),
     /// The thread was interrupted by that, from then up to now.
     Interrupted(i32, i64, Interrupt),
     Issue(RequestKey, Option<i32>, Issued),
@@ -137,24 +165,19 @@ pub(crate) enum Item {
     Queue {
         work: i64,
         queue: u32,
-        source: Source,
-        by: By,
+        origin: WakeOrigin,
     },
     /// The thread turns to that work.
-    Executes(i32, i64),
+    Execute(i32, i64),
     /// Something happens to a request of an io_uring, by that thread.
     Ring(RingEvent, i32),
     /// A thread goes from one CPU to another, where not all CPUs were recorded.
-    Moves {
-        tid: i32,
-        from: u32,
-        to: u32,
-    },
+    Migrate(MigrateEvent),
     /// A thread is made, by that one.
-    Born(i32, Option<i32>),
-    Dies(i32),
+    Made(i32, Option<i32>),
+    Die(i32),
     /// The thread, which had the second id, has the first one from now on.
-    TakesOver(i32, i32),
+    TakeOver(i32, i32),
     /// A thread belongs to that process.
     Belongs {
         tid: i32,
@@ -165,66 +188,7 @@ pub(crate) enum Item {
     /// What something else is called.
     Tells(Box<Told>),
     /// Events were lost on the CPU.
-    Lost,
-}
-
-/// What a thread has done since it came to its CPU.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Parked {
-    pub(crate) tid: i32,
-    /// The call that is open, if one is that began since then; the next two are about it.
-    pub(crate) call: Option<Syscall>,
-    pub(crate) argument: i64,
-    pub(crate) begin: i64,
-    /// When a call began or ended last.
-    pub(crate) called: i64,
-    /// The last call that ended closed a descriptor, or requests of an io_uring were done: there is something left to do
-    /// for the kernel on the way back to the program.
-    pub(crate) lingers: bool,
-}
-
-/// The thread by which another one is woken, if it is one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum By {
-    /// None that is known.
-    Nobody,
-    /// That one.
-    Thread(i32),
-    /// That one, if it is in a call, which its CPU does not know.
-    PerhapsThread(i32),
-}
-
-/// How a thread leaves its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Left {
-    /// It could run on.
-    Runnable,
-    /// It waits.
-    Blocked,
-    /// It waits for work, as threads of the kernel do that are no load.
-    Idle,
-    /// It ends.
-    Ended,
-}
-
-/// What is known of a call when it begins.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Begun {
-    pub(crate) call: Syscall,
-    pub(crate) time: i64,
-    /// The address of a futex, or a descriptor.
-    pub(crate) argument: i64,
-}
-
-impl Beginning for Begun {
-    #[inline(always)]
-    fn call(&self) -> Syscall {
-        self.call
-    }
-    #[inline(always)]
-    fn time(&self) -> i64 {
-        self.time
-    }
+    Lose,
 }
 
 impl Segment {
@@ -240,6 +204,6 @@ mod tests {
 
     #[test]
     fn items_are_small() {
-        assert!(size_of::<Item>() <= 56, "{}", size_of::<Item>());
+        assert!(size_of::<GraphItem>() <= 56, "{}", size_of::<GraphItem>());
     }
 }

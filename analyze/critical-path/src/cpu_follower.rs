@@ -4,13 +4,12 @@ use tracebraid_kernel_fold::{
     CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_named_switch, taken_over,
 };
 use tracebraid_kernel_model::{Body, Comm, IntField, KernelEvent, Switch};
+use tracebraid_threads::LeftAs;
 
-use crate::active::Active;
 use crate::calls::LongCall;
-use crate::context::Source;
-use crate::events;
+use crate::cpu_stretch::CpuStretch;
+use crate::graph_step::{Act, CpuStep, GraphItem, RingStep};
 use crate::rules::{GraphPartial, GraphRules};
-use crate::step::{Begun, By, Item, RingStep, Step, What};
 
 impl GraphRules {
     #[inline(always)]
@@ -27,10 +26,10 @@ impl GraphRules {
         else {
             return;
         };
-        self.begins(partial, cpu, time, Active::new(Some(next)));
+        self.begins(partial, cpu, time, CpuStretch::new(Some(next)));
         let [prev, next] = [prev, next].map(|tid| Some(tid).filter(|&tid| tid != 0));
-        let left = events::left(switch, body);
-        let switch = Item::Switch {
+        let left = LeftAs::of(switch, body);
+        let switch = GraphItem::Switch {
             prev,
             next,
             left,
@@ -52,25 +51,25 @@ impl GraphRules {
                 };
                 let mut get = |field: &Option<IntField>| Some(field.as_ref()?.get(body)? as i32);
                 let parent = get(&fork.parent_tid);
-                let belongs = |(tid, pid)| Item::Belongs { tid, pid };
+                let belongs = |(tid, pid)| GraphItem::Belongs { tid, pid };
                 items.extend(parent.zip(get(&fork.parent_pid)).map(belongs));
-                items.push(Item::Born(child, parent));
+                items.push(GraphItem::Made(child, parent));
                 items.extend(get(&fork.child_pid).map(|pid| belongs((child, pid))));
                 let name = fork.child_name.as_ref().and_then(|name| name.comm(body));
-                items.extend(name.map(|name| Item::Named(child, name)));
+                items.extend(name.map(|name| GraphItem::Named(child, name)));
             }
             KernelEvent::Exec(exec) => {
                 if let Some((old, tid)) = taken_over(exec, body) {
-                    self.begins(partial, cpu, time, Active::new(Some(tid)));
-                    partial.items.push(cpu, time, Item::TakesOver(tid, old));
+                    self.begins(partial, cpu, time, CpuStretch::new(Some(tid)));
+                    partial.items.push(cpu, time, GraphItem::TakeOver(tid, old));
                 }
                 let tid = exec.tid.as_ref().and_then(|tid| tid.get(body));
                 let path = exec.path.as_ref().and_then(|path| path.bytes(body));
-                let named = |(tid, path)| Item::Named(tid as i32, Comm::of_program(path));
+                let named = |(tid, path)| GraphItem::Named(tid as i32, Comm::of_program(path));
                 items.extend(tid.zip(path).map(named));
             }
             KernelEvent::Rename(tid, name) => {
-                let named = |(tid, name)| Item::Named(tid as i32, name);
+                let named = |(tid, name)| GraphItem::Named(tid as i32, name);
                 items.extend(tid.get(body).zip(name.comm(body)).map(named));
             }
             KernelEvent::ProcessState(state) => {
@@ -78,46 +77,46 @@ impl GraphRules {
                     return;
                 };
                 let pid = state.pid.get(body).map(|pid| pid as i32);
-                items.extend(pid.map(|pid| Item::Belongs { tid, pid }));
+                items.extend(pid.map(|pid| GraphItem::Belongs { tid, pid }));
                 let name = state.name.as_ref().and_then(|name| name.comm(body));
-                items.extend(name.map(|name| Item::Named(tid, name)));
+                items.extend(name.map(|name| GraphItem::Named(tid, name)));
             }
             KernelEvent::ThreadExit(tid) => {
                 if let Some(tid) = tid.get(body) {
-                    let (tid, what) = (None, What::Dies(tid as i32));
-                    self.step(partial, cpu, time, Step { tid, what });
+                    let (tid, act) = (None, Act::Die(tid as i32));
+                    self.step(partial, cpu, time, CpuStep { tid, act });
                 }
             }
             _ => {}
         }
         for item in items.into_iter().filter(|item| !is_of_idle(item)) {
-            let (tid, what) = (None, What::Item(item));
-            self.step(partial, cpu, time, Step { tid, what });
+            let (tid, act) = (None, Act::Tell(item));
+            self.step(partial, cpu, time, CpuStep { tid, act });
         }
     }
 
     /// Another thread runs there from now on, or it is not known who.
-    pub(crate) fn begins(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, active: Active) {
+    pub(crate) fn begins(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, active: CpuStretch) {
         if let Some(ended) = partial.lanes.get(cpu).goes_over(time, active) {
             self.parks(partial, cpu, time, &ended);
         }
     }
 
     #[inline]
-    pub(crate) fn parks(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, active: &Active) {
-        if let Some(parked) = active.parked() {
-            partial.items.push(cpu, time, Item::Parks(parked));
+    pub(crate) fn parks(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, active: &CpuStretch) {
+        if let Some(parked) = active.acts.parked() {
+            partial.items.push(cpu, time, GraphItem::Park(parked));
         }
     }
 
     /// Something happens on a CPU.
     #[inline]
-    pub(crate) fn step(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, step: Step) {
+    pub(crate) fn step(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, step: CpuStep) {
         let is_first = Self::is_first(partial);
         let Some(mut active) = partial.lanes.get(cpu).now_or_first(is_first, time) else {
             return partial.lanes.get(cpu).wait(time, step);
         };
-        if active.calls.is_left(step.tid) {
+        if active.acts.calls.is_left(step.tid) {
             let next = active.of_another(step.tid);
             self.begins(partial, cpu, time, next);
             match partial.lanes.get(cpu).now() {
@@ -125,89 +124,91 @@ impl GraphRules {
                 None => return,
             }
         }
-        let item = match step.what {
-            What::Interrupt(change) => {
-                let interrupted = active.context.change(time, change);
-                match interrupted.zip(active.calls.caller()) {
-                    Some(((begin, by), tid)) => Item::Interrupted(tid, begin, by),
+        let item = match step.act {
+            Act::Interrupt(step, device) => {
+                let interrupted = active.interrupt(time, step, device);
+                match interrupted.zip(active.acts.calls.caller()) {
+                    Some(((begin, by), tid)) => GraphItem::Interrupted(tid, begin, by),
                     None => return,
                 }
             }
-            What::Enter(call, argument) => {
-                let begun = Begun { call, time, argument };
-                match (active.enter(begun), active.calls.caller()) {
-                    (true, Some(tid)) => Item::Enters(tid),
-                    _ => return,
-                }
-            }
-            What::Exit(call, result) => {
+            Act::Enter(begun) => match (active.enter(begun), active.acts.calls.caller()) {
+                (true, Some(tid)) => GraphItem::Enter(tid),
+                _ => return,
+            },
+            Act::Exit(call, result) => {
                 return self.exit(partial, cpu, Exited { call, result, time });
             }
-            What::Wake { woken, is_ready, cpu } => wake(active, woken, is_ready, cpu),
-            What::Complete(request) => {
-                active.context.completes(request);
-                Item::Complete(request)
-            }
-            What::Issue(request, issued) => Item::Issue(request, active.worker(), issued),
-            What::Send(segment) => Item::Send(segment, active.sends(&segment)),
-            What::Receive(segment) => return active.receives(segment),
-            What::Queue(work, queue) => {
-                let (source, by) = who(active);
-                Item::Queue {
-                    work,
-                    queue,
-                    source,
-                    by,
-                }
-            }
-            What::Execute(work) => match active.worker() {
-                Some(tid) => Item::Executes(tid, work),
-                None => return,
-            },
-            What::Ring(event) => {
-                let Some(tid) = active.worker() else { return };
-                if event.step == RingStep::Complete {
-                    active.completes();
-                }
-                Item::Ring(event, tid)
-            }
+            Act::Wake(wake) => GraphItem::Wake(wake, active.origin()),
             seldom => return self.seldom(partial, cpu, time, seldom),
         };
         partial.items.push(cpu, time, item);
     }
 
     /// Something else happens in the present stretch.
-    #[cold]
-    fn seldom(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, what: What) {
+    fn seldom(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, act: Act) {
         let Some(active) = partial.lanes.get(cpu).now() else {
             return;
         };
-        let item = match what {
-            What::Dies(tid) => {
-                if active.calls.tid() == Some(tid) {
-                    active.dies();
-                }
-                Item::Dies(tid)
+        let worker = active.worker();
+        let item = match act {
+            Act::Complete(request) => {
+                active.completes_request();
+                GraphItem::Complete(request)
             }
-            What::Lost { of_calls } => {
-                let (tid, caller) = (active.calls.tid(), active.calls.caller());
-                if of_calls {
-                    active.calls.lose();
+            Act::Request if worker.is_some() => return active.acts.request(),
+            Act::Issue(request, issued) => {
+                if worker.is_some() {
+                    active.acts.request();
                 }
-                self.begins(partial, cpu, time, Active::new(tid));
-                partial.items.push(cpu, time, Item::Lost);
-                match (caller.filter(|_| of_calls), partial.lanes.get(cpu).now()) {
-                    (Some(tid), Some(active)) => {
-                        active.calls.lose();
-                        Item::Enters(tid)
-                    }
-                    _ => return,
-                }
+                GraphItem::Issue(request, worker, issued)
             }
-            What::Item(item) => item,
+            Act::Send(segment) => GraphItem::Send(segment, active.sends(&segment)),
+            Act::Receive(segment) => return active.receives(segment),
+            Act::Queue(work, queue) => {
+                let origin = active.origin();
+                GraphItem::Queue { work, queue, origin }
+            }
+            Act::Execute(work) => match worker {
+                Some(tid) => GraphItem::Execute(tid, work),
+                None => return,
+            },
+            Act::Ring(event) => {
+                let Some(tid) = worker else { return };
+                if event.step == RingStep::Complete {
+                    active.acts.linger();
+                }
+                GraphItem::Ring(event, tid)
+            }
+            Act::Die(tid) => {
+                if active.acts.calls.tid() == Some(tid) {
+                    active.acts.die();
+                }
+                GraphItem::Die(tid)
+            }
+            Act::Lose { of_calls } => return self.loses(partial, cpu, time, of_calls),
+            Act::Tell(item) => item,
             _ => return,
         };
         partial.items.push(cpu, time, item);
+    }
+
+    /// Events were lost, but none of those that tell who runs.
+    #[cold]
+    fn loses(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, of_calls: bool) {
+        let Some(active) = partial.lanes.get(cpu).now() else {
+            return;
+        };
+        let (tid, caller) = (active.acts.calls.tid(), active.acts.calls.caller());
+        if of_calls {
+            active.acts.calls.lose();
+        }
+        self.begins(partial, cpu, time, CpuStretch::new(tid));
+        partial.items.push(cpu, time, GraphItem::Lose);
+        if let (Some(tid), Some(active)) = (caller.filter(|_| of_calls), partial.lanes.get(cpu).now()) {
+            active.acts.calls.lose();
+            partial.items.push(cpu, time, GraphItem::Enter(tid));
+        }
     }
 
     /// A call ends.
@@ -216,8 +217,8 @@ impl GraphRules {
         let Some(active) = partial.lanes.get(cpu).now() else {
             return;
         };
-        let ended = active.exit(&exited, &self.kinds);
-        let Some(tid) = active.calls.caller() else {
+        let ended = active.exit(&exited, &self.classes);
+        let Some(tid) = active.acts.calls.caller() else {
             return;
         };
         let Exited { result, time, .. } = exited;
@@ -233,7 +234,7 @@ impl GraphRules {
                 partial.calls.add(call, &self.wanted);
             }
             EndedCall::Elsewhere => {
-                let arrives = Item::Arrives(tid, exited.call, result);
+                let arrives = GraphItem::Arrive(tid, exited.call, result);
                 partial.items.push(cpu, time, arrives);
             }
             EndedCall::Call(_) | EndedCall::Nothing => {}
@@ -241,34 +242,10 @@ impl GraphRules {
     }
 }
 
-/// A thread is woken by what is active.
-#[inline]
-fn wake(active: &Active, woken: i32, is_ready: bool, cpu: Option<u32>) -> Item {
-    let (source, by) = who(active);
-    Item::Wake {
-        woken,
-        is_ready,
-        cpu,
-        source,
-        by,
-    }
-}
-
-/// What is active, and the thread, if it is one.
-#[inline]
-fn who(active: &Active) -> (Source, By) {
-    let source = active.source();
-    let by = match source {
-        Source::Thread | Source::Sender(_) => active.by(),
-        _ => By::Nobody,
-    };
-    (source, by)
-}
-
 /// Idle threads have no time line.
-fn is_of_idle(item: &Item) -> bool {
+fn is_of_idle(item: &GraphItem) -> bool {
     matches!(
         item,
-        Item::Born(0, _) | Item::Belongs { tid: 0, .. } | Item::Named(0, _)
+        GraphItem::Made(0, _) | GraphItem::Belongs { tid: 0, .. } | GraphItem::Named(0, _)
     )
 }

@@ -1,0 +1,185 @@
+//! Classes of system calls, as far as waiting is concerned.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::{Action, Category, Syscall};
+
+/// Class of a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CallClass {
+    /// Waits at a futex, or wakes the threads that do.
+    Futex,
+    /// Ends its thread.
+    Exit,
+    /// Waits for a child.
+    AwaitChild,
+    /// Waits for a signal, which may be that of a child's end.
+    AwaitSignal,
+    /// Sends a signal.
+    SendSignal,
+    /// Creates a socket.
+    Socket,
+    /// Connects a socket.
+    Connect,
+    /// Accepts a connection.
+    Accept,
+    /// Sends, on a socket only.
+    Send,
+    /// Receives, on a socket only.
+    Receive,
+    /// Writes to a descriptor, which may be a socket.
+    Write,
+    /// Reads from a descriptor, which may be a socket.
+    Read,
+    /// Moves bytes between two descriptors.
+    Copy,
+    /// Waits until data is on its medium.
+    Sync,
+    /// Closes a descriptor: the kernel does most of that on the way back to the program.
+    Close,
+    /// Submits requests to an io_uring, and waits for them.
+    Ring,
+    /// Waits for any of several descriptors.
+    Poll,
+    /// All others.
+    Other,
+}
+
+impl CallClass {
+    /// Class of a call. A table lookup is faster: see [`CallClasses`].
+    pub fn of(call: Syscall) -> CallClass {
+        match (call.name(), call.action(), call.category()) {
+            ("exit" | "exit_group", ..) => CallClass::Exit,
+            (name, _, Category::Futex) if name.starts_with("futex") => CallClass::Futex,
+            (
+                "kill" | "tkill" | "tgkill" | "pidfd_send_signal" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo",
+                ..,
+            ) => CallClass::SendSignal,
+            ("wait4" | "waitid" | "waitpid", ..) => CallClass::AwaitChild,
+            ("pause", ..) => CallClass::AwaitSignal,
+            (name, ..) if name.starts_with("rt_sigtimedwait") || name.ends_with("sigsuspend") => {
+                CallClass::AwaitSignal
+            }
+            ("io_uring_enter", ..) => CallClass::Ring,
+            ("connect", ..) => CallClass::Connect,
+            ("send" | "sendto" | "sendmsg" | "sendmmsg", ..) => CallClass::Send,
+            (name, Action::Read | Action::ReadMessages, _) if name.starts_with("recv") => CallClass::Receive,
+            (_, Action::Socket, _) => CallClass::Socket,
+            (_, Action::Accept, _) => CallClass::Accept,
+            (_, Action::Write, _) => CallClass::Write,
+            (_, Action::Read, _) => CallClass::Read,
+            (_, Action::Copy, _) => CallClass::Copy,
+            (_, Action::Sync, _) => CallClass::Sync,
+            (_, Action::Close, _) => CallClass::Close,
+            (_, _, Category::Poll) => CallClass::Poll,
+            _ => CallClass::Other,
+        }
+    }
+
+    /// Position of the descriptor in the arguments of the call's [`Action`]; of a copy, the descriptor that is
+    /// written to. `None` for calls whose argument is something else.
+    #[inline(always)]
+    pub fn descriptor(self) -> Option<usize> {
+        use CallClass::*;
+        match self {
+            Copy => Some(1),
+            Connect | Accept | Send | Receive | Write | Read | Sync | Close => Some(0),
+            _ => None,
+        }
+    }
+
+    /// True if a thread in the call that wakes another one does so by the network.
+    pub fn is_network(self) -> bool {
+        use CallClass::*;
+        matches!(self, Connect | Accept | Send | Receive)
+    }
+
+    /// True if the end of a child may be what the call waits for.
+    pub fn awaits_child(self) -> bool {
+        matches!(self, CallClass::AwaitChild | CallClass::AwaitSignal)
+    }
+
+    /// True if the call waits for any of several events: its thread may work on several tasks at once.
+    pub fn awaits_any(self) -> bool {
+        matches!(self, CallClass::Poll | CallClass::Ring)
+    }
+}
+
+/// The classes of all calls.
+#[derive(Debug)]
+pub struct CallClasses(Vec<CallClass>);
+
+impl Default for CallClasses {
+    fn default() -> Self {
+        CallClasses((0..Syscall::count()).map(Syscall).map(CallClass::of).collect())
+    }
+}
+
+impl CallClasses {
+    /// Class of a call.
+    #[inline(always)]
+    pub fn of(&self, call: Syscall) -> CallClass {
+        self.0
+            .get(usize::from(call.0))
+            .copied()
+            .unwrap_or(CallClass::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_follow_names() {
+        let classes = CallClasses::default();
+        for (name, expected) in [
+            ("futex", CallClass::Futex),
+            ("futex_waitv", CallClass::Futex),
+            ("set_robust_list", CallClass::Other),
+            ("exit_group", CallClass::Exit),
+            ("tgkill", CallClass::SendSignal),
+            ("waitid", CallClass::AwaitChild),
+            ("rt_sigsuspend", CallClass::AwaitSignal),
+            ("connect", CallClass::Connect),
+            ("accept4", CallClass::Accept),
+            ("sendmmsg", CallClass::Send),
+            ("recvmmsg", CallClass::Receive),
+            ("writev", CallClass::Write),
+            ("pread64", CallClass::Read),
+            ("sendfile64", CallClass::Copy),
+            ("fdatasync", CallClass::Sync),
+            ("close", CallClass::Close),
+            ("socket", CallClass::Socket),
+            ("io_uring_enter", CallClass::Ring),
+            ("epoll_wait", CallClass::Poll),
+            ("nanosleep", CallClass::Other),
+        ] {
+            let call = Syscall::by_name(name).unwrap();
+            assert_eq!(
+                (classes.of(call), CallClass::of(call)),
+                (expected, expected),
+                "{name}"
+            );
+        }
+        assert_eq!(classes.of(Syscall::OTHER), CallClass::Other);
+    }
+
+    /// The class is one of several properties of a call: it must not hide the others.
+    #[test]
+    fn classes_keep_what_actions_and_categories_say() {
+        use Action::*;
+        for call in (0..Syscall::count()).map(Syscall) {
+            let class = CallClass::of(call);
+            let moves = matches!(
+                call.action(),
+                Read | ReadMessages | Write | WriteMessages | Accept | Sync | Close
+            );
+            let has_first = class.descriptor() == Some(0) && class != CallClass::Connect;
+            // Some calls that send have no action of their own.
+            assert!(has_first || !moves, "{}", call.name());
+            assert!(moves || !has_first || class == CallClass::Send, "{}", call.name());
+            let polls = call.category() == Category::Poll || call.name() == "io_uring_enter";
+            assert_eq!(class.awaits_any(), polls, "{}", call.name());
+        }
+    }
+}

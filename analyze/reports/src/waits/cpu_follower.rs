@@ -1,0 +1,278 @@
+//! Following a CPU: what its thread does from one switch to the next, and what others have to know of it.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::{Body, IntField, KernelEvent, Peer, Switch};
+use tracebraid_threads::{BegunCall, CpuContext, LeftAs, ThreadActs, WakeSource, WakerFacts};
+
+use crate::kernel::{CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_switch, taken_over};
+use crate::waits::ended_call::concerns_others;
+use crate::waits::wait_step::{Act, CpuStep, WaitItem};
+use crate::waits::{WaitPartial, WaitRules};
+
+/// A CPU from one switch to the next: what its thread does, and what interrupts it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct CpuStretch {
+    acts: ThreadActs,
+    /// Of the call that is open.
+    peer: Option<Box<Peer>>,
+    context: CpuContext,
+}
+
+impl CpuStretch {
+    /// That thread comes, if it is known which.
+    fn new(tid: Option<i32>) -> CpuStretch {
+        CpuStretch {
+            acts: ThreadActs::new(tid),
+            ..CpuStretch::default()
+        }
+    }
+
+    /// Another thread runs there than was thought; what interrupts it is the same.
+    fn of_another(&self, tid: Option<i32>) -> CpuStretch {
+        CpuStretch {
+            context: self.context,
+            ..CpuStretch::new(tid)
+        }
+    }
+}
+
+impl WaitRules {
+    /// The call that has begun, or is about to end, has to do with a peer.
+    #[inline(always)]
+    pub(super) fn peer(
+        &self,
+        partial: &mut WaitPartial,
+        event: &Event<'_>,
+        peer: Option<Peer>,
+        body: &mut Body<'_, '_>,
+    ) {
+        if let Some(peer) = peer {
+            let act = Act::Peer(Box::new(peer));
+            let tid = event.model.tid(body);
+            self.rare(partial, event.cpu, event.time, CpuStep { tid, act });
+        }
+    }
+
+    /// Something happens that is seldom.
+    #[cold]
+    pub(super) fn rare(&self, partial: &mut WaitPartial, cpu: CpuKey, time: i64, step: CpuStep) {
+        self.step(partial, cpu, time, step);
+    }
+
+    /// Something that tells about threads.
+    pub(super) fn task(&self, partial: &mut WaitPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        let Event { model, cpu, time, .. } = *event;
+        learn(&mut partial.people, model, cpu, time, body);
+        let mut put = |act: Act| self.rare(partial, cpu, time, CpuStep { tid: None, act });
+        match &model.event {
+            // A new thread is in no call, whoever had its id before.
+            KernelEvent::Fork(fork) => {
+                let Some(child) = fork.child_tid.get(body).map(|tid| tid as i32) else {
+                    return;
+                };
+                put(Act::Tell(WaitItem::Made(child)));
+                let mut get = |field: &Option<IntField>| Some(field.as_ref()?.get(body)? as i32);
+                if let (Some(tid), Some(pid)) = (get(&fork.parent_tid), get(&fork.parent_pid)) {
+                    put(Act::Tell(WaitItem::Belongs { tid, pid }));
+                }
+                if let Some(pid) = get(&fork.child_pid) {
+                    put(Act::Tell(WaitItem::Belongs { tid: child, pid }));
+                }
+            }
+            // It takes over the id of its process's first thread.
+            KernelEvent::Exec(exec) => {
+                if let Some((old, tid)) = taken_over(exec, body) {
+                    Self::begins(partial, cpu, time, CpuStretch::new(Some(tid)));
+                    partial.items.push(cpu, time, WaitItem::TakeOver(tid, old));
+                }
+            }
+            KernelEvent::ProcessState(state) => {
+                if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
+                    let (tid, pid) = (tid as i32, pid as i32);
+                    put(Act::Tell(WaitItem::Belongs { tid, pid }));
+                }
+            }
+            KernelEvent::ThreadExit(tid) => {
+                if let Some(tid) = tid.get(body) {
+                    put(Act::Die(tid as i32));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn switch(
+        partial: &mut WaitPartial,
+        event: &Event<'_>,
+        switch: &Switch,
+        body: &mut Body<'_, '_>,
+    ) {
+        let Event { cpu, time, .. } = *event;
+        let near = &mut partial.near.0;
+        let Some((prev, next)) = learn_switch(&mut partial.people, near, event, switch, body) else {
+            return;
+        };
+        Self::begins(partial, cpu, time, CpuStretch::new(Some(next)));
+        let [prev, next] = [prev, next].map(|tid| Some(tid).filter(|&tid| tid != 0));
+        let left = LeftAs::of(switch, body);
+        partial
+            .items
+            .push(cpu, time, WaitItem::Switch { prev, next, left });
+    }
+
+    /// Another thread runs there from now on, or it is not known who.
+    pub(super) fn begins(partial: &mut WaitPartial, cpu: CpuKey, time: i64, active: CpuStretch) {
+        if let Some(ended) = partial.lanes.get(cpu).goes_over(time, active) {
+            Self::parks(partial, cpu, time, ended);
+        }
+    }
+
+    #[inline]
+    pub(super) fn parks(partial: &mut WaitPartial, cpu: CpuKey, time: i64, active: CpuStretch) {
+        let Some(parked) = active.acts.parked() else {
+            return;
+        };
+        partial.items.push(cpu, time, WaitItem::Park(parked));
+        if let (Some(_), Some(peer)) = (parked.open, active.peer) {
+            partial.items.push(cpu, time, WaitItem::Peer(parked.tid, peer));
+        }
+    }
+
+    /// Something happens on a CPU.
+    #[inline(always)]
+    pub(super) fn step(&self, partial: &mut WaitPartial, cpu: CpuKey, time: i64, step: CpuStep) {
+        let Some(mut active) = partial.lanes.get(cpu).now_or_first(partial.is_first, time) else {
+            return partial.lanes.get(cpu).wait(time, step);
+        };
+        if active.acts.calls.is_left(step.tid) {
+            let next = active.of_another(step.tid);
+            Self::begins(partial, cpu, time, next);
+            match partial.lanes.get(cpu).now() {
+                Some(now) => active = now,
+                None => return,
+            }
+        }
+        match step.act {
+            Act::Context(change) => active.context.step(change),
+            Act::Enter(begun) => {
+                active.context = CpuContext::default();
+                let Some(tid) = active.acts.calls.caller() else {
+                    return partial.nobodys += 1;
+                };
+                active.peer = None;
+                if active.acts.enter(begun) {
+                    partial.items.push(cpu, time, WaitItem::Enter(tid));
+                }
+            }
+            Act::Exit(call, result) => self.exit(partial, cpu, Exited { call, result, time }),
+            Act::Wake(wake) => {
+                let source = active.context.source();
+                let by = match source {
+                    WakeSource::Thread => active.acts.waker(),
+                    _ => WakerFacts::Nobody,
+                };
+                partial.items.push(cpu, time, WaitItem::Wake(wake, source, by));
+            }
+            seldom => Self::seldom(partial, cpu, time, seldom),
+        }
+    }
+
+    /// Something else happens in the present stretch.
+    fn seldom(partial: &mut WaitPartial, cpu: CpuKey, time: i64, act: Act) {
+        let Some(active) = partial.lanes.get(cpu).now() else {
+            return;
+        };
+        let acts = &mut active.acts;
+        let item = match act {
+            // What interrupts the thread does so on behalf of others.
+            Act::Request | Act::Linger if active.context.interrupt().is_some() => return,
+            Act::Request => return acts.request(),
+            Act::Linger => return acts.linger(),
+            Act::Peer(peer) => match (acts.calls.caller(), acts.calls.open()) {
+                (Some(tid), None) => WaitItem::Peer(tid, peer),
+                (Some(_), Some(_)) => return active.peer = Some(peer),
+                (None, _) => return,
+            },
+            Act::Die(tid) => {
+                if acts.calls.tid() == Some(tid) {
+                    acts.die();
+                }
+                WaitItem::Die(tid)
+            }
+            Act::Lose { of_calls } => return Self::loses(partial, cpu, time, of_calls),
+            Act::Tell(item) => item,
+            Act::Enter(_) | Act::Exit(..) | Act::Wake(_) | Act::Context(_) => return,
+        };
+        partial.items.push(cpu, time, item);
+    }
+
+    /// Events were lost, but none of those that tell who runs.
+    fn loses(partial: &mut WaitPartial, cpu: CpuKey, time: i64, of_calls: bool) {
+        let Some(active) = partial.lanes.get(cpu).now() else {
+            return;
+        };
+        let (tid, caller) = (active.acts.calls.tid(), active.acts.calls.caller());
+        if of_calls {
+            active.acts.calls.lose();
+        }
+        Self::begins(partial, cpu, time, CpuStretch::new(tid));
+        partial.items.push(cpu, time, WaitItem::Lose);
+        if let (Some(tid), Some(active)) = (caller.filter(|_| of_calls), partial.lanes.get(cpu).now()) {
+            active.acts.calls.lose();
+            partial.items.push(cpu, time, WaitItem::Enter(tid));
+        }
+    }
+
+    /// A call ends.
+    #[inline(always)]
+    fn exit(&self, partial: &mut WaitPartial, cpu: CpuKey, exited: Exited) {
+        let Some(active) = partial.lanes.get(cpu).now() else {
+            return;
+        };
+        active.context = CpuContext::default();
+        let Some(tid) = active.acts.calls.caller() else {
+            return partial.nobodys += 1;
+        };
+        let Exited { result, time, .. } = exited;
+        match active.acts.exit(&exited, &self.classes) {
+            EndedCall::Call(begun) => {
+                if concerns_others(begun.class, result) {
+                    Self::concerns(partial, (cpu, time), (tid, begun, result));
+                }
+                self.ran(partial, cpu, tid, begun, time);
+            }
+            EndedCall::Elsewhere => {
+                let arrives = WaitItem::Arrive(tid, exited.call, result);
+                partial.items.push(cpu, time, arrives);
+            }
+            EndedCall::Nothing => {}
+        }
+    }
+
+    /// A call of a thread has ended while that ran, with a result that others have to know.
+    #[inline]
+    fn concerns(
+        partial: &mut WaitPartial,
+        (cpu, time): (CpuKey, i64),
+        (tid, begun, result): (i32, BegunCall, i64),
+    ) {
+        let active = partial.lanes.get(cpu).now();
+        if let Some(peer) = active.and_then(|active| active.peer.take()) {
+            partial.items.push(cpu, time, WaitItem::Peer(tid, peer));
+        }
+        partial.items.push(cpu, time, WaitItem::Call(tid, begun, result));
+    }
+
+    /// A thread ran from the beginning of a call to its end.
+    #[inline(always)]
+    fn ran(&self, partial: &mut WaitPartial, cpu: CpuKey, tid: i32, begun: BegunCall, time: i64) {
+        let duration = begun.time.abs_diff(time);
+        if self.counts(begun.call, time, cpu, duration) {
+            let trace = cpu.trace;
+            let thread = ThreadKey { trace, tid };
+            let sums = partial.sums.get_near(thread, &mut partial.near.1);
+            self.count(sums, begun.call, duration, None);
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! What becomes of threads and their calls, by what all CPUs did in the order of time.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::Syscall;
+use tracebraid_threads::{
+    BegunCall, CallClass, CpuThreads, LeftAs, ParkedThread, Parking, Past, PastStretch, ThreadState,
+    WaitReason, WakeEffect, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread,
+};
+
+use crate::kernel::{CpuKey, Exited, Losses, Table, ThreadKey};
+use crate::report::View;
+use crate::stats::Bins;
+use crate::waits::WaitRules;
+use crate::waits::ended_call::{EndedCall, Owner, concerns_others};
+use crate::waits::futex::Futexes;
+use crate::waits::socket::Sockets;
+use crate::waits::sums::{Sums, Wait, Waker};
+use crate::waits::thread_waits::{Parts, SpentTime, ThreadWaits};
+use crate::waits::wait_step::WaitItem;
+
+/// What is known of threads and their calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct WaitMachine {
+    threads: Table<ThreadWaits>,
+    /// Where the thread that was looked at last is among them.
+    #[serde(skip)]
+    near: usize,
+    losses: Losses,
+    cpus: CpuThreads,
+    pub(super) futexes: Futexes,
+    pub(super) sockets: Sockets,
+    /// Waits in the order in which their calls end.
+    pub(super) log: Vec<Wait>,
+}
+
+/// A call from its beginning to its end on that CPU.
+#[derive(Clone, Copy, Debug)]
+struct WholeCall {
+    thread: ThreadKey,
+    cpu: CpuKey,
+    begun: BegunCall,
+    time: i64,
+    result: i64,
+}
+
+impl WholeCall {
+    fn duration(&self) -> u64 {
+        self.begun.time.abs_diff(self.time)
+    }
+}
+
+/// A machine at work.
+pub(super) struct Player<'a> {
+    pub(super) rules: &'a WaitRules,
+    pub(super) machine: &'a mut WaitMachine,
+    pub(super) sums: &'a mut Table<Sums>,
+}
+
+impl Player<'_> {
+    /// Something happens.
+    #[inline(always)]
+    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
+        let trace = cpu.trace;
+        let key = |tid: i32| ThreadKey { trace, tid };
+        self.ends_recording(time);
+        match item {
+            WaitItem::Enter(tid) => {
+                let (thread, losses) = self.thread(key(tid));
+                let stretch = thread.cell.enter((cpu, time), tid, losses);
+                thread.enters();
+                self.is_seen_on((cpu, time), tid, &stretch);
+            }
+            WaitItem::Arrive(tid, call, result) => {
+                self.arrives(cpu, key(tid), Exited { call, result, time });
+            }
+            WaitItem::Park(parked) => self.parks(cpu, time, &parked),
+            WaitItem::Call(tid, begun, result) => {
+                let call = WholeCall {
+                    thread: key(tid),
+                    cpu,
+                    begun,
+                    time,
+                    result,
+                };
+                let counts = self.rules.counts(begun.call, time, cpu, call.duration());
+                self.concerns(&call, counts);
+            }
+            WaitItem::Switch { prev, next, left } => {
+                if let Some(prev) = prev {
+                    self.leaves((cpu, time), key(prev), left);
+                }
+                if let Some(next) = next {
+                    self.comes((cpu, time), key(next));
+                }
+                self.machine.cpus.switch(cpu, time, next);
+            }
+            WaitItem::Wake(wake, source, by) => self.wakes((cpu, time), wake, source, by),
+            seldom => self.seldom(cpu, time, seldom),
+        }
+    }
+
+    /// What happens seldom, or matters little.
+    fn seldom(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
+        let trace = cpu.trace;
+        let key = |tid: i32| ThreadKey { trace, tid };
+        match item {
+            WaitItem::Migrate(to) => {
+                let is_gone = self.rules.recorded.loses_on_move(trace, (to.from, to.to), time);
+                self.thread(key(to.tid)).0.cell.migrate((to.from, to.to), is_gone);
+            }
+            WaitItem::Peer(tid, peer) => self.thread(key(tid)).0.peer = Some(peer),
+            WaitItem::Made(tid) => {
+                let (thread, losses) = self.thread(key(tid));
+                *thread = ThreadWaits::made((cpu, time), tid, losses);
+            }
+            WaitItem::TakeOver(tid, old) => {
+                let left = std::mem::take(self.thread(key(old)).0);
+                *self.thread(key(tid)).0 = left;
+                self.machine.cpus.rename(cpu, old, tid);
+            }
+            WaitItem::Die(tid) => self.thread(key(tid)).0.cell.die(),
+            WaitItem::Belongs { tid, pid } => self.thread(key(tid)).0.pid = Some(pid),
+            WaitItem::Lose => {
+                self.machine.losses.lose(cpu);
+                self.machine.cpus.lose(cpu);
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn thread(&mut self, thread: ThreadKey) -> (&mut ThreadWaits, &Losses) {
+        let WaitMachine {
+            threads,
+            near,
+            losses,
+            ..
+        } = &mut *self.machine;
+        (threads.get_near(thread, near), losses)
+    }
+
+    /// The recording of CPUs ends up to a time: what their threads do from then on is unknown.
+    #[inline(always)]
+    fn ends_recording(&mut self, until: i64) {
+        let rules = self.rules;
+        while let Some((cpu, time, tid)) = self.machine.cpus.next_end(&rules.recorded, until) {
+            if let Some(tid) = tid {
+                self.ends_recording_of((cpu, time), tid);
+            }
+        }
+    }
+
+    #[cold]
+    fn ends_recording_of(&mut self, at: (CpuKey, i64), tid: i32) {
+        let trace = at.0.trace;
+        let thread = ThreadKey { trace, tid };
+        let (of, losses) = self.thread(thread);
+        if let Some(stretch) = of.cell.end_recording(at, losses) {
+            self.spends(thread, at.1, stretch, Waker::NOBODY);
+        }
+    }
+
+    /// A call shows that a thread runs on a CPU.
+    #[inline]
+    fn is_seen_on(&mut self, (cpu, time): (CpuKey, i64), tid: i32, stretch: &PastStretch<()>) {
+        if !matches!(stretch.past, Past::Running) {
+            self.machine.cpus.switch(cpu, time, Some(tid));
+        }
+    }
+
+    /// A stretch of a thread's time has ended, which is listed if its call is.
+    #[inline]
+    fn spends(&mut self, thread: ThreadKey, time: i64, stretch: PastStretch<()>, waker: Waker) {
+        let spent = self.thread(thread).0.spend(time, stretch, waker);
+        if spent.why != WaitReason::Running {
+            self.list(thread, spent);
+        }
+    }
+
+    fn leaves(&mut self, at: (CpuKey, i64), thread: ThreadKey, left: LeftAs) {
+        let (of, losses) = self.thread(thread);
+        let stretch = of.cell.leave(at, left, losses);
+        self.spends(thread, at.1, stretch, Waker::NOBODY);
+    }
+
+    #[inline]
+    fn comes(&mut self, at: (CpuKey, i64), thread: ThreadKey) {
+        let rules = self.rules;
+        let (of, losses) = self.thread(thread);
+        let since = || of.cell.since();
+        let is_whole = rules.recorded.is_whole_between(thread.trace, since, at.1);
+        let stretch = of.cell.come(at, losses, is_whole);
+        self.spends(thread, at.1, stretch, Waker::NOBODY);
+    }
+
+    fn wakes(&mut self, at: (CpuKey, i64), wake: WakeEvent, source: WakeSource, by: WakerFacts) {
+        let (cpu, time) = at;
+        let trace = cpu.trace;
+        let key = |tid: i32| ThreadKey { trace, tid };
+        let rules = self.rules;
+        let woken = key(wake.woken);
+        let target = wake.target.map(u32::from);
+        let since = || self.thread(woken).0.cell.since();
+        let tells = rules.recorded.wake(at, since, wake.is_ready, target);
+        let waking = self.waking(trace, by);
+        let thread = by.tid().map(key);
+        let wakeup = Wakeup {
+            time,
+            source,
+            waking,
+            is_ready: wake.is_ready,
+            is_whole: tells.is_whole(),
+            cause: (),
+        };
+        let (of, losses) = self.thread(woken);
+        let is_futex = || WaitReason::of_wake(Some(CallClass::Futex), source, waking) == WaitReason::Futex;
+        if let Some(thread) = thread.filter(|_| is_futex()) {
+            of.freed = Some((time, thread));
+        }
+        let target = wake.target.unwrap_or(ThreadState::NO_CPU);
+        if let WakeEffect::Ends(stretch) = of.cell.wake(wakeup, (cpu, target), tells, losses) {
+            // Where events were lost it is still known who wakes it now.
+            let waker = match tells.slept {
+                true => Waker { source, thread },
+                false => Waker::NOBODY,
+            };
+            self.spends(woken, time, stretch, waker);
+        }
+    }
+
+    /// The thread that wakes another one, if one does.
+    #[inline]
+    fn waking(&mut self, trace: u32, by: WakerFacts) -> Option<WakingThread> {
+        let key = |tid: i32| ThreadKey { trace, tid };
+        match by {
+            WakerFacts::Nobody => None,
+            WakerFacts::Caller {
+                tid,
+                descriptor,
+                call,
+                lingers,
+            } => Some(WakingThread {
+                is_local: self.is_local(key(tid), call, descriptor.into()),
+                ..WakingThread::caller(call, lingers)
+            }),
+            WakerFacts::Other { tid, requested } => {
+                let (of, _) = self.thread(key(tid));
+                let waking = of.cell.waking(requested);
+                let descriptor = of.cell.call().map_or(-1, |open| open.argument);
+                Some(WakingThread {
+                    is_local: self.is_local(key(tid), waking.call, descriptor),
+                    ..waking
+                })
+            }
+        }
+    }
+
+    /// True if a thread's call is about a socket without a network.
+    fn is_local(&mut self, thread: ThreadKey, call: Option<CallClass>, descriptor: i64) -> bool {
+        if !call.is_some_and(CallClass::is_network) {
+            return false;
+        }
+        let owner = owner(thread, self.thread(thread).0.pid);
+        self.machine.sockets.is_local(owner, descriptor)
+    }
+
+    /// Keeps a wait that is to be listed if its call is.
+    fn list(&mut self, thread: ThreadKey, spent: SpentTime) {
+        let most = self.rules.listed();
+        let limits = &self.rules.selection.limits;
+        if most == 0 || spent.duration == 0 || !limits.contain(spent.duration) {
+            return;
+        }
+        let (of, _) = self.thread(thread);
+        let Some(call) = of.call() else { return };
+        of.waits.push(Wait {
+            duration: spent.duration,
+            begin: spent.begin,
+            why: spent.why,
+            call,
+            thread,
+            waker: spent.waker,
+        });
+        // A call may wait for ever: of its waits, those that cannot be among the longest are left out.
+        if of.waits.len() >= most.saturating_mul(2).max(64) {
+            of.waits.sort_unstable_by(|a, b| b.cmp(a));
+            of.waits.truncate(most);
+        }
+    }
+
+    /// What a thread has done since it came.
+    fn parks(&mut self, cpu: CpuKey, time: i64, parked: &ParkedThread) {
+        let (trace, tid) = (cpu.trace, parked.tid);
+        let thread = ThreadKey { trace, tid };
+        let (of, _) = self.thread(thread);
+        match of.cell.park((cpu, time), parked) {
+            Parking::InCall(open) => of.is_in(&open),
+            // Of its time nothing is known.
+            Parking::Ended((begun, exited, cpu)) => {
+                let call = WholeCall {
+                    thread,
+                    cpu,
+                    begun,
+                    time: exited.time,
+                    result: exited.result,
+                };
+                let mut parts = Parts::default();
+                parts[WaitReason::Unknown as usize] = call.duration();
+                self.ended(&call, Some(&parts));
+            }
+            Parking::Nothing => {}
+        }
+    }
+
+    /// A call ends that was open when its thread came.
+    fn arrives(&mut self, cpu: CpuKey, thread: ThreadKey, exited: Exited) {
+        let (of, losses) = self.thread(thread);
+        let (stretch, ended) = of.cell.arrive(cpu, thread.tid, exited, losses);
+        of.spend(exited.time, stretch, Waker::NOBODY);
+        self.is_seen_on((cpu, exited.time), thread.tid, &stretch);
+        let (of, _) = self.thread(thread);
+        let Some((begun, exited, cpu)) = ended else {
+            return;
+        };
+        let parts = of.parts();
+        let call = WholeCall {
+            thread,
+            cpu,
+            begun,
+            time: exited.time,
+            result: exited.result,
+        };
+        self.ended(&call, parts.as_ref());
+    }
+
+    /// A call has ended that waited, or may have.
+    fn ended(&mut self, call: &WholeCall, parts: Option<&Parts>) {
+        let rules = self.rules;
+        let duration = call.duration();
+        let counts = rules.counts(call.begun.call, call.time, call.cpu, duration);
+        if counts {
+            let sums = self.sums.get(call.thread);
+            rules.count(sums, call.begun.call, duration, parts);
+            self.keep_waits(call.thread);
+        }
+        self.concerns(call, counts);
+    }
+
+    /// The waits of a call that counts are listed.
+    fn keep_waits(&mut self, thread: ThreadKey) {
+        let (of, _) = self.thread(thread);
+        if of.waits.is_empty() {
+            return;
+        }
+        let waits = std::mem::take(&mut of.waits);
+        let selection = &self.rules.selection;
+        let sums = self.sums.get(thread);
+        let top = selection.top();
+        waits.iter().for_each(|wait| sums.top.add(*wait, top));
+        if selection.shows(View::Log) {
+            self.machine.log.extend(waits);
+        }
+    }
+
+    /// A call has ended on a futex or a socket, or may have.
+    fn concerns(&mut self, call: &WholeCall, counts: bool) {
+        let class = call.begun.class;
+        let thread = call.thread;
+        let (of, _) = self.thread(thread);
+        let peer = of.peer.take().map(|peer| *peer);
+        if !concerns_others(class, call.result) {
+            return;
+        }
+        let freed = of.freed.filter(|(time, _)| *time >= call.begun.time);
+        let ended = EndedCall {
+            thread,
+            owner: owner(thread, of.pid),
+            begun: call.begun,
+            peer,
+            time: call.time,
+            result: call.result,
+            counts,
+        };
+        match class {
+            CallClass::Futex if counts => self.machine.futexes.count(&ended, freed.map(|freed| freed.1)),
+            CallClass::Futex => {}
+            _ => self.machine.sockets.done(&ended),
+        }
+    }
+}
+
+impl WaitMachine {
+    /// Calls that were asked for and are open, and are to end, of threads that `shows` chooses.
+    pub(super) fn unfinished(&self, rules: &WaitRules, shows: impl Fn(ThreadKey) -> bool) -> u64 {
+        let is_open = |(thread, of): &(ThreadKey, &ThreadWaits)| {
+            let call = of.call().filter(|&call| rules.chosen.contain(call));
+            call.is_some() && of.cell.class() != Some(CallClass::Exit) && shows(*thread)
+        };
+        self.threads.entries().filter(is_open).count() as u64
+    }
+}
+
+fn owner(thread: ThreadKey, pid: Option<i32>) -> Owner {
+    let alone = -1 - i64::from(thread.tid);
+    (thread.trace, pid.map_or(alone, i64::from))
+}
+
+impl WaitRules {
+    /// Counts a call that was asked for, with its parts if it did anything but run.
+    #[inline(always)]
+    pub(super) fn count(&self, sums: &mut Sums, call: Syscall, duration: u64, parts: Option<&Parts>) {
+        match &self.ranges {
+            None => sums.calls.get(call).count(duration, parts),
+            Some(ranges) => bin(&mut sums.bins, ranges, duration, parts),
+        }
+    }
+}
+
+/// Counts the parts of a call among those of their size.
+fn bin(bins: &mut Vec<Bins>, ranges: &[Option<(u64, u64)>], duration: u64, parts: Option<&Parts>) {
+    bins.resize(WaitReason::ALL.len(), Bins::default());
+    let mut add = |why: WaitReason, time: u64| {
+        let at = why as usize;
+        if let (Some(bins), Some(Some(range))) = (bins.get_mut(at), ranges.get(at)) {
+            bins.add(*range, time);
+        }
+    };
+    match parts {
+        None => add(WaitReason::Running, duration),
+        Some(parts) => {
+            let parts = WaitReason::ALL.into_iter().zip(parts).filter(|part| *part.1 > 0);
+            parts.for_each(|(why, &time)| add(why, time));
+        }
+    }
+}
