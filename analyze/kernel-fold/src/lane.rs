@@ -167,6 +167,25 @@ impl<I> Queue<I> {
         Some(item)
     }
 
+    /// Takes out those before a time. Whole blocks are moved; at most one is split.
+    fn cut(&mut self, until: i64) -> Queue<I> {
+        let is_before = |item: &(i64, I)| item.0 < until;
+        let whole = self
+            .blocks
+            .partition_point(|block| block.back().is_some_and(is_before));
+        let later = self.blocks.split_off(whole);
+        let mut blocks = std::mem::replace(&mut self.blocks, later);
+        if let Some(split) = self.blocks.front_mut() {
+            let later = split.split_off(split.partition_point(is_before));
+            let earlier = std::mem::replace(split, later);
+            if !earlier.is_empty() {
+                blocks.push_back(earlier);
+            }
+        }
+        let latest = self.latest;
+        Queue { blocks, latest }
+    }
+
     /// When the next one happens, if that is before a time.
     fn due(&self, until: Option<i64>) -> Option<i64> {
         let time = self.first()?;
@@ -200,6 +219,19 @@ impl<I> Items<I> {
         for (cpu, items) in later.lanes {
             self.lanes.get(cpu).append(items);
         }
+    }
+
+    /// True if nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.lanes.iter().all(|(_, lane)| lane.blocks.is_empty())
+    }
+
+    /// Takes out the items before a time, without a look at each: a few hundred on each CPU are copied.
+    #[must_use]
+    pub fn cut(&mut self, until: i64) -> Items<I> {
+        let lanes = self.lanes.iter_mut();
+        let lanes = lanes.map(|(cpu, lane)| (cpu, lane.cut(until))).collect();
+        Items { lanes }
     }
 
     /// Gives away what happens before a time, or everything: in the order of time; what happens at one
@@ -265,6 +297,31 @@ mod tests {
                 prop_assert!(found[from..].iter().all(due));
             }
             prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn cut_items_are_those_that_would_have_been_played(
+            gaps in prop::collection::vec((0u32..3, 0i64..2), 0..3 * BLOCK),
+            cuts in prop::collection::vec(0i64..700, 0..4),
+        ) {
+            let mut times = [0; 3];
+            let mut items = Items::default();
+            for (number, (cpu, gap)) in gaps.into_iter().enumerate() {
+                times[cpu as usize] += gap;
+                items.push(CpuKey { trace: 0, cpu }, times[cpu as usize], number);
+            }
+            let all = |mut items: Items<usize>, until| {
+                let mut played = Vec::new();
+                items.play(until, |cpu, time, item| played.push((time, cpu, item)));
+                played
+            };
+            for until in cuts {
+                let expected = all(items.clone(), Some(until));
+                let cut = items.cut(until);
+                prop_assert_eq!(cut.is_empty(), expected.is_empty());
+                prop_assert_eq!(all(cut, None), expected);
+                prop_assert_eq!(all(items.clone(), Some(until)), vec![]);
+            }
         }
 
         #[test]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_fold::{Analysis, Chunk, Record, Slice, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::frame::{Event, Input, KernelAnalysis, KernelReport, Packet};
@@ -60,6 +60,12 @@ pub trait Rules: Sync + Sized {
     /// See [`Analysis::settle`].
     fn settle(&self, partial: &mut Self::Partial, watermark: i64) {
         let _ = (partial, watermark);
+    }
+
+    /// See [`Analysis::slices`].
+    fn slices<'a>(&'a self, partial: &mut Self::Partial, watermark: i64) -> Vec<Slice<'a, Self::Partial>> {
+        self.settle(partial, watermark);
+        Vec::new()
     }
 
     /// Makes the report.
@@ -152,6 +158,10 @@ impl<R: Rules> Analysis for PerCpu<R> {
 
     fn settle(&self, partial: &mut R::Partial, watermark: Timestamp) {
         self.rules.settle(partial, watermark.0);
+    }
+
+    fn slices<'a>(&'a self, partial: &mut R::Partial, watermark: Timestamp) -> Vec<Slice<'a, R::Partial>> {
+        self.rules.slices(partial, watermark.0)
     }
 
     fn finish(&self, partial: R::Partial) -> R::Report {

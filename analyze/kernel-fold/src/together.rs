@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_fold::{Analysis, Chunk, Composition, Record, Slice, StreamPlace, StreamRef};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::frame::{Input, KernelAnalysis};
@@ -36,6 +36,14 @@ impl<P> Together<P> {
     pub fn input(&self) -> &Input {
         &self.input
     }
+}
+
+/// A slice of one analysis as a slice of all, of whose states `part` gives that of this one.
+fn slice_of_all<'a, T: 'a, U: 'a>(slice: Slice<'a, T>, part: fn(&mut U) -> &mut T) -> Slice<'a, U> {
+    Box::new(move || -> Composition<'a, U> {
+        let composition = slice();
+        Box::new(move |all| composition(part(all)))
+    })
 }
 
 macro_rules! together {
@@ -103,6 +111,20 @@ macro_rules! together {
 
             fn settle(&self, partial: &mut Self::Partial, watermark: Timestamp) {
                 $(self.parts.$place.settle(&mut partial.$place, watermark);)+
+            }
+
+            fn slices<'a>(
+                &'a self,
+                partial: &mut Self::Partial,
+                watermark: Timestamp,
+            ) -> Vec<Slice<'a, Self::Partial>> {
+                let mut all: Vec<Slice<'a, Self::Partial>> = Vec::new();
+                $(
+                    let slices = self.parts.$place.slices(&mut partial.$place, watermark);
+                    let slices = slices.into_iter();
+                    all.extend(slices.map(|slice| slice_of_all(slice, |all: &mut Self::Partial| &mut all.$place)));
+                )+
+                all
             }
 
             fn finish(&self, partial: Self::Partial) -> Self::Report {
