@@ -1,11 +1,10 @@
 //! A thread's calls: an entry and its exit.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Exit, Open, Text};
 use tracebraid_kernel_model::Syscall;
 
 use crate::files::class::Class;
-use crate::files::interned::Text;
-use crate::io::call::{Exit, Open};
 use crate::kernel::{Beginning, CallStretch, Ending};
 
 /// A call that has begun.
@@ -88,6 +87,17 @@ pub(super) struct Forked {
     pub(super) child: i32,
     pub(super) child_pid: Option<i32>,
     pub(super) parent_pid: Option<i32>,
+}
+
+impl Forked {
+    /// What the thread does that makes the other one.
+    pub(super) fn act(&self) -> Act {
+        Act::Fork {
+            child: self.child,
+            child_pid: self.child_pid,
+            parent_pid: self.parent_pid,
+        }
+    }
 }
 
 /// A call from its beginning to its end.

@@ -1,8 +1,8 @@
 //! Working directories of processes, as far as calls tell them.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Text, Texts};
 
-use crate::files::interned::{Text, Texts};
 use crate::files::names;
 use crate::kernel::{Table, ThreadKey};
 

@@ -1,12 +1,12 @@
 //! What becomes of descriptors and what is done with them, one after the other: for other analyses than this report.
 
+use tracebraid_descriptors::Turn;
 use tracebraid_kernel_model::FdType;
 
 use crate::files::machine::{Around, Done};
 use crate::files::names::UNKNOWN;
 use crate::files::stats::Side;
 use crate::files::{FilesPartial, FilesRules};
-use crate::io::descriptors::Turn;
 
 /// A descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,9 @@
 //! What must be looked at in the order of time: it needs to be known what descriptors are.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Change, Holder, Text};
 
 use crate::files::call::{Call, Entered, Exited, Forked, Stretch};
-use crate::files::interned::Text;
-use crate::io::change::Change;
-use crate::io::item::Holder;
 
 /// Something happens on a CPU, by the thread and process that the event's context names, if it names some.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,14 +1,13 @@
 //! What is known at a time: to be kept, and to go on from there without what came before.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Descriptors, Text, Texts};
 
 use crate::files::call::Stretch;
 use crate::files::directories::Directories;
-use crate::files::interned::{Text, Texts};
 use crate::files::machine::{Machine, Thread};
 use crate::files::names::{FileId, Files};
 use crate::files::{FilesPartial, FilesRules};
-use crate::io::descriptors::Descriptors;
 use crate::kernel::{CpuKey, Lane, Rules, Selection, Table};
 
 /// What is known of descriptors and of calls that are open, when everything before a marked time has been played. It is the same

@@ -3,20 +3,17 @@
 //! What chunks see waits as [`Item`]s until all that came before is known.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Interned, NO_FD, Text, Texts, descriptor};
 use tracebraid_kernel_model::{Action, FdType};
 
 use crate::files::FilesRules;
 use crate::files::call::{Call, Entered, Exited, Stretch};
 use crate::files::class::Class;
 use crate::files::directories::Directories;
-use crate::files::interned::{Interned, Text, Texts};
 use crate::files::item::{Holds, Item, Made};
 use crate::files::names::{self, File, FileId, Files};
 use crate::files::stats::{ClassStats, Side, Told, Use};
 use crate::files::tell::AT_FDCWD;
-use crate::io::call::{Deed, NO_FD, descriptor};
-use crate::io::change::Change;
-use crate::io::descriptors::Descriptors;
 use crate::kernel::{ByCpu, CallItem, CpuKey, OpenCall, Table, ThreadKey};
 use crate::report::View;
 
@@ -47,8 +44,6 @@ pub(super) struct Machine {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Thread {
     pub(super) open: OpenCall<Entered, Exited>,
-    /// Process that contexts told last, if nothing else may have told it since.
-    pid: Option<i32>,
     pub(super) classes: Vec<(Class, ClassStats)>,
 }
 
@@ -168,7 +163,6 @@ impl Machine {
             Item::Born(tid) => {
                 let thread = self.thread(cpu, tid);
                 thread.open.play(cpu, time, &CallItem::Made(tid));
-                thread.pid = None;
                 if let Some(done) = &mut around.done {
                     done.push(Done::Born(key(tid)));
                 }
@@ -180,35 +174,29 @@ impl Machine {
                 return;
             }
             Item::Context { tid, pid } => {
-                if self.thread(cpu, tid).pid.replace(pid) == Some(pid) {
+                if self.descriptors.process(key(tid)).tid == pid {
                     return;
                 }
-                self.descriptors.member(key(tid), time, pid);
+                let member = Act::Member { pid, table: None };
+                self.descriptors.act(key(tid), time, member);
             }
             Item::Change(tid, change) => {
                 let change = change.with(FileId::default());
                 self.descriptors.change(key(tid), time, change);
             }
             Item::Fork(tid, forked) => {
-                let (child, parent) = (forked.child_pid, forked.parent_pid);
-                if parent.is_some() {
-                    self.thread(cpu, tid).pid = None;
-                }
                 let from = self.descriptors.process(key(tid));
-                self.descriptors.fork(key(tid), time, forked.child, child, parent);
-                let process = key(child.unwrap_or(forked.child));
+                self.descriptors.act(key(tid), time, forked.act());
+                let process = key(forked.child_pid.unwrap_or(forked.child));
                 if process != from {
                     self.directories.fork(from, process);
                 }
             }
-            Item::Exec(tid) => self.descriptors.exec(key(tid), time),
-            Item::End(tid) => self.descriptors.exit(key(tid), time),
+            Item::Exec(tid) => self.descriptors.act(key(tid), time, Act::Exec),
+            Item::End(tid) => self.descriptors.act(key(tid), time, Act::End),
             Item::Member { tid, pid, table } => {
-                self.thread(cpu, tid).pid = None;
-                if let Some(address) = table {
-                    self.descriptors.table(key(pid), time, address);
-                }
-                self.descriptors.member(key(tid), time, pid);
+                let member = Act::Member { pid, table };
+                self.descriptors.act(key(tid), time, member);
             }
             _ => return,
         }
@@ -237,7 +225,9 @@ impl Machine {
             None => names::unknown(around.texts, trace),
         };
         let file = self.file(around, file);
-        self.descriptors.holds(trace, time, holder, fd, file, cloexec);
+        let whose = ThreadKey { trace, tid: 0 };
+        let act = Act::Holds(holder);
+        self.descriptors.holds(whose, time, act, (fd, file, cloexec));
         self.changed(time);
     }
 

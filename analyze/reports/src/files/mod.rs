@@ -8,7 +8,6 @@ mod call;
 mod class;
 mod directories;
 mod follow;
-mod interned;
 mod item;
 mod kept;
 mod machine;
@@ -19,14 +18,13 @@ mod stats;
 mod tell;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Deed, Texts};
 use tracebraid_kernel_model::{Action, Body, KernelEvent};
 
 use crate::files::call::{Call, Entered, Exited, Stretch};
 use crate::files::class::Class;
-use crate::files::interned::Texts;
 use crate::files::item::{Item, Made, Step, What};
 use crate::files::machine::{Around, Machine};
-use crate::io::call::Deed;
 use crate::kernel::{
     ByCpu, ChosenCalls, CpuKey, EndedCall, Event, Input, Items, Lane, Packet, People, PerCpu, Rules,
     Selection, ThreadKey,

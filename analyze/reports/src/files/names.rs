@@ -1,11 +1,9 @@
 //! What files are called.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Held, Interned, Text, Texts};
 use tracebraid_filter::glob::Glob;
 use tracebraid_kernel_model::{FdType, Syscall};
-
-use crate::files::interned::{Interned, Text, Texts};
-use crate::io::descriptors::Held;
 
 /// A file by its number; 0 stands for one that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! What events tell.
 
+use tracebraid_descriptors::{Change, Exit, Holder, NO_FD, O_CLOEXEC, Open, Text, descriptor};
 use tracebraid_kernel_model::{
     Action, Body, Exec, FdType, Fork, IntField, KernelEvent, ProcessState, StateFd, Syscall, SyscallEntry,
     SyscallExit,
@@ -7,12 +8,8 @@ use tracebraid_kernel_model::{
 
 use crate::files::call::{Entered, Exited, Forked};
 use crate::files::class::Class;
-use crate::files::interned::Text;
 use crate::files::item::{Holds, Item, Step, What};
 use crate::files::{FilesPartial, FilesRules};
-use crate::io::call::{Exit, NO_FD, O_CLOEXEC, Open, descriptor};
-use crate::io::change::Change;
-use crate::io::item::Holder;
 use crate::kernel::{Event, learn, learn_switch, taken_over};
 
 /// A system call begins.

@@ -5,11 +5,11 @@ use std::hash::{BuildHasherDefault, Hash};
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::KeyHasher;
+use tracebraid_kernel_fold::KeyHasher;
 
 /// Keys made of numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Interned<K> {
+pub struct Interned<K> {
     keys: Vec<K>,
     #[serde(skip, default = "HashMap::default")]
     index: HashMap<K, u32, BuildHasherDefault<KeyHasher>>,
@@ -26,7 +26,7 @@ impl<K> Default for Interned<K> {
 
 impl<K: Copy + Eq + Hash> Interned<K> {
     /// The number of a key, which is new if it is the last one.
-    pub(super) fn number(&mut self, key: K) -> u32 {
+    pub fn number(&mut self, key: K) -> u32 {
         if self.index.len() != self.keys.len() {
             // It was deserialized.
             self.index = (self.keys.iter().copied().zip(0..)).collect();
@@ -40,45 +40,45 @@ impl<K: Copy + Eq + Hash> Interned<K> {
     }
 
     /// Changes the keys, of which different ones must stay so.
-    pub(super) fn change(&mut self, change: impl FnMut(&mut K)) {
+    pub fn change(&mut self, change: impl FnMut(&mut K)) {
         self.keys.iter_mut().for_each(change);
         self.index.clear();
     }
 
     /// Whether each key is there once, as when it was not made of bytes from elsewhere.
-    pub(super) fn is_sound(&self) -> bool {
+    pub fn is_sound(&self) -> bool {
         let mut known: std::collections::HashSet<K> = Default::default();
         self.keys.iter().all(|key| known.insert(*key))
     }
 
     /// All keys, in the order of their numbers.
-    pub(super) fn keys(&self) -> &[K] {
+    pub fn keys(&self) -> &[K] {
         &self.keys
     }
 }
 
 /// A text by its number among [`Texts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Text(pub(super) u32);
+pub struct Text(pub u32);
 
 impl Text {
     /// None.
-    pub(super) const NONE: Text = Text(u32::MAX);
+    pub const NONE: Text = Text(u32::MAX);
 
     /// It, if there is one.
-    pub(super) fn some(self) -> Option<Text> {
+    pub fn some(self) -> Option<Text> {
         (self != Text::NONE).then_some(self)
     }
 
     /// Its number in another list.
-    pub(super) fn moved(&mut self, texts: &[Text]) {
+    pub fn moved(&mut self, texts: &[Text]) {
         *self = texts.get(self.0 as usize).copied().unwrap_or(Text::NONE);
     }
 }
 
 /// Texts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Texts {
+pub struct Texts {
     texts: Vec<Box<str>>,
     #[serde(skip)]
     index: HashMap<Box<str>, u32>,
@@ -86,7 +86,7 @@ pub(super) struct Texts {
 
 impl Texts {
     /// The number of a text.
-    pub(super) fn number(&mut self, text: &str) -> Text {
+    pub fn number(&mut self, text: &str) -> Text {
         if self.index.len() != self.texts.len() {
             // It was deserialized.
             self.index = (self.texts.iter().cloned().zip(0..)).collect();
@@ -101,18 +101,18 @@ impl Texts {
     }
 
     /// Whether each text is there once.
-    pub(super) fn is_sound(&self) -> bool {
+    pub fn is_sound(&self) -> bool {
         let mut known: std::collections::HashSet<&str> = Default::default();
         self.texts.iter().all(|text| known.insert(text))
     }
 
     /// The text of that number.
-    pub(super) fn get(&self, text: Text) -> Option<&str> {
+    pub fn get(&self, text: Text) -> Option<&str> {
         self.texts.get(text.0 as usize).map(|text| &**text)
     }
 
     /// Takes in all texts of another list; gives their numbers here.
-    pub(super) fn merge(&mut self, later: &Texts) -> Vec<Text> {
+    pub fn merge(&mut self, later: &Texts) -> Vec<Text> {
         later.texts.iter().map(|text| self.number(text)).collect()
     }
 }
