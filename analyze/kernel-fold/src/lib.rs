@@ -46,6 +46,7 @@ pub use by_call::ByCall;
 pub use by_cpu::ByCpu;
 pub use calls::{
     Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited, OpenCall,
+    WholeCall,
 };
 pub use candidates::{Candidate, Candidates};
 pub use end_mark::{TraceEnd, Unended, unended};

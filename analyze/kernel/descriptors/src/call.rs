@@ -23,7 +23,7 @@ pub struct Open {
 }
 
 /// What a call does to descriptors, as far as its entry tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Deed {
     /// Moves bytes.
     Io,

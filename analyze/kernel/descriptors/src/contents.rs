@@ -183,6 +183,16 @@ impl<K: Held> Contents<K> {
         self.set_or_rename(table, fd, time, (kind, cloexec), false);
     }
 
+    /// A descriptor has changed at that time, and may be what it was before it did.
+    pub(crate) fn touch(&mut self, table: ThreadKey, fd: i32, time: i64) {
+        let history = self.tables.get(table).get_mut(&fd);
+        let last = history.and_then(|history| history.last_mut());
+        if let Some(last) = last.filter(|last| last.time <= time) {
+            // Nobody asks for what it was in between.
+            last.time = time;
+        }
+    }
+
     fn set_or_rename(
         &mut self,
         table: ThreadKey,

@@ -13,10 +13,14 @@ mod contents;
 mod descriptors;
 mod interned;
 mod shared;
+mod sliced;
+mod values;
 
 pub use belongings::{Act, Holder};
 pub use call::{Deed, Exit, NO_FD, O_CLOEXEC, Open, descriptor};
 pub use change::{Change, Sharing};
 pub use contents::{Answer, Held, Turn};
 pub use descriptors::Descriptors;
-pub use interned::{Interned, Text, Texts};
+pub use interned::{Dictionaries, Interned, Text, Texts};
+pub use sliced::{Ahead, Moment, Sliced};
+pub use values::{LateCall, Resolved, ValueId};

@@ -1,10 +1,11 @@
 //! A thread's calls: an entry and its exit.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_descriptors::{Act, Exit, Open, Text};
+use tracebraid_descriptors::{Act, Deed, Exit, NO_FD, Open, Text};
 use tracebraid_kernel_model::Syscall;
 
 use crate::files::class::Class;
+use crate::files::stats::Side;
 use crate::kernel::{Beginning, CallStretch, Ending};
 
 /// A call that has begun.
@@ -50,6 +51,50 @@ impl Ending for Exited {
     }
 }
 
+/// A call that a thread takes from one stretch to another, and what the descriptors that it names were when it began.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Parked<F> {
+    pub(super) entered: Entered,
+    /// The directory to which the name is relative, or else the descriptor that it reads from (or its only one); and that which it
+    /// writes to.
+    pub(super) held: (F, F),
+}
+
+impl<F: Copy> Beginning for Parked<F> {
+    #[inline(always)]
+    fn call(&self) -> Syscall {
+        self.entered.open.call
+    }
+    #[inline(always)]
+    fn time(&self) -> i64 {
+        self.entered.open.time
+    }
+}
+
+impl Entered {
+    /// The descriptors that it names, for what they were when it began: see [`Parked`].
+    pub(super) fn named(&self) -> (i32, i32) {
+        match self.open.deed {
+            Deed::Make => (self.dir, NO_FD),
+            _ => self.open.fds,
+        }
+    }
+
+    /// When its descriptors were what it names.
+    pub(super) fn named_at(&self) -> i64 {
+        named_at(self.class, self.open.time)
+    }
+}
+
+/// When the descriptors of a call were what it names that began then.
+pub(super) fn named_at(class: Option<Class>, begin: i64) -> i64 {
+    match class {
+        // What it closes was closed when it began.
+        Some(Class::Close) => begin.saturating_sub(1),
+        _ => begin,
+    }
+}
+
 /// What the thread does that runs on a CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Stretch {
@@ -72,13 +117,6 @@ impl Stretch {
         let pid = None;
         Stretch { calls, pid, until }
     }
-
-    /// Texts have other numbers.
-    pub(super) fn moved(&mut self, texts: &[Text]) {
-        if let Some(open) = self.calls.open_mut() {
-            open.text.moved(texts);
-        }
-    }
 }
 
 /// A thread makes another one.
@@ -100,6 +138,13 @@ impl Forked {
     }
 }
 
+impl Forked {
+    /// The process of what is made, as far as is told; else itself.
+    pub(super) fn process(&self) -> i32 {
+        self.child_pid.unwrap_or(self.child)
+    }
+}
+
 /// A call from its beginning to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Call {
@@ -111,4 +156,19 @@ pub(super) struct Call {
     pub(super) tid: i32,
     pub(super) call: Syscall,
     pub(super) class: Class,
+}
+
+impl Call {
+    /// The descriptors that it uses: number, side, and whether it is the second one that it names.
+    #[inline(always)]
+    pub(super) fn used(&self) -> [Option<(i32, Side, bool)>; 2] {
+        let side = match self.class {
+            Class::Write => Side::To,
+            _ => Side::From,
+        };
+        let is_of_file = self.fds.0 != NO_FD || self.class != Class::Sync;
+        let first = is_of_file.then_some((self.fds.0, side, false));
+        let second = (self.class == Class::Copy).then_some((self.fds.1, Side::To, true));
+        [first, second]
+    }
 }

@@ -16,6 +16,11 @@ impl Directories {
         self.0.find(process).copied().flatten()
     }
 
+    /// True if none is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.entries().next().is_none()
+    }
+
     /// The paths, to be changed.
     pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut Text> {
         self.0.values().flatten()
