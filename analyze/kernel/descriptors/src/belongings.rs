@@ -35,6 +35,8 @@ struct Person {
     belonging: Option<Belonging>,
     /// What it is about to make.
     cloning: Option<Sharing>,
+    /// What is in the table with its number may be known by something else than a copy of another one.
+    is_touched: bool,
 }
 
 /// Who has a table.
@@ -51,6 +53,8 @@ struct Users {
 /// Something that decides which thread has which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
+    /// What is in the thread's table changes, perhaps. Looking ahead needs one before each thread's first change.
+    Touch,
     /// The thread is about to make another one. Nothing where the trace does not tell how.
     Cloning(Option<Sharing>),
     /// The thread gets a copy of its table for itself, if others have it too.
@@ -199,6 +203,7 @@ impl Belongings {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Unclear> {
         match act {
+            Act::Touch => self.touch(thread.with(self.belonging(thread).table)),
             Act::Cloning(sharing) => self.people.get(thread).cloning = sharing,
             Act::Unshare => {
                 self.unshare(thread, time, effects);
@@ -224,6 +229,16 @@ impl Belongings {
             Act::Holds(holder) => self.holds(thread.trace, holder, effects),
         }
         Ok(())
+    }
+
+    pub(crate) fn touch(&mut self, table: ThreadKey) {
+        self.people.get(table).is_touched = true;
+    }
+
+    /// Whether nothing is known of what is in the table with that number but what it has from another one.
+    pub(crate) fn is_untouched(&self, table: ThreadKey) -> bool {
+        let person = self.people.find(table);
+        person.is_none_or(|person| !person.is_touched)
     }
 
     /// A table that nobody has.
@@ -286,6 +301,8 @@ impl Belongings {
         effects: &mut Vec<Effect>,
     ) {
         let child = parent.with(child);
+        // Whoever had its id may have touched what another thread has.
+        self.touch(child);
         let from = self.belonging(parent);
         // The call may have failed, and another one have been lost.
         let fits = |how: &Sharing| child_pid.is_none_or(|pid| (pid != child.tid) == how.process);
@@ -347,6 +364,7 @@ impl Belongings {
             to: table,
             since: before.since,
         });
+        self.touch(table);
         self.users.get(table).others += 1;
     }
 
@@ -369,7 +387,14 @@ impl Belongings {
         if first == process.tid {
             return Ok(());
         }
-        if has_belonging || !is_empty.ok_or(Unclear)?(process) {
+        let is_empty = match is_empty {
+            _ if has_belonging => false,
+            Some(is_empty) => is_empty(process),
+            None if self.is_untouched(process) => true,
+            None => return Err(Unclear),
+        };
+        if !is_empty {
+            let addresses = self.addresses.entry(process.trace).or_default();
             addresses.insert(address, process.tid);
             return Ok(());
         }
@@ -378,6 +403,7 @@ impl Belongings {
         if table != process {
             effects.push(Effect::Left(process));
         }
+        self.touch(table);
         let users = self.users.get(table);
         users.others += 1;
         users.shared = true;
@@ -394,6 +420,7 @@ impl Belongings {
         };
         if let Some(pid) = pid {
             let table = self.table_of_process(ThreadKey { trace, tid: pid });
+            self.touch(table);
             effects.push(Effect::Held(table));
         }
     }

@@ -199,7 +199,9 @@ impl Change {
             Change::Unshared => Change::Unshared,
         }
     }
+}
 
+impl<K> Change<K> {
     /// The descriptors that it changes; `None` if it does not say which.
     pub fn fds(&self) -> Option<(i32, i32)> {
         match *self {

@@ -72,7 +72,7 @@ impl<K: Held> Descriptors<K> {
         thread.with(self.belongings.belonging(thread).pid)
     }
 
-    fn table_of(&self, thread: ThreadKey) -> ThreadKey {
+    pub(crate) fn table_of(&self, thread: ThreadKey) -> ThreadKey {
         thread.with(self.belongings.belonging(thread).table)
     }
 

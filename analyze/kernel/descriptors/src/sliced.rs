@@ -23,7 +23,8 @@ pub struct Ahead {
 
 impl<K: Held> Descriptors<K> {
     /// Does what happens next, as far as it decides which thread has which table; what is in tables, a [`Sliced`] follows.
-    /// Gives nothing, and does nothing, if that cannot be said without knowing what is in them.
+    /// Gives nothing, and does nothing, if that cannot be said without knowing what is in them. Before the
+    /// first change of what is in a thread's table there must be an [`Act::Touch`] by a thread of that id.
     pub fn look_ahead(
         &mut self,
         play: impl FnOnce(&mut dyn FnMut(ThreadKey, i64, Option<Act>)),
@@ -31,22 +32,39 @@ impl<K: Held> Descriptors<K> {
         let start = self.belongings.clone();
         let mut effects = Vec::new();
         let (mut number, mut is_clear, mut of_act) = (0, true, Vec::new());
+        let mut touched = Vec::new();
         play(&mut |thread, time, act| {
+            if act == Some(Act::Touch) {
+                touched.push(thread);
+            }
             if !is_clear {
                 return;
             }
             let belongings = self.belongings.change();
             let done = act.map(|act| belongings.act(thread, time, act, None, &mut of_act));
-            let is_move = |effect: &Effect| matches!(effect, Effect::Moved { .. });
-            is_clear = done == Some(Ok(())) && !of_act.iter().any(is_move);
+            let is_clear_move = |effect: &Effect| match effect {
+                Effect::Moved { from, .. } => belongings.is_untouched(*from),
+                _ => true,
+            };
+            is_clear = done == Some(Ok(())) && of_act.iter().all(is_clear_move);
             effects.extend(of_act.drain(..).map(|effect| (number, effect)));
-            number += 1;
+            number += u32::from(act != Some(Act::Touch));
         });
         if !is_clear {
             self.belongings = start;
+            touched.into_iter().for_each(|thread| self.touched(thread));
             return None;
         }
         Some(Ahead { start, effects })
+    }
+
+    /// There is an [`Act::Touch`] of that thread among what is not looked at ahead.
+    pub fn touched(&mut self, thread: ThreadKey) {
+        let table = self.table_of(thread);
+        let belongings = self.belongings.change();
+        [thread, table]
+            .into_iter()
+            .for_each(|table| belongings.touch(table));
     }
 }
 
@@ -86,8 +104,43 @@ fn at<V: Copy>(history: &[From<V>], time: i64, until: Moment) -> Option<(V, bool
     Some((found.value, after == history.len()))
 }
 
-/// A table's descriptor is that from a time on; and what it was before, if it was something else in the slice.
-type ChangeOf = (ThreadKey, i32, i64, ValueId, Option<ValueId>);
+/// Whether what seems to have changed turns out to have been the same.
+fn is_same<K: Held>(known: &Resolved<K>, history: &[From<ValueId>], at: usize) -> bool {
+    match history.get(at.saturating_sub(1)..=at) {
+        Some([before, now]) => known.get(before.value) == known.get(now.value),
+        _ => false,
+    }
+}
+
+/// A table's descriptor, and what it was from which time on.
+type HistoryOf = (ThreadKey, i32, Vec<(i64, ValueId)>);
+
+/// A table's descriptor became that. Of changes before `since` only the last one matters, and when it was.
+fn install_one<K: Held>(
+    (table, fd): (ThreadKey, i32),
+    history: &[(i64, ValueId)],
+    known: &Resolved<K>,
+    descriptors: &mut Descriptors<K>,
+    since: i64,
+) {
+    let first = history.partition_point(|(time, _)| *time <= since);
+    let mut first = first.saturating_sub(1);
+    // What turns out to have been the same was no change.
+    let is_same = |at: usize| match history.get(at.wrapping_sub(1)..=at) {
+        Some([before, now]) => known.get(before.1) == known.get(now.1),
+        _ => false,
+    };
+    while first > 0 && is_same(first) {
+        first -= 1;
+    }
+    for (at, &(time, value)) in history.iter().enumerate().skip(first) {
+        let (kind, cloexec) = known.get(value);
+        if at == first && at > 0 {
+            descriptors.contents.touch(table, fd, time);
+        }
+        descriptors.contents.set(table, fd, time, kind, cloexec);
+    }
+}
 
 /// Descriptors in a slice, where `A` stands for what the slice knows.
 #[derive(Debug)]
@@ -354,8 +407,9 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
                 Effect::Executed(table) => self.execute(table, time),
                 Effect::Closed(table) => self.clear(table, time),
                 Effect::Held(table) => holder = Some(table),
-                // The former is not among what is looked at ahead; the latter changes nothing.
-                Effect::Moved { .. } | Effect::Left(_) => {}
+                // It has nothing but what it has from the one that made it, which is no news.
+                Effect::Moved { from, .. } => self.clear(from, time),
+                Effect::Left(_) => {}
             }
         }
         holder
@@ -383,6 +437,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         }
         let base = self.current_base(from);
         let copied = self.fds(from);
+        self.clear(to, time);
         for (fd, _) in self.fds(to) {
             if copied.binary_search_by_key(&fd, |copied| copied.0).is_err() {
                 let value = self.values.of_base(base, fd);
@@ -435,7 +490,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
     }
 
     /// Makes of what was when the slice began what is when it ends; changes before `since` are of no interest but for the last
-    /// one of each descriptor.
+    /// one of each descriptor. `targets` are all descriptors that late calls change.
     pub fn install<K: Held>(
         mut self,
         mut known: Resolved<K>,
@@ -443,59 +498,78 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         since: i64,
         what: &dyn Fn(A) -> K,
         late: LateCall<'_, K>,
+        targets: &[i32],
     ) {
-        let mut changes = Vec::new();
+        self.resolve(&mut known, usize::MAX, descriptors, what, late);
+        let (mut of_bases, mut own) = (Vec::new(), Vec::new());
         for (table, of_table) in std::mem::take(&mut self.tables).into_entries() {
             if !of_table.bases.is_empty() {
-                self.base_changes(table, &of_table, descriptors, since, &mut changes);
+                let fds = self.fds_of_bases((table, &of_table), descriptors, since, targets);
+                self.base_changes((table, &of_table), &fds, &mut of_bases);
             }
-            for (fd, history) in &of_table.fds {
-                let first = history.partition_point(|from| from.time <= since);
-                let first = first.saturating_sub(1);
-                let mut before = first.checked_sub(1).and_then(|at| history.get(at));
-                for from in history.iter().skip(first) {
-                    let before = before.take().map(|before| before.value);
-                    changes.push((table, *fd, from.time, from.value, before));
+            for (fd, history) in of_table.fds {
+                let values = |from: &From<ValueId>| (from.time, from.value);
+                let mut first = history.partition_point(|from| from.time <= since);
+                // The last one before, and when that came to be so.
+                first = first.saturating_sub(1);
+                while first > 0 && is_same(&known, &history, first) {
+                    first -= 1;
                 }
+                let history = history.iter().skip(first.saturating_sub(1)).map(values);
+                own.push((table, fd, history.collect()));
             }
         }
         // All of them before any changes what they are made of.
         self.resolve(&mut known, usize::MAX, descriptors, what, late);
-        for (table, fd, time, value, before) in changes {
-            let (kind, cloexec) = known.get(value);
-            if before.is_some_and(|before| known.get(before) != (kind, cloexec)) {
-                descriptors.contents.touch(table, fd, time);
-            }
-            descriptors.contents.set(table, fd, time, kind, cloexec);
+        for (table, fd, history) in of_bases.into_iter().chain(own) {
+            install_one((table, fd), &history, &known, descriptors, since);
         }
     }
 
     /// Changes of descriptors of which the slice says nothing but what becomes of the whole table.
-    fn base_changes<K: Held>(
+    fn base_changes(
         &mut self,
-        table: ThreadKey,
-        of_table: &SlicedTable,
+        (table, of_table): (ThreadKey, &SlicedTable),
+        fds: &[i32],
+        changes: &mut Vec<HistoryOf>,
+    ) {
+        for &fd in fds {
+            let own = of_table.fds.get(&fd).and_then(|history| history.first());
+            let bases = of_table.bases.iter();
+            let bases = bases.filter(|base| own.is_none_or(|own| base.order < own.order));
+            let history = bases.map(|base| (base.time, self.values.of_base(base.value, fd)));
+            let history = history.collect();
+            changes.push((table, fd, history));
+        }
+    }
+
+    /// The descriptors that changes of whole tables may change.
+    fn fds_of_bases<K: Held>(
+        &self,
+        (table, of_table): (ThreadKey, &SlicedTable),
         descriptors: &Descriptors<K>,
         since: i64,
-        changes: &mut Vec<ChangeOf>,
-    ) {
-        let first = of_table.bases.partition_point(|from| from.time <= since);
-        let bases = of_table.bases.get(first.saturating_sub(1)..).unwrap_or_default();
+        targets: &[i32],
+    ) -> Vec<i32> {
+        let bases = of_table.bases_since(since);
         let roots = bases.iter().filter_map(|base| self.values.root(base.value));
         let mut fds: Vec<i32> = roots
             .chain([table])
             .flat_map(|table| descriptors.contents.fds(table))
             .collect();
+        if bases.iter().any(|base| self.values.is_late(base.value)) {
+            fds.extend(targets);
+        }
         fds.sort_unstable();
         fds.dedup();
-        for fd in fds {
-            let own = of_table.fds.get(&fd).and_then(|history| history.first());
-            for base in bases {
-                if own.is_none_or(|own| base.order < own.order) {
-                    let value = self.values.of_base(base.value, fd);
-                    changes.push((table, fd, base.time, value, None));
-                }
-            }
-        }
+        fds
+    }
+}
+
+impl SlicedTable {
+    /// The bases after a time, and the last one before.
+    fn bases_since(&self, since: i64) -> &[From<u32>] {
+        let first = self.bases.partition_point(|from| from.time <= since);
+        self.bases.get(first.saturating_sub(1)..).unwrap_or_default()
     }
 }

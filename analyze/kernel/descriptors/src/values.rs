@@ -171,6 +171,11 @@ impl<A: Copy + Eq + Hash> Values<A> {
         }
     }
 
+    /// Whether a base depends on what late calls do.
+    pub(crate) fn is_late(&self, base: u32) -> bool {
+        self.chain(base).iter().any(|base| matches!(base, Base::Late(..)))
+    }
+
     /// What a base says of a descriptor.
     pub(crate) fn of_base(&mut self, base: u32, fd: i32) -> ValueId {
         let mut value = ValueId::default();

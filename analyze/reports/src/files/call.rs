@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Deed, Exit, NO_FD, Open, Text};
-use tracebraid_kernel_model::Syscall;
+use tracebraid_kernel_model::{Action, Syscall};
 
 use crate::files::class::Class;
+use crate::files::machine::connects;
 use crate::files::stats::Side;
 use crate::kernel::{Beginning, CallStretch, Ending};
 
@@ -170,5 +171,28 @@ impl Call {
         let first = is_of_file.then_some((self.fds.0, side, false));
         let second = (self.class == Class::Copy).then_some((self.fds.1, Side::To, true));
         [first, second]
+    }
+}
+
+impl Exited {
+    /// Whether the call may change what descriptors are, whichever it is.
+    pub(super) fn may_change(&self) -> bool {
+        let result = self.exit.result;
+        match self.exit.call.map(|call| (call, call.action())) {
+            None => true,
+            Some((call, Action::Connect)) => connects(call, result),
+            Some((_, action)) => result >= 0 && !action.is_io() && action != Action::ChangeDirectory,
+        }
+    }
+}
+
+impl Entered {
+    /// Whether the call may change what descriptors are, however it ends.
+    pub(super) fn may_change(&self) -> bool {
+        match self.open.deed {
+            Deed::Io => false,
+            Deed::Nothing => self.open.call.action() == Action::Connect,
+            _ => true,
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Joining a slice of time that was played to what was before it.
 
-use tracebraid_descriptors::{Change, Deed, Resolved, Text, Texts, ValueId};
+use tracebraid_descriptors::{Change, Deed, NO_FD, Resolved, Text, Texts, ValueId};
 
 use crate::files::FilesRules;
 use crate::files::call::Parked;
@@ -22,6 +22,15 @@ enum Outcome {
 }
 
 impl Outcome {
+    /// The descriptors that it changes.
+    fn fds(&self) -> [i32; 2] {
+        match *self {
+            Outcome::Rename(fd, _) => [fd, NO_FD],
+            Outcome::Change(change, _) => change.fds().map_or([NO_FD; 2], |fds| [fds.0, fds.1]),
+            Outcome::Nothing => [NO_FD; 2],
+        }
+    }
+
     /// What becomes of a descriptor of the table.
     fn of(&self, fd: i32, before: (FileId, bool)) -> (FileId, bool) {
         match *self {
@@ -349,8 +358,10 @@ impl Composer<'_, '_> {
             Some(outcome) => Outcome::of(outcome, fd, before),
             None => before,
         };
+        let targets: Vec<i32> = outcomes.iter().flat_map(Outcome::fds).collect();
         let descriptors = &mut machine.descriptors;
-        slice.descriptors.install(known, descriptors, since, &what, &late);
+        let sliced = slice.descriptors;
+        sliced.install(known, descriptors, since, &what, &late, &targets);
         machine.descriptors.forget(since);
         let file = |file: FileId| {
             let at = (file.0 as usize).checked_sub(1);

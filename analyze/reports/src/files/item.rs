@@ -119,6 +119,17 @@ impl Item {
         }
     }
 
+    /// The thread of which it may change what is in its table.
+    pub(super) fn touches(&self) -> Option<i32> {
+        match self {
+            Item::Change(tid, change) => change.act().is_none().then_some(*tid),
+            Item::Made(made) => Some(made.tid),
+            Item::Arrives(tid, exited) => exited.may_change().then_some(*tid),
+            Item::Leaves(tid, entered) => entered.may_change().then_some(*tid),
+            _ => None,
+        }
+    }
+
     /// What it does to the question which thread has which table, if it does; nothing if that cannot be said yet.
     pub(super) fn ahead(&self) -> Option<(i32, Option<Act>)> {
         Some(match self {

@@ -26,7 +26,7 @@ mod tell;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_descriptors::{Deed, Dictionaries, Texts};
+use tracebraid_descriptors::{Act, Deed, Dictionaries, Texts};
 use tracebraid_kernel_model::{Action, Body, KernelEvent};
 
 use crate::files::call::{Call, Entered, Exited, Stretch};
@@ -199,7 +199,10 @@ impl Rules for FilesRules {
         }
         // Which calls are asked for depends on what is not known in a slice.
         let is_clear = self.selection.paths.is_empty() && !partial.is_unclear && partial.replayed == 0;
-        let ahead = is_clear.then(|| partial.look_ahead(acts)).flatten();
+        let ahead = match is_clear {
+            true => partial.look_ahead(acts),
+            false => partial.look_at_none(acts),
+        };
         let Some(ahead) = ahead else {
             partial.replayed += 1;
             return vec![self.replayed(items, dictionaries, since)];
@@ -262,6 +265,17 @@ impl FilesPartial {
         }
         // A descriptor is closed when its call begins, but is what it closes.
         since.saturating_sub(1)
+    }
+
+    /// Leaves it to who plays it to follow which thread has which table.
+    fn look_at_none(&mut self, mut acts: Items<Ahead>) -> Option<tracebraid_descriptors::Ahead> {
+        acts.play(None, |cpu, _, (tid, act)| {
+            let trace = cpu.trace;
+            if act == Some(Act::Touch) {
+                self.machine.descriptors.touched(ThreadKey { trace, tid });
+            }
+        });
+        None
     }
 
     /// Follows which thread has which table, if that can be said without more.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Texts};
 
 use crate::files::item::Item;
-use crate::kernel::{CpuKey, Items};
+use crate::kernel::{CpuKey, Items, Table, ThreadKey};
 
 /// Something that decides which thread has which table; nothing: that cannot be said.
 pub(super) type Ahead = (i32, Option<Act>);
@@ -15,17 +15,32 @@ pub(super) struct Queue {
     pub(super) items: Items<Item>,
     /// Of these, what decides which thread has which table, in the same order.
     acts: Items<Ahead>,
+    /// Threads that may have changed what is in tables.
+    #[serde(skip)]
+    touched: Table<bool>,
 }
 
 impl Queue {
     /// Something happens on a CPU.
     #[inline(always)]
     pub(super) fn push(&mut self, cpu: CpuKey, time: i64, item: Item) {
-        if let Some(ahead) = item.ahead() {
-            let time = self.items.held(cpu, time);
-            self.acts.push(cpu, time, ahead);
+        if !matches!(item, Item::Call(_) | Item::Enters(_)) {
+            self.look_ahead(cpu, time, &item);
         }
         self.items.push(cpu, time, item);
+    }
+
+    fn look_ahead(&mut self, cpu: CpuKey, time: i64, item: &Item) {
+        let time = self.items.held(cpu, time);
+        if let Some(tid) = item.touches() {
+            let trace = cpu.trace;
+            if !std::mem::replace(self.touched.get(ThreadKey { trace, tid }), true) {
+                self.acts.push(cpu, time, (tid, Some(Act::Touch)));
+            }
+        }
+        if let Some(ahead) = item.ahead() {
+            self.acts.push(cpu, time, ahead);
+        }
     }
 
     /// Adds what comes later on each CPU.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use tracebraid_descriptors::{Ahead, Change, Deed, Dictionaries, Interned, Moment, Sliced, Texts, ValueId};
+use tracebraid_descriptors::{Ahead, Change, Dictionaries, Interned, Moment, Sliced, Texts, ValueId};
 use tracebraid_kernel_model::Action;
 
 use crate::files::FilesRules;
@@ -495,28 +495,5 @@ impl<'a> Slice<'a> {
         });
         let of = (call, call.fds.0);
         self.tally.count(self.rules, place, of, (first, second));
-    }
-}
-
-impl Exited {
-    /// Whether the call may change what descriptors are, whichever it is.
-    fn may_change(&self) -> bool {
-        let result = self.exit.result;
-        match self.exit.call.map(|call| (call, call.action())) {
-            None => true,
-            Some((call, Action::Connect)) => connects(call, result),
-            Some((_, action)) => result >= 0 && !action.is_io() && action != Action::ChangeDirectory,
-        }
-    }
-}
-
-impl Entered {
-    /// Whether the call may change what descriptors are, however it ends.
-    fn may_change(&self) -> bool {
-        match self.open.deed {
-            Deed::Io => false,
-            Deed::Nothing => self.open.call.action() == Action::Connect,
-            _ => true,
-        }
     }
 }
