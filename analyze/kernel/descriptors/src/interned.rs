@@ -83,9 +83,9 @@ impl Text {
 /// Texts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Texts {
+    texts: Vec<Box<str>>,
     /// Tells lists apart that are used at one time; 0 stands for the one that needs no telling.
     tag: u32,
-    texts: Vec<Box<str>>,
     #[serde(skip)]
     index: HashMap<Box<str>, u32>,
 }

@@ -1,8 +1,8 @@
 //! Which files: what was read from and written to each, how long calls on them took, who used them.
 //!
 //! Each CPU is followed alone: entries are joined with exits there while their thread runs. What
-//! descriptors are is known in the order of time only: there is one `Machine` that follows them, to
-//! which what happened is played as `Item`s. `docs/reports-files.md` defines each number.
+//! descriptors are is known in the order of time only: what happened is played as `Item`s, in slices of time beside each other
+//! (`slice`), which are joined to what was before them (`compose`); or by one `Machine` that follows them all. `docs/reports-files.md` defines each number.
 
 mod cache;
 mod call;
@@ -59,6 +59,9 @@ pub struct FilesRules {
 }
 
 /// What is known after some chunks.
+///
+/// Beside what waits to be played it has a bounded number of entries for each thread, each file that a thread uses, and each
+/// descriptor that is open or changed since the first call began that is open; if each call is asked for, one for each call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesPartial {
     people: People,
