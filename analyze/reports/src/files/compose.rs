@@ -255,10 +255,13 @@ impl Composer<'_, '_> {
                 let whole = self.machine.thread(cpu, tid).play(cpu, time, &arrives);
                 whole.map_or(Outcome::Nothing, |whole| self.whole(&end, tid, whole))
             }
-            LateWhat::Leaves(tid, mut entered) => {
+            LateWhat::Leaves(tid, mut entered, held) => {
                 entered.text = self.text(entered.text);
                 let trace = cpu.trace;
-                let held = self.machine.held(ThreadKey { trace, tid }, &entered);
+                let held = match held {
+                    Some((first, second)) => (self.known.get(first).0, self.known.get(second).0),
+                    None => self.machine.held(ThreadKey { trace, tid }, &entered),
+                };
                 let leaves = CallItem::Leaves(tid, Parked { entered, held });
                 let whole = self.machine.thread(cpu, tid).play(cpu, time, &leaves);
                 whole.map_or(Outcome::Nothing, |whole| self.whole(&end, tid, whole))

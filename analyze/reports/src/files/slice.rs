@@ -50,6 +50,8 @@ pub(super) struct Cell {
     pub(super) open: Option<Passing>,
     /// How many of the ends of calls that waited may still wait.
     pub(super) waiting: usize,
+    /// Up to that time ends of calls may wait that are late.
+    late: Option<i64>,
 }
 
 /// More than can wait.
@@ -85,7 +87,8 @@ pub(super) enum LateWhat {
     /// What the descriptors that it names were when it began, if that is in the slice.
     Made(Box<Made>, Option<(ValueId, ValueId)>),
     Arrives(i32, Exited),
-    Leaves(i32, Entered),
+    /// What the descriptors that it names were when it began, if that is in the slice.
+    Leaves(i32, Entered, Option<(ValueId, ValueId)>),
     TakesOver(i32, i32),
     /// What is known of a thread's call.
     Known(ThreadKey, Cell),
@@ -183,12 +186,14 @@ impl<'a> Slice<'a> {
                 let mut open = OpenCall::default();
                 open.play(cpu, time, &CallItem::Made(tid));
                 let open = Some(open);
-                *self.cell(cpu, tid) = Cell { open, waiting: 0 };
+                *self.cell(cpu, tid) = Cell {
+                    open,
+                    ..Cell::default()
+                };
             }
             Item::TakesOver(tid, old) => {
                 for tid in [tid, old] {
-                    let cell = std::mem::take(self.cell(cpu, tid));
-                    self.install((cpu, time), key(tid), cell);
+                    self.forget((cpu, time), tid);
                 }
                 self.late((cpu, time), key(tid), LateWhat::TakesOver(tid, old), false);
             }
@@ -261,10 +266,17 @@ impl<'a> Slice<'a> {
         self.late += 1;
     }
 
-    /// What is known of a thread's call is so for what is late.
-    fn install(&mut self, at: (CpuKey, i64), thread: ThreadKey, cell: Cell) {
+    /// What is known of a thread's call is so for something that is late, after which it is not known any more.
+    fn forget(&mut self, (cpu, time): (CpuKey, i64), tid: i32) {
+        let trace = cpu.trace;
+        let thread = ThreadKey { trace, tid };
+        let unknown = Cell {
+            late: Some(time),
+            ..Cell::default()
+        };
+        let cell = std::mem::replace(self.cell(cpu, tid), unknown);
         if cell.open.is_some() {
-            self.late(at, thread, LateWhat::Known(thread, cell), false);
+            self.late((cpu, time), thread, LateWhat::Known(thread, cell), false);
         }
     }
 
@@ -279,10 +291,10 @@ impl<'a> Slice<'a> {
         // Whatever was open is not any more.
         let mut open = OpenCall::default();
         open.play(cpu, exited.time, &CallItem::Enters(tid));
-        let open = Some(open);
         *cell = Cell {
-            open,
+            open: Some(open),
             waiting: ALL_WAIT,
+            late: Some(time.max(exited.time)),
         };
         let changes = exited.may_change();
         let what = LateWhat::Arrives(tid, exited);
@@ -292,13 +304,16 @@ impl<'a> Slice<'a> {
     fn leaves(&mut self, cpu: CpuKey, time: i64, tid: i32, entered: Entered) {
         let trace = cpu.trace;
         let thread = ThreadKey { trace, tid };
-        if entered.named_at() < self.begin {
-            let cell = std::mem::take(self.cell(cpu, tid));
-            self.install((cpu, time), thread, cell);
+        let is_before = entered.named_at() < self.begin;
+        let held = (!is_before).then(|| self.held(thread, &entered));
+        // An end that waits and is late may be that of the call.
+        let late = self.cell(cpu, tid).late;
+        let Some(held) = held.filter(|_| late < Some(entered.open.time)) else {
+            self.forget((cpu, time), tid);
             let changes = entered.may_change();
-            return self.late((cpu, time), thread, LateWhat::Leaves(tid, entered), changes);
-        }
-        let held = self.held(thread, &entered);
+            let what = LateWhat::Leaves(tid, entered, held);
+            return self.late((cpu, time), thread, what, changes);
+        };
         let leaves = CallItem::Leaves(tid, Parked { entered, held });
         let cell = self.cell(cpu, tid);
         let open = cell.open.get_or_insert_with(|| {
