@@ -208,6 +208,32 @@ impl<I> Items<I> {
         self.lanes.get(cpu).push(time, item);
     }
 
+    /// What waits of each CPU, in its order.
+    pub fn by_cpu(&self) -> impl Iterator<Item = impl Iterator<Item = &I>> {
+        let lanes = self.lanes.iter();
+        lanes.map(|(_, lane)| lane.blocks.iter().flatten().map(|(_, item)| item))
+    }
+
+    /// The latest time of what was there of any CPU so far.
+    pub fn latest(&self) -> i64 {
+        let latest = self.lanes.iter().map(|(_, lane)| lane.latest);
+        latest.max().unwrap_or(i64::MIN)
+    }
+
+    /// Holds what comes from now on as long as it is held in another list, of which this one is a part.
+    pub fn hold<J>(&mut self, all: &Items<J>) {
+        for (cpu, lane) in all.lanes.iter() {
+            let latest = &mut self.lanes.get(*cpu).latest;
+            *latest = lane.latest.max(*latest);
+        }
+    }
+
+    /// When something happens that comes next on a CPU: not before what is there.
+    #[inline]
+    pub fn held(&mut self, cpu: CpuKey, time: i64) -> i64 {
+        self.lanes.get(cpu).latest.max(time)
+    }
+
     /// All that waits, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut I> {
         let lanes = self.lanes.iter_mut();

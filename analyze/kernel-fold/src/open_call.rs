@@ -40,7 +40,7 @@ pub(crate) struct Missed<X> {
 const MOST_MISSED: usize = 4;
 
 /// A call that is not of one stretch, from its beginning to its end on that CPU.
-pub(crate) type WholeCall<E = Entered, X = Exited> = (E, X, CpuKey);
+pub type WholeCall<E = Entered, X = Exited> = (E, X, CpuKey);
 
 /// Result of an item.
 pub(crate) enum Change<E, X> {
@@ -123,6 +123,44 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
     pub fn parts(&mut self) -> (Option<&mut E>, impl Iterator<Item = &mut X>) {
         let missed = self.missed.iter_mut().map(|missed| &mut missed.exited);
         (self.parked.as_mut(), missed)
+    }
+
+    /// The same, with beginnings and ends as they are known elsewhere.
+    pub fn map<F, Y>(self, mut begin: impl FnMut(E) -> F, mut end: impl FnMut(X) -> Y) -> OpenCall<F, Y> {
+        let mut missed = |missed: Missed<X>| Missed {
+            exited: end(missed.exited),
+            cpu: missed.cpu,
+            after: missed.after,
+        };
+        OpenCall {
+            parked: self.parked.map(&mut begin),
+            changed: self.changed,
+            missed: self.missed.into_iter().map(&mut missed).collect(),
+        }
+    }
+
+    /// How many ends of calls more may wait.
+    pub fn room(&self) -> usize {
+        MOST_MISSED.saturating_sub(self.missed.len())
+    }
+
+    /// Takes out the ends of calls that wait.
+    #[must_use]
+    pub fn take_missed(&mut self) -> OpenCall<E, X> {
+        OpenCall {
+            missed: std::mem::take(&mut self.missed),
+            parked: self.parked,
+            changed: self.changed,
+        }
+    }
+
+    /// What is known since a time at which no call was open, whose ends that waited then may still wait: so many of them, the
+    /// last ones.
+    pub fn goes_on(&mut self, later: OpenCall<E, X>, most: usize) {
+        let gone = self.missed.len().saturating_sub(most);
+        self.missed.drain(..gone);
+        self.missed.extend(later.missed);
+        (self.parked, self.changed) = (later.parked, later.changed);
     }
 
     /// Whether it can have come about by what was played.

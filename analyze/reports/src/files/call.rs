@@ -1,11 +1,12 @@
 //! A thread's calls: an entry and its exit.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::Syscall;
+use tracebraid_descriptors::{Act, Deed, Exit, NO_FD, Open, Text};
+use tracebraid_kernel_model::{Action, Syscall};
 
 use crate::files::class::Class;
-use crate::files::interned::Text;
-use crate::io::call::{Exit, Open};
+use crate::files::machine::connects;
+use crate::files::stats::Side;
 use crate::kernel::{Beginning, CallStretch, Ending};
 
 /// A call that has begun.
@@ -51,6 +52,50 @@ impl Ending for Exited {
     }
 }
 
+/// A call that a thread takes from one stretch to another, and what the descriptors that it names were when it began.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Parked<F> {
+    pub(super) entered: Entered,
+    /// The directory to which the name is relative, or else the descriptor that it reads from (or its only one); and that which it
+    /// writes to.
+    pub(super) held: (F, F),
+}
+
+impl<F: Copy> Beginning for Parked<F> {
+    #[inline(always)]
+    fn call(&self) -> Syscall {
+        self.entered.open.call
+    }
+    #[inline(always)]
+    fn time(&self) -> i64 {
+        self.entered.open.time
+    }
+}
+
+impl Entered {
+    /// The descriptors that it names, for what they were when it began: see [`Parked`].
+    pub(super) fn named(&self) -> (i32, i32) {
+        match self.open.deed {
+            Deed::Make => (self.dir, NO_FD),
+            _ => self.open.fds,
+        }
+    }
+
+    /// When its descriptors were what it names.
+    pub(super) fn named_at(&self) -> i64 {
+        named_at(self.class, self.open.time)
+    }
+}
+
+/// When the descriptors of a call were what it names that began then.
+pub(super) fn named_at(class: Option<Class>, begin: i64) -> i64 {
+    match class {
+        // What it closes was closed when it began.
+        Some(Class::Close) => begin.saturating_sub(1),
+        _ => begin,
+    }
+}
+
 /// What the thread does that runs on a CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Stretch {
@@ -73,13 +118,6 @@ impl Stretch {
         let pid = None;
         Stretch { calls, pid, until }
     }
-
-    /// Texts have other numbers.
-    pub(super) fn moved(&mut self, texts: &[Text]) {
-        if let Some(open) = self.calls.open_mut() {
-            open.text.moved(texts);
-        }
-    }
 }
 
 /// A thread makes another one.
@@ -88,6 +126,24 @@ pub(super) struct Forked {
     pub(super) child: i32,
     pub(super) child_pid: Option<i32>,
     pub(super) parent_pid: Option<i32>,
+}
+
+impl Forked {
+    /// What the thread does that makes the other one.
+    pub(super) fn act(&self) -> Act {
+        Act::Fork {
+            child: self.child,
+            child_pid: self.child_pid,
+            parent_pid: self.parent_pid,
+        }
+    }
+}
+
+impl Forked {
+    /// The process of what is made, as far as is told; else itself.
+    pub(super) fn process(&self) -> i32 {
+        self.child_pid.unwrap_or(self.child)
+    }
 }
 
 /// A call from its beginning to its end.
@@ -101,4 +157,42 @@ pub(super) struct Call {
     pub(super) tid: i32,
     pub(super) call: Syscall,
     pub(super) class: Class,
+}
+
+impl Call {
+    /// The descriptors that it uses: number, side, and whether it is the second one that it names.
+    #[inline(always)]
+    pub(super) fn used(&self) -> [Option<(i32, Side, bool)>; 2] {
+        let side = match self.class {
+            Class::Write => Side::To,
+            _ => Side::From,
+        };
+        let is_of_file = self.fds.0 != NO_FD || self.class != Class::Sync;
+        let first = is_of_file.then_some((self.fds.0, side, false));
+        let second = (self.class == Class::Copy).then_some((self.fds.1, Side::To, true));
+        [first, second]
+    }
+}
+
+impl Exited {
+    /// Whether the call may change what descriptors are, whichever it is.
+    pub(super) fn may_change(&self) -> bool {
+        let result = self.exit.result;
+        match self.exit.call.map(|call| (call, call.action())) {
+            None => true,
+            Some((call, Action::Connect)) => connects(call, result),
+            Some((_, action)) => result >= 0 && !action.is_io() && action != Action::ChangeDirectory,
+        }
+    }
+}
+
+impl Entered {
+    /// Whether the call may change what descriptors are, however it ends.
+    pub(super) fn may_change(&self) -> bool {
+        match self.open.deed {
+            Deed::Io => false,
+            Deed::Nothing => self.open.call.action() == Action::Connect,
+            _ => true,
+        }
+    }
 }

@@ -1,9 +1,8 @@
 //! Kinds of calls whose latency is told.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Deed, Open};
 use tracebraid_kernel_model::Action;
-
-use crate::io::call::{Deed, Open};
 
 /// What a call does, as far as its latency is compared with that of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

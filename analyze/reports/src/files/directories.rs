@@ -1,8 +1,8 @@
 //! Working directories of processes, as far as calls tell them.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Text, Texts};
 
-use crate::files::interned::{Text, Texts};
 use crate::files::names;
 use crate::kernel::{Table, ThreadKey};
 
@@ -14,6 +14,11 @@ impl Directories {
     /// That of a process, if it is known.
     pub(super) fn of(&self, process: ThreadKey) -> Option<Text> {
         self.0.find(process).copied().flatten()
+    }
+
+    /// True if none is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.entries().next().is_none()
     }
 
     /// The paths, to be changed.

@@ -1,12 +1,12 @@
 //! What becomes of descriptors and what is done with them, one after the other: for other analyses than this report.
 
+use tracebraid_descriptors::Turn;
 use tracebraid_kernel_model::FdType;
 
 use crate::files::machine::{Around, Done};
 use crate::files::names::UNKNOWN;
 use crate::files::stats::Side;
 use crate::files::{FilesPartial, FilesRules};
-use crate::io::descriptors::Turn;
 
 /// A descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,10 +61,14 @@ impl FilesRules {
         until: Option<i64>,
         tell: &mut dyn FnMut(i64, News<'_>),
     ) {
-        let (machine, texts) = (&mut partial.machine, &mut partial.texts);
+        partial.keep_texts();
+        partial.queue.forget_acts();
+        let (machine, texts) = (&mut partial.machine, &mut partial.known);
+        let dictionaries = &partial.dictionaries;
         machine.descriptors.tell();
         let mut all = Vec::new();
-        partial.items.play(until, |cpu, time, item| {
+        partial.queue.items.play(until, |cpu, time, mut item| {
+            item.texts(|text| *text = dictionaries.known(*text, texts));
             let mut around = Around {
                 rules: self,
                 texts: &mut *texts,
@@ -135,5 +139,8 @@ impl FilesRules {
                 }
             }
         });
+        if let Some(until) = until {
+            partial.forget_texts(until);
+        }
     }
 }

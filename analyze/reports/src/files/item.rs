@@ -1,11 +1,9 @@
 //! What must be looked at in the order of time: it needs to be known what descriptors are.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Change, Deed, Holder, NO_FD, Text, descriptor};
 
 use crate::files::call::{Call, Entered, Exited, Forked, Stretch};
-use crate::files::interned::Text;
-use crate::io::change::Change;
-use crate::io::item::Holder;
 
 /// Something happens on a CPU, by the thread and process that the event's context names, if it names some.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,33 +87,76 @@ pub(super) struct Holds {
     pub(super) cloexec: bool,
 }
 
-impl Step {
-    /// Texts have other numbers.
-    pub(super) fn moved(&mut self, texts: &[Text]) {
-        match &mut self.what {
-            What::Enter(Some(entered), _) => entered.text.moved(texts),
-            What::Exit(exited) => exited.text.moved(texts),
-            What::Item(item) => item.moved(texts),
-            What::Enter(None, _) | What::Lose | What::Fork(_) | What::Exec => {}
+impl Made {
+    /// The descriptor that it makes.
+    pub(super) fn fd(&self) -> i32 {
+        let exit = &self.exited.exit;
+        match self.entered.open.deed {
+            _ if exit.result < 0 => NO_FD,
+            Deed::MakePair => exit.pair.0,
+            _ => descriptor(exit.result),
         }
     }
 }
 
 impl Item {
-    /// Texts have other numbers.
+    /// Gives the texts that it names to be changed.
     #[inline]
-    pub(super) fn moved(&mut self, texts: &[Text]) {
+    pub(super) fn texts(&mut self, mut change: impl FnMut(&mut Text)) {
         match self {
-            Item::Arrives(_, exited) => exited.text.moved(texts),
-            Item::Leaves(_, entered) => entered.text.moved(texts),
+            Item::Arrives(_, exited) => change(&mut exited.text),
+            Item::Leaves(_, entered) => change(&mut entered.text),
             Item::Made(made) => {
-                made.entered.text.moved(texts);
-                made.exited.text.moved(texts);
+                change(&mut made.entered.text);
+                change(&mut made.exited.text);
             }
-            Item::Holds(holds) => holds.text.moved(texts),
-            Item::Stands(stretch) => stretch.moved(texts),
+            Item::Holds(holds) => change(&mut holds.text),
+            Item::Stands(stretch) => {
+                let open = stretch.calls.open_mut();
+                open.into_iter().for_each(|open| change(&mut open.text));
+            }
             _ => {}
         }
+    }
+
+    /// The thread of which it may change what is in its table.
+    pub(super) fn touches(&self) -> Option<i32> {
+        match self {
+            Item::Change(tid, change) => change.act().is_none().then_some(*tid),
+            Item::Made(made) => Some(made.tid),
+            Item::Arrives(tid, exited) => exited.may_change().then_some(*tid),
+            Item::Leaves(tid, entered) => entered.may_change().then_some(*tid),
+            _ => None,
+        }
+    }
+
+    /// What it does to the question which thread has which table, if it does; nothing if that cannot be said yet.
+    pub(super) fn ahead(&self) -> Option<(i32, Option<Act>)> {
+        Some(match self {
+            Item::Change(tid, change) => (*tid, Some(change.act()?)),
+            Item::Made(made) => {
+                let change = Change::of(&made.entered.open, &made.exited.exit)?;
+                (made.tid, Some(change.act()?))
+            }
+            Item::Fork(tid, forked) => (*tid, Some(forked.act())),
+            Item::Exec(tid) => (*tid, Some(Act::Exec)),
+            Item::End(tid) => (*tid, Some(Act::End)),
+            Item::Context { tid, pid } => (
+                *tid,
+                Some(Act::Member {
+                    pid: *pid,
+                    table: None,
+                }),
+            ),
+            Item::Member { tid, pid, table } => {
+                let (pid, table) = (*pid, *table);
+                (*tid, Some(Act::Member { pid, table }))
+            }
+            Item::Holds(holds) => (0, Some(Act::Holds(holds.holder))),
+            // Where it ends it gets a table of its own.
+            Item::Leaves(tid, entered) if entered.open.deed == Deed::Unshare => (*tid, None),
+            _ => return None,
+        })
     }
 }
 

@@ -1,14 +1,13 @@
 //! What is known at a time: to be kept, and to go on from there without what came before.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Descriptors, Text, Texts};
 
 use crate::files::call::Stretch;
 use crate::files::directories::Directories;
-use crate::files::interned::{Text, Texts};
-use crate::files::machine::{Machine, Thread};
+use crate::files::machine::{Machine, Passing};
 use crate::files::names::{FileId, Files};
 use crate::files::{FilesPartial, FilesRules};
-use crate::io::descriptors::Descriptors;
 use crate::kernel::{CpuKey, Lane, Rules, Selection, Table};
 
 /// What is known of descriptors and of calls that are open, when everything before a marked time has been played. It is the same
@@ -18,7 +17,7 @@ pub struct FilesKept {
     descriptors: Descriptors<FileId>,
     directories: Directories,
     files: Files,
-    threads: Table<Thread>,
+    threads: Table<Passing>,
     texts: Texts,
     stands: Vec<(CpuKey, Stretch)>,
 }
@@ -39,7 +38,9 @@ impl FilesPartial {
         let FilesPartial {
             lanes,
             machine,
-            texts,
+            known: texts,
+            dictionaries,
+            texts: chunk,
             ..
         } = self;
         let mut stands: Vec<(CpuKey, Stretch)> = Vec::new();
@@ -52,6 +53,13 @@ impl FilesPartial {
         }
         for (_, stretch) in &mut stands {
             stretch.until = i64::MIN;
+            if let Some(open) = stretch.calls.open_mut() {
+                // Of stretches that are marked it is known.
+                open.text = match chunk.0.of(open.text) {
+                    Some(text) => texts.number(text),
+                    None => dictionaries.known(open.text, texts),
+                };
+            }
         }
         let mut kept = FilesKept {
             descriptors: machine.descriptors.clone(),
@@ -94,7 +102,7 @@ impl FilesPartial {
         machine.stands = stands.into_iter().collect();
         FilesPartial {
             lanes,
-            texts,
+            known: texts,
             machine,
             is_first: true,
             ..FilesPartial::default()
@@ -106,7 +114,7 @@ impl FilesKept {
     /// Whether it can have been kept: whatever else is made of it, no bound is passed.
     pub fn is_sound(&self) -> bool {
         let mut threads = self.threads.entries();
-        let are_few = threads.all(|(_, thread)| thread.open.is_sound() && thread.classes.is_empty());
+        let are_few = threads.all(|(_, thread)| thread.is_sound());
         let is_after =
             |pair: &[(CpuKey, Stretch)]| pair.first().map(|cpu| cpu.0) < pair.last().map(|cpu| cpu.0);
         are_few
@@ -123,8 +131,8 @@ impl FilesKept {
         self.files.rename(&mut *to);
         self.directories.paths().for_each(&mut *to);
         for thread in self.threads.values() {
-            let (parked, missed) = thread.open.parts();
-            parked.into_iter().for_each(|entered| to(&mut entered.text));
+            let (parked, missed) = thread.parts();
+            parked.into_iter().for_each(|parked| to(&mut parked.entered.text));
             missed.for_each(|exited| to(&mut exited.text));
         }
         for (_, stretch) in &mut self.stands {

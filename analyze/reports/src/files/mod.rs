@@ -1,32 +1,40 @@
 //! Which files: what was read from and written to each, how long calls on them took, who used them.
 //!
 //! Each CPU is followed alone: entries are joined with exits there while their thread runs. What
-//! descriptors are is known in the order of time only: there is one `Machine` that follows them, to
-//! which what happened is played as `Item`s. `docs/reports-files.md` defines each number.
+//! descriptors are is known in the order of time only: what happened is played as `Item`s, in slices of time beside each other
+//! (`slice`), which are joined to what was before them (`compose`); or by one `Machine` that follows them all. `docs/reports-files.md` defines each number.
 
+mod cache;
 mod call;
 mod class;
+mod compose;
 mod directories;
 mod follow;
-mod interned;
 mod item;
 mod kept;
 mod machine;
 mod names;
+mod naming;
+mod queue;
 mod report;
 mod rows;
+mod slice;
 mod stats;
+mod tally;
 mod tell;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Deed, Dictionaries, Texts};
 use tracebraid_kernel_model::{Action, Body, KernelEvent};
 
 use crate::files::call::{Call, Entered, Exited, Stretch};
 use crate::files::class::Class;
-use crate::files::interned::Texts;
 use crate::files::item::{Item, Made, Step, What};
 use crate::files::machine::{Around, Machine};
-use crate::io::call::Deed;
+use crate::files::queue::{Ahead, ChunkTexts, Queue};
+use crate::files::slice::{Beginning, Slice};
 use crate::kernel::{
     ByCpu, ChosenCalls, CpuKey, EndedCall, Event, Input, Items, Lane, Packet, People, PerCpu, Rules,
     Selection, ThreadKey,
@@ -51,14 +59,26 @@ pub struct FilesRules {
 }
 
 /// What is known after some chunks.
+///
+/// Beside what waits to be played it has a bounded number of entries for each thread, each file that a thread uses, and each
+/// descriptor that is open or changed since the first call began that is open; if each call is asked for, one for each call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesPartial {
     people: People,
     lanes: ByCpu<Lane<Stretch, Step>>,
-    items: Items<Item>,
-    texts: Texts,
-    /// What came of all that was played.
+    queue: Queue,
+    /// Texts of the chunk that is being read, and those of chunks that were merged.
+    texts: ChunkTexts,
+    dictionaries: Dictionaries,
+    /// Everything before that time was cut out.
+    until: Option<i64>,
+    /// Slices that are played one after the other, and not composed yet.
+    replayed: u32,
+    /// A thread may get a table of its own when its call ends.
+    is_unclear: bool,
+    /// What came of all that was played, and its texts.
     machine: Machine,
+    known: Texts,
     /// Entries and exits of which it is not known whose they are.
     nobodys: u64,
     /// Nothing came before.
@@ -143,47 +163,182 @@ impl Rules for FilesRules {
     }
 
     fn merge(&self, earlier: &mut FilesPartial, mut later: FilesPartial) {
-        let texts = earlier.texts.merge(&later.texts);
-        for (_, lane) in later.lanes.iter_mut() {
-            let (steps, stretch) = lane.parts();
-            steps.for_each(|step| step.moved(&texts));
-            stretch.into_iter().for_each(|stretch| stretch.moved(&texts));
+        // What is open ends there, perhaps.
+        for (cpu, _) in later.lanes.iter() {
+            let open = earlier.lanes.get(*cpu).now();
+            if let Some(open) = open.and_then(|now| now.calls.open_mut()) {
+                let text = earlier
+                    .dictionaries
+                    .get(open.text)
+                    .or(earlier.texts.0.of(open.text));
+                open.text = text.map_or(open.text, |text| later.texts.0.number(text));
+            }
         }
-        later.items.iter_mut().for_each(|item| item.moved(&texts));
         earlier.people.merge(later.people);
         let step = |earlier: &mut _, cpu, time, step| self.rare(earlier, cpu, time, step);
         let begin = |earlier: &mut _, cpu, time, stretch| self.begins(earlier, cpu, time, stretch);
         later.lanes.join(earlier, step, begin);
-        earlier.items.append(later.items);
+        earlier.queue.append(later.queue);
+        earlier.dictionaries.append(later.dictionaries);
+        earlier
+            .dictionaries
+            .add(later.texts.0, earlier.queue.items.latest());
         earlier.nobodys += later.nobodys;
     }
 
-    fn settle(&self, partial: &mut FilesPartial, watermark: i64) {
-        self.play(partial, Some(watermark));
+    fn slices<'a>(
+        &'a self,
+        partial: &mut FilesPartial,
+        watermark: i64,
+    ) -> Vec<tracebraid_fold::Slice<'a, FilesPartial>> {
+        partial.keep_texts();
+        let begin = partial.until.replace(watermark).unwrap_or(i64::MIN);
+        let (items, acts) = partial.queue.cut(watermark);
+        let since = partial.asked_since(watermark);
+        let dictionaries = Arc::new(partial.dictionaries.clone());
+        partial.forget_texts(watermark);
+        if items.is_empty() {
+            return Vec::new();
+        }
+        // Which calls are asked for depends on what is not known in a slice.
+        let is_clear = self.selection.paths.is_empty() && !partial.is_unclear && partial.replayed == 0;
+        let ahead = match is_clear {
+            true => partial.look_ahead(acts),
+            false => partial.look_at_none(acts),
+        };
+        let Some(ahead) = ahead else {
+            partial.replayed += 1;
+            return vec![self.replayed(items, dictionaries, since)];
+        };
+        let beginning = Beginning {
+            ahead,
+            dictionaries,
+            time: begin,
+        };
+        vec![self.slice(items, beginning, since)]
     }
 
     fn finish(&self, input: &Input, mut partial: FilesPartial) -> Report {
+        partial.keep_texts();
         for (cpu, lane) in std::mem::take(&mut partial.lanes) {
             if let Some(stretch) = lane.into_now() {
                 Self::leaves(&mut partial, cpu, i64::MAX, stretch);
             }
         }
-        self.play(&mut partial, None);
+        let items = std::mem::take(&mut partial.queue.items);
+        let dictionaries = std::mem::take(&mut partial.dictionaries);
+        self.replay(&mut partial, items, &dictionaries);
         report::report(self, input, partial)
     }
 }
 
+impl FilesPartial {
+    /// Texts of the chunk that was read are those of one that was merged.
+    fn keep_texts(&mut self) {
+        let texts = std::mem::take(&mut self.texts);
+        self.dictionaries.add(texts.0, self.queue.items.latest());
+    }
+
+    /// Forgets texts that nothing names which happens from that time on.
+    fn forget_texts(&mut self, watermark: i64) {
+        let mut named = Vec::new();
+        for (_, lane) in self.lanes.iter_mut() {
+            let open = lane.now().and_then(|now| now.calls.open());
+            named.extend(open.and_then(|open| open.text.some()));
+        }
+        self.dictionaries.retain(watermark, &named);
+    }
+
+    /// When the first call began that is open at a time up to which everything was cut out, or ends after that. Nobody asks what
+    /// descriptors were before.
+    fn asked_since(&mut self, watermark: i64) -> i64 {
+        let mut since = watermark;
+        for (_, lane) in self.lanes.iter_mut() {
+            let open = lane.now().and_then(|now| now.calls.open());
+            since = open.map_or(since, |open| since.min(open.open.time));
+        }
+        for mut items in self.queue.items.by_cpu() {
+            let first = items.find_map(|item| match item {
+                Item::Call(call) => Some(call.begin),
+                Item::Made(made) => Some(made.entered.open.time),
+                Item::Leaves(_, entered) => Some(entered.open.time),
+                _ => None,
+            });
+            since = first.map_or(since, |first| since.min(first));
+        }
+        // A descriptor is closed when its call begins, but is what it closes.
+        since.saturating_sub(1)
+    }
+
+    /// Leaves it to who plays it to follow which thread has which table.
+    fn look_at_none(&mut self, mut acts: Items<Ahead>) -> Option<tracebraid_descriptors::Ahead> {
+        acts.play(None, |cpu, _, (tid, act)| {
+            let trace = cpu.trace;
+            if act == Some(Act::Touch) {
+                self.machine.descriptors.touched(ThreadKey { trace, tid });
+            }
+        });
+        None
+    }
+
+    /// Follows which thread has which table, if that can be said without more.
+    fn look_ahead(&mut self, mut acts: Items<Ahead>) -> Option<tracebraid_descriptors::Ahead> {
+        self.machine.descriptors.look_ahead(|to| {
+            acts.play(None, |cpu, time, (tid, act)| {
+                let trace = cpu.trace;
+                to(ThreadKey { trace, tid }, time, act);
+            });
+        })
+    }
+}
+
 impl FilesRules {
-    /// Takes what happened in the order of time.
-    fn play(&self, partial: &mut FilesPartial, until: Option<i64>) {
-        let machine = &mut partial.machine;
-        let mut around = Around {
-            rules: self,
-            texts: &mut partial.texts,
-            done: None,
-        };
-        let play = |cpu, time, item| machine.apply(&mut around, cpu, time, item);
-        partial.items.play(until, play);
+    /// What happened in a slice, to be played beside others.
+    fn slice<'a>(
+        &'a self,
+        mut items: Items<Item>,
+        beginning: Beginning,
+        since: i64,
+    ) -> tracebraid_fold::Slice<'a, FilesPartial> {
+        Box::new(move |_resident: &mut FilesPartial| {
+            let mut slice = Slice::new(self, beginning);
+            items.play(None, |cpu, time, item| slice.apply(cpu, time, item));
+            Box::new(move |partial: &mut FilesPartial| {
+                let FilesPartial { machine, known, .. } = partial;
+                compose::compose(self, machine, known, slice, since);
+            })
+        })
+    }
+
+    /// What happened in a slice, to be played when it is known what was before.
+    fn replayed<'a>(
+        &'a self,
+        items: Items<Item>,
+        dictionaries: Arc<Dictionaries>,
+        since: i64,
+    ) -> tracebraid_fold::Slice<'a, FilesPartial> {
+        Box::new(move |_resident: &mut FilesPartial| {
+            Box::new(move |partial: &mut FilesPartial| {
+                self.replay(partial, items, &dictionaries);
+                partial.machine.descriptors.forget(since);
+                partial.replayed = partial.replayed.saturating_sub(1);
+                partial.is_unclear = partial.machine.is_unclear();
+            })
+        })
+    }
+
+    /// Plays what happened, in the order of time.
+    fn replay(&self, partial: &mut FilesPartial, mut items: Items<Item>, dictionaries: &Dictionaries) {
+        let FilesPartial { machine, known, .. } = partial;
+        items.play(None, |cpu, time, mut item| {
+            item.texts(|text| *text = dictionaries.known(*text, known));
+            let mut around = Around {
+                rules: self,
+                texts: &mut *known,
+                done: None,
+            };
+            machine.apply(&mut around, cpu, time, item);
+        });
     }
 
     /// Another thread runs there from now on; none: it is not known who.
@@ -193,7 +348,7 @@ impl FilesRules {
 
     fn begins(&self, partial: &mut FilesPartial, cpu: CpuKey, time: i64, stretch: Stretch) {
         if let Some(mut ended) = partial.lanes.get(cpu).goes_over(time, stretch) {
-            self.marks(&mut partial.items, (cpu, time), &mut ended);
+            self.marks(&mut partial.queue, (cpu, time), &mut ended);
             Self::leaves(partial, cpu, time, ended);
         }
     }
@@ -207,14 +362,14 @@ impl FilesRules {
 
     /// Before something happens on a CPU: keeps how it stood at the marked time that has passed since, if one has.
     #[inline(always)]
-    fn marks(&self, items: &mut Items<Item>, at: (CpuKey, i64), stretch: &mut Stretch) {
+    fn marks(&self, items: &mut Queue, at: (CpuKey, i64), stretch: &mut Stretch) {
         if at.1 >= stretch.until {
             self.mark(items, at, stretch);
         }
     }
 
     #[inline(never)]
-    fn mark(&self, items: &mut Items<Item>, (cpu, time): (CpuKey, i64), stretch: &mut Stretch) {
+    fn mark(&self, items: &mut Queue, (cpu, time): (CpuKey, i64), stretch: &mut Stretch) {
         let until = std::mem::replace(&mut stretch.until, i64::MIN);
         if until != i64::MIN {
             items.push(cpu, until - 1, Item::Stands(Box::new(*stretch)));
@@ -226,7 +381,7 @@ impl FilesRules {
     fn leaves(partial: &mut FilesPartial, cpu: CpuKey, time: i64, stretch: Stretch) {
         if let Some((tid, entered)) = stretch.calls.into_open() {
             partial
-                .items
+                .queue
                 .push(cpu, time, Item::Leaves(tid, Box::new(entered)));
         }
     }
@@ -243,9 +398,9 @@ impl FilesRules {
         let Some(mut stretch) = partial.lanes.get(cpu).now_or_first(partial.is_first, time) else {
             return partial.lanes.get(cpu).wait(time, step);
         };
-        self.marks(&mut partial.items, (cpu, time), stretch);
+        self.marks(&mut partial.queue, (cpu, time), stretch);
         if let What::Item(item) = step.what {
-            return partial.items.push(cpu, time, item);
+            return partial.queue.push(cpu, time, item);
         }
         if stretch.calls.is_left(step.tid) {
             self.goes_over(partial, cpu, time, step.tid);
@@ -265,36 +420,36 @@ impl FilesRules {
             let trace = cpu.trace;
             let person = partial.people.get(ThreadKey { trace, tid });
             person.learn_pid(time, cpu, pid);
-            partial.items.push(cpu, time, Item::Context { tid, pid });
+            partial.queue.push(cpu, time, Item::Context { tid, pid });
         }
         match step.what {
             What::Enter(entered, change) => {
                 if stretch.calls.enter_any(entered) {
-                    partial.items.push(cpu, time, Item::Enters(tid));
+                    partial.queue.push(cpu, time, Item::Enters(tid));
                 }
                 if let Some(change) = change {
-                    partial.items.push(cpu, time, Item::Change(tid, change));
+                    partial.queue.push(cpu, time, Item::Change(tid, change));
                 }
             }
             What::Exit(exited) => match stretch.calls.exit(&exited) {
                 EndedCall::Call(entered) => {
                     if let Some(item) = self.ended(tid, &entered, &exited) {
-                        partial.items.push(cpu, time, item);
+                        partial.queue.push(cpu, time, item);
                     }
                 }
                 EndedCall::Elsewhere => {
                     let arrives = Item::Arrives(tid, Box::new(exited));
-                    partial.items.push(cpu, time, arrives);
+                    partial.queue.push(cpu, time, arrives);
                 }
                 EndedCall::Nothing => {}
             },
             What::Lose => {
                 if stretch.calls.lose() {
-                    partial.items.push(cpu, time, Item::Enters(tid));
+                    partial.queue.push(cpu, time, Item::Enters(tid));
                 }
             }
-            What::Fork(forked) => partial.items.push(cpu, time, Item::Fork(tid, forked)),
-            What::Exec => partial.items.push(cpu, time, Item::Exec(tid)),
+            What::Fork(forked) => partial.queue.push(cpu, time, Item::Fork(tid, forked)),
+            What::Exec => partial.queue.push(cpu, time, Item::Exec(tid)),
             What::Item(_) => {}
         }
     }

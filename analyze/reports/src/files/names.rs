@@ -1,15 +1,13 @@
 //! What files are called.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Held, Interned, Text, Texts};
 use tracebraid_filter::glob::Glob;
 use tracebraid_kernel_model::{FdType, Syscall};
 
-use crate::files::interned::{Interned, Text, Texts};
-use crate::io::descriptors::Held;
-
 /// A file by its number; 0 stands for one that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(super) struct FileId(u32);
+pub(super) struct FileId(pub(super) u32);
 
 impl Held for FileId {
     fn accepted(self) -> FileId {
@@ -93,12 +91,20 @@ pub(super) fn unknown(texts: &mut Texts, trace: u32) -> File {
 }
 
 /// Name and type of what a state dump names.
-pub(super) fn dumped(texts: &Texts, trace: u32, name: Text) -> File {
+fn dumped(texts: &Texts, trace: u32, name: Text) -> File {
     let path = texts.get(name).unwrap_or_default();
     File {
         trace,
         name,
         kind: FdType::of_path(path.as_bytes()),
+    }
+}
+
+/// What a state dump names, if it names it.
+pub(super) fn held(texts: &mut Texts, trace: u32, name: Text) -> File {
+    match name.some() {
+        Some(name) => dumped(texts, trace, name),
+        None => unknown(texts, trace),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tracebraid_kernel_model::Syscall;
 
 use crate::files::class::Class;
-use crate::files::machine::{Machine, Thread as Calls};
+use crate::files::machine::{Machine, is_unfinished};
 use crate::files::names::FileId;
 use crate::files::rows::{self, Names};
 use crate::files::stats::{ClassStats, Told, Use};
@@ -14,21 +14,21 @@ use crate::kernel::{Input, People, Process, Table, Thread, ThreadKey};
 use crate::report::{Report, Section, Total};
 use crate::stats::{Bins, Ranges};
 
+/// A thread's calls of each class.
+type Classes = Vec<(Class, ClassStats)>;
+
 /// What processes did with files.
 pub(super) type ByProcess = Vec<(Process, BTreeMap<FileId, Use>)>;
 
 pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -> Report {
     let FilesPartial {
         people,
-        texts,
+        known: texts,
         mut machine,
         nobodys,
         ..
     } = partial;
-    let unfinished = machine
-        .threads
-        .entries()
-        .filter(|(_, thread)| thread.is_unfinished());
+    let unfinished = machine.threads.entries().filter(|(_, open)| is_unfinished(open));
     let unfinished = unfinished.count() as u64;
     let threads = shown(rules, &people, &machine);
     if let Some(ranges) = &rules.ranges {
@@ -52,11 +52,11 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     ];
     let top = rules.selection.top();
     sections.extend(Class::ALL.map(|class| {
-        let longest = longest(&mut machine.threads, &threads, class, top);
+        let longest = longest(&mut machine.tally.threads, &threads, class, top);
         rows::slowest(&names, &threads, class, &longest)
     }));
-    let mut log = std::mem::take(&mut machine.log);
-    log.sort_by_key(|told| (told.end(), machine.threads.key(told.place as usize)));
+    let mut log = std::mem::take(&mut machine.tally.log);
+    log.sort_by_key(|told| (told.end(), machine.tally.threads.key(told.place as usize)));
     sections.push(rows::log(&names, &threads, &log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
@@ -81,7 +81,8 @@ fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64)
 
 /// By place: the threads that are asked for.
 fn shown(rules: &FilesRules, people: &People, machine: &Machine) -> Vec<Option<Thread>> {
-    let threads = machine.threads.entries().map(|(key, _)| people.thread(key));
+    let threads = machine.tally.threads.entries();
+    let threads = threads.map(|(key, _)| people.thread(key));
     threads
         .map(|thread| Some(thread).filter(|thread| rules.selection.threads.shows(thread)))
         .collect()
@@ -92,9 +93,9 @@ fn of_shown<'m>(
     machine: &'m Machine,
     threads: &[Option<Thread>],
 ) -> impl Iterator<Item = &'m (Class, ClassStats)> {
-    let shown = machine.threads.entries().zip(threads);
+    let shown = machine.tally.threads.entries().zip(threads);
     let shown = shown.filter(|(_, thread)| thread.is_some());
-    shown.flat_map(|((_, of), _)| &of.classes)
+    shown.flat_map(|((_, classes), _)| classes)
 }
 
 fn by_class(machine: &Machine, threads: &[Option<Thread>]) -> BTreeMap<Class, ClassStats> {
@@ -107,7 +108,7 @@ fn by_class(machine: &Machine, threads: &[Option<Thread>]) -> BTreeMap<Class, Cl
 
 fn by_process(people: &People, machine: &Machine, threads: &[Option<Thread>]) -> ByProcess {
     let mut uses: Vec<Vec<(FileId, &Use)>> = vec![Vec::new(); threads.len()];
-    for (&(place, file), sums) in machine.uses.keys().iter().zip(&machine.sums) {
+    for (&(place, file), sums) in machine.tally.uses.keys().iter().zip(&machine.tally.sums) {
         if let Some(uses) = uses.get_mut(place as usize) {
             uses.push((file, sums));
         }
@@ -122,12 +123,12 @@ fn by_process(people: &People, machine: &Machine, threads: &[Option<Thread>]) ->
 }
 
 /// The longest calls of a class, in an order that does not depend on chunks.
-fn longest(calls: &mut Table<Calls>, threads: &[Option<Thread>], class: Class, most: usize) -> Vec<Told> {
+fn longest(calls: &mut Table<Classes>, threads: &[Option<Thread>], class: Class, most: usize) -> Vec<Told> {
     let keys: Vec<ThreadKey> = calls.entries().map(|(key, _)| key).collect();
     let shown = calls.values().zip(threads);
     let shown = shown.filter(|(_, thread)| thread.is_some());
     let of_class = shown
-        .flat_map(|(of, _)| &mut of.classes)
+        .flat_map(|(classes, _)| classes)
         .filter(|(of, _)| *of == class);
     let mut longest: Vec<Told> = of_class
         .flat_map(|(_, stats)| std::mem::take(&mut stats.top).into_sorted(most))

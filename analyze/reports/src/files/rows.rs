@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
+use tracebraid_descriptors::{NO_FD, Texts};
 use tracebraid_kernel_model::{errno_name, errno_of};
 
 use crate::files::class::Class;
-use crate::files::interned::Texts;
 use crate::files::names::{FileId, Files};
 use crate::files::report::ByProcess;
 use crate::files::stats::{ClassStats, Told, Use, bytes};
-use crate::io::call::NO_FD;
 use crate::kernel::{Head, Process, Thread};
 use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 

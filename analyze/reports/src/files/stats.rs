@@ -61,6 +61,14 @@ pub(super) struct ClassStats {
 }
 
 impl ClassStats {
+    /// Adds later calls, but for the longest.
+    pub(super) fn merge_all(&mut self, later: &ClassStats) {
+        self.merge(later);
+        if let Some(bins) = &later.bins {
+            self.bins.get_or_insert_default().merge(bins);
+        }
+    }
+
     /// Adds the calls of another thread, without their bins.
     pub(super) fn merge(&mut self, other: &ClassStats) {
         self.durations.merge(&other.durations);

@@ -1,5 +1,6 @@
 //! What events tell.
 
+use tracebraid_descriptors::{Change, Exit, Holder, NO_FD, O_CLOEXEC, Open, Text, descriptor};
 use tracebraid_kernel_model::{
     Action, Body, Exec, FdType, Fork, IntField, KernelEvent, ProcessState, StateFd, Syscall, SyscallEntry,
     SyscallExit,
@@ -7,12 +8,8 @@ use tracebraid_kernel_model::{
 
 use crate::files::call::{Entered, Exited, Forked};
 use crate::files::class::Class;
-use crate::files::interned::Text;
 use crate::files::item::{Holds, Item, Step, What};
 use crate::files::{FilesPartial, FilesRules};
-use crate::io::call::{Exit, NO_FD, O_CLOEXEC, Open, descriptor};
-use crate::io::change::Change;
-use crate::io::item::Holder;
 use crate::kernel::{Event, learn, learn_switch, taken_over};
 
 /// A system call begins.
@@ -202,7 +199,7 @@ fn entered(
         Action::Connect => {
             open.fds.0 = argument(0, body);
             if let Some(address) = entry.peer(body).and_then(|peer| peer.socket_address()) {
-                text = partial.texts.number(&format!("socket {address}"));
+                text = partial.texts.0.number(&format!("socket {address}"));
             }
         }
         Action::Sync | Action::Close => open.fds.0 = argument(0, body),
@@ -223,9 +220,9 @@ fn path(partial: &mut FilesPartial, call: Syscall, entry: &SyscallEntry, body: &
     };
     let path = String::from_utf8_lossy(path);
     match call.name() {
-        "memfd_create" => partial.texts.number(&format!("/memfd:{path}")),
-        "mq_open" => partial.texts.number(&format!("mqueue:{path}")),
-        _ => partial.texts.number(&path),
+        "memfd_create" => partial.texts.0.number(&format!("/memfd:{path}")),
+        "mq_open" => partial.texts.0.number(&format!("mqueue:{path}")),
+        _ => partial.texts.0.number(&path),
     }
 }
 
@@ -263,7 +260,7 @@ fn made(
         .as_ref()
         .and_then(|peer| peer.get(body)?.socket_address());
     // Ports of those who connect are all different ones, and say nothing.
-    let text = address.map(|address| partial.texts.number(&format!("socket from {}", address.ip())));
+    let text = address.map(|address| partial.texts.0.number(&format!("socket from {}", address.ip())));
     (pair, peer, text.unwrap_or(Text::NONE))
 }
 
@@ -275,7 +272,7 @@ fn holds(partial: &mut FilesPartial, state: &StateFd, body: &mut Body<'_, '_>) -
     let fd = state.fd.get(body)? as i32;
     let flags = state.flags.as_ref().and_then(|flags| flags.get(body));
     let path = state.path.as_ref().and_then(|path| path.bytes(body));
-    let text = path.map(|path| partial.texts.number(&String::from_utf8_lossy(path)));
+    let text = path.map(|path| partial.texts.0.number(&String::from_utf8_lossy(path)));
     Some(Holds {
         holder,
         fd,

@@ -1,7 +1,8 @@
 //! Finding the group of a call again.
 
-use crate::io::call::{Io, NO_FD};
-use crate::io::change::Change;
+use tracebraid_descriptors::{Change, NO_FD};
+
+use crate::io::call::Io;
 use crate::io::group::Calls;
 
 /// Finds the group of a call again. Groups that it has forgotten are still right, only more.

@@ -1,81 +1,9 @@
-//! Calls: an entry and its exit.
+//! Calls that move bytes, and how they end.
 
-use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::{Action, FdType, Syscall};
+use tracebraid_descriptors::{Change, Deed, Exit, Open};
+use tracebraid_kernel_model::Syscall;
 
-use crate::io::change::{CLONE_FILES, Change};
 use crate::kernel::Limits;
-
-/// A call that has begun. Many wait at a time: only what its exit needs of the arguments is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Open {
-    pub(crate) time: i64,
-    /// Descriptors that it names: reads from (or its only one) and writes to.
-    pub(crate) fds: (i32, i32),
-    pub(crate) call: Syscall,
-    pub(crate) deed: Deed,
-    /// Type of the descriptors that it makes.
-    pub(crate) kind: FdType,
-    /// They are closed at exec, or are to be.
-    pub(crate) cloexec: bool,
-}
-
-/// What a call does to descriptors, as far as its entry tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Deed {
-    /// Moves bytes.
-    Io,
-    /// Makes one.
-    Make,
-    /// Makes two.
-    MakePair,
-    /// Makes one from a socket.
-    Accept,
-    /// Copies one to a number that the kernel chooses.
-    Duplicate,
-    /// Copies one to a given number.
-    DuplicateTo,
-    /// Sets or clears the flag of one.
-    Flag,
-    /// Gets a copy of those that it shares.
-    Unshare,
-    /// None of these.
-    Nothing,
-}
-
-impl Deed {
-    /// All, in their order.
-    pub(super) const ALL: [Deed; 9] = [
-        Deed::Io,
-        Deed::Make,
-        Deed::MakePair,
-        Deed::Accept,
-        Deed::Duplicate,
-        Deed::DuplicateTo,
-        Deed::Flag,
-        Deed::Unshare,
-        Deed::Nothing,
-    ];
-}
-
-/// The end of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Exit {
-    pub(crate) result: i64,
-    /// The two descriptors that the call made, or [`Exit::NO_PAIR`].
-    pub(crate) pair: (i32, i32),
-    /// `None`: whatever call is open.
-    pub(crate) call: Option<Syscall>,
-    /// Type of a socket by the address family of its peer, if that is told.
-    pub(crate) peer: Option<FdType>,
-    /// True if calls that end here and now are asked for.
-    pub(crate) counts: bool,
-}
-
-impl Exit {
-    /// Of a call that made no two descriptors.
-    pub(crate) const NO_PAIR: (i32, i32) = (NO_FD, NO_FD);
-}
 
 /// What a call was, once its end is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,102 +23,24 @@ pub(super) enum Done {
 pub(super) struct Io {
     pub(super) entry: i64,
     pub(super) latency: u64,
-    pub(crate) result: i64,
+    pub(super) result: i64,
     /// Descriptors that it reads from (or its only one) and writes to.
-    pub(crate) fds: (i32, i32),
-    pub(crate) call: Syscall,
+    pub(super) fds: (i32, i32),
+    pub(super) call: Syscall,
 }
 
-/// No descriptor.
-pub(crate) const NO_FD: i32 = -1;
-
-/// A descriptor; what is none becomes [`NO_FD`].
-pub(crate) fn descriptor(argument: i64) -> i32 {
-    // Tracers give it as `unsigned int`, `int` or `unsigned long`.
-    i32::try_from(argument).unwrap_or(NO_FD)
-}
-
-/// Flags and commands of Linux.
-pub(crate) const O_CLOEXEC: i64 = 0o2_000_000;
-const F_DUPFD: i64 = 0;
-const F_SETFD: i64 = 2;
-const F_DUPFD_CLOEXEC: i64 = 1030;
-const FD_CLOEXEC: i64 = 1;
-
-impl Open {
-    /// A call whose arguments, as [`Action`] describes them, are `None` where the tracer did not
-    /// record them.
-    pub(crate) fn new(call: Syscall, time: i64, argument: &mut dyn FnMut(usize) -> Option<i64>) -> Open {
-        let action = call.action();
-        if action.is_io() {
-            return Open::io(call, action, time, argument);
-        }
-        let mut open = Open {
-            time,
-            fds: (NO_FD, NO_FD),
-            call,
-            deed: Deed::Nothing,
-            kind: FdType::Unknown,
-            cloexec: false,
-        };
-        open.changes(action, argument);
-        open
-    }
-
-    /// One that moves bytes.
-    #[inline(always)]
-    pub(crate) fn io(
-        call: Syscall,
-        action: Action,
-        time: i64,
-        mut argument: impl FnMut(usize) -> Option<i64>,
-    ) -> Open {
-        let mut fds = (NO_FD, NO_FD);
-        let places = if action == Action::Copy { 2 } else { 1 };
-        for (place, fd) in [&mut fds.0, &mut fds.1].into_iter().enumerate().take(places) {
-            *fd = argument(place).map_or(NO_FD, descriptor);
-        }
-        Open {
-            time,
-            fds,
-            call,
-            deed: Deed::Io,
-            kind: FdType::Unknown,
-            cloexec: false,
-        }
-    }
-
-    /// Of a call that moves no bytes.
-    fn changes(&mut self, action: Action, argument: &mut dyn FnMut(usize) -> Option<i64>) {
-        let socket = |family: Option<i64>| family.map_or(FdType::Socket, FdType::of_family);
-        let has = |flags: Option<i64>, mask: i64| flags.is_some_and(|flags| flags & mask != 0);
-        (self.deed, self.kind, self.cloexec) = match action {
-            Action::Open(kind, mask) => (Deed::Make, kind, has(argument(0), mask)),
-            Action::Socket => (Deed::Make, socket(argument(0)), has(argument(1), O_CLOEXEC)),
-            Action::SocketPair => (Deed::MakePair, socket(argument(0)), has(argument(1), O_CLOEXEC)),
-            Action::Pipe => (Deed::MakePair, FdType::Pipe, has(argument(0), O_CLOEXEC)),
-            Action::Accept => (Deed::Accept, FdType::Unknown, has(argument(1), O_CLOEXEC)),
-            Action::Duplicate => (Deed::Duplicate, FdType::Unknown, false),
-            Action::DuplicateTo => (Deed::DuplicateTo, FdType::Unknown, has(argument(2), O_CLOEXEC)),
-            Action::Control => match argument(1) {
-                Some(command @ (F_DUPFD | F_DUPFD_CLOEXEC)) => {
-                    (Deed::Duplicate, FdType::Unknown, command == F_DUPFD_CLOEXEC)
-                }
-                Some(F_SETFD) => (Deed::Flag, FdType::Unknown, has(argument(2), FD_CLOEXEC)),
-                _ => return,
-            },
-            Action::Unshare if has(argument(0), CLONE_FILES) => (Deed::Unshare, FdType::Unknown, false),
-            _ => return,
-        };
-        if !matches!(self.deed, Deed::Make | Deed::MakePair | Deed::Unshare) {
-            self.fds.0 = argument(0).map_or(NO_FD, descriptor);
-        }
-    }
-
+/// How a call ends.
+pub(super) trait EndingCall {
     /// Joins an entry with the exit that follows it. Calls whose latency is not within the limits are not
     /// asked for.
+    fn end(&self, time: i64, exit: &Exit, limits: &Limits) -> Done;
+    /// The call, ended then, if its latency is within the limits.
+    fn done(&self, end: i64, result: i64, limits: &Limits) -> Option<Io>;
+}
+
+impl EndingCall for Open {
     #[inline]
-    pub(super) fn end(&self, time: i64, exit: &Exit, limits: &Limits) -> Done {
+    fn end(&self, time: i64, exit: &Exit, limits: &Limits) -> Done {
         if exit.call.is_some_and(|call| call != self.call) {
             return Done::Mismatch;
         }
@@ -203,9 +53,8 @@ impl Open {
         }
     }
 
-    /// The call, ended then, if its latency is within the limits.
     #[inline]
-    pub(super) fn done(&self, end: i64, result: i64, limits: &Limits) -> Option<Io> {
+    fn done(&self, end: i64, result: i64, limits: &Limits) -> Option<Io> {
         let latency = u64::try_from(end.saturating_sub(self.time)).unwrap_or(0);
         limits.contain(latency).then_some(Io {
             entry: self.time,
@@ -214,10 +63,5 @@ impl Open {
             fds: self.fds,
             call: self.call,
         })
-    }
-
-    /// True if its loss is to be told.
-    pub(super) fn is_io(&self) -> bool {
-        self.deed == Deed::Io
     }
 }

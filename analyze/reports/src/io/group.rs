@@ -237,7 +237,7 @@ impl Io {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::call::NO_FD;
+    use tracebraid_descriptors::NO_FD;
 
     fn io(entry: i64, result: i64, latency: u64) -> Io {
         Io {

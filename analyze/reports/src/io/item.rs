@@ -1,9 +1,7 @@
 //! What happens to threads besides calls that begin and end in one stretch.
 
 use serde::{Deserialize, Serialize};
-
-use crate::io::call::{Exit, Open};
-use crate::io::change::Change;
+use tracebraid_descriptors::{Change, Exit, Holder, Open};
 
 /// Something that happened to a thread at a time, to be looked at in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,15 +45,6 @@ pub(super) enum What {
         kind: tracebraid_kernel_model::FdType,
         cloexec: bool,
     },
-}
-
-/// Who has a descriptor, as a state dump tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Holder {
-    /// That process.
-    Process(i32),
-    /// Whoever has the table at that address.
-    Table(i64),
 }
 
 /// Stands for a thread that will be known later.

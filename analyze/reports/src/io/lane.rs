@@ -1,13 +1,13 @@
 //! Following one CPU through a chunk: who makes which call.
 
+use tracebraid_descriptors::{Change, Exit, Open};
 use tracebraid_kernel_model::Syscall;
 
 use crate::io::cache::Cache;
-use crate::io::call::{Done, Exit, Open};
-use crate::io::change::Change;
+use crate::io::call::{Done, EndingCall};
 use crate::io::item::{Item, UNNAMED, What, name};
 use crate::io::sink::{Draft, Mark, Sink};
-use crate::io::stretch::{Boundary, Edges, First, Stretch};
+use crate::io::stretch::{Boundary, Edges, First, LostCall, Stretch, alone, change_item};
 use crate::kernel::{CpuKey, Limits, ThreadKey};
 
 /// Follows a CPU through a chunk.
@@ -134,7 +134,7 @@ impl Lane {
     /// The exit of a call whose entry was lost.
     #[cold]
     fn alone(&mut self, time: i64, exit: Exit) {
-        for item in exit.alone(time, self.tid) {
+        for item in alone(&exit, time, self.tid) {
             match item.what {
                 What::Change(change) => self.change(time, change),
                 _ => self.out.items.push(item),
@@ -145,7 +145,7 @@ impl Lane {
     /// The running thread changes descriptors.
     fn change(&mut self, time: i64, change: Change) {
         self.cache.change(self.tid, &change);
-        self.out.items.push(change.item(time, self.tid));
+        self.out.items.push(change_item(change, time, self.tid));
     }
 
     /// The first event of a stretch is told at once, unless the stretch goes back beyond the

@@ -6,11 +6,9 @@
 //! `docs/reports-io.md` defines each number.
 
 mod cache;
-pub(crate) mod call;
-pub(crate) mod change;
-pub(crate) mod descriptors;
+mod call;
 mod group;
-pub(crate) mod item;
+mod item;
 mod items;
 mod lane;
 mod pack;

@@ -1,10 +1,9 @@
 //! What happened, in few bytes: a tag, and what [`What::pack`] writes behind it.
 
+use tracebraid_descriptors::{Change, Deed, Exit, Holder, Open, Sharing};
 use tracebraid_kernel_model::{FdType, Syscall};
 
-use crate::io::call::{Deed, Exit, Open};
-use crate::io::change::{Change, Sharing};
-use crate::io::item::{Holder, What};
+use crate::io::item::What;
 use crate::packed::{Reader, Record};
 
 const EXIT: u8 = 0;
@@ -142,7 +141,25 @@ const CALL: u8 = 2;
 const PEER: u8 = 4;
 const MADE_PAIR: u8 = 8;
 
-impl Exit {
+/// As bytes.
+trait PackedExit: Sized {
+    fn pack(&self, record: &mut Record);
+    fn unpack(reader: &mut Reader<'_>) -> Option<Exit>;
+}
+
+/// As bytes.
+trait PackedOpen: Sized {
+    fn pack(&self, time: i64, record: &mut Record);
+    fn unpack(time: i64, reader: &mut Reader<'_>) -> Option<Open>;
+}
+
+/// As bytes.
+trait PackedChange: Sized {
+    fn pack(&self, record: &mut Record);
+    fn unpack(tag: u8, reader: &mut Reader<'_>) -> Option<Change>;
+}
+
+impl PackedExit for Exit {
     fn pack(&self, record: &mut Record) {
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
         let flags = flag(self.counts, COUNTS) | flag(self.call.is_some(), CALL);
@@ -183,7 +200,7 @@ impl Exit {
     }
 }
 
-impl Open {
+impl PackedOpen for Open {
     fn pack(&self, time: i64, record: &mut Record) {
         record.int(time.wrapping_sub(self.time));
         record.int(self.fds.0.into());
@@ -210,7 +227,7 @@ impl Open {
     }
 }
 
-impl Change {
+impl PackedChange for Change {
     fn pack(&self, record: &mut Record) {
         match *self {
             Change::Opened { fd, kind, cloexec } => {

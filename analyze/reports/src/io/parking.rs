@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::Open;
 
-use crate::io::call::Open;
 use crate::io::sums::Types;
 use crate::kernel::{CpuKey, ThreadKey};
 

@@ -2,14 +2,15 @@
 //! another, and what their descriptors were.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Descriptors, Exit, Open};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
-use crate::io::call::{Done, Exit, Io, Open};
-use crate::io::descriptors::Descriptors;
+use crate::io::call::{Done, EndingCall, Io};
 use crate::io::group::Calls;
 use crate::io::item::{Item, What};
 use crate::io::parking::{Parked, Parking};
 use crate::io::sink::Sink;
+use crate::io::stretch;
 use crate::io::sums::{Sums, Tally, Types};
 use crate::kernel::{CpuKey, Selection, Table, ThreadKey};
 
@@ -103,21 +104,24 @@ impl Settled {
                 child,
                 child_pid,
                 parent_pid,
-            } => descriptors.fork(thread, time, child, child_pid, parent_pid),
-            What::Exec => descriptors.exec(thread, time),
-            What::End => descriptors.exit(thread, time),
-            What::Member { pid, table } => {
-                if let Some(address) = table {
-                    descriptors.table(thread.with(pid), time, address);
-                }
-                descriptors.member(thread, time, pid);
-            }
+            } => descriptors.act(
+                thread,
+                time,
+                Act::Fork {
+                    child,
+                    child_pid,
+                    parent_pid,
+                },
+            ),
+            What::Exec => descriptors.act(thread, time, Act::Exec),
+            What::End => descriptors.act(thread, time, Act::End),
+            What::Member { pid, table } => descriptors.act(thread, time, Act::Member { pid, table }),
             What::Holds {
                 holder,
                 fd,
                 kind,
                 cloexec,
-            } => descriptors.holds(thread.trace, time, holder, fd, kind, cloexec),
+            } => descriptors.holds(thread, time, Act::Holds(holder), (fd, kind, cloexec)),
             _ => {}
         }
     }
@@ -140,8 +144,7 @@ impl Settled {
                 Done::Mismatch => self.unfinished(selection, thread, parked.open, parked.cpu),
             }
         }
-        exit.alone(time, thread.tid)
-            .for_each(|item| self.item(selection, cpu, item, taken));
+        stretch::alone(exit, time, thread.tid).for_each(|item| self.item(selection, cpu, item, taken));
     }
 
     fn drop_parked(&mut self, selection: &Selection, thread: ThreadKey) {

@@ -5,9 +5,9 @@
 //! parked with the thread; an exit that comes first in a stretch takes what is parked.
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Change, Exit, Open};
 
-use crate::io::call::{Done, Exit, Open};
-use crate::io::change::Change;
+use crate::io::call::{Done, EndingCall};
 use crate::io::item::{Item, UNNAMED, What, name};
 use crate::io::sink::{Batch, Draft, Sink};
 use crate::kernel::{CpuKey, Limits, ThreadKey};
@@ -76,7 +76,7 @@ impl Stretch {
                     out.items.extend(first.item(tid));
                 }
             }
-            (First::Exit(time, exit), None) => out.items.extend(exit.alone(time, tid)),
+            (First::Exit(time, exit), None) => out.items.extend(alone(&exit, time, tid)),
             (First::Entry(_), None) => {}
         }
         if later.first != First::Nothing {
@@ -170,9 +170,14 @@ impl Boundary {
     }
 }
 
-impl Open {
-    /// It turns out at a time that its exit was lost.
-    pub(super) fn lost(&self, time: i64, tid: i32) -> Option<Item> {
+/// What calls leave that lost one of their events.
+pub(super) trait LostCall {
+    /// Of an entry: it turns out at a time that its exit was lost.
+    fn lost(&self, time: i64, tid: i32) -> Option<Item>;
+}
+
+impl LostCall for Open {
+    fn lost(&self, time: i64, tid: i32) -> Option<Item> {
         self.is_io().then_some(Item {
             time,
             tid,
@@ -187,35 +192,28 @@ fn finish(open: &Open, (time, tid): (i64, i32), exit: &Exit, limits: &Limits, ou
         Done::Io(io) => {
             out.calls.begin(tid, &io);
         }
-        Done::Change(change) => out.items.push(change.item(time, tid)),
+        Done::Change(change) => out.items.push(change_item(change, time, tid)),
         Done::Nothing => {}
         Done::Mismatch => {
             out.items.extend(open.lost(time, tid));
-            out.items.extend(exit.alone(time, tid));
+            out.items.extend(alone(exit, time, tid));
         }
     }
 }
 
-impl Change {
-    /// As something that happened to that thread.
-    pub(super) fn item(self, time: i64, tid: i32) -> Item {
-        Item {
-            time,
-            tid,
-            what: What::Change(self),
-        }
-    }
+/// A change as something that happened to that thread.
+pub(super) fn change_item(change: Change, time: i64, tid: i32) -> Item {
+    let what = What::Change(change);
+    Item { time, tid, what }
 }
 
-impl Exit {
-    /// What an exit tells whose entry was lost.
-    pub(super) fn alone(&self, time: i64, tid: i32) -> impl Iterator<Item = Item> + use<> {
-        let open = self.call.map(|call| Open::new(call, time, &mut |_| None));
-        let io = self.counts && open.is_some_and(|open| open.is_io());
-        let change = open.and_then(|open| Change::of(&open, self)).map(What::Change);
-        let whats = io.then_some(What::Unstarted).into_iter().chain(change);
-        whats.map(move |what| Item { time, tid, what })
-    }
+/// What an exit tells whose entry was lost.
+pub(super) fn alone(exit: &Exit, time: i64, tid: i32) -> impl Iterator<Item = Item> + use<> {
+    let open = exit.call.map(|call| Open::new(call, time, &mut |_| None));
+    let io = exit.counts && open.is_some_and(|open| open.is_io());
+    let change = open.and_then(|open| Change::of(&open, exit)).map(What::Change);
+    let whats = io.then_some(What::Unstarted).into_iter().chain(change);
+    whats.map(move |what| Item { time, tid, what })
 }
 
 impl Edges {

@@ -1,12 +1,11 @@
 //! What events tell a lane.
 
+use tracebraid_descriptors::{Change, Exit, Holder, O_CLOEXEC, Open};
 use tracebraid_kernel_model::{
     Body, Exec, FdType, Fork, IntField, KernelEvent, StateFd, Syscall, SyscallEntry, SyscallExit,
 };
 
-use crate::io::call::{Exit, O_CLOEXEC, Open};
-use crate::io::change::Change;
-use crate::io::item::{Holder, What};
+use crate::io::item::What;
 use crate::io::lane::Lane;
 use crate::kernel::Window;
 

@@ -3,34 +3,71 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
-use crate::io::call::{Deed, Exit, NO_FD, Open, descriptor};
+use crate::call::{Deed, Exit, NO_FD, Open, descriptor};
 
 /// A change of descriptors. What was there before under the same number is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Change<K = FdType> {
+pub enum Change<K = FdType> {
     /// A descriptor of that type; is it closed at exec?
-    Opened { fd: i32, kind: K, cloexec: bool },
+    Opened {
+        /// Its number.
+        fd: i32,
+        /// What it is.
+        kind: K,
+        /// It is closed at exec.
+        cloexec: bool,
+    },
     /// Two of them.
-    Pair { fds: (i32, i32), kind: K, cloexec: bool },
+    Pair {
+        /// Their numbers.
+        fds: (i32, i32),
+        /// What they are.
+        kind: K,
+        /// They are closed at exec.
+        cloexec: bool,
+    },
     /// A connection from a listening socket; the family of the peer tells its type, if known.
     Accepted {
+        /// Its number.
         fd: i32,
+        /// The listening socket.
         from: i32,
+        /// What it is, if that is known.
         kind: Option<K>,
+        /// It is closed at exec.
         cloexec: bool,
     },
     /// A copy.
-    Duplicated { from: i32, to: i32, cloexec: bool },
+    Duplicated {
+        /// Of that number.
+        from: i32,
+        /// Its own number.
+        to: i32,
+        /// It is closed at exec.
+        cloexec: bool,
+    },
     /// Only the flag.
-    CloseOnExec { fd: i32, cloexec: bool },
+    CloseOnExec {
+        /// Its number.
+        fd: i32,
+        /// It is closed at exec from now on.
+        cloexec: bool,
+    },
     /// Closed.
-    Closed { fd: i32 },
+    Closed {
+        /// Its number.
+        fd: i32,
+    },
     /// All from the first to the last are closed, or get the flag; in a copy of its own, where
     /// others had the same.
     Range {
+        /// The first one.
         first: i64,
+        /// The last one.
         last: i64,
+        /// They get the flag.
         only_flag: bool,
+        /// The thread gets a copy of its own before that.
         unshared: bool,
     },
     /// The thread is about to make another one. Nothing where the trace does not tell how.
@@ -41,24 +78,24 @@ pub(crate) enum Change<K = FdType> {
 
 /// What a new thread has in common with the one that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Sharing {
+pub struct Sharing {
     /// The process.
-    pub(crate) process: bool,
+    pub process: bool,
     /// The descriptors, not a copy of them.
-    pub(crate) files: bool,
+    pub files: bool,
 }
 
 /// Flags of Linux.
 const CLOSE_RANGE_UNSHARE: i64 = 2;
 const CLOSE_RANGE_CLOEXEC: i64 = 4;
-pub(super) const CLONE_FILES: i64 = 0x400;
+pub(crate) const CLONE_FILES: i64 = 0x400;
 const CLONE_THREAD: i64 = 0x1_0000;
 /// An argument that the tracer did not record: before all descriptors.
 const BEFORE_ALL: i64 = i64::MIN;
 
 impl Change {
     /// What a call that has ended changed.
-    pub(crate) fn of(open: &Open, exit: &Exit) -> Option<Change> {
+    pub fn of(open: &Open, exit: &Exit) -> Option<Change> {
         if exit.result < 0 {
             return None;
         }
@@ -103,7 +140,7 @@ impl Change {
     /// What a call changes as soon as it begins: whoever uses the descriptor while it is being
     /// closed uses another one, if any. Its exit tells nothing.
     #[inline]
-    pub(crate) fn at_entry(call: Syscall, mut argument: impl FnMut(usize) -> Option<i64>) -> Option<Change> {
+    pub fn at_entry(call: Syscall, mut argument: impl FnMut(usize) -> Option<i64>) -> Option<Change> {
         let has = |flags: Option<i64>, mask: i64| flags.is_some_and(|flags| flags & mask != 0);
         match call.action() {
             Action::Close => Some(Change::Closed {
@@ -132,7 +169,7 @@ impl Change {
     }
 
     /// The same, of which it is told what the descriptors are by something else than their type.
-    pub(crate) fn with<K>(self, kind: K) -> Change<K> {
+    pub fn with<K>(self, kind: K) -> Change<K> {
         match self {
             Change::Opened { fd, cloexec, .. } => Change::Opened { fd, kind, cloexec },
             Change::Pair { fds, cloexec, .. } => Change::Pair { fds, kind, cloexec },
@@ -162,9 +199,11 @@ impl Change {
             Change::Unshared => Change::Unshared,
         }
     }
+}
 
+impl<K> Change<K> {
     /// The descriptors that it changes; `None` if it does not say which.
-    pub(super) fn fds(&self) -> Option<(i32, i32)> {
+    pub fn fds(&self) -> Option<(i32, i32)> {
         match *self {
             Change::Opened { fd, .. }
             | Change::Accepted { fd, .. }

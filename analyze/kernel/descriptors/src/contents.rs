@@ -1,0 +1,380 @@
+//! What is in tables of descriptors: what each descriptor was when.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_kernel_fold::{Table, ThreadKey};
+use tracebraid_kernel_model::FdType;
+
+use crate::belongings::Effect;
+use crate::call::NO_FD;
+use crate::change::Change;
+
+/// What a descriptor may be; the default stands for what is not open, as far as is known.
+pub trait Held: Copy + Eq + Default {
+    /// What a connection is that comes from a socket that is this.
+    fn accepted(self) -> Self;
+}
+
+impl Held for FdType {
+    fn accepted(self) -> FdType {
+        match self {
+            FdType::Unknown => FdType::Socket,
+            kind => kind,
+        }
+    }
+}
+
+/// What a descriptor was from a time on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Since<K> {
+    time: i64,
+    kind: K,
+    cloexec: bool,
+}
+
+/// Descriptors by number, each with its history.
+type Fds<K> = BTreeMap<i32, Vec<Since<K>>>;
+
+/// What is in tables. Changes come in the order of time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "K: Deserialize<'de>"))]
+pub(crate) struct Contents<K> {
+    /// By the process that had it first, or by a negative number that no thread has.
+    tables: Table<Fds<K>>,
+    /// Entries of histories, and how many there were after the last forgetting.
+    entries: usize,
+    kept: usize,
+    /// What became of descriptors, if somebody asked.
+    #[serde(skip)]
+    turns: Option<Vec<Turn<K>>>,
+}
+
+impl<K> Default for Contents<K> {
+    fn default() -> Self {
+        Contents {
+            tables: Table::default(),
+            entries: 0,
+            kept: 0,
+            turns: None,
+        }
+    }
+}
+
+/// What becomes of descriptors, for whoever asks to be told
+/// ([`Descriptors::tell`](crate::Descriptors::tell)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn<K = FdType> {
+    /// It is something else than before.
+    Is {
+        /// Where it is.
+        table: ThreadKey,
+        /// Its number.
+        fd: i32,
+        /// What it is.
+        kind: K,
+        /// The same thing turns out to be called otherwise.
+        is_same: bool,
+    },
+    /// Those from the first to the last are closed, if they were open.
+    Closed {
+        /// Where they are.
+        table: ThreadKey,
+        /// The first and the last.
+        fds: (i32, i32),
+    },
+}
+
+/// What is looked up, and up to when it stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer<K = FdType> {
+    /// What it is.
+    pub kind: K,
+    /// It may be another from this time on.
+    pub until: Option<i64>,
+}
+
+/// Of how many of the latest entries of a history it is one that is most often asked for.
+const LATEST: usize = 4;
+
+/// How many entries of a history, from the first on, are of its beginning, as `is_before` says.
+fn end_of<T>(history: &[T], is_before: impl Fn(&T) -> bool) -> usize {
+    let late = history.len().saturating_sub(LATEST);
+    let (early, latest) = history.split_at(late);
+    match early.last().is_none_or(&is_before) {
+        true => late + latest.partition_point(is_before),
+        false => early.partition_point(is_before),
+    }
+}
+
+impl<K: Held> Contents<K> {
+    /// A descriptor that is not open, as far as is known.
+    fn nothing() -> (K, bool) {
+        (K::default(), false)
+    }
+
+    pub(crate) fn is_sound(&self) -> bool {
+        const MOST: usize = 1 << 30;
+        self.tables.is_sound() && self.entries.max(self.kept) < MOST
+    }
+
+    fn history(&self, table: ThreadKey, fd: i32) -> &[Since<K>] {
+        let history = self.tables.find(table).and_then(|fds| fds.get(&fd));
+        history.map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// What a table's descriptor was at a time.
+    pub(crate) fn at(&self, table: ThreadKey, fd: i32, time: i64) -> Answer<K> {
+        let history = self.history(table, fd);
+        let after = end_of(history, |since| since.time <= time);
+        let since = after.checked_sub(1).and_then(|at| history.get(at));
+        Answer {
+            kind: since.map_or(K::default(), |since| since.kind),
+            until: history.get(after).map(|since| since.time),
+        }
+    }
+
+    /// Whether a table's descriptor is what it was at a time, and was so ever since.
+    pub(crate) fn is_same_since(&self, table: ThreadKey, fd: i32, time: i64) -> bool {
+        let kind = self.at(table, fd, time).kind;
+        let mut later = self.history(table, fd).iter().rev();
+        // It may be told anew whether it is closed at exec.
+        later
+            .by_ref()
+            .take_while(|since| since.time > time)
+            .all(|since| since.kind == kind)
+    }
+
+    pub(crate) fn tell(&mut self) {
+        self.turns.get_or_insert_default();
+    }
+
+    pub(crate) fn turns(&mut self) -> impl Iterator<Item = Turn<K>> + '_ {
+        self.turns.iter_mut().flat_map(|turns| turns.drain(..))
+    }
+
+    fn turned(&mut self, turn: impl FnOnce() -> Turn<K>) {
+        if let Some(turns) = &mut self.turns {
+            turns.push(turn());
+        }
+    }
+
+    /// What a table's descriptor is now, and whether it is closed at exec.
+    pub(crate) fn now(&self, table: ThreadKey, fd: i32) -> (K, bool) {
+        let last = self.history(table, fd).last();
+        last.map_or(Self::nothing(), |since| (since.kind, since.cloexec))
+    }
+
+    /// Whether nothing in a table is known to be open.
+    pub(crate) fn is_empty(&self, table: ThreadKey) -> bool {
+        let mut fds = self.fds(table).into_iter();
+        fds.all(|fd| self.now(table, fd) == Self::nothing())
+    }
+
+    /// Numbers of descriptors of a table of which something is known.
+    pub(crate) fn fds(&self, table: ThreadKey) -> Vec<i32> {
+        let fds = self.tables.find(table);
+        fds.map(|fds| fds.keys().copied().collect()).unwrap_or_default()
+    }
+
+    /// A descriptor is that from now on.
+    pub(crate) fn set(&mut self, table: ThreadKey, fd: i32, time: i64, kind: K, cloexec: bool) {
+        self.set_or_rename(table, fd, time, (kind, cloexec), false);
+    }
+
+    /// A descriptor has changed at that time, and may be what it was before it did.
+    pub(crate) fn touch(&mut self, table: ThreadKey, fd: i32, time: i64) {
+        let history = self.tables.get(table).get_mut(&fd);
+        let last = history.and_then(|history| history.last_mut());
+        if let Some(last) = last.filter(|last| last.time <= time) {
+            // Nobody asks for what it was in between.
+            last.time = time;
+        }
+    }
+
+    fn set_or_rename(
+        &mut self,
+        table: ThreadKey,
+        fd: i32,
+        time: i64,
+        (kind, cloexec): (K, bool),
+        is_same: bool,
+    ) {
+        if fd == NO_FD {
+            return;
+        }
+        if self.turns.is_some() {
+            let fds = (fd, fd);
+            // It may be closed without having been known.
+            if kind == K::default() && !is_same {
+                self.turned(|| Turn::Closed { table, fds });
+            } else if self.now(table, fd).0 != kind {
+                self.turned(|| Turn::Is {
+                    table,
+                    fd,
+                    kind,
+                    is_same,
+                });
+            }
+        }
+        // Nothing more is known of what is not known.
+        let cloexec = cloexec && kind != K::default();
+        if (kind, cloexec) == Self::nothing() && self.history(table, fd).is_empty() {
+            return;
+        }
+        let history = self.tables.get(table).entry(fd).or_default();
+        if history
+            .last()
+            .is_some_and(|last| (last.kind, last.cloexec) == (kind, cloexec))
+        {
+            return;
+        }
+        if history.is_empty() {
+            // Most are opened and closed, and that is all.
+            history.reserve_exact(2);
+        }
+        history.push(Since { time, kind, cloexec });
+        self.entries += 1;
+    }
+
+    /// A descriptor is closed at exec from now on, or no longer. It is what it was, known or not.
+    fn flag(&mut self, table: ThreadKey, fd: i32, time: i64, cloexec: bool) {
+        let kind = self.now(table, fd).0;
+        self.set_or_rename(table, fd, time, (kind, cloexec), true);
+    }
+
+    /// What is in a table changes; not which thread has which table.
+    pub(crate) fn change(&mut self, table: ThreadKey, time: i64, change: Change<K>) {
+        match change {
+            Change::Opened { fd, kind, cloexec } => self.set(table, fd, time, kind, cloexec),
+            Change::Pair {
+                fds: (first, second),
+                kind,
+                cloexec,
+            } => {
+                self.set(table, first, time, kind, cloexec);
+                self.set(table, second, time, kind, cloexec);
+            }
+            Change::Accepted {
+                fd,
+                from,
+                kind,
+                cloexec,
+            } => {
+                let kind = kind.unwrap_or_else(|| self.now(table, from).0.accepted());
+                self.set(table, fd, time, kind, cloexec);
+            }
+            Change::Duplicated { from, to, cloexec } => {
+                let kind = self.now(table, from).0;
+                self.set(table, to, time, kind, cloexec);
+            }
+            Change::CloseOnExec { fd, cloexec } => self.flag(table, fd, time, cloexec),
+            Change::Closed { fd } => self.set(table, fd, time, K::default(), false),
+            Change::Range {
+                first,
+                last,
+                only_flag,
+                ..
+            } => self.close_range(table, time, first..=last, only_flag),
+            Change::Cloning(_) | Change::Unshared => {}
+        }
+    }
+
+    /// A descriptor turns out to be something else, and is closed at exec as before.
+    pub(crate) fn rename(&mut self, table: ThreadKey, fd: i32, time: i64, kind: K) {
+        let cloexec = self.now(table, fd).1;
+        self.set_or_rename(table, fd, time, (kind, cloexec), true);
+    }
+
+    fn close_range(&mut self, table: ThreadKey, time: i64, range: RangeInclusive<i64>, only_flag: bool) {
+        if !only_flag {
+            let descriptor = |fd: i64| fd.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+            let fds = (descriptor(*range.start()), descriptor(*range.end()));
+            self.turned(|| Turn::Closed { table, fds });
+        }
+        for fd in self.fds(table) {
+            if range.contains(&i64::from(fd)) {
+                match only_flag {
+                    true => self.flag(table, fd, time, true),
+                    false => self.set(table, fd, time, K::default(), false),
+                }
+            }
+        }
+    }
+
+    fn clear(&mut self, table: ThreadKey, time: i64) {
+        let fds = (0, i32::MAX);
+        self.turned(|| Turn::Closed { table, fds });
+        for fd in self.fds(table) {
+            self.set(table, fd, time, K::default(), false);
+        }
+    }
+
+    /// Something comes of it that a thread has another table, executes, or ends.
+    pub(crate) fn apply(&mut self, time: i64, effect: Effect) {
+        match effect {
+            Effect::Belongs(..) | Effect::Held(_) => {}
+            Effect::Copied { from, to } => {
+                self.clear(to, time);
+                for fd in self.fds(from) {
+                    let (kind, cloexec) = self.now(from, fd);
+                    self.set(to, fd, time, kind, cloexec);
+                }
+            }
+            Effect::Executed(table) => {
+                for fd in self.fds(table) {
+                    if self.now(table, fd).1 {
+                        self.set(table, fd, time, K::default(), false);
+                    }
+                }
+            }
+            Effect::Closed(table) => self.clear(table, time),
+            Effect::Moved { from, to, since } => self.moved(from, to, since, time),
+            Effect::Left(table) => self.turned(|| Turn::Closed {
+                table,
+                fds: (0, i32::MAX),
+            }),
+        }
+    }
+
+    /// What a thread seemed to have alone is its process's.
+    fn moved(&mut self, from: ThreadKey, to: ThreadKey, since: i64, time: i64) {
+        for fd in self.fds(from) {
+            let (kind, cloexec) = self.now(from, fd);
+            // What it had from the one that made it the process has closed, if it is not there.
+            let changed = self.history(from, fd).last().map(|since| since.time);
+            let is_news = changed.is_some_and(|time| time > since);
+            let is_known = kind != K::default();
+            if is_news && is_known && self.now(to, fd).0 == K::default() {
+                self.set(to, fd, time, kind, cloexec);
+            }
+            self.set(from, fd, time, K::default(), false);
+        }
+        if to != from {
+            // What is not known to be open is not there, either.
+            self.apply(time, Effect::Left(from));
+        }
+    }
+
+    /// Forgets what was before a time for which nobody will ask any more, if that is worth it.
+    pub(crate) fn forget(&mut self, before: i64) {
+        if self.entries < 2 * self.kept + 512 {
+            return;
+        }
+        self.entries = 0;
+        for fds in self.tables.values() {
+            fds.retain(|_, history| {
+                let after = history.partition_point(|since| since.time <= before);
+                history.drain(..after.saturating_sub(1));
+                let gone =
+                    |since: &Since<K>| since.time <= before && (since.kind, since.cloexec) == Self::nothing();
+                history.shrink_to(2 * history.len());
+                self.entries += history.len();
+                !matches!(history.as_slice(), [only] if gone(only))
+            });
+        }
+        self.tables.retain(|fds| !fds.is_empty());
+        self.kept = self.entries;
+    }
+}

@@ -1,0 +1,206 @@
+//! Things by number: each gets the next one when it is met first.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use tracebraid_kernel_fold::KeyHasher;
+
+/// Keys made of numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Interned<K> {
+    keys: Vec<K>,
+    #[serde(skip, default = "HashMap::default")]
+    index: HashMap<K, u32, BuildHasherDefault<KeyHasher>>,
+}
+
+impl<K> Default for Interned<K> {
+    fn default() -> Self {
+        Interned {
+            keys: Vec::new(),
+            index: HashMap::default(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Interned<K> {
+    /// The number of a key, which is new if it is the last one.
+    pub fn number(&mut self, key: K) -> u32 {
+        if self.index.len() != self.keys.len() {
+            // It was deserialized.
+            self.index = (self.keys.iter().copied().zip(0..)).collect();
+        }
+        let next = self.keys.len() as u32;
+        let number = *self.index.entry(key).or_insert(next);
+        if number == next {
+            self.keys.push(key);
+        }
+        number
+    }
+
+    /// Changes the keys, of which different ones must stay so.
+    pub fn change(&mut self, change: impl FnMut(&mut K)) {
+        self.keys.iter_mut().for_each(change);
+        self.index.clear();
+    }
+
+    /// Whether each key is there once, as when it was not made of bytes from elsewhere.
+    pub fn is_sound(&self) -> bool {
+        let mut known: std::collections::HashSet<K> = Default::default();
+        self.keys.iter().all(|key| known.insert(*key))
+    }
+
+    /// All keys, in the order of their numbers.
+    pub fn keys(&self) -> &[K] {
+        &self.keys
+    }
+}
+
+/// A text by its number among [`Texts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Text {
+    /// That of the list in which it has this number.
+    tag: u32,
+    number: u32,
+}
+
+impl Text {
+    /// None.
+    pub const NONE: Text = Text {
+        tag: 0,
+        number: u32::MAX,
+    };
+
+    /// It, if there is one.
+    pub fn some(self) -> Option<Text> {
+        (self != Text::NONE).then_some(self)
+    }
+}
+
+/// Texts.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Texts {
+    texts: Vec<Box<str>>,
+    /// Tells lists apart that are used at one time; 0 stands for the one that needs no telling.
+    tag: u32,
+    #[serde(skip)]
+    index: HashMap<Box<str>, u32>,
+}
+
+impl Texts {
+    /// An empty list with a tag that no other one has that was made so.
+    pub fn tagged() -> Texts {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Texts {
+            tag: NEXT.fetch_add(1, Ordering::Relaxed),
+            ..Texts::default()
+        }
+    }
+
+    /// The number of a text.
+    pub fn number(&mut self, text: &str) -> Text {
+        if self.index.len() != self.texts.len() {
+            // It was deserialized.
+            self.index = (self.texts.iter().cloned().zip(0..)).collect();
+        }
+        let tag = self.tag;
+        if let Some(&number) = self.index.get(text) {
+            return Text { tag, number };
+        }
+        let number = self.texts.len() as u32;
+        self.texts.push(text.into());
+        self.index.insert(text.into(), number);
+        Text { tag, number }
+    }
+
+    /// Whether each text is there once.
+    pub fn is_sound(&self) -> bool {
+        let mut known: std::collections::HashSet<&str> = Default::default();
+        self.tag == 0 && self.texts.iter().all(|text| known.insert(text))
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// A text, if it is of this list and no other one.
+    pub fn of(&self, text: Text) -> Option<&str> {
+        self.get(text).filter(|_| text.tag == self.tag)
+    }
+
+    /// The text of that number.
+    pub fn get(&self, text: Text) -> Option<&str> {
+        self.texts.get(text.number as usize).map(|text| &**text)
+    }
+}
+
+/// Lists of texts that are used at one time, of which the texts are told apart by the tags of the lists.
+#[derive(Clone, Debug, Default)]
+pub struct Dictionaries(Vec<Dictionary>);
+
+#[derive(Clone, Debug)]
+struct Dictionary {
+    texts: Arc<Texts>,
+    /// Up to that time something names its texts.
+    until: i64,
+}
+
+impl Dictionaries {
+    /// One more, whose texts are named up to a time.
+    pub fn add(&mut self, texts: Texts, until: i64) {
+        if !texts.is_empty() {
+            let texts = Arc::new(texts);
+            self.0.push(Dictionary { texts, until });
+        }
+    }
+
+    /// All of others.
+    pub fn append(&mut self, mut others: Dictionaries) {
+        self.0.append(&mut others.0);
+    }
+
+    /// A text of one of them.
+    pub fn get(&self, text: Text) -> Option<&str> {
+        // Most often it is of a late one.
+        let mut all = self.0.iter().rev();
+        let dictionary = all.find(|dictionary| dictionary.texts.tag == text.tag)?;
+        dictionary.texts.get(text)
+    }
+
+    /// A text of one of them, or of the list that needs no telling, as a text of that list.
+    pub fn known(&self, text: Text, known: &mut Texts) -> Text {
+        if text.tag == known.tag || text == Text::NONE {
+            return text;
+        }
+        self.get(text).map_or(Text::NONE, |text| known.number(text))
+    }
+
+    /// Leaves out those whose texts are named at no time from that one on, nor are among these.
+    pub fn retain(&mut self, from: i64, named: &[Text]) {
+        let is_named = |tag| named.iter().any(|text| text.tag == tag);
+        self.0
+            .retain(|dictionary| dictionary.until >= from || is_named(dictionary.texts.tag));
+    }
+}
+
+impl Serialize for Dictionaries {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let all = self.0.iter();
+        to.collect_seq(all.map(|dictionary| (&*dictionary.texts, dictionary.until)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Dictionaries {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let all: Vec<(Texts, i64)> = Vec::deserialize(from)?;
+        let dictionary = |(texts, until)| Dictionary {
+            texts: Arc::new(texts),
+            until,
+        };
+        Ok(Dictionaries(all.into_iter().map(dictionary).collect()))
+    }
+}

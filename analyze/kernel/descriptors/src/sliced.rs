@@ -1,0 +1,575 @@
+//! Descriptors in a slice of time, which is played without knowledge of what was before it.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+
+use tracebraid_kernel_fold::{Table, ThreadKey};
+
+use crate::belongings::{Act, Belonging, Belongings, Effect};
+use crate::call::NO_FD;
+use crate::change::Change;
+use crate::contents::Held;
+use crate::descriptors::Descriptors;
+use crate::shared::Shared;
+use crate::values::{Base, LateCall, Resolved, Resolving, Value, ValueId, Values};
+
+/// What is known of the acts in a slice before it is played: which thread has which table.
+#[derive(Debug)]
+pub struct Ahead {
+    start: Shared<Belongings>,
+    /// What comes of acts, by their number.
+    effects: Vec<(u32, Effect)>,
+}
+
+impl<K: Held> Descriptors<K> {
+    /// Does what happens next, as far as it decides which thread has which table; what is in tables, a [`Sliced`] follows.
+    /// Gives nothing, and does nothing, if that cannot be said without knowing what is in them. Before the
+    /// first change of what is in a thread's table there must be an [`Act::Touch`] by a thread of that id.
+    pub fn look_ahead(
+        &mut self,
+        play: impl FnOnce(&mut dyn FnMut(ThreadKey, i64, Option<Act>)),
+    ) -> Option<Ahead> {
+        let start = self.belongings.clone();
+        let mut effects = Vec::new();
+        let (mut number, mut is_clear, mut of_act) = (0, true, Vec::new());
+        let mut touched = Vec::new();
+        play(&mut |thread, time, act| {
+            if act == Some(Act::Touch) {
+                touched.push(thread);
+            }
+            if !is_clear {
+                return;
+            }
+            let belongings = self.belongings.change();
+            let done = act.map(|act| belongings.act(thread, time, act, None, &mut of_act));
+            let is_clear_move = |effect: &Effect| match effect {
+                Effect::Moved { from, .. } => belongings.is_untouched(*from),
+                _ => true,
+            };
+            is_clear = done == Some(Ok(())) && of_act.iter().all(is_clear_move);
+            effects.extend(of_act.drain(..).map(|effect| (number, effect)));
+            number += u32::from(act != Some(Act::Touch));
+        });
+        if !is_clear {
+            self.belongings = start;
+            touched.into_iter().for_each(|thread| self.touched(thread));
+            return None;
+        }
+        Some(Ahead { start, effects })
+    }
+
+    /// There is an [`Act::Touch`] of that thread among what is not looked at ahead.
+    pub fn touched(&mut self, thread: ThreadKey) {
+        let table = self.table_of(thread);
+        let belongings = self.belongings.change();
+        [thread, table]
+            .into_iter()
+            .for_each(|table| belongings.touch(table));
+    }
+}
+
+/// A value from a time on, and the number of the change that made it so.
+#[derive(Clone, Copy, Debug)]
+struct From<V> {
+    order: u32,
+    time: i64,
+    value: V,
+}
+
+#[derive(Clone, Debug, Default)]
+struct SlicedTable {
+    /// What descriptors are that are not in `fds`; at first, what they were when the slice began.
+    bases: Vec<From<u32>>,
+    fds: BTreeMap<i32, Vec<From<ValueId>>>,
+}
+
+/// A point between changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(u32);
+
+impl Moment {
+    /// After all changes.
+    const LAST: Moment = Moment(u32::MAX);
+}
+
+/// The value at a time, and whether none is later.
+fn at<V: Copy>(history: &[From<V>], time: i64, until: Moment) -> Option<(V, bool)> {
+    let end = match until {
+        Moment::LAST => history.len(),
+        Moment(until) => history.partition_point(|from| from.order < until),
+    };
+    let known = history.get(..end).unwrap_or_default();
+    let after = known.partition_point(|from| from.time <= time);
+    let found = known.get(after.checked_sub(1)?)?;
+    Some((found.value, after == history.len()))
+}
+
+/// Whether what seems to have changed turns out to have been the same.
+fn is_same<K: Held>(known: &Resolved<K>, history: &[From<ValueId>], at: usize) -> bool {
+    match history.get(at.saturating_sub(1)..=at) {
+        Some([before, now]) => known.get(before.value) == known.get(now.value),
+        _ => false,
+    }
+}
+
+/// A table's descriptor, and what it was from which time on.
+type HistoryOf = (ThreadKey, i32, Vec<(i64, ValueId)>);
+
+/// A table's descriptor became that. Of changes before `since` only the last one matters, and when it was.
+fn install_one<K: Held>(
+    (table, fd): (ThreadKey, i32),
+    history: &[(i64, ValueId)],
+    known: &Resolved<K>,
+    descriptors: &mut Descriptors<K>,
+    since: i64,
+) {
+    let first = history.partition_point(|(time, _)| *time <= since);
+    let mut first = first.saturating_sub(1);
+    // What turns out to have been the same was no change.
+    let is_same = |at: usize| match history.get(at.wrapping_sub(1)..=at) {
+        Some([before, now]) => known.get(before.1) == known.get(now.1),
+        _ => false,
+    };
+    while first > 0 && is_same(first) {
+        first -= 1;
+    }
+    for (at, &(time, value)) in history.iter().enumerate().skip(first) {
+        let (kind, cloexec) = known.get(value);
+        if at == first && at > 0 {
+            descriptors.contents.touch(table, fd, time);
+        }
+        descriptors.contents.set(table, fd, time, kind, cloexec);
+    }
+}
+
+/// Descriptors in a slice, where `A` stands for what the slice knows.
+#[derive(Debug)]
+pub struct Sliced<A> {
+    start: Shared<Belongings>,
+    effects: std::iter::Peekable<std::vec::IntoIter<(u32, Effect)>>,
+    /// Acts so far.
+    acts: u32,
+    /// Threads that belong to something else than when the slice began.
+    members: Table<Vec<From<Belonging>>>,
+    tables: Table<SlicedTable>,
+    values: Values<A>,
+    changes: u32,
+}
+
+impl<A: Copy + Eq + Hash> Sliced<A> {
+    /// At the beginning of a slice.
+    pub fn new(ahead: Ahead) -> Sliced<A> {
+        Sliced {
+            start: ahead.start,
+            effects: ahead.effects.into_iter().peekable(),
+            acts: 0,
+            members: Table::default(),
+            tables: Table::default(),
+            values: Values::default(),
+            changes: 0,
+        }
+    }
+
+    /// Now.
+    pub fn moment(&self) -> Moment {
+        Moment(self.changes)
+    }
+
+    /// How many values there are.
+    pub fn count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Something known, as a value.
+    pub fn is(&mut self, what: A) -> ValueId {
+        self.values.is(what)
+    }
+
+    /// What a value is, as far as the slice knows: nothing, if it is not open; an error, if the slice does not know.
+    pub fn known(&self, value: ValueId) -> Result<Option<A>, ()> {
+        match self.values.get(value) {
+            None => Ok(None),
+            Some(Value::Is(what, _)) => Ok(Some(what)),
+            Some(Value::Renamed(what, _) | Value::Flagged(what, _)) => match self.values.get(what) {
+                Some(Value::Is(what, _)) => Ok(Some(what)),
+                _ => Err(()),
+            },
+            Some(_) => Err(()),
+        }
+    }
+
+    fn belonging(&self, thread: ThreadKey) -> Belonging {
+        let now = self.members.find(thread).and_then(|history| history.last());
+        now.map_or_else(|| self.start.belonging(thread), |from| from.value)
+    }
+
+    /// The process of a thread, as far as is known; else the thread itself.
+    pub fn process(&self, thread: ThreadKey) -> ThreadKey {
+        thread.with(self.belonging(thread).pid)
+    }
+
+    /// The table of a thread.
+    pub fn table(&self, thread: ThreadKey) -> ThreadKey {
+        thread.with(self.belonging(thread).table)
+    }
+
+    /// What a thread's descriptor was at a time that is in the slice, as far as changes tell that come before a moment; and
+    /// whether it still is that.
+    pub fn at(&mut self, thread: ThreadKey, fd: i32, time: i64, until: Option<Moment>) -> (ValueId, bool) {
+        let until = until.unwrap_or(Moment::LAST);
+        let history = self.members.find(thread).map(Vec::as_slice).unwrap_or_default();
+        let (table, is_table) = match at(history, time, until) {
+            Some((belonging, is_last)) => (belonging.table, is_last),
+            None => (self.start.belonging(thread).table, history.is_empty()),
+        };
+        let table = thread.with(table);
+        let Some(of_table) = self.tables.find(table) else {
+            let base = self.values.base(Base::Start(table));
+            return (self.values.of_base(base, fd), is_table);
+        };
+        let history = of_table.fds.get(&fd).map(Vec::as_slice).unwrap_or_default();
+        if let Some((value, is_last)) = at(history, time, until) {
+            return (value, is_table && is_last);
+        }
+        let (base, is_last) = match at(&of_table.bases, time, until) {
+            Some(found) => found,
+            None => (self.values.base(Base::Start(table)), of_table.bases.is_empty()),
+        };
+        let is_last = is_table && is_last && history.is_empty();
+        (self.values.of_base(base, fd), is_last)
+    }
+
+    /// What a table's descriptor is, as far as changes tell that come before a moment.
+    pub fn now(&mut self, table: ThreadKey, fd: i32, until: Option<Moment>) -> ValueId {
+        let until = until.unwrap_or(Moment::LAST);
+        let of_table = self.tables.find(table);
+        let history = of_table.and_then(|of_table| of_table.fds.get(&fd));
+        let history = history.map(Vec::as_slice).unwrap_or_default();
+        if let Some((value, _)) = at(history, i64::MAX, until) {
+            return value;
+        }
+        let bases = of_table.map(|of_table| of_table.bases.as_slice());
+        let base = at(bases.unwrap_or_default(), i64::MAX, until);
+        let base = base.map(|(base, _)| base);
+        let base = base.unwrap_or_else(|| self.values.base(Base::Start(table)));
+        self.values.of_base(base, fd)
+    }
+
+    fn current_base(&mut self, table: ThreadKey) -> u32 {
+        let bases = self.tables.find(table).and_then(|table| table.bases.last());
+        match bases {
+            Some(from) => from.value,
+            None => self.values.base(Base::Start(table)),
+        }
+    }
+
+    fn order(&mut self) -> u32 {
+        self.changes = self.changes.saturating_add(1);
+        self.changes - 1
+    }
+
+    fn set(&mut self, table: ThreadKey, fd: i32, time: i64, value: ValueId) {
+        if fd == NO_FD {
+            return;
+        }
+        let order = self.order();
+        let history = self.tables.get(table).fds.entry(fd).or_default();
+        if history.last().is_none_or(|last| last.value != value) {
+            history.push(From { order, time, value });
+        }
+    }
+
+    fn set_base(&mut self, table: ThreadKey, time: i64, base: Base) {
+        let value = self.values.base(base);
+        let order = self.order();
+        self.tables.get(table).bases.push(From { order, time, value });
+    }
+
+    /// The descriptors of a table of which the slice says something, and what they are.
+    fn fds(&self, table: ThreadKey) -> Vec<(i32, ValueId)> {
+        let of_table = self.tables.find(table);
+        let fds = of_table.into_iter().flat_map(|of_table| &of_table.fds);
+        let last = |(fd, history): (&i32, &Vec<From<ValueId>>)| Some((*fd, history.last()?.value));
+        fds.filter_map(last).collect()
+    }
+
+    /// A thread changed its descriptors, other than by an [`Act`].
+    pub fn change(&mut self, thread: ThreadKey, time: i64, change: Change<ValueId>) {
+        let table = self.table(thread);
+        match change {
+            Change::Opened { fd, kind, cloexec } => {
+                let value = self.values.flagged(kind, cloexec);
+                self.set(table, fd, time, value);
+            }
+            Change::Pair {
+                fds: (first, second),
+                kind,
+                cloexec,
+            } => {
+                let value = self.values.flagged(kind, cloexec);
+                self.set(table, first, time, value);
+                self.set(table, second, time, value);
+            }
+            Change::Accepted {
+                fd,
+                from,
+                kind,
+                cloexec,
+            } => {
+                let value = match kind {
+                    Some(kind) => self.values.flagged(kind, cloexec),
+                    None => {
+                        let from = self.now(table, from, None);
+                        self.values.accepted(from, cloexec)
+                    }
+                };
+                self.set(table, fd, time, value);
+            }
+            Change::Duplicated { from, to, cloexec } => {
+                let from = self.now(table, from, None);
+                let value = self.values.flagged(from, cloexec);
+                self.set(table, to, time, value);
+            }
+            Change::CloseOnExec { fd, cloexec } => {
+                let value = self.now(table, fd, None);
+                let value = self.values.flagged(value, cloexec);
+                self.set(table, fd, time, value);
+            }
+            Change::Closed { fd } => self.set(table, fd, time, ValueId::default()),
+            Change::Range {
+                first,
+                last,
+                only_flag,
+                ..
+            } => self.range(table, time, (first, last), only_flag),
+            Change::Cloning(_) | Change::Unshared => {}
+        }
+    }
+
+    fn range(&mut self, table: ThreadKey, time: i64, (first, last): (i64, i64), only_flag: bool) {
+        for (fd, value) in self.fds(table) {
+            if (first..=last).contains(&i64::from(fd)) {
+                let value = match only_flag {
+                    true => self.values.flagged(value, true),
+                    false => ValueId::default(),
+                };
+                self.set(table, fd, time, value);
+            }
+        }
+        let base = self.current_base(table);
+        let base = match only_flag {
+            true => Base::Flagged(base, first, last),
+            false => Base::Closed(base, first, last),
+        };
+        self.set_base(table, time, base);
+    }
+
+    /// A thread's descriptor turns out to be something else, and is closed at exec as before.
+    pub fn rename(&mut self, thread: ThreadKey, fd: i32, time: i64, what: ValueId) {
+        let table = self.table(thread);
+        let before = self.now(table, fd, None);
+        let value = self.values.renamed(what, before);
+        self.set(table, fd, time, value);
+    }
+
+    /// A state dump tells what a table's descriptor is, if that is not known.
+    pub fn holds(&mut self, table: ThreadKey, time: i64, (fd, what, cloexec): (i32, ValueId, bool)) {
+        let before = self.now(table, fd, None);
+        let what = self.values.flagged(what, cloexec);
+        let value = self.values.or_else(before, what);
+        self.set(table, fd, time, value);
+    }
+
+    /// A call of a thread that may change its table ends, but it is not known yet which call that is.
+    pub fn late(&mut self, thread: ThreadKey, time: i64, call: u32) {
+        let table = self.table(thread);
+        for (fd, before) in self.fds(table) {
+            let value = self.values.late(call, fd, before);
+            self.set(table, fd, time, value);
+        }
+        let base = self.current_base(table);
+        self.set_base(table, time, Base::Late(call, base));
+    }
+
+    /// The next act of those that were looked at ahead. Gives the table of a descriptor in a state dump.
+    pub fn act(&mut self, time: i64) -> Option<ThreadKey> {
+        let number = self.acts;
+        self.acts += 1;
+        let mut holder = None;
+        while let Some((_, effect)) = self.effects.next_if(|(of, _)| *of == number) {
+            match effect {
+                Effect::Belongs(thread, belonging) => {
+                    let order = self.order();
+                    let value = belonging;
+                    self.members.get(thread).push(From { order, time, value });
+                }
+                Effect::Copied { from, to } => self.copy(from, to, time),
+                Effect::Executed(table) => self.execute(table, time),
+                Effect::Closed(table) => self.clear(table, time),
+                Effect::Held(table) => holder = Some(table),
+                // It has nothing but what it has from the one that made it, which is no news.
+                Effect::Moved { from, .. } => self.clear(from, time),
+                Effect::Left(_) => {}
+            }
+        }
+        holder
+    }
+
+    fn clear(&mut self, table: ThreadKey, time: i64) {
+        for (fd, _) in self.fds(table) {
+            self.set(table, fd, time, ValueId::default());
+        }
+        self.set_base(table, time, Base::Empty);
+    }
+
+    fn execute(&mut self, table: ThreadKey, time: i64) {
+        for (fd, value) in self.fds(table) {
+            let value = self.values.executed(value);
+            self.set(table, fd, time, value);
+        }
+        let base = self.current_base(table);
+        self.set_base(table, time, Base::Exec(base));
+    }
+
+    fn copy(&mut self, from: ThreadKey, to: ThreadKey, time: i64) {
+        if from == to {
+            return self.clear(to, time);
+        }
+        let base = self.current_base(from);
+        let copied = self.fds(from);
+        self.clear(to, time);
+        for (fd, _) in self.fds(to) {
+            if copied.binary_search_by_key(&fd, |copied| copied.0).is_err() {
+                let value = self.values.of_base(base, fd);
+                self.set(to, fd, time, value);
+            }
+        }
+        for (fd, value) in copied {
+            self.set(to, fd, time, value);
+        }
+        let order = self.order();
+        let value = base;
+        self.tables.get(to).bases.push(From { order, time, value });
+    }
+
+    /// Resolves values, up to that number of them, by what was when the slice began.
+    pub fn resolve<K: Held>(
+        &self,
+        known: &mut Resolved<K>,
+        count: usize,
+        start: &Descriptors<K>,
+        what: &dyn Fn(A) -> K,
+        late: LateCall<'_, K>,
+    ) {
+        let by = Resolving {
+            values: &self.values,
+            start: &start.contents,
+            what,
+            late,
+        };
+        known.resolve(&by, count);
+    }
+
+    /// Resolves one value, and what it is made of.
+    pub fn resolve_one<K: Held>(
+        &self,
+        known: &mut Resolved<K>,
+        value: ValueId,
+        start: &Descriptors<K>,
+        what: &dyn Fn(A) -> K,
+        late: LateCall<'_, K>,
+    ) -> K {
+        let by = Resolving {
+            values: &self.values,
+            start: &start.contents,
+            what,
+            late,
+        };
+        known.resolve_one(&by, value);
+        known.get(value).0
+    }
+
+    /// Makes of what was when the slice began what is when it ends; changes before `since` are of no interest but for the last
+    /// one of each descriptor. `targets` are all descriptors that late calls change.
+    pub fn install<K: Held>(
+        mut self,
+        mut known: Resolved<K>,
+        descriptors: &mut Descriptors<K>,
+        since: i64,
+        what: &dyn Fn(A) -> K,
+        late: LateCall<'_, K>,
+        targets: &[i32],
+    ) {
+        self.resolve(&mut known, usize::MAX, descriptors, what, late);
+        let (mut of_bases, mut own) = (Vec::new(), Vec::new());
+        for (table, of_table) in std::mem::take(&mut self.tables).into_entries() {
+            if !of_table.bases.is_empty() {
+                let fds = self.fds_of_bases((table, &of_table), descriptors, since, targets);
+                self.base_changes((table, &of_table), &fds, &mut of_bases);
+            }
+            for (fd, history) in of_table.fds {
+                let values = |from: &From<ValueId>| (from.time, from.value);
+                let mut first = history.partition_point(|from| from.time <= since);
+                // The last one before, and when that came to be so.
+                first = first.saturating_sub(1);
+                while first > 0 && is_same(&known, &history, first) {
+                    first -= 1;
+                }
+                let history = history.iter().skip(first.saturating_sub(1)).map(values);
+                own.push((table, fd, history.collect()));
+            }
+        }
+        // All of them before any changes what they are made of.
+        self.resolve(&mut known, usize::MAX, descriptors, what, late);
+        for (table, fd, history) in of_bases.into_iter().chain(own) {
+            install_one((table, fd), &history, &known, descriptors, since);
+        }
+    }
+
+    /// Changes of descriptors of which the slice says nothing but what becomes of the whole table.
+    fn base_changes(
+        &mut self,
+        (table, of_table): (ThreadKey, &SlicedTable),
+        fds: &[i32],
+        changes: &mut Vec<HistoryOf>,
+    ) {
+        for &fd in fds {
+            let own = of_table.fds.get(&fd).and_then(|history| history.first());
+            let bases = of_table.bases.iter();
+            let bases = bases.filter(|base| own.is_none_or(|own| base.order < own.order));
+            let history = bases.map(|base| (base.time, self.values.of_base(base.value, fd)));
+            let history = history.collect();
+            changes.push((table, fd, history));
+        }
+    }
+
+    /// The descriptors that changes of whole tables may change.
+    fn fds_of_bases<K: Held>(
+        &self,
+        (table, of_table): (ThreadKey, &SlicedTable),
+        descriptors: &Descriptors<K>,
+        since: i64,
+        targets: &[i32],
+    ) -> Vec<i32> {
+        let bases = of_table.bases_since(since);
+        let roots = bases.iter().filter_map(|base| self.values.root(base.value));
+        let mut fds: Vec<i32> = roots
+            .chain([table])
+            .flat_map(|table| descriptors.contents.fds(table))
+            .collect();
+        if bases.iter().any(|base| self.values.is_late(base.value)) {
+            fds.extend(targets);
+        }
+        fds.sort_unstable();
+        fds.dedup();
+        fds
+    }
+}
+
+impl SlicedTable {
+    /// The bases after a time, and the last one before.
+    fn bases_since(&self, since: i64) -> &[From<u32>] {
+        let first = self.bases.partition_point(|from| from.time <= since);
+        self.bases.get(first.saturating_sub(1)..).unwrap_or_default()
+    }
+}

@@ -1,0 +1,64 @@
+//! What descriptors are, as long as nothing changes.
+
+/// What threads' descriptors are, as long as nothing changes.
+#[derive(Clone, Debug)]
+pub(super) struct Cache<F> {
+    entries: Vec<Cached<F>>,
+    /// Counts changes of descriptors.
+    changes: u32,
+}
+
+/// What a thread's descriptor is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cached<F> {
+    place: u32,
+    fd: i32,
+    /// What `changes` was; 0 for nothing.
+    changes: u32,
+    file: F,
+}
+
+/// Places in the cache.
+const CACHED: usize = 256;
+
+impl<F> Default for Cache<F> {
+    fn default() -> Self {
+        Cache {
+            entries: Vec::new(),
+            changes: 1,
+        }
+    }
+}
+
+fn at(place: u32, fd: i32) -> usize {
+    (place as usize).wrapping_mul(31).wrapping_add(fd as usize) % CACHED
+}
+
+impl<F: Copy + Default> Cache<F> {
+    /// Something changes.
+    pub(super) fn clear(&mut self) {
+        self.changes = self.changes.wrapping_add(1).max(1);
+    }
+
+    /// What the descriptor of the thread at that place is.
+    #[inline(always)]
+    pub(super) fn find(&self, place: u32, fd: i32) -> Option<F> {
+        let cached = self.entries.get(at(place, fd))?;
+        let is_it = (cached.place, cached.fd, cached.changes) == (place, fd, self.changes);
+        is_it.then_some(cached.file)
+    }
+
+    /// It is that.
+    pub(super) fn put(&mut self, place: u32, fd: i32, file: F) {
+        if self.entries.is_empty() {
+            self.entries.resize(CACHED, Cached::default());
+        }
+        let changes = self.changes;
+        self.entries[at(place, fd)] = Cached {
+            place,
+            fd,
+            changes,
+            file,
+        };
+    }
+}

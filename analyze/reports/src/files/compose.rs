@@ -1,0 +1,386 @@
+//! Joining a slice of time that was played to what was before it.
+
+use tracebraid_descriptors::{Change, Deed, NO_FD, Resolved, Text, Texts, ValueId};
+
+use crate::files::FilesRules;
+use crate::files::call::Parked;
+use crate::files::item::{Item, Made};
+use crate::files::machine::{Around, Machine, connects};
+use crate::files::names::{self, File, FileId};
+use crate::files::naming::{Naming, Need};
+use crate::files::slice::{Cell, Input, Late, LateWhat, Slice, SliceFile, Step};
+use crate::kernel::{CallItem, CpuKey, ThreadKey};
+
+/// What a late call does to its thread's table.
+#[derive(Clone, Copy, Debug)]
+enum Outcome {
+    Nothing,
+    /// Changes it; and what a copy is a copy of.
+    Change(Change<FileId>, FileId),
+    /// A descriptor turns out to be something else.
+    Rename(i32, FileId),
+}
+
+impl Outcome {
+    /// The descriptors that it changes.
+    fn fds(&self) -> [i32; 2] {
+        match *self {
+            Outcome::Rename(fd, _) => [fd, NO_FD],
+            Outcome::Change(change, _) => change.fds().map_or([NO_FD; 2], |fds| [fds.0, fds.1]),
+            Outcome::Nothing => [NO_FD; 2],
+        }
+    }
+
+    /// What becomes of a descriptor of the table.
+    fn of(&self, fd: i32, before: (FileId, bool)) -> (FileId, bool) {
+        match *self {
+            Outcome::Rename(to, file) if to == fd => (file, before.1),
+            Outcome::Change(change, copied) => match change {
+                Change::Opened {
+                    fd: to,
+                    kind,
+                    cloexec,
+                } if to == fd => (kind, cloexec),
+                Change::Pair { fds, kind, cloexec } if fds.0 == fd || fds.1 == fd => (kind, cloexec),
+                Change::Accepted {
+                    fd: to,
+                    kind: Some(kind),
+                    cloexec,
+                    ..
+                } if to == fd => (kind, cloexec),
+                Change::Duplicated { to, cloexec, .. } if to == fd => (copied, cloexec),
+                Change::CloseOnExec { fd: to, cloexec } if to == fd => (before.0, cloexec),
+                _ => before,
+            },
+            _ => before,
+        }
+    }
+}
+
+/// What is known of a slice by what was before it.
+struct Composer<'a, 's> {
+    rules: &'a FilesRules,
+    machine: &'a mut Machine,
+    texts: &'a mut Texts,
+    slice: Slice<'s>,
+    known: Resolved<FileId>,
+    /// By number in the slice.
+    files: Vec<FileId>,
+    directories: Vec<Option<Text>>,
+    outcomes: Vec<Outcome>,
+}
+
+/// Joins a slice to what was before it. What descriptors were before `since` nobody will ask.
+pub(super) fn compose(
+    rules: &FilesRules,
+    machine: &mut Machine,
+    texts: &mut Texts,
+    mut slice: Slice<'_>,
+    since: i64,
+) {
+    let steps = std::mem::take(&mut slice.steps);
+    let mut composer = Composer {
+        rules,
+        machine,
+        texts,
+        slice,
+        known: Resolved::default(),
+        files: Vec::new(),
+        directories: Vec::new(),
+        outcomes: Vec::new(),
+    };
+    for step in steps {
+        composer.step(step);
+    }
+    composer.end(since);
+}
+
+impl Composer<'_, '_> {
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Fork(from, process) => {
+                if !self.machine.directories.is_empty() {
+                    self.machine.directories.fork(from, process);
+                }
+            }
+            Step::Directory(process) => {
+                let directory = self.machine.directories.of(process);
+                self.directories.push(directory);
+            }
+            Step::Late(late) => {
+                self.resolve(late.files, late.values);
+                let outcome = self.late(*late);
+                self.outcomes.push(outcome);
+            }
+        }
+    }
+
+    /// Says what files and values are, up to so many of them, in the order in which they were met.
+    fn resolve(&mut self, files: usize, values: usize) {
+        while self.files.len() < files {
+            let Some(&file) = self.slice.files.keys().get(self.files.len()) else {
+                break;
+            };
+            let values = self.slice.values.get(self.files.len()).copied();
+            self.resolve_values(values.unwrap_or(0));
+            let file = self.file(file);
+            self.files.push(file);
+        }
+        self.resolve_values(values);
+    }
+
+    fn resolve_values(&mut self, count: usize) {
+        let (files, outcomes) = (&self.files, &self.outcomes);
+        let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
+        let late = |call: u32, fd, before| match outcomes.get(call as usize) {
+            Some(outcome) => outcome.of(fd, before),
+            None => before,
+        };
+        let start = &self.machine.descriptors;
+        self.slice
+            .descriptors
+            .resolve(&mut self.known, count, start, &what, &late);
+    }
+
+    /// What a descriptor of a late call's table was when the call ended.
+    fn now(&mut self, late: &LateEnd, fd: i32) -> FileId {
+        let value = self.slice.descriptors.now(late.table, fd, Some(late.moment));
+        let (files, outcomes) = (&self.files, &self.outcomes);
+        let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
+        let of_late = |call: u32, fd, before| match outcomes.get(call as usize) {
+            Some(outcome) => outcome.of(fd, before),
+            None => before,
+        };
+        let start = &self.machine.descriptors;
+        let sliced = &self.slice.descriptors;
+        sliced.resolve_one(&mut self.known, value, start, &what, &of_late)
+    }
+
+    /// A text of the slice.
+    fn text(&mut self, text: Text) -> Text {
+        match self.slice.texts.get(text) {
+            Some(text) => self.texts.number(text),
+            None => Text::NONE,
+        }
+    }
+
+    fn around(&mut self) -> (&mut Machine, Around<'_>) {
+        let around = Around {
+            rules: self.rules,
+            texts: self.texts,
+            done: None,
+        };
+        (self.machine, around)
+    }
+
+    /// What a file of the slice is.
+    fn file(&mut self, file: SliceFile) -> FileId {
+        let file = match file {
+            SliceFile::File(file) => File {
+                name: self.text(file.name),
+                ..file
+            },
+            SliceFile::Held(value, trace) => {
+                let held = self.known.get(value).0;
+                let (machine, mut around) = self.around();
+                return machine.known(&mut around, trace, held);
+            }
+            SliceFile::Named(naming, input) => self.named(naming, input),
+        };
+        let globs = &self.rules.selection.paths;
+        self.machine.files.file(self.texts, globs, file)
+    }
+
+    fn named(&mut self, mut naming: Naming, input: Input) -> File {
+        naming.text = self.text(naming.text);
+        naming.peer_text = self.text(naming.peer_text);
+        let (mut socket, directory) = match input {
+            Input::Directory(number) => {
+                let directory = self.directories.get(number as usize);
+                (None, directory.copied().flatten())
+            }
+            Input::Held(value) => {
+                let held = self.known.get(value).0;
+                (self.machine.files.get(held), self.machine.path_of(held))
+            }
+        };
+        // A file that is not known has no name that matters here, but a type.
+        if naming.need(0) != Need::Directory && socket.is_none() {
+            let trace = naming.trace;
+            socket = Some(names::unknown(self.texts, trace));
+        }
+        naming.file(self.texts, socket, directory)
+    }
+
+    /// A call turns out to be one, or not.
+    fn late(&mut self, late: Late) -> Outcome {
+        let Late {
+            cpu,
+            time,
+            moment,
+            process,
+            table,
+            what,
+            ..
+        } = late;
+        let end = LateEnd {
+            moment,
+            process,
+            table,
+        };
+        match what {
+            LateWhat::Call(call) => {
+                let (machine, mut around) = self.around();
+                let at = crate::files::call::named_at(Some(call.class), call.begin);
+                let (trace, tid) = (cpu.trace, call.tid);
+                let thread = ThreadKey { trace, tid };
+                let held = |fd| machine.descriptors.kind(thread, fd, at).kind;
+                let held = (held(call.fds.0), held(call.fds.1));
+                machine.call(&mut around, cpu, &call, Some(held));
+                Outcome::Nothing
+            }
+            LateWhat::Made(mut made, held) => {
+                made.entered.text = self.text(made.entered.text);
+                made.exited.text = self.text(made.exited.text);
+                let (trace, tid) = (cpu.trace, made.tid);
+                let held = match held {
+                    Some((first, second)) => (self.known.get(first).0, self.known.get(second).0),
+                    None => self.machine.held(ThreadKey { trace, tid }, &made.entered),
+                };
+                self.made(&end, cpu, &made, held)
+            }
+            LateWhat::Arrives(tid, mut exited) => {
+                exited.text = self.text(exited.text);
+                let arrives = CallItem::Arrives(tid, exited);
+                let whole = self.machine.thread(cpu, tid).play(cpu, time, &arrives);
+                whole.map_or(Outcome::Nothing, |whole| self.whole(&end, tid, whole))
+            }
+            LateWhat::Leaves(tid, mut entered, held) => {
+                entered.text = self.text(entered.text);
+                let trace = cpu.trace;
+                let held = match held {
+                    Some((first, second)) => (self.known.get(first).0, self.known.get(second).0),
+                    None => self.machine.held(ThreadKey { trace, tid }, &entered),
+                };
+                let leaves = CallItem::Leaves(tid, Parked { entered, held });
+                let whole = self.machine.thread(cpu, tid).play(cpu, time, &leaves);
+                whole.map_or(Outcome::Nothing, |whole| self.whole(&end, tid, whole))
+            }
+            LateWhat::TakesOver(tid, old) => {
+                self.machine.takes_over(cpu, tid, old);
+                Outcome::Nothing
+            }
+            LateWhat::Known(thread, cell) => {
+                self.install(thread, cell);
+                Outcome::Nothing
+            }
+        }
+    }
+
+    fn whole(&mut self, end: &LateEnd, tid: i32, whole: Whole) -> Outcome {
+        let (Parked { entered, held }, exited, cpu) = whole;
+        match self.rules.ended(tid, &entered, &exited) {
+            Some(Item::Call(call)) => {
+                let (machine, mut around) = self.around();
+                machine.call(&mut around, cpu, &call, Some(held));
+                Outcome::Nothing
+            }
+            Some(Item::Made(made)) => self.made(end, cpu, &made, held),
+            _ => Outcome::Nothing,
+        }
+    }
+
+    fn made(&mut self, end: &LateEnd, cpu: CpuKey, made: &Made, held: (FileId, FileId)) -> Outcome {
+        let (open, exit) = (&made.entered.open, &made.exited.exit);
+        if open.call.action() == tracebraid_kernel_model::Action::ChangeDirectory {
+            let (machine, mut around) = self.around();
+            machine.goes_to(&mut around, end.process, made, held.0);
+            return Outcome::Nothing;
+        }
+        let listener = match open.deed {
+            Deed::Accept => self.now(end, open.fds.0),
+            _ => FileId::default(),
+        };
+        let (machine, mut around) = self.around();
+        let file = machine.what(&mut around, end.process, made, (held.0, listener));
+        machine.count_made(&mut around, cpu.trace, made, file);
+        match Change::of(open, exit) {
+            Some(change) => {
+                let copied = match change {
+                    Change::Duplicated { from, .. } => self.now(end, from),
+                    _ => FileId::default(),
+                };
+                Outcome::Change(change.with(file), copied)
+            }
+            None if connects(open.call, exit.result) => Outcome::Rename(open.fds.0, file),
+            None => Outcome::Nothing,
+        }
+    }
+
+    /// What is known in the slice of a thread's call is so.
+    fn install(&mut self, thread: ThreadKey, cell: Cell) {
+        let Some(open) = cell.open else { return };
+        let Composer {
+            slice, texts, known, ..
+        } = self;
+        let mut text = |text: Text| match slice.texts.get(text) {
+            Some(text) => texts.number(text),
+            None => Text::NONE,
+        };
+        let held = |value: ValueId| known.get(value).0;
+        let begin = |Parked { entered, held: of }: Parked<ValueId>| Parked {
+            entered,
+            held: (held(of.0), held(of.1)),
+        };
+        let mut open = open.map(begin, |exited| exited);
+        let (parked, missed) = open.parts();
+        if let Some(parked) = parked {
+            parked.entered.text = text(parked.entered.text);
+        }
+        missed.for_each(|exited| exited.text = text(exited.text));
+        self.machine.threads.get(thread).goes_on(open, cell.waiting);
+    }
+
+    /// All is known.
+    fn end(mut self, since: i64) {
+        self.resolve(usize::MAX, usize::MAX);
+        for (thread, cell) in std::mem::take(&mut self.slice.threads).into_entries() {
+            self.install(thread, cell);
+        }
+        let Composer {
+            rules,
+            machine,
+            slice,
+            known,
+            files,
+            outcomes,
+            ..
+        } = self;
+        let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
+        let late = |call: u32, fd, before| match outcomes.get(call as usize) {
+            Some(outcome) => Outcome::of(outcome, fd, before),
+            None => before,
+        };
+        let targets: Vec<i32> = outcomes.iter().flat_map(Outcome::fds).collect();
+        let descriptors = &mut machine.descriptors;
+        let sliced = slice.descriptors;
+        sliced.install(known, descriptors, since, &what, &late, &targets);
+        machine.descriptors.forget(since);
+        let file = |file: FileId| {
+            let at = (file.0 as usize).checked_sub(1);
+            at.and_then(|at| files.get(at)).copied().unwrap_or_default()
+        };
+        machine.tally.merge(slice.tally, rules.selection.top(), file);
+        machine.changed_by_slice();
+    }
+}
+
+/// Where a late call ends.
+struct LateEnd {
+    moment: tracebraid_descriptors::Moment,
+    process: ThreadKey,
+    table: ThreadKey,
+}
+
+/// A call that a thread took from one stretch to another.
+type Whole = crate::kernel::WholeCall<Parked<FileId>, crate::files::call::Exited>;

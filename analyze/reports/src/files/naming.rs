@@ -1,0 +1,96 @@
+//! How what a call makes is called.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Deed, Text, Texts};
+use tracebraid_kernel_model::{FdType, Syscall};
+
+use crate::files::item::Made;
+use crate::files::names::{self, File};
+
+/// What is known of a thing that a call makes by the call alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Naming {
+    pub(super) trace: u32,
+    call: Syscall,
+    pub(super) deed: Deed,
+    kind: FdType,
+    /// The name by which it is opened, or to which it is connected.
+    pub(super) text: Text,
+    /// Name and type of the peer.
+    pub(super) peer_text: Text,
+    peer: Option<FdType>,
+}
+
+/// What else must be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    Nothing,
+    /// It is what this descriptor was when the call began.
+    Same,
+    /// The listening socket, as it is now.
+    Listener,
+    /// The socket, as it was when the call began.
+    Socket,
+    /// The directory to which the name is relative.
+    Directory,
+}
+
+impl Naming {
+    pub(super) fn new(trace: u32, made: &Made) -> Naming {
+        let open = &made.entered.open;
+        Naming {
+            trace,
+            call: open.call,
+            deed: open.deed,
+            kind: open.kind,
+            text: made.entered.text,
+            peer_text: made.exited.text,
+            peer: made.exited.exit.peer,
+        }
+    }
+
+    /// What else must be known of a call with that result.
+    pub(super) fn need(&self, result: i64) -> Need {
+        match self.deed {
+            Deed::Duplicate | Deed::DuplicateTo => Need::Same,
+            Deed::Accept if result < 0 => Need::Same,
+            Deed::Accept => Need::Listener,
+            Deed::Make if self.text != Text::NONE => Need::Directory,
+            Deed::Make | Deed::MakePair => Need::Nothing,
+            _ => Need::Socket,
+        }
+    }
+
+    /// What it is, by the listening or connected socket, or the directory.
+    pub(super) fn file(&self, texts: &mut Texts, socket: Option<File>, directory: Option<Text>) -> File {
+        let (name, kind) = match self.deed {
+            Deed::Accept => {
+                let usual = match socket.map(|socket| socket.kind) {
+                    None | Some(FdType::Unknown) => FdType::Socket,
+                    Some(kind) => kind,
+                };
+                (self.peer_text, self.peer.unwrap_or(usual))
+            }
+            Deed::Make if self.text != Text::NONE => {
+                let path = texts.get(self.text).unwrap_or_default();
+                let kind = match self.kind {
+                    FdType::Disk => FdType::of_opened(path.as_bytes()),
+                    kind => kind,
+                };
+                (names::of_path(texts, self.text, directory), kind)
+            }
+            Deed::Make | Deed::MakePair => (Text::NONE, self.kind),
+            // A socket is connected.
+            _ => match (self.text.some(), socket) {
+                (Some(address), _) => (address, FdType::Network),
+                (None, Some(socket)) => (socket.name, socket.kind),
+                (None, None) => (Text::NONE, FdType::Socket),
+            },
+        };
+        let name = name
+            .some()
+            .unwrap_or_else(|| texts.number(names::of_call(self.call, kind)));
+        let trace = self.trace;
+        File { trace, name, kind }
+    }
+}

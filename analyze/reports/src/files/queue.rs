@@ -1,0 +1,72 @@
+//! What waits to be played.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Texts};
+
+use crate::files::item::Item;
+use crate::kernel::{CpuKey, Items, Table, ThreadKey};
+
+/// Something that decides which thread has which table; nothing: that cannot be said.
+pub(super) type Ahead = (i32, Option<Act>);
+
+/// What waits to be played in the order of time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Queue {
+    pub(super) items: Items<Item>,
+    /// Of these, what decides which thread has which table, in the same order.
+    acts: Items<Ahead>,
+    /// Threads that may have changed what is in tables.
+    #[serde(skip)]
+    touched: Table<bool>,
+}
+
+impl Queue {
+    /// Something happens on a CPU.
+    #[inline(always)]
+    pub(super) fn push(&mut self, cpu: CpuKey, time: i64, item: Item) {
+        if !matches!(item, Item::Call(_) | Item::Enters(_)) {
+            self.look_ahead(cpu, time, &item);
+        }
+        self.items.push(cpu, time, item);
+    }
+
+    fn look_ahead(&mut self, cpu: CpuKey, time: i64, item: &Item) {
+        let time = self.items.held(cpu, time);
+        if let Some(tid) = item.touches() {
+            let trace = cpu.trace;
+            if !std::mem::replace(self.touched.get(ThreadKey { trace, tid }), true) {
+                self.acts.push(cpu, time, (tid, Some(Act::Touch)));
+            }
+        }
+        if let Some(ahead) = item.ahead() {
+            self.acts.push(cpu, time, ahead);
+        }
+    }
+
+    /// Adds what comes later on each CPU.
+    pub(super) fn append(&mut self, later: Queue) {
+        self.acts.hold(&self.items);
+        self.acts.append(later.acts);
+        self.items.append(later.items);
+    }
+
+    /// Takes out what happens before a time.
+    pub(super) fn cut(&mut self, until: i64) -> (Items<Item>, Items<Ahead>) {
+        (self.items.cut(until), self.acts.cut(until))
+    }
+
+    /// Nobody looks ahead.
+    pub(super) fn forget_acts(&mut self) {
+        self.acts = Items::default();
+    }
+}
+
+/// Texts of a chunk, told apart from those of others.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ChunkTexts(pub(super) Texts);
+
+impl Default for ChunkTexts {
+    fn default() -> Self {
+        ChunkTexts(Texts::tagged())
+    }
+}

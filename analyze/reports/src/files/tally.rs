@@ -1,0 +1,153 @@
+//! What calls add up to, by thread and by file.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::Interned;
+
+use crate::files::FilesRules;
+use crate::files::call::Call;
+use crate::files::class::Class;
+use crate::files::names::FileId;
+use crate::files::stats::{ClassStats, Side, Told, Use};
+use crate::kernel::{Table, ThreadKey};
+use crate::report::View;
+
+/// What calls add up to. Grows with the number of threads, and of files that each of them uses; where each call is asked for, with
+/// calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Tally {
+    pub(super) threads: Table<Vec<(Class, ClassStats)>>,
+    /// Place of the thread, and file; `sums` goes with it.
+    pub(super) uses: Interned<(u32, FileId)>,
+    pub(super) sums: Vec<Use>,
+    /// In the order of their ends.
+    pub(super) log: Vec<Told>,
+    /// Where the thread that did something last is.
+    #[serde(skip)]
+    near: usize,
+}
+
+/// A file that a call uses, on which side, and whether it is asked for.
+pub(super) type Used = (FileId, Side, bool);
+
+impl Tally {
+    /// The place of a thread.
+    #[inline(always)]
+    pub(super) fn place(&mut self, thread: ThreadKey) -> u32 {
+        self.threads.get_near(thread, &mut self.near);
+        self.near as u32
+    }
+
+    /// Adds up a call that is asked for, and whose descriptor that is.
+    #[inline(always)]
+    pub(super) fn count(
+        &mut self,
+        rules: &FilesRules,
+        place: u32,
+        (call, fd): (&Call, i32),
+        (first, second): (Option<Used>, Option<Used>),
+    ) {
+        if !rules.selection.paths.is_empty() {
+            let mut files = first.iter().chain(&second);
+            if !files.any(|(_, _, is_shown)| *is_shown) {
+                return;
+            }
+        }
+        let told = Told {
+            duration: call.duration,
+            begin: call.begin,
+            call: call.call,
+            class: call.class,
+            result: call.result,
+            fd,
+            file: first.map(|(file, ..)| file),
+            place,
+        };
+        let top = rules.selection.top();
+        let Some(stats) = self.class(place, call.class) else {
+            return;
+        };
+        if let Some(ranges) = &rules.ranges {
+            if let Some((_, range)) = ranges.iter().find(|(class, _)| *class == call.class) {
+                stats.bins.get_or_insert_default().add(*range, call.duration);
+            }
+            return;
+        }
+        stats.durations.add(call.duration);
+        stats.errors += u64::from(call.failed());
+        stats.bytes += call.bytes().unwrap_or(0);
+        stats.top.add(told, top);
+        if rules.selection.shows(View::Log) {
+            self.log.push(told);
+        }
+        for (file, side, is_shown) in first.into_iter().chain(second) {
+            if is_shown {
+                self.of(place, file).add(call, side);
+            }
+        }
+    }
+
+    fn class(&mut self, place: u32, class: Class) -> Option<&mut ClassStats> {
+        let classes = self.threads.at(place as usize)?;
+        let at = classes.iter().position(|(of, _)| *of == class);
+        let at = at.unwrap_or_else(|| {
+            classes.push((class, ClassStats::default()));
+            classes.len() - 1
+        });
+        Some(&mut classes[at].1)
+    }
+
+    fn of(&mut self, place: u32, file: FileId) -> &mut Use {
+        let at = self.uses.number((place, file)) as usize;
+        if at >= self.sums.len() {
+            self.sums.resize_with(at + 1, Use::default);
+        }
+        &mut self.sums[at]
+    }
+
+    /// Adds what later calls add up to, whose files have other numbers here. Sums that are new are moved.
+    pub(super) fn merge(&mut self, later: Tally, top: usize, file: impl Fn(FileId) -> FileId) {
+        let mut places = Vec::new();
+        for (thread, classes) in later.threads.into_entries() {
+            let place = self.place(thread);
+            places.push(place);
+            let change = |told: &mut Told| {
+                told.place = place;
+                told.file = told.file.map(&file);
+            };
+            let Some(own) = self.threads.at(place as usize) else {
+                continue;
+            };
+            for (class, mut stats) in classes {
+                let tops = std::mem::take(&mut stats.top);
+                let at = own.iter().position(|(of, _)| *of == class);
+                let stats = match at.and_then(|at| own.get_mut(at)) {
+                    Some((_, own)) => {
+                        own.merge_all(&stats);
+                        own
+                    }
+                    None => {
+                        own.push((class, stats));
+                        match own.last_mut() {
+                            Some((_, stats)) => stats,
+                            None => continue,
+                        }
+                    }
+                };
+                stats.top.merge(tops, top, change);
+            }
+        }
+        let place = |at: u32| places.get(at as usize).copied().unwrap_or(u32::MAX);
+        for (&(at, of), sums) in later.uses.keys().iter().zip(later.sums) {
+            let number = self.uses.number((place(at), file(of))) as usize;
+            match self.sums.get_mut(number) {
+                Some(own) => own.merge(&sums),
+                None => self.sums.push(sums),
+            }
+        }
+        self.log.extend(later.log.into_iter().map(|told| Told {
+            place: place(told.place),
+            file: told.file.map(&file),
+            ..told
+        }));
+    }
+}
