@@ -1,6 +1,6 @@
 """How long a fold takes on N threads, from the times of its pieces (`--timings FILE`).
 
-Replays analyze/fold/src/schedule.rs: a free thread plays a slice of time if one waits, or else folds the next chunk,
+Replays analyze/engine/src/schedule.rs: a free thread plays a slice of time if one waits, or else folds the next chunk,
 unless too many are under way; the thread that completes what the merge waits for merges it, and all that follow.
 
 >>> chunk = {"fold_ns": 100, "merge_ns": 0}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes analyze/kernel-model/src/calls.rs: every system call of Linux with its numbers and the
+"""Writes analyze/kernel/model/src/calls.rs: every system call of Linux with its numbers and the
 names of its arguments.
 
     scripts/syscall-table.py --x86-64 FILE --i386 FILE --generic FILE --arm FILE \\
-        --prototypes linux/syscalls.h > analyze/kernel-model/src/calls.rs
+        --prototypes linux/syscalls.h > analyze/kernel/model/src/calls.rs
 
 The first four are files in which the numbers stand as `__NR_name ... number` on a line of their
 own, unconditionally: the kernel's `unistd_64.h` and `unistd_32.h`, or the like that bindgen makes

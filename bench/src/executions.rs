@@ -5,14 +5,14 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tracebraid_critical_path::{Graph, GraphAnalysis};
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_executions::{
     BuildRules, Builder, Built, Finished, Sampled, Sink, Union, build, executions, metrics, with_threads,
 };
-use tracebraid_filter::periods::Periods;
-use tracebraid_fold::{Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_follow::{KernelAnalysis, Selection, Window};
+use tracebraid_graph::{Graph, GraphAnalysis};
+use tracebraid_language::periods::Periods;
 use tracebraid_profile::Samples;
 use tracebraid_reports::periods::EndedAnalysis;
 

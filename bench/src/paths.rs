@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tracebraid_critical_path::{Asked, Graph, GraphAnalysis};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::glob::Glob;
-use tracebraid_fold::{Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection};
+use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_graph::{Asked, Graph, GraphAnalysis};
+use tracebraid_language::glob::Glob;
 
 const EXECUTIONS: usize = 10_000;
 const ROUNDS: usize = 5;

@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Event, Head, Input, KernelReport, Packet, PerCpu, Rules, Selection};
+use tracebraid_follow::{Event, Head, Input, KernelReport, Packet, PerCpu, Rules, Selection};
 use tracebraid_kernel_model::events::network::{PacketStep, Socket, SocketStep};
 use tracebraid_kernel_model::{Body, Headers, IntField, KernelEvent, Transport};
 

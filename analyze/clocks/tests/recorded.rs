@@ -7,8 +7,8 @@ use tracebraid_clocks::{
 };
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection};
+use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_testkit::recorded;
 use tracebraid_testkit::skip::skipped;
 

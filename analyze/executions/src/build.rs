@@ -2,12 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tracebraid_critical_path::{Graph, GraphAnalysis, WaitReason};
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::executions::Definitions;
-use tracebraid_fold::{Control, FoldError, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_engine::{Control, FoldError, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection, Window};
+use tracebraid_graph::{Graph, GraphAnalysis, WaitReason};
+use tracebraid_language::executions::Definitions;
 use tracebraid_profile::Samples;
 
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};

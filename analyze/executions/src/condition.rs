@@ -6,10 +6,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use tracebraid_filter::ast::{Expr, Field, Operator, Value, Where};
-use tracebraid_filter::glob::Glob;
-use tracebraid_filter::near::did_you_mean;
-use tracebraid_filter::parse::parse_with_units;
+use tracebraid_language::ast::{Expr, Field, Operator, Value, Where};
+use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
+use tracebraid_language::parse::parse_with_units;
 
 use crate::contexts::ContextId;
 use crate::database::{Database, Table};

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use tracebraid_kernel_fold::KeyHasher;
+use tracebraid_follow::KeyHasher;
 
 use crate::names::NameId;
 

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracebraid_critical_path::{ActorId, Graph, Hop, Kind, Link, Occupant, Path, Segment, WaitReason, Wake};
+use tracebraid_graph::{ActorId, Graph, Hop, Kind, Link, Occupant, Path, Segment, WaitReason, Wake};
 use tracebraid_kernel_model::Syscall;
 
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind, Hasher};

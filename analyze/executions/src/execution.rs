@@ -1,11 +1,11 @@
 //! Which executions there are, and whose they are.
 
-use tracebraid_critical_path::{ActorId, Graph, Occupant, Passed, Path};
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::Datum;
-use tracebraid_filter::ast::Field;
-use tracebraid_filter::periods::{Capture, Periods, Reference, Source};
-use tracebraid_kernel_fold::{CpuKey, ThreadKey};
+use tracebraid_follow::{CpuKey, ThreadKey};
+use tracebraid_graph::{ActorId, Graph, Occupant, Passed, Path};
+use tracebraid_language::Datum;
+use tracebraid_language::ast::Field;
+use tracebraid_language::periods::{Capture, Periods, Reference, Source};
 use tracebraid_reports::periods::{Bound, Ended, EndedPeriod};
 
 use crate::delimit;

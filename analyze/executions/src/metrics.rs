@@ -1,6 +1,6 @@
 //! Figures of an execution that its critical path tells.
 
-use tracebraid_critical_path::{ActorId, Graph, Kind, Path, Role, WaitReason};
+use tracebraid_graph::{ActorId, Graph, Kind, Path, Role, WaitReason};
 
 use crate::counts::{CountLines, Quantities};
 
@@ -196,7 +196,7 @@ fn distinct<T: Ord>(list: &mut Vec<T>) -> u64 {
 mod tests {
     use std::collections::HashMap;
 
-    use tracebraid_critical_path::{Actor, Interrupt, NO_OBJECT, State, Stretch, Wake};
+    use tracebraid_graph::{Actor, Interrupt, NO_OBJECT, State, Stretch, Wake};
     use tracebraid_kernel_model::Syscall;
 
     use super::*;

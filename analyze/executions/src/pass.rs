@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tracebraid_critical_path::{GraphAnalysis, GraphPartial};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_fold::{Analysis, Chunk, Control, Record, StreamPlace, StreamRef};
-use tracebraid_kernel_fold::KernelAnalysis;
+use tracebraid_engine::{Analysis, Chunk, Control, Record, StreamPlace, StreamRef};
+use tracebraid_follow::KernelAnalysis;
+use tracebraid_graph::{GraphAnalysis, GraphPartial};
 use tracebraid_reports::periods::Ended;
 
 use crate::build::Sink;

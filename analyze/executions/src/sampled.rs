@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tracebraid_critical_path::{ActorId, Graph, Growing, State};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_kernel_fold::ThreadKey;
+use tracebraid_follow::ThreadKey;
+use tracebraid_graph::{ActorId, Graph, Growing, State};
 use tracebraid_profile::{SampledStack, Samples};
 
 use crate::execution::{Kernels, Whose};

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use tracebraid_critical_path::{ActorId, Graph, Growing, Kind, Occupant, Path, Question, Wake};
+use tracebraid_graph::{ActorId, Graph, Growing, Kind, Occupant, Path, Question, Wake};
 use tracebraid_reports::periods::EndedPeriod;
 
 use crate::build::{BuildRules, Finished, Sink, Union};

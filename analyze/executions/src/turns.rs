@@ -1,14 +1,14 @@
 //! When threads turn to another execution: these times bound the hand-over of an execution.
 //!
 //! A thread that takes executions from a queue ends one before it turns to the next; a thread that hands them
-//! on begins the next one after it has handed on the previous one. See [`tracebraid_critical_path::Passed`].
+//! on begins the next one after it has handed on the previous one. See [`tracebraid_graph::Passed`].
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
-use tracebraid_critical_path::ActorId;
-use tracebraid_filter::Datum;
+use tracebraid_graph::ActorId;
+use tracebraid_language::Datum;
 use tracebraid_reports::periods::Bound;
 
 /// The thread of an event record, if the record contains it.
@@ -103,7 +103,7 @@ pub(crate) struct Turns {
     threads: BTreeMap<ActorId, OfThread>,
 }
 
-/// Bounds of the time at which an execution was handed over; see [`tracebraid_critical_path::Passed`].
+/// Bounds of the time at which an execution was handed over; see [`tracebraid_graph::Passed`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) busy_until: Option<i64>,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use tracebraid_filter::glob::Glob;
-use tracebraid_filter::near::did_you_mean;
+use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
 
 use crate::condition::{Dimension, time_within};
 use crate::contexts::FrameKind;

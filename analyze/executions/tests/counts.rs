@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracebraid_critical_path::{Graph, GraphAnalysis, Kind};
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Control, Options};
 use tracebraid_executions::{
     BuildRules, CountAnalysis, CountLines, DelimitedAnalysis, Execution, ExtraMetric, Finished,
     FunctionNames, Metric, Sink, Union, all_metrics, build, executions,
 };
-use tracebraid_filter::Datum;
-use tracebraid_fold::{Control, Options};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_follow::{KernelAnalysis, Selection, Window};
+use tracebraid_graph::{Graph, GraphAnalysis, Kind};
+use tracebraid_language::Datum;
 use tracebraid_profile::Samples;
 use tracebraid_reports::io::IoAnalysis;
 

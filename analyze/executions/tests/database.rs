@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use tracebraid_critical_path::{Graph, GraphAnalysis};
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_executions::database::{About, Column, Database, Figures, Table, Texts, Writer};
 use tracebraid_executions::{
     BuildRules, ContextId, ExtraMetric, Finished, FrameKind, Sink, Union, build, chosen, compare, group,
     ranked, separations, times, typical_and_slow,
 };
-use tracebraid_filter::executions::Definitions;
-use tracebraid_fold::{Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_graph::{Graph, GraphAnalysis};
+use tracebraid_language::executions::Definitions;
 use tracebraid_profile::{SampledStack, Samples};
 
 /// What executions are made of.
@@ -112,7 +112,7 @@ fn stacks(recording: &Recording, function: &str) -> Samples {
             .as_deref()
             .is_some_and(|name| name.starts_with("worker"))
     });
-    let stack = |actor: &tracebraid_critical_path::Actor| SampledStack {
+    let stack = |actor: &tracebraid_graph::Actor| SampledStack {
         trace: actor.key.trace,
         time: tracebraid_ctf::clock::Timestamp(graph.known_until),
         tid: Some(actor.key.tid.into()),
@@ -155,7 +155,7 @@ fn what_was_written_is_read() {
         assert_eq!(table.begins[row], finished.execution.begin);
         assert_eq!(durations[row], finished.execution.duration() as f64);
         assert_eq!(
-            tracebraid_filter::Datum::Integer(ids[row] as i128),
+            tracebraid_language::Datum::Integer(ids[row] as i128),
             finished.execution.values[0]
         );
         let one = database

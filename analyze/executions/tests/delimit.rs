@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_executions::{DelimitedAnalysis, FunctionNames};
-use tracebraid_filter::Datum;
-use tracebraid_filter::executions::Definitions;
-use tracebraid_filter::glob::Glob;
-use tracebraid_fold::{Analysis, Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, View, Window};
+use tracebraid_follow::{KernelAnalysis, Selection, View, Window};
+use tracebraid_language::Datum;
+use tracebraid_language::executions::Definitions;
+use tracebraid_language::glob::Glob;
 use tracebraid_reports::periods::{Ended, EndedPeriod};
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::report::Value;

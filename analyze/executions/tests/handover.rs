@@ -8,12 +8,12 @@
 use std::convert::Infallible;
 use std::path::Path as Directory;
 
-use tracebraid_critical_path::{ActorId, Graph, Path, Role, Segment, WaitReason};
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Control, Options};
 use tracebraid_executions::{BuildRules, Finished, Metric, Sink, Union, build};
-use tracebraid_filter::Datum;
-use tracebraid_filter::executions::Definitions;
-use tracebraid_fold::{Control, Options};
+use tracebraid_graph::{ActorId, Graph, Path, Role, Segment, WaitReason};
+use tracebraid_language::Datum;
+use tracebraid_language::executions::Definitions;
 use tracebraid_profile::Samples;
 
 const CLIENT: i64 = 50;

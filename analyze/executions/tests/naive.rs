@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tracebraid_critical_path::{
+use tracebraid_executions::FrameKind;
+use tracebraid_follow::CpuKey;
+use tracebraid_graph::{
     ActorId, Graph, Interrupt, Kind, Link, NO_OBJECT, Occupant, Occupied, Path, Request, Segment, State,
     WaitReason, Wake,
 };
-use tracebraid_executions::FrameKind;
-use tracebraid_kernel_fold::CpuKey;
 use tracebraid_kernel_model::{Device, Syscall};
 
 use crate::told::{Sample, Words, actor, tree};

@@ -1,8 +1,8 @@
 //! Comparisons of random groups of plain requests of a real program: no difference may be significant. And
 //! the known causes as a plain permutation test finds them.
 
+use tracebraid_engine::Options;
 use tracebraid_executions::{Contexts, Times, compare};
-use tracebraid_fold::Options;
 
 use crate::truth::{SURE, of_cause, requests};
 

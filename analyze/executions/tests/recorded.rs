@@ -6,15 +6,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use tracebraid_critical_path::GraphAnalysis;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_executions::{
     Builder, ContextId, Ecct, FrameKind, Names, Sampled, compare, executions, ranked, with_threads,
 };
-use tracebraid_filter::Datum;
-use tracebraid_filter::periods::Periods;
-use tracebraid_fold::{Analysis, Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_follow::{KernelAnalysis, Selection, Window};
+use tracebraid_graph::GraphAnalysis;
+use tracebraid_language::Datum;
+use tracebraid_language::periods::Periods;
 use tracebraid_profile::Samples;
 use tracebraid_reports::periods::EndedAnalysis;
 use tracebraid_symbols::Symbols;

@@ -5,16 +5,16 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use tracebraid_clocks::{Machines, Matches, PacketAnalysis, Synchronization};
-use tracebraid_critical_path::{ActorId, Graph, GraphAnalysis};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_executions::{
     BuildError, BuildRules, Builder, Built, ContextId, Contexts, CountAnalysis, Finished, Frame, Names,
     Sampled, Sink, Union, all_metrics, build, executions, with_threads,
 };
-use tracebraid_filter::periods::Periods;
-use tracebraid_fold::{Analysis, Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, ThreadKey, Window};
+use tracebraid_follow::{KernelAnalysis, Selection, ThreadKey, Window};
+use tracebraid_graph::{ActorId, Graph, GraphAnalysis};
+use tracebraid_language::periods::Periods;
 use tracebraid_profile::{SampledStack, Samples};
 use tracebraid_reports::periods::EndedAnalysis;
 use tracebraid_testkit::grow::{Target, grow};
@@ -47,7 +47,7 @@ struct InWords {
     kind: usize,
     window: (i64, i64),
     threads: [Option<ThreadKey>; 2],
-    values: Vec<tracebraid_filter::Datum>,
+    values: Vec<tracebraid_language::Datum>,
     metrics: Vec<Option<u64>>,
     ecct: BTreeMap<Words, u64>,
     steps: Vec<(u64, Words)>,

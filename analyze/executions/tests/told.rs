@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracebraid_critical_path::{Actor, ActorId, Graph, State, Stretch};
 use tracebraid_executions::{Builder, Ecct, FrameKind, Names, Stacks, ThreadStacks};
-use tracebraid_kernel_fold::ThreadKey;
+use tracebraid_follow::ThreadKey;
+use tracebraid_graph::{Actor, ActorId, Graph, State, Stretch};
 
 /// A context in words, the outermost frame first.
 pub(crate) type Words = Vec<(FrameKind, String)>;

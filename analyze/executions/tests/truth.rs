@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use tracebraid_critical_path::GraphAnalysis;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_executions::{
     Builder, ContextId, Contexts, Ecct, FrameKind, Names, Sampled, StackId, Stacks, Times, compare,
     executions, with_threads,
 };
-use tracebraid_filter::Datum;
-use tracebraid_filter::periods::Periods;
-use tracebraid_fold::{Analysis, Control, Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, Window};
+use tracebraid_follow::{KernelAnalysis, Selection, Window};
+use tracebraid_graph::GraphAnalysis;
+use tracebraid_language::Datum;
+use tracebraid_language::periods::Periods;
 use tracebraid_profile::{SampledStack, Samples};
 use tracebraid_reports::periods::EndedAnalysis;
 

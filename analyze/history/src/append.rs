@@ -12,8 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, first_reaching};
-use tracebraid_kernel_fold::{NotRecorded, Recorded};
+use tracebraid_engine::{Control, Options, first_reaching};
+use tracebraid_follow::{NotRecorded, Recorded};
 
 use crate::build::{Asked, BuildError, Built, Ground, HistoryAnalysis, Output};
 use crate::checkpoint::{self, Knowledge};

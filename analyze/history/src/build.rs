@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
-use tracebraid_kernel_fold::{Extent, Head, Input, NotRecorded, Packet, Recorded, Selection};
+use tracebraid_engine::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_follow::{Extent, Head, Input, NotRecorded, Packet, Recorded, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::attribute::{Attribute, Kind};
@@ -251,7 +251,7 @@ fn extent(set: &TraceSet, head: &Head, plan: Option<&Plan>) -> Option<(Timestamp
     Some((extent.first, extent.last))
 }
 
-fn name_of_host(head: &tracebraid_kernel_fold::Head, trace: usize) -> Option<String> {
+fn name_of_host(head: &tracebraid_follow::Head, trace: usize) -> Option<String> {
     let host = head.hosts.iter().find(|host| host.trace as usize == trace)?;
     Some(host.name.clone().unwrap_or_else(|| format!("trace-{trace}")))
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::CpuKey;
+use tracebraid_follow::CpuKey;
 
 use crate::attribute::{Attribute, Kind, Subject};
 use crate::piece::{Change, Piece};

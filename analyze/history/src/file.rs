@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::special::special;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_kernel_fold::NotRecorded;
+use tracebraid_follow::NotRecorded;
 
 use crate::block::{Block, Place};
 use crate::checkpoint::CheckpointRef;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Event, Packet, Rules};
+use tracebraid_follow::{Event, Packet, Rules};
 use tracebraid_kernel_model::{Body, FdType, KernelEvent};
 use tracebraid_reports::files::{Descriptor, FilesKept, FilesPartial, FilesRules, News};
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Recorded, taken_over};
+use tracebraid_follow::{ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Recorded, taken_over};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::power::CpuIdle;
 use tracebraid_kernel_model::events::sched::{EndStep, WakeStep, Wakeup};

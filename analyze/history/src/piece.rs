@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
-use tracebraid_kernel_fold::KeyHasher;
+use tracebraid_follow::KeyHasher;
 use tracebraid_kernel_model::Comm;
+use tracebraid_language::Datum;
 
 use crate::attribute::{Attribute, Form, Kind};
 use crate::slices::Slices;

@@ -5,7 +5,7 @@
 //! begins where the recording of a CPU ends, since values change there without an event.
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_kernel_fold::Recorded;
+use tracebraid_follow::Recorded;
 
 /// Bytes of packets from which on a slice is closed.
 const SLICE_BYTES: u64 = 512 << 10;

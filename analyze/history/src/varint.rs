@@ -1,6 +1,6 @@
 //! Numbers of variable length, and the codes of values.
 
-pub(crate) use tracebraid_varint::{Numbers, fold, put, unfold};
+pub(crate) use tracebraid_storage::varint::{Numbers, fold, put, unfold};
 
 /// Code of a value: 0 is none.
 pub(crate) const NULL: u64 = 0;

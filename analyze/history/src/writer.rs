@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempPath;
-use tracebraid_aside as aside;
+use tracebraid_storage::aside;
 
 use crate::attribute::{Attribute, Form};
 use crate::block::{self, Content, HEAD as BLOCK_HEAD, Place};

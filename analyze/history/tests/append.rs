@@ -11,7 +11,7 @@ use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_ctf::write::stream::PacketSize;
 use tracebraid_ctf::write::trace::{Options as WriteOptions, Session};
-use tracebraid_fold::{Control, Options};
+use tracebraid_engine::{Control, Options};
 use tracebraid_history::{AppendError, Appended, Asked, Attribute, BuildError, Definition, History, append};
 
 use crate::traces::kernel_trace;

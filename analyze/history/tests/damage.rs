@@ -56,10 +56,10 @@ fn is_padding(file: &[u8], at: usize) -> bool {
 fn a_build_that_fails_leaves_nothing() {
     let set = kernel_trace("kernel-discarded").unwrap();
     let place = Place::new();
-    let control = tracebraid_fold::Control::default();
+    let control = tracebraid_engine::Control::default();
     control.cancel();
     let file = place.file("history");
-    let options = tracebraid_fold::Options::default();
+    let options = tracebraid_engine::Options::default();
     let error = tracebraid_history::build(&set, &[], Asked::default(), &file, options, &control).unwrap_err();
     assert!(error.to_string().contains("cancelled"));
     let nowhere = place.file("no/such/directory");
@@ -69,7 +69,7 @@ fn a_build_that_fails_leaves_nothing() {
         Asked::default(),
         &nowhere,
         options,
-        &tracebraid_fold::Control::default(),
+        &tracebraid_engine::Control::default(),
     );
     assert!(error.unwrap_err().to_string().contains("no/such"));
     assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 0);

@@ -39,7 +39,7 @@ mod user;
 use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options};
+use tracebraid_engine::{Control, Options};
 use tracebraid_history::{Asked, Built, History, build};
 
 /// A directory for files of a test.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options};
+use tracebraid_engine::{Control, Options};
 use tracebraid_history::{Asked, Definition, History, build};
 use tracebraid_testkit::recorded::unpacked;
 

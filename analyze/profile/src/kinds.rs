@@ -8,7 +8,7 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_ctf::walk::walk;
-use tracebraid_fold::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 
 use crate::events::{Kind, Place, Weight};
 use crate::fields::Fields;

@@ -1,7 +1,7 @@
 //! The reports: count, cpu, io.
 //!
 //! In: a trace set. Out: what is to be shown, as plain data that can be serialized. Promise: each
-//! is an [`Analysis`](tracebraid_fold::Analysis), whose report does not depend on the number of
+//! is an [`Analysis`](tracebraid_engine::Analysis), whose report does not depend on the number of
 //! threads or on the size of chunks.
 #![forbid(unsafe_code)]
 
@@ -24,4 +24,4 @@ pub mod stats;
 pub mod syscalls;
 pub mod waits;
 
-pub use tracebraid_kernel_fold as kernel;
+pub use tracebraid_follow as kernel;

@@ -8,7 +8,7 @@ use tracebraid_ctf::clock::{ClockConversion, Timestamp};
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::schema::{CtfVersion, FieldClass, Roles};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::count::{Count, CountReport};
 use tracebraid_reports::kernel::{CpuSet, Extent, Window};
 use tracebraid_testkit::bare::Bare;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::naming::{Field, Maker, TEXT, Value};
 use crate::support::synthetic::{Scripted, Shape, scripted};
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_kernel_model::FdType::{self, Anonymous, Disk, Network, Pipe, Unknown};
 use tracebraid_reports::io::{IoAnalysis, IoType};
 use tracebraid_reports::kernel::KernelAnalysis;

@@ -8,7 +8,7 @@ use crate::support::naming::{Maker, Value::Int};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::net::NetAnalysis;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::glob::Glob;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
+use tracebraid_language::glob::Glob;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::kernel::{KernelAnalysis, Limits, Selection, ThreadFilter};
 use tracebraid_reports::report::View;

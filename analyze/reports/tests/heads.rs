@@ -2,9 +2,9 @@
 //! wrong times, gives the same reports.
 
 use tracebraid_clocks::PacketAnalysis;
-use tracebraid_critical_path::GraphAnalysis;
 use tracebraid_ctf::schema::Roles;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_graph::GraphAnalysis;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::files::FilesAnalysis;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::processes::ProcessAnalysis;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use tracebraid_clocks::PacketAnalysis;
-use tracebraid_critical_path::GraphAnalysis;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Control, Options, fold};
+use tracebraid_engine::{Analysis, Control, Options, fold};
+use tracebraid_graph::GraphAnalysis;
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;

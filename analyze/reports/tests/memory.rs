@@ -9,7 +9,7 @@ use crate::support::synthetic::{Random, Scripted, Shape, scripted};
 use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::kernel::{KernelAnalysis, Limits, ROWS, Selection, ThreadFilter};
 use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::report::View;

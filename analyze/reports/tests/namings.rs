@@ -4,7 +4,7 @@ use crate::support::naming::Naming;
 use crate::support::synthetic::{Shape, trace};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Control, Options, fold};
+use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::kernel::KernelAnalysis;

@@ -10,7 +10,7 @@ use crate::support::model_io::{Call, Found, find};
 use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};
 use tracebraid_reports::kernel::KernelAnalysis;
 

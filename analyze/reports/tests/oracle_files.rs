@@ -7,7 +7,7 @@ use crate::support::lttng::iousagetop;
 use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::report::View;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_kernel_model::Syscall;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::syscalls::SyscallAnalysis;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Control, Options, fold};
+use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::{IoAnalysis, IoStats};
 use tracebraid_reports::kernel::KernelAnalysis;

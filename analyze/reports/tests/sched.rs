@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::support::naming::{Field, Maker, TEXT, Value};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::{Value as Json, json};
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::kernel::{KernelAnalysis, Selection, Window};
 use tracebraid_reports::report::View;
 use tracebraid_reports::sched::SchedAnalysis;

@@ -4,7 +4,7 @@ use crate::support::naming::{Maker, Naming, TEXT, Value};
 use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::report::View;
 use tracebraid_reports::sched::SchedAnalysis;

@@ -135,7 +135,7 @@ fn the_second_pass_counts_every_stretch_once() {
             ..all_views(20_000, 5_000_000)
         };
         let analysis = CpuAnalysis::new(&set, selection.clone());
-        let first = tracebraid_fold::fold(&set, &analysis, Default::default(), &Default::default());
+        let first = tracebraid_engine::fold(&set, &analysis, Default::default(), &Default::default());
         let first = first.expect("nobody cancels").report;
         let ranges = first.lists.ranges.clone();
         assert!(ranges.len() > 2);

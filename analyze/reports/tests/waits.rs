@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::report::{Report, View};
 use tracebraid_reports::syscalls::SyscallAnalysis;

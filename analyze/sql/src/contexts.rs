@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rusqlite::types::Value;
-use tracebraid_critical_path::WaitReason;
 use tracebraid_executions::database::Database;
 use tracebraid_executions::{ContextId, FrameKind, Union};
+use tracebraid_graph::WaitReason;
 
 use crate::asked::Asked;
 use crate::list::List;

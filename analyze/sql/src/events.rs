@@ -10,8 +10,8 @@ use tracebraid_ctf::layout::{FieldRef, StreamLayout};
 use tracebraid_ctf::reader::{MergedReader, StreamReader};
 use tracebraid_ctf::schema::Scope;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::Cpus;
-use tracebraid_filter::tasks::Tasks;
+use tracebraid_language::Cpus;
+use tracebraid_language::tasks::Tasks;
 
 use crate::asked::Asked;
 use crate::fields::{Part, json};

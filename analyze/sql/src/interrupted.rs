@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tracebraid_ctf::event::Event;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_kernel_fold::{Innermost, InterruptStep, Interrupts};
+use tracebraid_follow::{Innermost, InterruptStep, Interrupts};
 use tracebraid_kernel_model::{Body, KernelEvent, KernelModel};
 
 /// Tracks the interruptions on all CPUs. Must receive all event records in the order of time.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, Error, ErrorCode, InterruptHandle, OpenFlags, Statement};
+use tracebraid_engine::Control;
 use tracebraid_executions::database::Database;
-use tracebraid_fold::Control;
 
 use crate::contexts::ContextTable;
 use crate::error::{Place, SqlError};

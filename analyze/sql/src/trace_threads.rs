@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::types::Value;
-use tracebraid_critical_path::{Actor, ActorId, Graph, State};
+use tracebraid_graph::{Actor, ActorId, Graph, State};
 
 use crate::asked::Asked;
 use crate::table::{Column, Rows, Table, integer, text};

@@ -2,12 +2,12 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use tracebraid_critical_path::{Graph, GraphAnalysis};
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Options, fold};
 use tracebraid_executions::database::trace_path;
-use tracebraid_fold::{Options, fold};
-use tracebraid_kernel_fold::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_graph::{Graph, GraphAnalysis};
 
 use crate::questions::Cancelled;
 

@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_executions::database::{About, Writer};
 use tracebraid_executions::{BuildRules, Union, build};
-use tracebraid_filter::executions::Definitions;
-use tracebraid_fold::{Analysis, Control, Options, fold};
+use tracebraid_language::executions::Definitions;
 use tracebraid_profile::Samples;
 use tracebraid_sql::{Questions, Sink, SqlError, Traces, Value, ValueRef};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tracebraid_critical_path::{GraphAnalysis, State, WaitReason};
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::Options;
-use tracebraid_kernel_fold::{KernelAnalysis, Selection, View};
+use tracebraid_engine::Options;
+use tracebraid_follow::{KernelAnalysis, Selection, View};
+use tracebraid_graph::{GraphAnalysis, State, WaitReason};
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_sql::{Questions, Value};
 

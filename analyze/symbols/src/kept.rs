@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use tracebraid_aside as aside;
+use tracebraid_storage::aside;
 
 /// A place in a file: the letter of what is counted (`v` addresses, `o` offsets), and the number.
 pub(crate) type Place = (char, u64);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Control, Options, fold};
+use tracebraid_engine::{Analysis, Control, Options, fold};
 
 use crate::failure::Failure;
 use crate::output;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::head_cpu;
-use tracebraid_filter::near::did_you_mean;
+use tracebraid_language::head_cpu;
+use tracebraid_language::near::did_you_mean;
 use tracebraid_reports::kernel::{Extent, ranges, seen_cpus};
 
 use crate::info::tables::View;

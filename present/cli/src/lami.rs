@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value as Json, json};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
 use tracebraid_reports::kernel::{Head, KernelAnalysis, Selection};
 use tracebraid_reports::report::{Column, Report, Section, Unit, Value, View};
 

@@ -9,7 +9,7 @@ use tracebraid_clocks::Machines;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::glob::Glob;
+use tracebraid_language::glob::Glob;
 use tracebraid_reports::kernel::Extent;
 
 use crate::failure::Failure;

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::ast::Field;
-use tracebraid_filter::{At, ClassField, Datum, Subject};
-use tracebraid_fold::{Control, Options, fold};
+use tracebraid_engine::{Control, Options, fold};
+use tracebraid_language::ast::Field;
+use tracebraid_language::{At, ClassField, Datum, Subject};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde::Serialize;
-use tracebraid_fold::{Control, FoldTimes, Timings, process_cpu_ns};
+use tracebraid_engine::{Control, FoldTimes, Timings, process_cpu_ns};
 
 use crate::failure::Failure;
 
@@ -86,8 +86,8 @@ pub(crate) fn write() -> Result<(), Failure> {
     let failure = |error: std::io::Error| Failure::output(format!("{}: {error}", path.display()));
     let text = serde_json::to_string_pretty(&Document::new(asked))
         .map_err(|error| failure(std::io::Error::other(error)))?;
-    let place = tracebraid_aside::place(path).map_err(failure)?;
-    let mut file = tracebraid_aside::beside(&place).map_err(failure)?;
+    let place = tracebraid_storage::aside::place(path).map_err(failure)?;
+    let mut file = tracebraid_storage::aside::beside(&place).map_err(failure)?;
     writeln!(file, "{text}").map_err(failure)?;
     file.persist(&place).map_err(|error| failure(error.error))?;
     Ok(())

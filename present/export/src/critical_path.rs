@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tracebraid_critical_path::{PathReport, PathRow, SegmentRow};
+use tracebraid_graph::{PathReport, PathRow, SegmentRow};
 
 use crate::perfetto::{Slice, Trace, Track};
 

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::executions::{Attached, Definitions, How};
-use tracebraid_filter::{At, Datum};
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
-use tracebraid_kernel_fold::{CpuKey, Event, Input, Packets, Selection, Subjects, ThreadKey};
+use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_follow::{CpuKey, Event, Input, Packets, Selection, Subjects, ThreadKey};
 use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::{Action, Body, KernelEvent, KernelModel, Syscall};
+use tracebraid_language::executions::{Attached, Definitions, How};
+use tracebraid_language::{At, Datum};
 
 use crate::counts::lines::{CountLines, Keep, Line, LineKey, Owner};
 use crate::counts::plan::{self, Class, Tells};

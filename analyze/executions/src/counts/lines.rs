@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{CpuKey, ThreadKey};
+use tracebraid_follow::{CpuKey, ThreadKey};
 
 use crate::contexts::Hasher;
 

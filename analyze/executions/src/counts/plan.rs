@@ -2,9 +2,9 @@
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::ClassField;
-use tracebraid_filter::ast::{Field, Where};
-use tracebraid_filter::executions::Attached;
+use tracebraid_language::ClassField;
+use tracebraid_language::ast::{Field, Where};
+use tracebraid_language::executions::Attached;
 
 /// An event class that tells of counters or values.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Which quantities there are, and how much of each falls upon a critical path.
 
-use tracebraid_critical_path::{Graph, Kind, Path, Role, Segment};
-use tracebraid_filter::executions::{Attached, How};
-use tracebraid_kernel_fold::CpuKey;
+use tracebraid_follow::CpuKey;
+use tracebraid_graph::{Graph, Kind, Path, Role, Segment};
+use tracebraid_language::executions::{Attached, How};
 
 use crate::counts::lines::{CountLines, Keep, Line, Owner};
 
@@ -224,10 +224,10 @@ impl Taken {
 
 #[cfg(test)]
 mod tests {
-    use tracebraid_critical_path::{Actor, ActorId, NO_OBJECT, State, Stretch, WaitReason, Wake};
-    use tracebraid_filter::executions::Definitions;
-    use tracebraid_kernel_fold::ThreadKey;
+    use tracebraid_follow::ThreadKey;
+    use tracebraid_graph::{Actor, ActorId, NO_OBJECT, State, Stretch, WaitReason, Wake};
     use tracebraid_kernel_model::Syscall;
+    use tracebraid_language::executions::Definitions;
 
     use super::*;
 

@@ -1,8 +1,8 @@
 //! What a database is told of what is written into it.
 
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::executions::{Definitions, Delimiter};
-use tracebraid_filter::periods::Condition;
+use tracebraid_language::executions::{Definitions, Delimiter};
+use tracebraid_language::periods::Condition;
 
 use crate::execution::machine;
 

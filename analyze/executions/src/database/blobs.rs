@@ -1,6 +1,6 @@
 //! The times and the steps of an execution as bytes.
 
-use tracebraid_varint::{Numbers, put};
+use tracebraid_storage::varint::{Numbers, put};
 
 use crate::contexts::ContextId;
 

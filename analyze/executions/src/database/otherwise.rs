@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(others, expected.map(|(label, text)| (label.to_owned(), text)));
         // To others it is the first definition.
         let read = |text: &str| {
-            let mut definitions = tracebraid_filter::executions::Definitions::default();
+            let mut definitions = tracebraid_language::executions::Definitions::default();
             definitions.file(text).unwrap();
             definitions
         };

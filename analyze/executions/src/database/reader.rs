@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Row};
-use tracebraid_critical_path::WaitReason;
 use tracebraid_ctf::special::special;
+use tracebraid_graph::WaitReason;
 
 use crate::build::Union;
 use crate::contexts::{ContextId, Contexts, FrameKind};

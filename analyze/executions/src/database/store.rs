@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement};
-use tracebraid_filter::Datum;
+use tracebraid_language::Datum;
 
 use crate::database::schema::{COLUMNS, quoted};
 use crate::database::table::Column;

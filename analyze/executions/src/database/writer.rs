@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, params};
 use tempfile::TempPath;
-use tracebraid_critical_path::{ActorId, Graph};
+use tracebraid_graph::{ActorId, Graph};
 
 use crate::build::{Built, Finished, Sink, Union};
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
@@ -130,7 +130,8 @@ impl Writer {
         sources: Vec<i64>,
     ) -> Result<Writer, DatabaseError> {
         Ok(Writer {
-            place: tracebraid_aside::place(path).map_err(|source| DatabaseError::file(path, source))?,
+            place: tracebraid_storage::aside::place(path)
+                .map_err(|source| DatabaseError::file(path, source))?,
             hidden,
             sources,
             values: about.kinds.iter().map(|kind| kind.values.clone()).collect(),
@@ -323,8 +324,10 @@ fn locked(path: &Path) -> Result<File, DatabaseError> {
 /// A file beside the one that it will become, or a copy of one that is there.
 fn aside(path: &Path, copied: Option<&Path>) -> Result<(TempPath, Store), DatabaseError> {
     let error = |source| DatabaseError::file(path, source);
-    let place = tracebraid_aside::place(path).map_err(error)?;
-    let (_, hidden) = tracebraid_aside::beside(&place).map_err(error)?.into_parts();
+    let place = tracebraid_storage::aside::place(path).map_err(error)?;
+    let (_, hidden) = tracebraid_storage::aside::beside(&place)
+        .map_err(error)?
+        .into_parts();
     if let Some(copied) = copied {
         let permissions = std::fs::metadata(&hidden).map_err(error)?.permissions();
         std::fs::copy(copied, &hidden).map_err(error)?;

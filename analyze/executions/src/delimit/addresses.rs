@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::Datum;
-use tracebraid_filter::executions::{Definitions, Delimiter};
-use tracebraid_fold::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
-use tracebraid_kernel_fold::Packets;
+use tracebraid_engine::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_follow::Packets;
+use tracebraid_language::Datum;
+use tracebraid_language::executions::{Definitions, Delimiter};
 use tracebraid_profile::Addresses;
 use tracebraid_symbols::Symbols;
 

@@ -1,9 +1,9 @@
 //! System calls, each from its entry to its exit.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
-use tracebraid_kernel_fold::{CpuKey, Pairs, ThreadKey};
+use tracebraid_follow::{CpuKey, Pairs, ThreadKey};
 use tracebraid_kernel_model::Syscall;
+use tracebraid_language::Datum;
 
 use crate::delimit::kernel::{Kernel, What};
 use crate::delimit::log::{Log, bound};

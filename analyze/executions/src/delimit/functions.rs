@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
-use tracebraid_kernel_fold::Pairs;
+use tracebraid_follow::Pairs;
+use tracebraid_language::Datum;
 use tracebraid_reports::periods::Bound;
 
 use crate::delimit::fitting;

@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::near::did_you_mean;
-use tracebraid_fold::{Record, StreamPlace, StreamRef};
-use tracebraid_kernel_fold::{
+use tracebraid_engine::{Record, StreamPlace, StreamRef};
+use tracebraid_follow::{
     ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Selection, ThreadKey, Window, taken_over,
 };
 use tracebraid_kernel_model::{Body, Comm, IntField, KernelEvent, Syscall, SyscallEntry};
+use tracebraid_language::near::did_you_mean;
 
 use crate::delimit::calls::Calls;
 use crate::delimit::log::Log;

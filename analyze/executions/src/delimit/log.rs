@@ -1,7 +1,7 @@
 //! Executions of one family that ended, and how many began.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
+use tracebraid_language::Datum;
 use tracebraid_reports::periods::{Bound, EndedPeriod};
 
 use crate::turns::Turn;

@@ -18,10 +18,10 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::executions::{Definitions, Delimiter};
-use tracebraid_filter::glob::Glob;
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
-use tracebraid_kernel_fold::Window;
+use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_follow::Window;
+use tracebraid_language::executions::{Definitions, Delimiter};
+use tracebraid_language::glob::Glob;
 use tracebraid_reports::periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
 
 use crate::execution::with_threads;

@@ -1,9 +1,9 @@
 //! Lives of processes: from when they are made, or are known first, to the end of their first thread.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
-use tracebraid_kernel_fold::{CpuKey, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, Table, ThreadKey};
 use tracebraid_kernel_model::Comm;
+use tracebraid_language::Datum;
 
 use crate::delimit::kernel::Item;
 use crate::delimit::log::{Log, bound};
@@ -184,7 +184,7 @@ impl Life {
 
 #[cfg(test)]
 mod tests {
-    use tracebraid_filter::glob::Glob;
+    use tracebraid_language::glob::Glob;
 
     use super::*;
 

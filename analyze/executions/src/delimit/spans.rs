@@ -1,8 +1,8 @@
 //! Spans: pieces of work that programs tell of by a number, on whichever threads they begin and end.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
-use tracebraid_kernel_fold::Pairs;
+use tracebraid_follow::Pairs;
+use tracebraid_language::Datum;
 use tracebraid_reports::periods::Bound;
 
 use crate::delimit::fitting;

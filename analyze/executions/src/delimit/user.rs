@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::ast::{Field, Where};
-use tracebraid_filter::{At, ClassField, Datum};
-use tracebraid_fold::{Record, StreamPlace, StreamRef};
-use tracebraid_kernel_fold::{Candidate, Candidates, Packets, Subjects, Window};
+use tracebraid_engine::{Record, StreamPlace, StreamRef};
+use tracebraid_follow::{Candidate, Candidates, Packets, Subjects, Window};
+use tracebraid_language::ast::{Field, Where};
+use tracebraid_language::{At, ClassField, Datum};
 
 use crate::delimit::Patterns;
 use crate::delimit::addresses::FunctionNames;

@@ -1,8 +1,8 @@
 //! What a definition says, whatever it was written in.
 
-use tracebraid_filter::Datum;
-use tracebraid_filter::ast::{Expr, Field, Operator};
-use tracebraid_filter::glob::Glob;
+use tracebraid_language::Datum;
+use tracebraid_language::ast::{Expr, Field, Operator};
+use tracebraid_language::glob::Glob;
 
 use crate::user::error::DefinitionError;
 use crate::user::{rule_file, xml};

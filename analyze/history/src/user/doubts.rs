@@ -1,6 +1,6 @@
 //! What in a definition is understood but probably wrong, whatever the traces are.
 
-use tracebraid_filter::Datum;
+use tracebraid_language::Datum;
 
 use crate::user::definition::{Deed, Definition, Operand, Part, Step, Template};
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tracebraid_filter::FilterError;
+use tracebraid_language::FilterError;
 
 /// What is wrong with the text of a definition. Displayed as line, column and message, the line, and a caret below the place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Expressions of the filter language in which names may stand for what attributes are.
 
-use tracebraid_filter::Datum;
-use tracebraid_filter::ast::{Expr, Field, Operator, Value, Where};
-use tracebraid_filter::glob::Glob;
+use tracebraid_language::Datum;
+use tracebraid_language::ast::{Expr, Field, Operator, Value, Where};
+use tracebraid_language::glob::Glob;
 
 use crate::user::definition::{Condition, Definition, Operand, Template};
 use crate::user::template::Lets;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
-use tracebraid_kernel_fold::{Candidate, Candidates};
+use tracebraid_follow::{Candidate, Candidates};
+use tracebraid_language::Datum;
 
 use crate::attribute::{Attribute, Kind};
 use crate::piece::Pieces;

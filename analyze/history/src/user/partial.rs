@@ -1,8 +1,8 @@
 //! What is known of a user's analysis after some chunks.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_fold::{Record, StreamPlace};
-use tracebraid_kernel_fold::{Candidates, Packets};
+use tracebraid_engine::{Record, StreamPlace};
+use tracebraid_follow::{Candidates, Packets};
 
 use crate::piece::Pieces;
 use crate::slices::Slices;

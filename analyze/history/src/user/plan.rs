@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::ast::{Expr, Field};
-use tracebraid_filter::doubts::{Alternatives, Doubt};
-use tracebraid_filter::{At, ClassField, ClassFilter, Datum};
-use tracebraid_fold::{Record, StreamRef};
-use tracebraid_kernel_fold::{Candidates, Packets, Subjects};
+use tracebraid_engine::{Record, StreamRef};
+use tracebraid_follow::{Candidates, Packets, Subjects};
+use tracebraid_language::ast::{Expr, Field};
+use tracebraid_language::doubts::{Alternatives, Doubt};
+use tracebraid_language::{At, ClassField, ClassFilter, Datum};
 
 use crate::user::definition::{Definition, Operand};
 use crate::user::probes::has_machines;
@@ -222,7 +222,7 @@ impl Plan {
         // A rule lists an event under the names of several tracers: only if all are missing, the rule is
         // reported.
         let is_of_use = |doubt: &Doubt| !matches!(doubt, Doubt::Event { instead, .. } if instead.is_empty());
-        let of_names = tracebraid_filter::doubts::of(&parts, set, Alternatives::OneOf);
+        let of_names = tracebraid_language::doubts::of(&parts, set, Alternatives::OneOf);
         let mut doubts: Vec<String> = of_names
             .iter()
             .filter(|doubt| is_of_use(doubt))

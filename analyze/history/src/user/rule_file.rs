@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use serde::Deserialize;
 use toml::Spanned;
-use tracebraid_filter::Datum;
-use tracebraid_filter::ast::Expr;
-use tracebraid_filter::glob::Glob;
+use tracebraid_language::Datum;
+use tracebraid_language::ast::Expr;
+use tracebraid_language::glob::Glob;
 
 use crate::user::definition::{Deed, Definition, Operand, Part, Rule, Step, Template};
 use crate::user::error::DefinitionError;
@@ -186,7 +186,7 @@ impl Reader<'_> {
         if let Some(when) = when {
             let no_times =
                 |_: &str| Err("times are not compared here: --from and --to of a query are".to_owned());
-            let expr = tracebraid_filter::parse_with_times(when.get_ref(), &no_times);
+            let expr = tracebraid_language::parse_with_times(when.get_ref(), &no_times);
             let place = self.content(&when.span());
             match expr.map_err(|error| DefinitionError::within(self.text, place, &error))? {
                 Expr::And(more) => parts.extend(more),

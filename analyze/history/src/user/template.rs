@@ -1,6 +1,6 @@
 //! Templates as users write them: text with names of fields, or of values, in braces: `requests/{id}/state`.
 
-use tracebraid_filter::ast::{Field, Where};
+use tracebraid_language::ast::{Field, Where};
 
 use crate::user::definition::{Definition, Operand, Part, Template};
 
@@ -66,8 +66,8 @@ pub(crate) fn operand(name: &str, definition: &mut Definition, lets: &Lets) -> R
 /// The field that a name stands for, as in filters.
 pub(crate) fn field(name: &str) -> Result<Field, String> {
     // As filters read it, so that a name means the same everywhere.
-    match tracebraid_filter::parse(&format!("has({name})")) {
-        Ok(tracebraid_filter::Expr::Has(field)) => Ok(field),
+    match tracebraid_language::parse(&format!("has({name})")) {
+        Ok(tracebraid_language::Expr::Has(field)) => Ok(field),
         _ => Err(format!("`{name}` is not the name of a field")),
     }
 }

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use roxmltree::{Document, Node};
-use tracebraid_filter::Datum;
-use tracebraid_filter::ast::{Expr, Field, Operator, Where};
-use tracebraid_filter::glob::Glob;
+use tracebraid_language::Datum;
+use tracebraid_language::ast::{Expr, Field, Operator, Where};
+use tracebraid_language::glob::Glob;
 
 use crate::user::definition::{Condition, Deed, Definition, Operand, Part, Rule, Step, Template};
 use crate::user::error::DefinitionError;

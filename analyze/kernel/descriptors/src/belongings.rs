@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Table, ThreadKey};
+use tracebraid_follow::{Table, ThreadKey};
 
 use crate::change::Sharing;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Table, ThreadKey};
+use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_kernel_model::FdType;
 
 use crate::belongings::Effect;

@@ -1,7 +1,7 @@
 //! Which process has which descriptors, and what each of them was when.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::ThreadKey;
+use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::FdType;
 
 use crate::belongings::{Act, Belongings, Effect};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use tracebraid_kernel_fold::KeyHasher;
+use tracebraid_follow::KeyHasher;
 
 /// Keys made of numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
-use tracebraid_kernel_fold::{Table, ThreadKey};
+use tracebraid_follow::{Table, ThreadKey};
 
 use crate::belongings::{Act, Belonging, Belongings, Effect};
 use crate::call::NO_FD;

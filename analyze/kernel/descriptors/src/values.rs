@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::ThreadKey;
+use tracebraid_follow::ThreadKey;
 
 use crate::contents::{Contents, Held};
 use crate::interned::Interned;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use tracebraid_descriptors::{Act, Change, Descriptors, Holder, Moment, Resolved, Sharing, Sliced, ValueId};
-use tracebraid_kernel_fold::ThreadKey;
+use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::FdType;
 
 /// Something that a thread does.

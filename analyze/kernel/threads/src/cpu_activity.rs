@@ -1,7 +1,7 @@
 //! Activity on a CPU, for reports that follow no system calls: its thread, and what interrupts that.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind};
+use tracebraid_follow::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind};
 
 /// Activity on a CPU.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

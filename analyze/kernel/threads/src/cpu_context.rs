@@ -1,7 +1,7 @@
 //! Interrupt context of a CPU: in which context a wake-up happens there.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Innermost, Interrupt, InterruptStep, Interrupts};
+use tracebraid_follow::{Innermost, Interrupt, InterruptStep, Interrupts};
 
 use crate::device_class::DeviceClass;
 
@@ -91,7 +91,7 @@ impl CpuContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracebraid_kernel_fold::TimerKind;
+    use tracebraid_follow::TimerKind;
 
     #[test]
     fn requests_are_completed_by_the_active_handler() {

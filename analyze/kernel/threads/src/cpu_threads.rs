@@ -1,7 +1,7 @@
 //! Which thread each CPU was switched to last, and when it was idle last.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{ByCpu, CpuKey, Recorded};
+use tracebraid_follow::{ByCpu, CpuKey, Recorded};
 
 use crate::thread_cell::ThreadState;
 

@@ -1,7 +1,7 @@
 //! Classes of devices, by the names that drivers give to the handlers of their interrupts.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Interrupt, InterruptStep};
+use tracebraid_follow::{Interrupt, InterruptStep};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::wait_reason::WaitReason;

@@ -1,7 +1,7 @@
 //! What a thread does from when it comes to a CPU to when it leaves it.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{Beginning, CallStretch, EndedCall, Exited};
+use tracebraid_follow::{Beginning, CallStretch, EndedCall, Exited};
 use tracebraid_kernel_model::Syscall;
 
 use crate::call_class::{CallClass, CallClasses};

@@ -6,7 +6,7 @@
 //! wake-up ([`Wakeup`]), so threads can be followed apart from each other.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::{CallItem, CpuKey, Exited, Losses, OpenCall, Sight, WakeTells};
+use tracebraid_follow::{CallItem, CpuKey, Exited, Losses, OpenCall, Sight, WakeTells};
 
 use crate::call_class::CallClass;
 use crate::cpu_context::WakeSource;
@@ -508,7 +508,7 @@ impl<C: Copy> ThreadCell<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracebraid_kernel_fold::Interrupt;
+    use tracebraid_follow::Interrupt;
     use tracebraid_kernel_model::Syscall;
 
     use crate::device_class::DeviceClass;

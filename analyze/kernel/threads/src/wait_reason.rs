@@ -2,7 +2,7 @@
 //! its thread waited. `docs/reports-waits.md` has the rules as a table.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_fold::Interrupt;
+use tracebraid_follow::Interrupt;
 use tracebraid_kernel_model::events::irq::Vector;
 use tracebraid_kernel_model::softirq_name;
 

@@ -15,7 +15,7 @@ use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::scan::{Counted, Counts, LANES, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_fold::{Analysis, Chunk, Feed, Lane, Record, Shared, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Feed, Lane, Record, Shared, StreamPlace, StreamRef};
 use tracebraid_kernel_model::Cpus;
 
 use crate::kernel::{CpuSet, Window};

@@ -7,7 +7,7 @@ use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::losses::LossKind;
 use tracebraid_ctf::packet::PacketHead;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::StreamRef;
+use tracebraid_engine::StreamRef;
 use tracebraid_kernel_model::head_cpu;
 
 use super::CountPartial;

@@ -14,7 +14,7 @@ mod usage;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::events::sched::{Migrate, Priority, Switch};
 use tracebraid_kernel_model::{Body, KernelEvent};
 

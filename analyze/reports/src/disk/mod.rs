@@ -14,7 +14,7 @@ mod sums;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_fold::{Composition, Slice};
+use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::{Body, KernelEvent};
 

@@ -190,7 +190,7 @@ impl Rules for FilesRules {
         &'a self,
         partial: &mut FilesPartial,
         watermark: i64,
-    ) -> Vec<tracebraid_fold::Slice<'a, FilesPartial>> {
+    ) -> Vec<tracebraid_engine::Slice<'a, FilesPartial>> {
         partial.keep_texts();
         let begin = partial.until.replace(watermark).unwrap_or(i64::MIN);
         let (items, acts) = partial.queue.cut(watermark);
@@ -299,7 +299,7 @@ impl FilesRules {
         mut items: Items<Item>,
         beginning: Beginning,
         since: i64,
-    ) -> tracebraid_fold::Slice<'a, FilesPartial> {
+    ) -> tracebraid_engine::Slice<'a, FilesPartial> {
         Box::new(move |_resident: &mut FilesPartial| {
             let mut slice = Slice::new(self, beginning);
             items.play(None, |cpu, time, item| slice.apply(cpu, time, item));
@@ -316,7 +316,7 @@ impl FilesRules {
         items: Items<Item>,
         dictionaries: Arc<Dictionaries>,
         since: i64,
-    ) -> tracebraid_fold::Slice<'a, FilesPartial> {
+    ) -> tracebraid_engine::Slice<'a, FilesPartial> {
         Box::new(move |_resident: &mut FilesPartial| {
             Box::new(move |partial: &mut FilesPartial| {
                 self.replay(partial, items, &dictionaries);

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Held, Interned, Text, Texts};
-use tracebraid_filter::glob::Glob;
 use tracebraid_kernel_model::{FdType, Syscall};
+use tracebraid_language::glob::Glob;
 
 /// A file by its number; 0 stands for one that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ mod tell;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::kernel::{Event, Input, KernelAnalysis, Selection};

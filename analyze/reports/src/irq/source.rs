@@ -223,7 +223,7 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
-    use tracebraid_filter::glob::Glob;
+    use tracebraid_language::glob::Glob;
 
     use super::*;
 

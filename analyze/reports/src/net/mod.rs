@@ -10,7 +10,7 @@ mod report;
 mod sums;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_fold::{Composition, Slice};
+use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::network::{self, PacketFree, PacketStep, Tcp, TcpStep};
 use tracebraid_kernel_model::{Body, KernelEvent};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_filter::periods::Periods;
+use tracebraid_language::periods::Periods;
 
 use crate::periods::report::captured;
 use crate::periods::sums::Done;

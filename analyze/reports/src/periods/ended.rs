@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::Datum;
-use tracebraid_filter::periods::Periods;
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{EventModel, KernelEvent, KernelModel};
+use tracebraid_language::Datum;
+use tracebraid_language::periods::Periods;
 
 use crate::kernel::Window;
 use crate::periods::machine::{Begun, Spot};

@@ -5,7 +5,7 @@
 //! in which the periods around them began.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
+use tracebraid_language::Datum;
 
 use crate::kernel::Candidate;
 use crate::periods::index::{Entry, Index};

@@ -20,9 +20,9 @@ mod wanted;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::periods::Periods;
-use tracebraid_filter::{At, Datum};
-use tracebraid_fold::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_language::periods::Periods;
+use tracebraid_language::{At, Datum};
 
 use crate::kernel::{Candidates, CpuSet, Extent, Head, Packet, Packets, Subjects, Window, hosts, unended};
 use crate::report::Report;

@@ -2,11 +2,11 @@
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::ast::{Expr, Field, Operator, Value};
-use tracebraid_filter::doubts::Alternatives;
-use tracebraid_filter::glob::Glob;
-use tracebraid_filter::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
-use tracebraid_filter::{ClassField, ClassFilter, Datum};
+use tracebraid_language::ast::{Expr, Field, Operator, Value};
+use tracebraid_language::doubts::Alternatives;
+use tracebraid_language::glob::Glob;
+use tracebraid_language::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
+use tracebraid_language::{ClassField, ClassFilter, Datum};
 
 use crate::periods::running::{Running, is_thread, mentions_thread};
 use crate::periods::tree::{Place, Right, Tree};
@@ -204,7 +204,7 @@ pub(super) fn doubts(set: &TraceSet, periods: &Periods, running: Option<&Running
         }
     }
     let parts: Vec<Expr> = parts.into_iter().filter_map(told).collect();
-    let doubts = tracebraid_filter::doubts::of(&parts, set, Alternatives::Each);
+    let doubts = tracebraid_language::doubts::of(&parts, set, Alternatives::Each);
     let doubts = doubts.iter().map(ToString::to_string);
     doubts.chain(untold(set, periods)).collect()
 }

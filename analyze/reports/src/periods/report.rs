@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_filter::Datum;
-use tracebraid_filter::periods::{Capture, Periods};
+use tracebraid_language::Datum;
+use tracebraid_language::periods::{Capture, Periods};
 
 use crate::kernel::Head;
 use crate::periods::aggregated;

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::Datum;
-use tracebraid_filter::ast::{Expr, Field, Where};
-use tracebraid_filter::periods::Periods;
-use tracebraid_fold::{Record, StreamPlace, StreamRef};
+use tracebraid_engine::{Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::KernelEvent;
+use tracebraid_language::Datum;
+use tracebraid_language::ast::{Expr, Field, Where};
+use tracebraid_language::periods::Periods;
 
 use crate::kernel::{Candidate, Candidates, Input, Packet, Selection, taken_over};
 

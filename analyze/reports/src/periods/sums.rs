@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_filter::Datum;
+use tracebraid_language::Datum;
 
 use crate::kernel::KeyHasher;
 use crate::periods::machine::{Open, Spot};

@@ -1,8 +1,8 @@
 //! Conditions with all decided that the event class decides.
 
-use tracebraid_filter::ast::Operator;
-use tracebraid_filter::glob::Glob;
-use tracebraid_filter::{ClassFilter, Datum};
+use tracebraid_language::ast::Operator;
+use tracebraid_language::glob::Glob;
+use tracebraid_language::{ClassFilter, Datum};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What is asked for.
 
-use tracebraid_filter::periods::{Capture, Periods};
+use tracebraid_language::periods::{Capture, Periods};
 
 use crate::kernel::{CpuSet, Limits, ROWS, Window};
 use crate::report::View;
@@ -126,7 +126,7 @@ impl Wanted {
             return Err("series of groups need something to group by".to_owned());
         }
         let around = |period: usize| distance(periods, period, aggregate_by?);
-        let is_shown = |(path, period): (&String, &tracebraid_filter::periods::Period)| {
+        let is_shown = |(path, period): (&String, &tracebraid_language::periods::Period)| {
             asked.select.is_empty() || asked.select.contains(path) || asked.select.contains(&period.name)
         };
         let mut groups = vec![Some(Vec::new()); count];

@@ -16,7 +16,7 @@ mod slice;
 mod tree;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_fold::Slice;
+use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
 
 use crate::kernel::{

@@ -2,7 +2,7 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use tracebraid_kernel_fold::Selection;
+use tracebraid_follow::Selection;
 
 use crate::report::Section;
 use crate::stats::Ranges;

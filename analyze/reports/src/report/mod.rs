@@ -10,7 +10,7 @@ mod unmatched;
 
 pub use columns::{distribution_columns, distribution_values, frequencies};
 pub use lists::Lists;
-pub use tracebraid_kernel_fold::View;
+pub use tracebraid_follow::View;
 pub(crate) use unmatched::unmatched;
 
 use std::sync::Arc;

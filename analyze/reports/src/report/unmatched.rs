@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use tracebraid_filter::glob::Glob;
-use tracebraid_filter::near::nearest;
+use tracebraid_language::glob::Glob;
+use tracebraid_language::near::nearest;
 
 /// More names than this are only counted.
 const MOST: usize = 8;

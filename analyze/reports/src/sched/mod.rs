@@ -18,7 +18,7 @@ mod tables;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_fold::Slice;
+use tracebraid_engine::Slice;
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 use tracebraid_threads::CpuActivity;

@@ -1,7 +1,7 @@
 //! Histograms of equal steps between known bounds.
 
 use serde::{Deserialize, Serialize};
-pub use tracebraid_kernel_fold::Ranges;
+pub use tracebraid_follow::Ranges;
 
 /// Number of steps.
 pub const BINS: usize = 20;

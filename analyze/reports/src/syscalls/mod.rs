@@ -7,7 +7,7 @@ mod calls;
 mod report;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_fold::{Composition, Slice};
+use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use crate::kernel::{

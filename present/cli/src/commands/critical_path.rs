@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use tracebraid_critical_path::{ActorId, Asked, Graph, GraphAnalysis, NO_SWITCHES, PathReport};
 use tracebraid_export::critical_path::perfetto;
-use tracebraid_filter::glob::Glob;
+use tracebraid_graph::{ActorId, Asked, Graph, GraphAnalysis, NO_SWITCHES, PathReport};
+use tracebraid_language::glob::Glob;
 use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 
 use crate::commands::report::{Subject, window};

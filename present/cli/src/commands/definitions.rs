@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tracebraid_filter::executions::Definitions;
-use tracebraid_filter::parse::FilterError;
-use tracebraid_filter::periods::Periods;
+use tracebraid_language::executions::Definitions;
+use tracebraid_language::parse::FilterError;
+use tracebraid_language::periods::Periods;
 
 use crate::failure::Failure;
 

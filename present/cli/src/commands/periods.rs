@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::periods::Periods;
-use tracebraid_fold::{Control, Options};
+use tracebraid_engine::{Control, Options};
+use tracebraid_language::periods::Periods;
 use tracebraid_reports::kernel::CpuSet;
 use tracebraid_reports::periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
 use tracebraid_reports::report::{Report, View};
@@ -184,7 +184,7 @@ fn empty() -> Report {
         };
         let set = TraceSet::default();
         let analysis = PeriodAnalysis::new(&set, periods.clone(), &asked).ok()?;
-        let outcome = tracebraid_fold::fold(&set, &analysis, Options::default(), &Control::default());
+        let outcome = tracebraid_engine::fold(&set, &analysis, Options::default(), &Control::default());
         outcome.ok().map(|outcome| outcome.report)
     };
     let mut all = report(None).unwrap_or_default();

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_fold::Analysis;
+use tracebraid_engine::Analysis;
 use tracebraid_profile::{Met, Quality};
 use tracebraid_reports::kernel::{
     CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Window,

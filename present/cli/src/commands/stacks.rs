@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::glob::Glob;
+use tracebraid_language::glob::Glob;
 use tracebraid_profile::{Met, Profile, Stack, Sums};
 
 use crate::debug_info;

@@ -6,7 +6,7 @@ use clap::{Arg, Args};
 use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Limits, Selection};
 use tracebraid_reports::report::{Lists, Report, View};
 
-use tracebraid_filter::glob::Glob;
+use tracebraid_language::glob::Glob;
 
 use crate::commands::report::{ReportArgs, Show, Subject};
 use crate::failure::Failure;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Uuid};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_filter::head_cpu;
+use tracebraid_language::head_cpu;
 use tracebraid_reports::kernel::{Extent, NotRecorded, Recorded, TraceEnd, TriggerEvent};
 
 use crate::loss::Loss;

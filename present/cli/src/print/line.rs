@@ -12,7 +12,7 @@ use tracebraid_ctf::layout::{StreamLayout, TraceLayout};
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::Trace;
-use tracebraid_filter::Cpus;
+use tracebraid_language::Cpus;
 
 use super::buffer::{Buffer, Padded};
 use super::hidden::Hidden;

@@ -8,11 +8,11 @@ use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::node::NodeId;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_filter::ast::{Expr, Field, Operator, Value};
-use tracebraid_filter::doubts::{Alternatives, Doubt};
-use tracebraid_filter::glob::Glob;
-use tracebraid_filter::tasks::{Running, Tasks};
-use tracebraid_filter::{Cpus, Filter, Subject};
+use tracebraid_language::ast::{Expr, Field, Operator, Value};
+use tracebraid_language::doubts::{Alternatives, Doubt};
+use tracebraid_language::glob::Glob;
+use tracebraid_language::tasks::{Running, Tasks};
+use tracebraid_language::{Cpus, Filter, Subject};
 
 use crate::failure::Failure;
 use crate::options::{self, SelectArgs};
@@ -99,7 +99,7 @@ impl<'t> Selection<'t> {
         }
         if let Some(text) = expression {
             let check = |text: &str| time_of(text).map(drop);
-            let parsed = tracebraid_filter::parse_with_times(text, &check);
+            let parsed = tracebraid_language::parse_with_times(text, &check);
             parts.push(parsed.map_err(|error| Failure::usage(format!("--filter: {error}")))?);
         }
         if parts.is_empty() {

@@ -2,7 +2,7 @@
 
 use tracebraid_ctf::layout::node::{Node, NodeKind};
 use tracebraid_ctf::schema::{DisplayBase, IntClass};
-use tracebraid_filter::Cpus;
+use tracebraid_language::Cpus;
 
 use super::buffer::Buffer;
 use super::escape;

@@ -1,7 +1,7 @@
 //! How critical paths look.
 
 use jiff::tz::TimeZone;
-use tracebraid_critical_path::{Node, PathReport, PathRow, WaitReason};
+use tracebraid_graph::{Node, PathReport, PathRow, WaitReason};
 use tracebraid_reports::kernel::{Head, Thread};
 
 use crate::commands::cells;

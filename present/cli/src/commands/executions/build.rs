@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_critical_path::Graph;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_executions::database::{APPLICATION, About, Database, Writer, delimits_alike};
 use tracebraid_executions::{
     BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames, Sink, Union,
     build,
 };
-use tracebraid_filter::executions::{Definitions, Delimiter};
+use tracebraid_graph::Graph;
+use tracebraid_language::executions::{Definitions, Delimiter};
 use tracebraid_profile::Samples;
 
 use super::renames::{self, Renamed};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracebraid_fold::Options;
+use tracebraid_engine::Options;
 use tracebraid_history::{Asked, Definition, History, HistoryError, Meta, build};
 
 use super::build::failure;

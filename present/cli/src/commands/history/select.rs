@@ -1,8 +1,8 @@
 //! Which attributes a query is about: paths with `*` and `?`, and the machine before them where there are several.
 
-use tracebraid_filter::glob::Glob;
-use tracebraid_filter::near::did_you_mean;
 use tracebraid_history::{Attribute, History, Kind, Subject};
+use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
 
 use crate::failure::Failure;
 

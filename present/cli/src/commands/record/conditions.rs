@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use tracebraid_filter::ast::{Expr, Field, Operator, Value, Where};
-use tracebraid_filter::parse::parse_with_units;
+use tracebraid_language::ast::{Expr, Field, Operator, Value, Where};
+use tracebraid_language::parse::parse_with_units;
 use tracebraid_session::kernel::{Bounds, Conditions, ThreadName};
 
 use crate::time;

@@ -1,0 +1,127 @@
+//! The longest system calls: where critical paths may begin.
+
+use std::cmp::Reverse;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use tracebraid_follow::ThreadKey;
+use tracebraid_kernel_model::Syscall;
+
+/// A call from its beginning to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongCall {
+    /// The call.
+    pub call: Syscall,
+    /// Whose.
+    pub thread: ThreadKey,
+    /// When it begins, in nanoseconds from the origin.
+    pub begin: i64,
+    /// When it ends.
+    pub end: i64,
+}
+
+impl LongCall {
+    /// Its duration in nanoseconds.
+    pub fn duration(&self) -> u64 {
+        self.begin.abs_diff(self.end)
+    }
+
+    /// The longest first; of one duration, the earliest.
+    fn order(&self) -> impl Ord + use<> {
+        (Reverse(self.duration()), self.begin, self.thread, self.call.0)
+    }
+}
+
+/// How many calls are asked for, and how long one must be to be among them, as far as any part of the trace tells.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// The longest so many.
+    pub(crate) most: usize,
+    /// What is shorter is not among them: there are enough that are not.
+    least: AtomicU64,
+}
+
+/// The longest so many calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Longest {
+    calls: Vec<LongCall>,
+}
+
+impl Wanted {
+    pub(crate) fn new(most: usize) -> Wanted {
+        let least = AtomicU64::new(0);
+        Wanted { most, least }
+    }
+}
+
+impl Longest {
+    /// One more, if it is long enough.
+    #[inline]
+    pub(crate) fn add(&mut self, call: LongCall, wanted: &Wanted) {
+        if call.duration() >= wanted.least.load(Ordering::Relaxed) && wanted.most > 0 {
+            self.calls.push(call);
+            if self.calls.len() >= wanted.most.saturating_mul(2).max(64) {
+                self.cut(wanted);
+            }
+        }
+    }
+
+    /// Leaves out what is not among them, in any order.
+    #[cold]
+    fn cut(&mut self, wanted: &Wanted) {
+        let Some(last) = wanted.most.checked_sub(1).filter(|&last| last < self.calls.len()) else {
+            return;
+        };
+        let (_, last, _) = self.calls.select_nth_unstable_by_key(last, LongCall::order);
+        wanted.least.fetch_max(last.duration(), Ordering::Relaxed);
+        self.calls.truncate(wanted.most);
+    }
+
+    pub(crate) fn merge(&mut self, later: Longest, wanted: &Wanted) {
+        later.calls.into_iter().for_each(|call| self.add(call, wanted));
+    }
+
+    /// The longest first.
+    pub(crate) fn into_calls(mut self, wanted: &Wanted) -> Vec<LongCall> {
+        self.calls.sort_unstable_by_key(LongCall::order);
+        self.calls.truncate(wanted.most);
+        self.calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(begin: i64, duration: i64) -> LongCall {
+        LongCall {
+            call: Syscall::OTHER,
+            thread: ThreadKey::default(),
+            begin,
+            end: begin + duration,
+        }
+    }
+
+    #[test]
+    fn parts_have_the_longest_of_the_whole() {
+        let calls: Vec<LongCall> = (0..5000).map(|at| call(at, at * 7919 % 613)).collect();
+        for most in [1, 10, 100, 4999, 5000, 6000] {
+            let mut expected = calls.clone();
+            expected.sort_by_key(LongCall::order);
+            expected.truncate(most);
+            for part in [1, 70, 5000] {
+                let wanted = Wanted::new(most);
+                let mut all = Longest::default();
+                for part in calls.chunks(part) {
+                    let mut longest = Longest::default();
+                    part.iter().for_each(|call| longest.add(*call, &wanted));
+                    all.merge(longest, &wanted);
+                }
+                assert_eq!(all.into_calls(&wanted), expected, "{most} of parts of {part}");
+            }
+        }
+        let mut none = Longest::default();
+        none.add(call(1, 1), &Wanted::new(0));
+        assert!(none.into_calls(&Wanted::new(0)).is_empty());
+    }
+}

@@ -1,0 +1,87 @@
+//! The graph of what is known in the end.
+
+use tracebraid_follow::{CpuKey, Input};
+
+use crate::graph::{Actor, Graph, Occupied};
+use crate::graph_machine::GraphMachine;
+use crate::names::Names;
+use crate::rules::{GraphPartial, GraphRules};
+
+/// Makes the graph.
+pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) -> Graph {
+    let GraphPartial {
+        people,
+        names: Names { connections, .. },
+        mut calls,
+        mut machine,
+        ..
+    } = partial;
+    let end = input.known_until().unwrap_or(i64::MIN);
+    machine.ends_waiting(&input.recorded, None, end);
+    let ends = ends(input);
+    for &(trace, end) in &ends {
+        machine.ends_knowing(trace, end);
+    }
+    let GraphMachine {
+        lines,
+        cpus,
+        requests,
+        packets,
+        rings,
+        futexes,
+        held,
+        names,
+        calls: of_several,
+        ..
+    } = machine;
+    calls.merge(of_several, &rules.wanted);
+    let mut last = std::collections::HashMap::new();
+    for (place, line) in lines.iter().enumerate() {
+        last.insert(line.key, place);
+    }
+    let actor = |(place, mut actor): (usize, Actor)| {
+        actor.line.shrink_to_fit();
+        // What is known of an id is known of the last thread that had it.
+        if last.get(&actor.key) == Some(&place) {
+            let known = people.thread(actor.key);
+            actor.pid = actor.pid.or(known.pid);
+            actor.name = known.name.or(actor.name);
+        }
+        actor
+    };
+    let text = |(hash, (from, to))| (hash, format!("{from} > {to}"));
+    let actors: Vec<Actor> = lines.into_iter().enumerate().map(actor).collect();
+    Graph {
+        head: input.head(),
+        known_from: rules.from,
+        known_until: end,
+        ends,
+        by_key: held.into_iter().collect(),
+        actors,
+        cpus: cpus.into_iter().collect::<Vec<(CpuKey, Vec<Occupied>)>>(),
+        longest_request: requests.longest,
+        requests: requests.done,
+        packets: packets.packets,
+        ring_requests: rings.done,
+        queues: names.queues.into_entries(),
+        futexes: in_places(futexes),
+        irqs: names.irqs.into_entries(),
+        disks: names.disks.into_entries(),
+        connections: connections.into_entries().into_iter().map(text).collect(),
+        calls: calls.into_calls(&rules.wanted),
+    }
+}
+
+/// Traces that end before others do: when.
+pub(crate) fn ends(input: &Input) -> Vec<(u32, i64)> {
+    let last = input.known_until();
+    let end = |trace: u32| Some((trace, input.known_until_of(trace)?));
+    let ends = input.head().hosts.into_iter().filter_map(|host| end(host.trace));
+    ends.filter(|end| Some(end.1) < last).collect()
+}
+
+/// Addresses by their places.
+fn in_places(mut futexes: Vec<(i64, u32)>) -> Vec<i64> {
+    futexes.sort_unstable_by_key(|of| of.1);
+    futexes.into_iter().map(|of| of.0).collect()
+}

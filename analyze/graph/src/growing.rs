@@ -1,0 +1,330 @@
+//! A graph that is asked while it grows, of which what nobody will ask for any more is dropped.
+//!
+//! What happened before a time is played as the analysis itself plays it. Most of what a path consists of is known for good
+//! then: what a thread did before it did something else. The rest is told by [`Growing::question`].
+
+use std::collections::VecDeque;
+
+use crate::GraphAnalysis;
+use crate::cause::{ActorId, Interrupt, Wake};
+use crate::graph::{Graph, Occupant, Queue};
+use crate::graph_machine::GraphMachine;
+use crate::handover::Passed;
+use crate::path::{Hop, Kind, Link, Path, Segment};
+use crate::rules::GraphPartial;
+use crate::sorted::Sorted;
+use tracebraid_follow::KernelAnalysis;
+use tracebraid_threads::CallClass;
+
+/// A graph that is asked while it grows.
+#[derive(Debug)]
+pub struct Growing {
+    machine: GraphMachine,
+    /// It has what is asked for while it is lent.
+    graph: Graph,
+    is_lent: bool,
+    /// What happened before is in it.
+    until: i64,
+    /// Traces that end before others do, and when: the next one at the end. Those that have ended are left out.
+    ends: Vec<(u32, i64)>,
+    happened: Happened,
+    /// How many stretches there were when some were dropped last.
+    kept: usize,
+    /// How much happened since.
+    since: u64,
+}
+
+/// Something that a path consists of may turn out to be something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// It is known for good once that thread does something else at or behind that time.
+    Line(ActorId, i64),
+    /// Nobody can say when.
+    Open,
+}
+
+/// How much happened between two times.
+#[derive(Clone, Debug, Default)]
+struct Happened {
+    count: u64,
+    /// The times of each so many.
+    marks: VecDeque<i64>,
+}
+
+/// One mark for so much that happens.
+const MARK: u64 = 1024;
+
+impl Happened {
+    #[inline]
+    fn add(&mut self, time: i64) {
+        self.count += 1;
+        if self.count.is_multiple_of(MARK) {
+            self.marks.push_back(time);
+        }
+    }
+
+    fn between(&self, begin: i64, end: i64) -> u64 {
+        let before = |time: i64| self.marks.partition_point(|mark| *mark <= time);
+        MARK * before(end).saturating_sub(before(begin)) as u64
+    }
+
+    fn drop_before(&mut self, cut: i64) {
+        let count = self.marks.partition_point(|mark| *mark <= cut);
+        self.marks.drain(..count);
+    }
+}
+
+impl Growing {
+    /// The graph of an analysis of which nothing was played yet.
+    pub fn new(analysis: &GraphAnalysis) -> Growing {
+        let mut ends = crate::finish::ends(analysis.input());
+        let graph = Graph {
+            head: analysis.input().head(),
+            known_from: analysis.rules().from,
+            known_until: analysis.input().known_until().unwrap_or(i64::MIN),
+            ends: ends.clone(),
+            ..Graph::default()
+        };
+        ends.sort_unstable_by_key(|end| (std::cmp::Reverse(end.1), end.0));
+        Growing {
+            machine: GraphMachine::default(),
+            graph,
+            is_lent: false,
+            until: i64::MIN,
+            ends,
+            happened: Happened::default(),
+            kept: 0,
+            since: 0,
+        }
+    }
+
+    /// Takes what happened before that time; without one, everything, behind which nothing comes.
+    pub fn play(&mut self, analysis: &GraphAnalysis, partial: &mut GraphPartial, until: Option<i64>) {
+        self.take_back();
+        while let Some(&(trace, end)) = self.ends.last()
+            && until.is_none_or(|until| end < until)
+        {
+            self.play_until(analysis, partial, Some(end.saturating_add(1)));
+            let recorded = &analysis.input().recorded;
+            self.machine.ends_waiting(recorded, Some(trace), end);
+            self.machine.ends_knowing(trace, end);
+            self.ends.pop();
+        }
+        self.play_until(analysis, partial, until);
+        if until.is_none() {
+            let end = self.graph.known_until;
+            self.machine.ends_waiting(&analysis.input().recorded, None, end);
+        }
+    }
+
+    fn play_until(&mut self, analysis: &GraphAnalysis, partial: &mut GraphPartial, until: Option<i64>) {
+        let before = self.happened.count;
+        let happened = &mut self.happened;
+        analysis
+            .rules()
+            .play_on(&mut partial.items, &mut self.machine, until, |time| {
+                happened.add(time);
+            });
+        self.since += self.happened.count - before;
+        self.until = self.until.max(until.unwrap_or(i64::MAX));
+    }
+
+    /// What happened before this time is in the graph.
+    pub fn until(&self) -> i64 {
+        self.until
+    }
+
+    /// About how much happened between two times: of switches, wake-ups and interrupts. It depends on the traces only.
+    pub fn between(&self, begin: i64, end: i64) -> u64 {
+        self.happened.between(begin, end)
+    }
+
+    /// The graph as far as it has grown.
+    pub fn graph(&mut self) -> &Graph {
+        self.lend();
+        &self.graph
+    }
+
+    /// How many stretches of time lines there are.
+    pub fn stretches(&mut self) -> usize {
+        self.lend();
+        self.graph.actors.iter().map(|actor| actor.line.len()).sum()
+    }
+
+    /// Nothing takes as much time as to move lists.
+    fn lend(&mut self) {
+        if std::mem::replace(&mut self.is_lent, true) {
+            return;
+        }
+        let (graph, machine) = (&mut self.graph, &mut self.machine);
+        std::mem::swap(&mut graph.actors, &mut machine.lines);
+        graph.cpus = std::mem::take(&mut machine.cpus).into_iter().collect();
+        std::mem::swap(&mut graph.requests, &mut machine.requests.done);
+        std::mem::swap(&mut graph.packets, &mut machine.packets.packets);
+        std::mem::swap(&mut graph.ring_requests, &mut machine.rings.done);
+        graph.longest_request = machine.requests.longest;
+        graph.irqs = std::mem::take(&mut machine.names.irqs).into_entries();
+        graph.disks = std::mem::take(&mut machine.names.disks).into_entries();
+        graph.queues = std::mem::take(&mut machine.names.queues).into_entries();
+        let held = machine.held.drain(..);
+        held.for_each(|held| graph.by_key.add(held));
+    }
+
+    fn take_back(&mut self) {
+        if !std::mem::replace(&mut self.is_lent, false) {
+            return;
+        }
+        let (graph, machine) = (&mut self.graph, &mut self.machine);
+        std::mem::swap(&mut graph.actors, &mut machine.lines);
+        machine.cpus = std::mem::take(&mut graph.cpus).into_iter().collect();
+        std::mem::swap(&mut graph.requests, &mut machine.requests.done);
+        std::mem::swap(&mut graph.packets, &mut machine.packets.packets);
+        std::mem::swap(&mut graph.ring_requests, &mut machine.rings.done);
+        machine.names.irqs = Sorted::from_entries(std::mem::take(&mut graph.irqs));
+        machine.names.disks = Sorted::from_entries(std::mem::take(&mut graph.disks));
+        machine.names.queues = Sorted::from_entries(std::mem::take(&mut graph.queues));
+    }
+
+    /// What of a path, or of how its parts are called, may turn out to be something else; nothing if it is known for good.
+    /// The path ends before what was played does.
+    pub fn question(&mut self, path: &Path) -> Option<Question> {
+        self.lend();
+        let is_open = path.hops.iter().any(|hop| self.is_hop_open(hop))
+            || path.segments.iter().any(|segment| self.is_open(path, segment));
+        // Which work the worker threads of rings did is told later.
+        if is_open || path.hops.len() > 1 && self.machine.rings.are_used {
+            return Some(Question::Open);
+        }
+        path.hops.iter().find_map(|hop| self.goes_on(hop.actor, hop.end))
+    }
+
+    /// As above for the hand-over of an execution, including segments that are not on the path.
+    pub fn question_of_passed(&mut self, passed: &Passed) -> Option<Question> {
+        self.lend();
+        let (packets, waits) = passed.doubts(&self.graph);
+        let is_pending = packets.into_iter().any(|place| self.is_packet_open(place));
+        if is_pending || self.machine.rings.are_used {
+            return Some(Question::Open);
+        }
+        // An apparent wait may turn out to be none.
+        self.goes_on(passed.first, waits?.saturating_add(1))
+    }
+
+    /// Whether that thread may still do what it did before a time.
+    pub fn goes_on(&mut self, actor: ActorId, time: i64) -> Option<Question> {
+        self.lend();
+        let last = self.graph.actor(actor)?.line.last()?;
+        (last.begin < time).then_some(Question::Line(actor, time))
+    }
+
+    fn is_nameless(&self, actor: ActorId) -> bool {
+        let actor = self.graph.actor(actor);
+        actor.is_some_and(|actor| actor.names.is_empty())
+    }
+
+    fn is_hop_open(&self, hop: &Hop) -> bool {
+        let of_link = match hop.link {
+            Link::Sends(place) => self.is_packet_open(place),
+            Link::Submits(_) => true,
+            _ => false,
+        };
+        of_link || self.is_nameless(hop.actor)
+    }
+
+    fn is_packet_open(&self, place: u32) -> bool {
+        let packet = self.graph.packets.get(place as usize);
+        packet.is_some_and(|packet| self.machine.packets.is_pending(packet.connection, place))
+    }
+
+    fn is_open(&self, path: &Path, segment: &Segment) -> bool {
+        let trace = self.graph.trace_of(path, segment);
+        let is_nameless = |interrupt: Interrupt| match interrupt {
+            Interrupt::Irq(number) => self.graph.irq(trace, number).is_none(),
+            _ => false,
+        };
+        match segment.kind {
+            Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => {
+                self.is_nameless(by)
+            }
+            Kind::Interrupted(by) => is_nameless(by),
+            Kind::Queued(queue @ Queue::Kernel(number)) => number != 0 && self.graph.queue(queue).is_none(),
+            Kind::Waiting { call, .. } if CallClass::of(call) == CallClass::Ring => {
+                self.machine.rings.are_used
+            }
+            Kind::Waiting { wake, .. } => match wake {
+                Wake::Interrupt(by) => is_nameless(by),
+                Wake::Packet(place) => self.is_packet_open(place),
+                Wake::Request(place) => self.is_request_open(place, segment),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Others may use the device meanwhile, of whom that is told only once their requests are done.
+    fn is_request_open(&self, place: u32, segment: &Segment) -> bool {
+        let Some(request) = self.graph.requests.get(place as usize) else {
+            return false;
+        };
+        let (trace, device) = (request.trace, request.device);
+        let mut users = self.graph.requests(trace, device, (segment.begin, segment.end));
+        !self.graph.has_disk(trace, device)
+            || self.machine.requests.is_used(trace, device, segment.end)
+            || users.any(|request| request.by.is_some_and(|by| self.is_nameless(by)))
+    }
+
+    /// Since when requests are under way that are, or were not over at that time; that time, if there are none.
+    pub fn requests_since(&mut self, time: i64) -> i64 {
+        self.lend();
+        let done = self.graph.requests.recent();
+        let from = done.partition_point(|request| request.end <= time);
+        let done = done.get(from..).unwrap_or_default().iter();
+        let begins = done
+            .map(|request| request.begin)
+            .chain(self.machine.requests.begins());
+        begins.min().unwrap_or(time).min(time)
+    }
+
+    /// True if so much has happened since something was dropped that it is worth while to do so again, for whoever looks at
+    /// so many things in order to do so.
+    pub fn is_due(&self, others: usize) -> bool {
+        let places = others + self.kept + self.graph.actors.len() + self.machine.lines.len();
+        2 * self.since >= LEAST.max(places as u64)
+    }
+
+    /// So many stretches of each thread that ended before the time of [`Growing::drop_before`] are kept: who knows only about
+    /// when a thread did something looks a little before that.
+    pub const KEPT_BEFORE: usize = 3;
+
+    /// Nobody will ask for what was before that time, but for [`Growing::KEPT_BEFORE`].
+    pub fn drop_before(&mut self, cut: i64) {
+        self.lend();
+        let actors = &self.graph.actors;
+        let begin = |id: ActorId| actors.get(id.0 as usize)?.begin();
+        self.graph.by_key.drop_before(cut, begin);
+        self.take_back();
+        self.kept = self.machine.drop_before(cut);
+        self.happened.drop_before(cut);
+        self.since = 0;
+    }
+}
+
+/// Less than that is not worth while to be dropped.
+const LEAST: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happens_is_counted_by_time() {
+        let mut happened = Happened::default();
+        (0..10 * MARK as i64).for_each(|time| happened.add(time));
+        let marks = MARK as i64;
+        assert_eq!(happened.between(0, 10 * marks), 10 * MARK);
+        assert_eq!(happened.between(2 * marks, 5 * marks), 3 * MARK);
+        happened.drop_before(2 * marks);
+        assert_eq!(happened.between(2 * marks, 5 * marks), 3 * MARK);
+        assert_eq!(happened.between(5 * marks, 5 * marks), 0);
+    }
+}

@@ -1,0 +1,88 @@
+//! Many values by keys that are hashes themselves.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_follow::KeyHasher;
+
+/// Values by keys that are hashes themselves, in no order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, V)>", into = "Vec<(u64, V)>")]
+#[serde(bound(serialize = "V: Clone + Serialize", deserialize = "V: Deserialize<'de>"))]
+pub(crate) struct Hashed<V>(HashMap<u64, V, BuildHasherDefault<KeyHasher>>);
+
+impl<V> Default for Hashed<V> {
+    fn default() -> Self {
+        Hashed(HashMap::default())
+    }
+}
+
+impl<V> Hashed<V> {
+    /// Adds a value, unless the key has one.
+    pub(crate) fn add(&mut self, key: u64, value: impl FnOnce() -> V) {
+        self.0.entry(key).or_insert_with(value);
+    }
+
+    /// The value of a key, which is made if it has none.
+    pub(crate) fn get(&mut self, key: u64, value: impl FnOnce() -> V) -> &mut V {
+        self.0.entry(key).or_insert_with(value)
+    }
+
+    /// The value of a key, if it has one.
+    pub(crate) fn find(&self, key: u64) -> Option<&V> {
+        self.0.get(&key)
+    }
+
+    /// All values, to be changed.
+    pub(crate) fn values(&mut self) -> impl Iterator<Item = &mut V> {
+        self.0.values_mut()
+    }
+
+    pub(crate) fn merge(&mut self, mut later: Hashed<V>) {
+        // The few go to the many: no key has two values.
+        if self.0.len() < later.0.len() {
+            std::mem::swap(self, &mut later);
+        }
+        for (key, value) in later.0 {
+            self.add(key, || value);
+        }
+    }
+
+    /// All, in the order of their keys.
+    pub(crate) fn into_entries(self) -> Vec<(u64, V)> {
+        let mut entries: Vec<(u64, V)> = self.into();
+        entries.sort_unstable_by_key(|of| of.0);
+        entries
+    }
+}
+
+// Maps have keys of text in most formats.
+impl<V> From<Vec<(u64, V)>> for Hashed<V> {
+    fn from(entries: Vec<(u64, V)>) -> Self {
+        Hashed(entries.into_iter().collect())
+    }
+}
+
+impl<V> From<Hashed<V>> for Vec<(u64, V)> {
+    fn from(hashed: Hashed<V>) -> Self {
+        hashed.0.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_are_merged_alike() {
+        let of = |keys: &[u64]| Hashed::from(keys.iter().map(|&key| (key, key * 2)).collect::<Vec<_>>());
+        for (one, other) in [(&[7u64][..], &[9, 3][..]), (&[9, 3], &[7])] {
+            let mut all = of(one);
+            all.merge(of(other));
+            all.add(3, || 0);
+            assert_eq!(all.find(4), None);
+            assert_eq!(all.into_entries(), [(3, 6), (7, 14), (9, 18)]);
+        }
+    }
+}

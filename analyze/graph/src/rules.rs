@@ -1,0 +1,264 @@
+//! Folding event records into a graph: each CPU alone, and what they must know of each other in the order of time.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_follow::{
+    ByCpu, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Recorded, Rules, Selection,
+};
+use tracebraid_kernel_model::events::network::PacketStep;
+use tracebraid_kernel_model::events::work::WorkStep;
+use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
+use tracebraid_threads::{CallClasses, Handlers, MigrateEvent, WakeEvent, exit_of};
+
+use crate::calls::{Longest, Wanted};
+use crate::cpu_stretch::CpuStretch;
+use crate::finish;
+use crate::graph::Graph;
+use crate::graph_events;
+use crate::graph_machine::{GraphMachine, Player};
+use crate::graph_step::{Act, CpuStep, GraphItem};
+use crate::lacks::lacks;
+use crate::names::{Names, Told};
+
+/// What the analysis makes of events.
+///
+/// Of a [`Selection`] it takes the end of the window, and how much is read behind it, to tell what ended waits that go on
+/// there; and, if it has patterns of system calls, how many of the longest of those that begin in the window to find.
+#[derive(Debug)]
+pub struct GraphRules {
+    pub(crate) selection: Selection,
+    /// Paths begin then or later: what happened before does not matter to them.
+    pub(crate) from: i64,
+    /// What happens then or later is left out.
+    until: i64,
+    pub(crate) classes: CallClasses,
+    chosen: ChosenCalls,
+    /// How many of the longest calls to find.
+    pub(crate) wanted: Wanted,
+    /// Which CPUs were recorded.
+    pub(crate) recorded: Arc<Recorded>,
+}
+
+/// What is known after some chunks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct GraphPartial {
+    pub(crate) people: People,
+    pub(crate) lanes: ByCpu<Lane<CpuStretch, CpuStep>>,
+    pub(crate) items: Items<GraphItem>,
+    pub(crate) names: Names,
+    pub(crate) calls: Longest,
+    /// What came of all that was played.
+    pub(crate) machine: GraphMachine,
+    /// Nothing came before.
+    is_first: bool,
+    /// Where the thread that was switched to last is among the people.
+    #[serde(skip)]
+    pub(crate) near: usize,
+    /// The classes of the handlers of interrupts that were met.
+    #[serde(skip)]
+    handlers: Handlers,
+}
+
+impl Rules for GraphRules {
+    type Partial = GraphPartial;
+    type Report = Graph;
+
+    fn new(selection: &Selection) -> Self {
+        GraphRules {
+            classes: CallClasses::default(),
+            chosen: selection.chosen_calls(),
+            wanted: Wanted::new(match selection.calls.is_empty() {
+                true => 0,
+                false => selection.rows,
+            }),
+            from: selection.window.from.map_or(i64::MIN, |from| from.0),
+            until: selection.read_until().map_or(i64::MAX, |until| until.0),
+            selection: selection.clone(),
+            recorded: Arc::default(),
+        }
+    }
+
+    fn knows(&mut self, recorded: &Arc<Recorded>) {
+        self.recorded = recorded.clone();
+    }
+
+    fn wants(&self, event: &KernelEvent) -> bool {
+        graph_events::wants(event)
+    }
+
+    fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
+        lacks(has)
+    }
+
+    fn first(&self) -> GraphPartial {
+        GraphPartial {
+            is_first: true,
+            ..GraphPartial::default()
+        }
+    }
+
+    fn packet(&self, partial: &mut GraphPartial, packet: &Packet) {
+        let time = packet.begin.unwrap_or(i64::MIN);
+        if !packet.lost_before || self.is_over(time) {
+            return;
+        }
+        if packet.tells_switches {
+            self.begins(partial, packet.cpu, time, CpuStretch::default());
+            partial.items.push(packet.cpu, time, GraphItem::Lose);
+        } else {
+            let of_calls = packet.tells_calls;
+            let (tid, act) = (None, Act::Lose { of_calls });
+            self.step(partial, packet.cpu, time, CpuStep { tid, act });
+        }
+    }
+
+    #[inline(always)]
+    fn event(&self, partial: &mut GraphPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        use KernelEvent::*;
+        let Event { model, cpu, time, .. } = *event;
+        let act = match &model.event {
+            // What comes later is not read in every way: it must not matter.
+            _ if self.is_over(time) => return,
+            Entry(entry) => Some(Act::Enter(graph_events::enters(&self.classes, entry, time, body))),
+            Exit(exit) => {
+                let (call, result) = exit_of(exit, body);
+                Some(Act::Exit(call, result))
+            }
+            Switch(switch) => return self.switch(partial, event, switch, body),
+            Wakeup(wakeup) => WakeEvent::of(wakeup, body).map(Act::Wake),
+            // Where all CPUs are recorded, switches show the CPU of a thread.
+            Migrate(migrate) if !self.recorded.is_whole(cpu.trace) => {
+                if let Some(moves) = MigrateEvent::of(migrate, body) {
+                    let (tid, act) = (None, Act::Tell(GraphItem::Migrate(moves)));
+                    self.step(partial, cpu, time, CpuStep { tid, act });
+                }
+                return;
+            }
+            Migrate(_) => return,
+            Fork(_) | Exec(_) | Rename(..) | ProcessState(_) | ThreadExit(_) => {
+                return self.task(partial, event, body);
+            }
+            StateDevice(state) => {
+                let told = partial.names.disk(cpu.trace, state, body);
+                return tell(partial, cpu, time, told);
+            }
+            StateInterrupt(state) => {
+                let told = partial.names.interrupt(cpu.trace, state, body);
+                return tell(partial, cpu, time, told);
+            }
+            Packet(packet) => {
+                let headers = packet.headers.as_ref().and_then(|headers| headers.get(body));
+                let segment = headers.and_then(|headers| partial.names.segment(&headers));
+                segment.map(|segment| match packet.step {
+                    PacketStep::Queue => Act::Send(segment),
+                    _ => Act::Receive(segment),
+                })
+            }
+            Work(work) => {
+                let address = work.work.get(body);
+                address.map(|address| match work.step {
+                    WorkStep::Queue => {
+                        let name = work.queue.as_ref();
+                        let queue = name.and_then(|name| partial.names.queue(name, body));
+                        let (queue, told) = queue.unwrap_or((0, None));
+                        tell(partial, cpu, time, told);
+                        Act::Queue(address, queue)
+                    }
+                    _ => Act::Execute(address),
+                })
+            }
+            other => {
+                if let IrqEntry(entry) = other
+                    && let Some(number) = entry.irq.get(body).and_then(|irq| u16::try_from(irq).ok())
+                {
+                    let told = partial.names.irq(cpu.trace, number, entry.name.as_ref(), body);
+                    tell(partial, cpu, time, told);
+                }
+                graph_events::interrupts(&mut partial.handlers, other, body)
+            }
+        };
+        if let Some(act) = act {
+            let tid = model.tid(body);
+            self.step(partial, cpu, time, CpuStep { tid, act });
+        }
+    }
+
+    fn merge(&self, earlier: &mut GraphPartial, later: GraphPartial) {
+        earlier.people.merge(later.people);
+        let step = |earlier: &mut _, cpu, time, step| self.step(earlier, cpu, time, step);
+        let begin = |earlier: &mut _, cpu, time, active| self.begins(earlier, cpu, time, active);
+        later.lanes.join(earlier, step, begin);
+        earlier.items.append(later.items);
+        earlier.names.merge(later.names);
+        earlier.calls.merge(later.calls, &self.wanted);
+    }
+
+    fn settle(&self, partial: &mut GraphPartial, watermark: i64) {
+        self.play(partial, Some(watermark));
+    }
+
+    fn finish(&self, input: &Input, mut partial: GraphPartial) -> Graph {
+        for (cpu, lane) in std::mem::take(&mut partial.lanes) {
+            if let Some(active) = lane.into_now() {
+                self.parks(&mut partial, cpu, i64::MAX, &active);
+            }
+        }
+        self.play(&mut partial, None);
+        finish::graph(self, input, partial)
+    }
+}
+
+/// All have to know what something is called, in the order of time.
+#[inline(always)]
+fn tell(partial: &mut GraphPartial, cpu: CpuKey, time: i64, told: Option<Told>) {
+    if let Some(told) = told {
+        partial.items.push(cpu, time, GraphItem::Tells(Box::new(told)));
+    }
+}
+
+impl GraphRules {
+    /// True if such calls are asked for that begin then.
+    #[inline(always)]
+    pub(crate) fn asks_for(&self, call: Syscall, begin: i64) -> bool {
+        self.wanted.most > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
+    }
+
+    /// True for times behind all that is read.
+    #[inline(always)]
+    fn is_over(&self, time: i64) -> bool {
+        self.until <= time && self.until < i64::MAX
+    }
+
+    /// True if nothing came before.
+    pub(crate) fn is_first(partial: &GraphPartial) -> bool {
+        partial.is_first
+    }
+
+    /// Takes what happened in the order of time.
+    fn play(&self, partial: &mut GraphPartial, until: Option<i64>) {
+        self.play_on(&mut partial.items, &mut partial.machine, until, |_| {});
+    }
+
+    /// The same, and tells of what is much: its time.
+    #[inline(always)]
+    pub(crate) fn play_on(
+        &self,
+        items: &mut Items<GraphItem>,
+        machine: &mut GraphMachine,
+        until: Option<i64>,
+        mut happens: impl FnMut(i64),
+    ) {
+        let rules = self;
+        let mut player = Player { rules, machine };
+        items.play(until, |cpu, time, item| {
+            if matches!(
+                item,
+                GraphItem::Switch { .. } | GraphItem::Wake(..) | GraphItem::Interrupted(..)
+            ) {
+                happens(time);
+            }
+            player.play(cpu, time, item);
+        });
+    }
+}

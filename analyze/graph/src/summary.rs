@@ -1,0 +1,173 @@
+//! Where the time of a path went, added up.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tracebraid_follow::Thread;
+
+use crate::cause::{ActorId, Wake};
+use crate::graph::{Graph, Occupant};
+use crate::path::{Kind, Path, Role, Segment};
+use tracebraid_threads::WaitReason;
+
+/// Where the time of a path went. Durations are nanoseconds; the greatest come first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// By reason and what exactly.
+    pub reasons: Vec<ReasonSum>,
+    /// By the thread whose time it was.
+    pub threads: Vec<ThreadSum>,
+    /// By machine: its index, and how long.
+    pub hosts: Vec<(u32, u64)>,
+    /// Threads that the devices served while the path waited for these devices.
+    pub competitors: Vec<Competitor>,
+}
+
+/// The time of a reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReasonSum {
+    /// The reason.
+    pub reason: WaitReason,
+    /// Which device, connection, or thread; see [`Graph::detail`].
+    pub detail: String,
+    /// How long.
+    pub duration_ns: u64,
+    /// In how many parts.
+    pub parts: u64,
+}
+
+/// The time of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ThreadSum {
+    /// The thread.
+    pub thread: Thread,
+    /// How long.
+    pub duration_ns: u64,
+    /// How long of that it ran.
+    pub running_ns: u64,
+}
+
+/// Somebody who used a device while the path waited for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Competitor {
+    /// The device.
+    pub device: String,
+    /// The thread that issued the requests; none where that was an interrupt.
+    pub thread: Option<Thread>,
+    /// Time for which the device served it: see [`Graph::served`].
+    pub duration_ns: u64,
+    /// Number of its requests in service.
+    pub requests: u64,
+}
+
+impl Graph {
+    /// Adds up where the time of a path went.
+    pub fn summary(&self, path: &Path) -> Summary {
+        let mut reasons: BTreeMap<(WaitReason, String), (u64, u64)> = BTreeMap::new();
+        let mut threads: BTreeMap<ActorId, (u64, u64)> = BTreeMap::new();
+        let mut hosts: BTreeMap<u32, u64> = BTreeMap::new();
+        for segment in &path.segments {
+            let duration = segment.duration();
+            let reason = self.reason(path, segment);
+            let key = (reason, self.summed_detail(path, segment));
+            let sum = reasons.entry(key).or_default();
+            *sum = (sum.0 + duration, sum.1 + 1);
+            if let Some(hop) = path.hops.get(segment.hop as usize) {
+                let sum = threads.entry(hop.actor).or_default();
+                sum.0 += duration;
+                sum.1 += if reason == WaitReason::Running {
+                    duration
+                } else {
+                    0
+                };
+            }
+            *hosts.entry(self.trace_of(path, segment)).or_default() += duration;
+        }
+        let reasons = reasons
+            .into_iter()
+            .map(|((reason, detail), (duration_ns, parts))| ReasonSum {
+                reason,
+                detail,
+                duration_ns,
+                parts,
+            });
+        let threads = threads
+            .into_iter()
+            .map(|(actor, (duration_ns, running_ns))| ThreadSum {
+                thread: self
+                    .actor(actor)
+                    .map(crate::graph::Actor::thread)
+                    .unwrap_or_default(),
+                duration_ns,
+                running_ns,
+            });
+        Summary {
+            reasons: greatest(reasons, |sum| sum.duration_ns),
+            threads: greatest(threads, |sum| sum.duration_ns),
+            hosts: greatest(hosts.into_iter(), |sum| sum.1),
+            competitors: self.competitors(path),
+        }
+    }
+
+    /// What distinguishes sums of a reason: not the CPU.
+    pub(crate) fn summed_detail(&self, path: &Path, segment: &Segment) -> String {
+        match (segment.kind, path.role(segment)) {
+            (Kind::Running(_), Role::Own) => String::new(),
+            (Kind::Running(_), _) => self.meanwhile(path, segment, ""),
+            _ => self.detail(path, segment),
+        }
+    }
+
+    /// Who used the devices that a path waited for, while it did.
+    fn competitors(&self, path: &Path) -> Vec<Competitor> {
+        let mut sums: BTreeMap<(u32, u32, Option<ActorId>), (u64, u64)> = BTreeMap::new();
+        let own = path
+            .segments
+            .iter()
+            .filter(|segment| path.role(segment) == Role::Own);
+        for segment in own {
+            let Kind::Waiting {
+                wake: Wake::Request(place),
+                ..
+            } = segment.kind
+            else {
+                continue;
+            };
+            let Some(request) = self.requests.get(place as usize) else {
+                continue;
+            };
+            let (trace, device) = (request.trace, request.device);
+            for user in self.served(trace, device, (segment.begin, segment.end)) {
+                let sum = sums.entry((trace, device.0, user.by)).or_default();
+                sum.0 += user.time;
+                sum.1 += user.requests;
+            }
+        }
+        let row =
+            |((trace, device, by), (duration_ns, requests)): ((u32, u32, Option<ActorId>), (u64, u64))| {
+                Competitor {
+                    device: self.disk(trace, tracebraid_kernel_model::Device(device)),
+                    thread: by.and_then(|by| self.actor(by)).map(crate::graph::Actor::thread),
+                    duration_ns,
+                    requests,
+                }
+            };
+        let sums = sums.into_iter().filter(|(_, sum)| sum.0 > 0);
+        greatest(sums.map(row), |sum| sum.duration_ns)
+    }
+
+    /// The thread that has the CPU that a part of a path waits for.
+    pub fn in_the_way(&self, segment: &Segment) -> Option<ActorId> {
+        match segment.kind {
+            Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => Some(by),
+            _ => None,
+        }
+    }
+}
+
+/// The greatest first; of one size in their order.
+fn greatest<T>(sums: impl Iterator<Item = T>, size: impl Fn(&T) -> u64) -> Vec<T> {
+    let mut sums: Vec<T> = sums.collect();
+    sums.sort_by_key(|sum| std::cmp::Reverse(size(sum)));
+    sums
+}

@@ -1,0 +1,179 @@
+//! Analyses that follow each CPU alone.
+//!
+//! Who runs on a CPU, and what is active there, its own events tell. What CPUs must know of each other becomes
+//! items, which are played in the order of time (`Items`).
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Chunk, Record, Slice, StreamPlace, StreamRef};
+use tracebraid_kernel_model::{Body, KernelEvent};
+
+use crate::frame::{Event, Input, KernelAnalysis, KernelReport, Packet};
+use crate::recorded::Recorded;
+use crate::selection::Selection;
+
+/// What such an analysis makes of events. The law holds if merging is what a plain pass would have
+/// done: what a chunk cannot know at its beginning waits in its partial state.
+pub trait Rules: Sync + Sized {
+    /// What is known after some chunks.
+    type Partial: Default + Send + Serialize + DeserializeOwned;
+    /// The report.
+    type Report: KernelReport;
+
+    /// For that part of the traces, and what is asked for.
+    fn new(selection: &Selection) -> Self;
+
+    /// Tells which CPUs were recorded, before the first chunk.
+    fn knows(&mut self, recorded: &Arc<Recorded>) {
+        let _ = recorded;
+    }
+
+    /// Which events it needs.
+    fn wants(&self, event: &KernelEvent) -> bool;
+
+    /// Says, for people, what was not recorded; `has` tells what was.
+    fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str>;
+
+    /// The state before the first chunk: nothing came before it that a later one could tell.
+    fn first(&self) -> Self::Partial {
+        Self::Partial::default()
+    }
+
+    /// A packet of a CPU begins, or goes on.
+    fn packet(&self, partial: &mut Self::Partial, packet: &Packet);
+
+    /// The rest of a packet cannot be decoded: what happened from that time on to its end is lost.
+    fn cut(&self, partial: &mut Self::Partial, packet: &Packet, time: i64) {
+        self.packet(partial, &packet.cut(time));
+    }
+
+    /// See [`Analysis::exchange`].
+    fn exchange(&self, partial: &mut Self::Partial, resident: &mut Self::Partial) {
+        let _ = (partial, resident);
+    }
+
+    /// An event.
+    fn event(&self, partial: &mut Self::Partial, event: &Event<'_>, body: &mut Body<'_, '_>);
+
+    /// Joins what comes later to what was before.
+    fn merge(&self, earlier: &mut Self::Partial, later: Self::Partial);
+
+    /// See [`Analysis::settle`].
+    fn settle(&self, partial: &mut Self::Partial, watermark: i64) {
+        let _ = (partial, watermark);
+    }
+
+    /// See [`Analysis::slices`].
+    fn slices<'a>(&'a self, partial: &mut Self::Partial, watermark: i64) -> Vec<Slice<'a, Self::Partial>> {
+        self.settle(partial, watermark);
+        Vec::new()
+    }
+
+    /// Makes the report.
+    fn finish(&self, input: &Input, partial: Self::Partial) -> Self::Report;
+}
+
+/// The analysis with those rules.
+#[derive(Debug)]
+pub struct PerCpu<R> {
+    input: Input,
+    rules: R,
+}
+
+impl<R> PerCpu<R> {
+    /// The rules.
+    pub fn rules(&self) -> &R {
+        &self.rules
+    }
+}
+
+impl<R: Rules> KernelAnalysis for PerCpu<R> {
+    fn new(set: &TraceSet, selection: Selection) -> Self {
+        let mut rules = R::new(&selection);
+        let input = Input::new(set, selection, |event| rules.wants(event));
+        rules.knows(&input.recorded);
+        PerCpu { input, rules }
+    }
+
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn lacks(&self) -> Option<&'static str> {
+        self.rules.lacks(&|kind| self.input.sources.has(kind))
+    }
+
+    fn wants_event(&self, event: &KernelEvent) -> bool {
+        self.rules.wants(event)
+    }
+
+    #[inline(always)]
+    fn fold_event(&self, partial: &mut R::Partial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+        self.rules.event(partial, event, body);
+    }
+}
+
+impl<R: Rules> Analysis for PerCpu<R> {
+    type Partial = R::Partial;
+    type Report = R::Report;
+
+    fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
+        self.input.groups()
+    }
+
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.input.wants(trace, stream_class, class)
+    }
+
+    fn begin(&self, chunk: &Chunk) -> R::Partial {
+        match chunk.index {
+            0 => self.rules.first(),
+            _ => R::Partial::default(),
+        }
+    }
+
+    fn packet(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>) {
+        for packet in self.input.any_packets(packet) {
+            self.rules.packet(partial, &packet);
+        }
+    }
+
+    fn cut(&self, partial: &mut R::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
+        for packet in self.input.any_packets(packet) {
+            self.rules.cut(partial, &packet, time.0);
+        }
+    }
+
+    // Called for each event from one place: inlined, what it is made of need not be stored.
+    #[inline(always)]
+    fn event(&self, partial: &mut R::Partial, record: &mut Record<'_>) {
+        self.input
+            .event(record, |event, body| self.fold_event(partial, event, body));
+    }
+
+    fn end(&self, _: &mut R::Partial, _: &Chunk) {}
+
+    fn exchange(&self, partial: &mut R::Partial, resident: &mut R::Partial) {
+        self.rules.exchange(partial, resident);
+    }
+
+    fn merge(&self, earlier: &mut R::Partial, later: R::Partial) {
+        self.rules.merge(earlier, later);
+    }
+
+    fn settle(&self, partial: &mut R::Partial, watermark: Timestamp) {
+        self.rules.settle(partial, watermark.0);
+    }
+
+    fn slices<'a>(&'a self, partial: &mut R::Partial, watermark: Timestamp) -> Vec<Slice<'a, R::Partial>> {
+        self.rules.slices(partial, watermark.0)
+    }
+
+    fn finish(&self, partial: R::Partial) -> R::Report {
+        self.rules.finish(&self.input, partial)
+    }
+}

@@ -1,0 +1,142 @@
+//! Several analyses of kernel events in one pass.
+//!
+//! Each event is looked up once, and given to those that want it.
+
+use std::sync::Arc;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Chunk, Composition, Record, Slice, StreamPlace, StreamRef};
+use tracebraid_kernel_model::KernelEvent;
+
+use crate::frame::{Input, KernelAnalysis};
+use crate::recorded::Recorded;
+use crate::selection::Selection;
+
+/// A tuple of analyses in one pass over traces. Their reports are those that each gives alone: all
+/// follow each CPU alone.
+#[derive(Debug)]
+pub struct Together<P> {
+    input: Input,
+    /// By place of the event class: a bit for each analysis that wants it.
+    wanted: Vec<u32>,
+    parts: P,
+}
+
+impl<P> Together<P> {
+    /// The events that any of them wants, of which `wants` gives the bits.
+    fn of(set: &TraceSet, selection: &Selection, parts: P, wants: impl Fn(&P, &KernelEvent) -> u32) -> Self {
+        let input = Input::new(set, selection.clone(), |event| wants(&parts, event) != 0);
+        let wanted = input.sources.models().iter();
+        let wanted = wanted.map(|model| wants(&parts, &model.event)).collect();
+        Together { input, wanted, parts }
+    }
+
+    /// What the analyses read.
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+}
+
+/// A slice of one analysis as a slice of all, of whose states `part` gives that of this one.
+fn slice_of_all<'a, T: 'a, U: 'a>(slice: Slice<'a, T>, part: fn(&mut U) -> &mut T) -> Slice<'a, U> {
+    Box::new(move |resident: &mut U| -> Composition<'a, U> {
+        let composition = slice(part(resident));
+        Box::new(move |all| composition(part(all)))
+    })
+}
+
+macro_rules! together {
+    ($($analysis:ident $place:tt),+) => {
+        impl<$($analysis: KernelAnalysis),+> Together<($($analysis,)+)> {
+            /// True if nothing that any of them is about was recorded.
+            pub fn lacks_all(&self) -> bool {
+                true $(&& self.parts.$place.lacks().is_some())+
+            }
+
+            /// Of that part of those traces.
+            pub fn new(set: &TraceSet, selection: &Selection) -> Self {
+                let mut selection = selection.clone();
+                let recorded = selection.recorded.take();
+                selection.recorded = Some(recorded.unwrap_or_else(|| Arc::new(Recorded::of(set))));
+                let selection = &selection;
+                let parts = ($($analysis::new(set, selection.clone()),)+);
+                Together::of(set, selection, parts, |parts, event| {
+                    $(u32::from(parts.$place.wants_event(event)) << $place |)+ 0
+                })
+            }
+        }
+
+        impl<$($analysis: KernelAnalysis),+> Analysis for Together<($($analysis,)+)> {
+            type Partial = ($($analysis::Partial,)+);
+            type Report = ($($analysis::Report,)+);
+
+            fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
+                self.input.groups()
+            }
+
+            fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+                self.input.wants(trace, stream_class, class)
+            }
+
+            fn begin(&self, chunk: &Chunk) -> Self::Partial {
+                ($(self.parts.$place.begin(chunk),)+)
+            }
+
+            fn packet(&self, partial: &mut Self::Partial, packet: &StreamPlace<'_>) {
+                $(self.parts.$place.packet(&mut partial.$place, packet);)+
+            }
+
+            fn cut(&self, partial: &mut Self::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
+                $(self.parts.$place.cut(&mut partial.$place, packet, time);)+
+            }
+
+            #[inline]
+            fn event(&self, partial: &mut Self::Partial, record: &mut Record<'_>) {
+                self.input.event(record, |event, body| {
+                    let wanted = self.wanted.get(event.class).copied().unwrap_or(0);
+                    $(if wanted & (1 << $place) != 0 {
+                        self.parts.$place.fold_event(&mut partial.$place, event, body);
+                    })+
+                });
+            }
+
+            fn end(&self, partial: &mut Self::Partial, chunk: &Chunk) {
+                $(self.parts.$place.end(&mut partial.$place, chunk);)+
+            }
+
+            fn exchange(&self, partial: &mut Self::Partial, resident: &mut Self::Partial) {
+                $(self.parts.$place.exchange(&mut partial.$place, &mut resident.$place);)+
+            }
+
+            fn merge(&self, earlier: &mut Self::Partial, later: Self::Partial) {
+                $(self.parts.$place.merge(&mut earlier.$place, later.$place);)+
+            }
+
+            fn settle(&self, partial: &mut Self::Partial, watermark: Timestamp) {
+                $(self.parts.$place.settle(&mut partial.$place, watermark);)+
+            }
+
+            fn slices<'a>(
+                &'a self,
+                partial: &mut Self::Partial,
+                watermark: Timestamp,
+            ) -> Vec<Slice<'a, Self::Partial>> {
+                let mut all: Vec<Slice<'a, Self::Partial>> = Vec::new();
+                $(
+                    let slices = self.parts.$place.slices(&mut partial.$place, watermark);
+                    let slices = slices.into_iter();
+                    all.extend(slices.map(|slice| slice_of_all(slice, |all: &mut Self::Partial| &mut all.$place)));
+                )+
+                all
+            }
+
+            fn finish(&self, partial: Self::Partial) -> Self::Report {
+                ($(self.parts.$place.finish(partial.$place),)+)
+            }
+        }
+    };
+}
+
+together!(A 0, B 1, C 2);
+together!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
