@@ -13,8 +13,8 @@ use tracebraid_executions::{
 use tracebraid_follow::{KernelAnalysis, Selection, Window};
 use tracebraid_graph::{Graph, GraphAnalysis};
 use tracebraid_language::periods::Periods;
+use tracebraid_periods::EndedAnalysis;
 use tracebraid_profile::Samples;
-use tracebraid_reports::periods::EndedAnalysis;
 
 const ROUNDS: usize = 5;
 

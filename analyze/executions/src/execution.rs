@@ -6,7 +6,7 @@ use tracebraid_graph::{ActorId, Graph, Occupant, Passed, Path};
 use tracebraid_language::Datum;
 use tracebraid_language::ast::Field;
 use tracebraid_language::periods::{Capture, Periods, Reference, Source};
-use tracebraid_reports::periods::{Bound, Ended, EndedPeriod};
+use tracebraid_periods::{Bound, Ended, EndedPeriod};
 
 use crate::delimit;
 use crate::turns::{Label, RecordThread, Turns};

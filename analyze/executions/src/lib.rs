@@ -1,7 +1,7 @@
 //! Executions of tasks: where the time of each went, by calling context, across threads.
 //!
 //! In: the execution graph of a trace ([`tracebraid_graph::Graph`]), call stacks that were sampled, and periods
-//! that are executions ([`tracebraid_reports::periods::EndedPeriod`]). Out: for each execution its enhanced calling context tree (ECCT), as a sparse vector over the
+//! that are executions ([`tracebraid_periods::EndedPeriod`]). Out: for each execution its enhanced calling context tree (ECCT), as a sparse vector over the
 //! [`Contexts`] of all of them. Promise: the times of an execution's contexts add up to its duration, to the nanosecond.
 //!
 //! After sections 3.1 and 3.3.2 of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level

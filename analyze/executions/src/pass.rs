@@ -9,7 +9,7 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_engine::{Analysis, Chunk, Control, Record, StreamPlace, StreamRef};
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_graph::{GraphAnalysis, GraphPartial};
-use tracebraid_reports::periods::Ended;
+use tracebraid_periods::Ended;
 
 use crate::build::Sink;
 use crate::counts::{CountAnalysis, CountPartial};

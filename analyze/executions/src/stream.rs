@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use tracebraid_graph::{ActorId, Graph, Growing, Kind, Occupant, Path, Question, Wake};
-use tracebraid_reports::periods::EndedPeriod;
+use tracebraid_periods::EndedPeriod;
 
 use crate::build::{BuildRules, Finished, Sink, Union};
 use crate::contexts::Contexts;

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use tracebraid_graph::ActorId;
 use tracebraid_language::Datum;
-use tracebraid_reports::periods::Bound;
+use tracebraid_periods::Bound;
 
 /// The thread of an event record, if the record contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

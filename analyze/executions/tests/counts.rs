@@ -80,7 +80,7 @@ fn truth(set: &TraceSet) -> BTreeMap<i128, [u64; 4]> {
         ],
         Window::default(),
     );
-    let row = |period: &tracebraid_reports::periods::EndedPeriod| {
+    let row = |period: &tracebraid_periods::EndedPeriod| {
         let [id, costs @ ..] = [0, 1, 2, 3, 4].map(|place| integer(&period.begin.captures[place]));
         (id, costs.map(|cost| cost as u64))
     };

@@ -10,11 +10,11 @@ use tracebraid_follow::{KernelAnalysis, Selection, View, Window};
 use tracebraid_language::Datum;
 use tracebraid_language::executions::Definitions;
 use tracebraid_language::glob::Glob;
-use tracebraid_reports::periods::{Ended, EndedPeriod};
+use tracebraid_periods::{Ended, EndedPeriod};
 use tracebraid_reports::processes::ProcessAnalysis;
-use tracebraid_reports::report::Value;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_symbols::Symbols;
+use tracebraid_tables::Value;
 
 pub(crate) fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options) -> A::Report {
     fold(set, analysis, options, &Control::default())

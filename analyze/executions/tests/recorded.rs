@@ -15,8 +15,8 @@ use tracebraid_follow::{KernelAnalysis, Selection, Window};
 use tracebraid_graph::GraphAnalysis;
 use tracebraid_language::Datum;
 use tracebraid_language::periods::Periods;
+use tracebraid_periods::EndedAnalysis;
 use tracebraid_profile::Samples;
-use tracebraid_reports::periods::EndedAnalysis;
 use tracebraid_symbols::Symbols;
 
 use crate::told::Words;

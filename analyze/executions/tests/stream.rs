@@ -15,8 +15,8 @@ use tracebraid_executions::{
 use tracebraid_follow::{KernelAnalysis, Selection, ThreadKey, Window};
 use tracebraid_graph::{ActorId, Graph, GraphAnalysis};
 use tracebraid_language::periods::Periods;
+use tracebraid_periods::EndedAnalysis;
 use tracebraid_profile::{SampledStack, Samples};
-use tracebraid_reports::periods::EndedAnalysis;
 use tracebraid_testkit::grow::{Target, grow};
 use tracebraid_testkit::recorded::unpacked;
 

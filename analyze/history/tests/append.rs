@@ -14,8 +14,8 @@ use tracebraid_ctf::write::trace::{Options as WriteOptions, Session};
 use tracebraid_engine::{Control, Options};
 use tracebraid_history::{AppendError, Appended, Asked, Attribute, BuildError, Definition, History, append};
 
-use crate::traces::kernel_trace;
 use crate::{Place, build_asked, build_with};
+use tracebraid_models::traces::kernel_trace;
 
 /// Writes a trace's first packets, as its tracer would have left them: of each stream a share of 1000 parts; what is there
 /// of it already stays. With `torn`, half of the next packet follows.

@@ -4,8 +4,8 @@ use std::fs;
 
 use tracebraid_history::{Asked, History, HistoryError};
 
-use crate::traces::kernel_trace;
 use crate::{Place, build_with};
+use tracebraid_models::traces::kernel_trace;
 
 /// Opens it and reads all.
 fn read(file: &std::path::Path) -> Result<(), HistoryError> {

@@ -6,14 +6,14 @@ use std::fs;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_history::{Asked, History, Kind, Subject};
 
-use crate::events::{Entry, Record, What, by_cpu, merged};
 use crate::law::{SHAPE, random_times};
 use crate::model::Values;
-use crate::model_fds::{Descriptors, Held};
-use crate::model_io::{Call, call_of};
-use crate::synthetic::{Shape, trace};
-use crate::traces::kernel_trace;
 use crate::{Place, build_asked};
+use tracebraid_models::events::{Entry, Record, What, by_cpu, merged};
+use tracebraid_models::model_fds::{Descriptors, Held};
+use tracebraid_models::model_io::{Call, call_of};
+use tracebraid_models::synthetic::{Shape, trace};
+use tracebraid_models::traces::kernel_trace;
 
 type Table = (u32, i32);
 

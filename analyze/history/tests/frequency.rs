@@ -3,8 +3,8 @@
 use tracebraid_history::{Attribute, Kind, Since, Value};
 
 use crate::history;
-use crate::naming::{Maker, Value as Field};
-use crate::synthetic::{Shape, scripted};
+use tracebraid_models::naming::{Maker, Value as Field};
+use tracebraid_models::synthetic::{Shape, scripted};
 
 const SHAPE: Shape = Shape {
     cpus: 2,

@@ -5,9 +5,9 @@ use std::fs;
 use tracebraid_history::Asked;
 
 use crate::model::{Model, Values, entries};
-use crate::synthetic::{Shape, trace};
-use crate::traces::kernel_trace;
 use crate::{WAYS, build_in_ways, history};
+use tracebraid_models::synthetic::{Shape, trace};
+use tracebraid_models::traces::kernel_trace;
 
 #[test]
 fn the_file_depends_neither_on_threads_nor_on_chunks() {

@@ -3,37 +3,13 @@
 
 mod append;
 mod damage;
-#[path = "../../reports/tests/support/events.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod events;
 mod files;
 mod frequency;
 mod law;
 mod missing;
 mod model;
-#[path = "../../reports/tests/support/model_cpu.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod model_cpu;
-#[path = "../../reports/tests/support/model_fds.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod model_fds;
-#[path = "../../reports/tests/support/model_io.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod model_io;
-#[path = "../../reports/tests/support/model_stretches.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod model_stretches;
-#[path = "../../reports/tests/support/naming.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod naming;
 mod probes;
 mod queries;
-#[path = "../../reports/tests/support/synthetic.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod synthetic;
-#[path = "../../reports/tests/support/traces.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod traces;
 mod user;
 
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::events::{Entry, Record, What, by_cpu, merged};
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_models::events::{Entry, Record, What, by_cpu, merged};
 
 /// Values by path; what is null is not there.
 pub(crate) type Values = BTreeMap<String, String>;

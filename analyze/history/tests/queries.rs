@@ -7,7 +7,7 @@ use tracebraid_history::{Attribute, History, Kind, Since, ThreadState, Value};
 
 use crate::history;
 use crate::model::{Model, entries};
-use crate::traces::kernel_trace;
+use tracebraid_models::traces::kernel_trace;
 
 /// The attributes that are there in the middle of a trace.
 fn attributes(history: &History) -> Vec<Attribute> {

@@ -1,8 +1,8 @@
-//! The reports: count, cpu, io.
+//! Reports of the kernel: one module each, from `count` to `waits`, and the overview of all.
 //!
-//! In: a trace set. Out: what is to be shown, as plain data that can be serialized. Promise: each
-//! is an [`Analysis`](tracebraid_engine::Analysis), whose report does not depend on the number of
-//! threads or on the size of chunks.
+//! In: a trace set. Out: tables as plain data that can be serialized. Promise: each is an
+//! [`Analysis`](tracebraid_engine::Analysis), whose report does not depend on the number of threads or on the size of chunks. No other
+//! crate of `analyze` builds on this one.
 #![forbid(unsafe_code)]
 
 pub mod count;
@@ -16,12 +16,10 @@ pub mod net;
 pub mod overview;
 mod packed;
 mod pages;
-pub mod periods;
+
 pub mod processes;
-pub mod report;
+
 pub mod sched;
-pub mod stats;
+
 pub mod syscalls;
 pub mod waits;
-
-pub use tracebraid_follow as kernel;

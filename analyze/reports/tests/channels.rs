@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{CpuSet, Selection};
 use tracebraid_reports::count::Count;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
-use tracebraid_reports::kernel::{CpuSet, Selection};
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
 
-use crate::support::law::{ALL, Lawful, SMALL, as_in_one_piece};
+use tracebraid_models::law::{ALL, Lawful, SMALL, as_in_one_piece};
 
 const METADATA: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := uint8_t;

@@ -9,8 +9,8 @@ use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::schema::{CtfVersion, FieldClass, Roles};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{CpuSet, Extent, Window};
 use tracebraid_reports::count::{Count, CountReport};
-use tracebraid_reports::kernel::{CpuSet, Extent, Window};
 use tracebraid_testkit::bare::Bare;
 use tracebraid_testkit::directory;
 use tracebraid_testkit::generate::{self, generate};
@@ -19,7 +19,7 @@ use tracebraid_testkit::reference;
 use tracebraid_testkit::rng::Rng;
 use tracebraid_testkit::value::Value;
 
-use crate::support::synthetic::{self, Shape};
+use tracebraid_models::synthetic::{self, Shape};
 
 /// A directory of its own below the target directory, which goes with it.
 pub(crate) struct Directory(pub(crate) PathBuf);

@@ -1,18 +1,18 @@
 //! Reports do not depend on the field in which a trace records the CPU.
 
-use crate::support::law::{ALL, Asked, Lawful, SMALL, as_told, folded};
-use crate::support::naming::Naming;
-use crate::support::synthetic::{CpuPlace, Shape, trace_with_cpus};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{CpuSet, KernelAnalysis, seen_cpus};
 use tracebraid_graph::GraphAnalysis;
+use tracebraid_models::law::{ALL, Asked, Lawful, SMALL, as_told, folded};
+use tracebraid_models::naming::Naming;
+use tracebraid_models::synthetic::{CpuPlace, Shape, trace_with_cpus};
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
-use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, seen_cpus};
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection, Together};
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};
 use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection, Together};
 use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
@@ -18,10 +18,10 @@ use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
 
-use crate::support::law::{
+use tracebraid_models::law::{
     ALL, Asked, LARGE, Lawful, any_tree, as_in_one_piece, as_modelled, every_way, json,
 };
-use crate::support::traces::{kernel_trace, ours};
+use tracebraid_models::traces::{kernel_trace, ours};
 
 /// A copy of a recorded trace with bytes in the middle of some packets of two CPUs that are no event
 /// records; gone with the value.
@@ -96,7 +96,7 @@ fn what_cannot_be_decoded_makes_unknown_who_runs() {
             "CPU {at}"
         );
     }
-    let (begin, end) = crate::support::events::extent(&set);
+    let (begin, end) = tracebraid_models::events::extent(&set);
     let third = (end - begin) / 3;
     let range = (begin + third, end - third);
     for asked in [ALL, Asked { range, ..ALL }] {

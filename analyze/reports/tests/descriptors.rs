@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::naming::{Field, Maker, TEXT, Value};
-use crate::support::synthetic::{Scripted, Shape, scripted};
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::KernelAnalysis;
 use tracebraid_kernel_model::FdType::{self, Anonymous, Disk, Network, Pipe, Unknown};
+use tracebraid_models::naming::{Field, Maker, TEXT, Value};
+use tracebraid_models::synthetic::{Scripted, Shape, scripted};
 use tracebraid_reports::io::{IoAnalysis, IoType};
-use tracebraid_reports::kernel::KernelAnalysis;
 
 use Value::{Int, List, Text};
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::devices::trace;
-use crate::support::law::{ALL, Asked, Lawful, SMALL, any_tree, as_in_one_piece};
-use crate::support::naming::{Maker, Value::Int};
-use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_models::devices::trace;
+use tracebraid_models::law::{ALL, Asked, Lawful, SMALL, any_tree, as_in_one_piece};
+use tracebraid_models::naming::{Maker, Value::Int};
+use tracebraid_models::synthetic::{Scripted, Shape, scripted};
 use tracebraid_reports::disk::DiskAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::net::NetAnalysis;
 
 macro_rules! for_each {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_reports::kernel::TraceEnd;
+use tracebraid_follow::TraceEnd;
 
 const METADATA: &str = r#"/* CTF 1.8 */
 typealias integer { size = 32; align = 8; signed = false; } := uint32_t;

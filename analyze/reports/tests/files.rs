@@ -3,17 +3,17 @@
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Limits, Selection, ThreadFilter};
 use tracebraid_language::glob::Glob;
 use tracebraid_reports::files::FilesAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Limits, Selection, ThreadFilter};
-use tracebraid_reports::report::View;
+use tracebraid_tables::View;
 
-use crate::support::law::{ALL, SMALL, as_in_one_piece};
-use crate::support::model_files::{Row, Sums, by_class, by_path, calls};
-use crate::support::naming::Value::{Int, Text};
-use crate::support::naming::{Field, Maker, TEXT};
-use crate::support::synthetic::{Scripted, Shape, scripted, trace};
-use crate::support::traces::kernel_trace;
+use tracebraid_models::law::{ALL, SMALL, as_in_one_piece};
+use tracebraid_models::model_files::{Row, Sums, by_class, by_path, calls};
+use tracebraid_models::naming::Value::{Int, Text};
+use tracebraid_models::naming::{Field, Maker, TEXT};
+use tracebraid_models::synthetic::{Scripted, Shape, scripted, trace};
+use tracebraid_models::traces::kernel_trace;
 
 const SHAPE: Shape = Shape {
     cpus: 3,

@@ -21,9 +21,9 @@ use tracebraid_testkit::rng::Rng;
 
 use crate::counted::Directory;
 use crate::law::{for_each, for_each_per_cpu};
-use crate::support::events::extent;
-use crate::support::law::{ALL, Asked, Lawful, Ways, as_told, folded};
-use crate::support::synthetic::{self, Shape};
+use tracebraid_models::events::extent;
+use tracebraid_models::law::{ALL, Asked, Lawful, Ways, as_told, folded};
+use tracebraid_models::synthetic::{self, Shape};
 
 const SHAPE: Shape = Shape {
     cpus: 3,

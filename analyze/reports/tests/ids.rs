@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_reports::files::FilesAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
 
-use crate::support::law::{ALL, Lawful, SMALL, as_in_one_piece};
-use crate::support::naming::Value::{Int, Text};
-use crate::support::naming::{Field, Maker, TEXT};
-use crate::support::synthetic::{Scripted, Shape, scripted};
+use tracebraid_models::law::{ALL, Lawful, SMALL, as_in_one_piece};
+use tracebraid_models::naming::Value::{Int, Text};
+use tracebraid_models::naming::{Field, Maker, TEXT};
+use tracebraid_models::synthetic::{Scripted, Shape, scripted};
 
 const SHAPE: Shape = Shape {
     cpus: 2,

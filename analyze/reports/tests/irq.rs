@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
-use crate::support::model_irq::{Found, Handled, find};
-use crate::support::naming::{Maker, TEXT, Value};
-use crate::support::synthetic::{Random, Scripted, Shape, scripted};
-use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_language::glob::Glob;
+use tracebraid_models::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
+use tracebraid_models::model_irq::{Found, Handled, find};
+use tracebraid_models::naming::{Maker, TEXT, Value};
+use tracebraid_models::synthetic::{Random, Scripted, Shape, scripted};
+use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::irq::IrqAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
-use tracebraid_reports::report::{Report, View};
+use tracebraid_tables::{Report, View};
 
 fn report(set: &TraceSet, selection: Selection) -> Report {
     let analysis = IrqAnalysis::new(set, selection);
@@ -156,7 +156,7 @@ fn recorded_traces_are_as_modelled() {
         let Some(set) = kernel_trace(name) else { continue };
         let met = as_modelled(name, &set, ALL);
         assert!(handlers.is_none_or(|handlers| handlers == met), "{name}: {met}");
-        let (begin, end) = crate::support::events::extent(&set);
+        let (begin, end) = tracebraid_models::events::extent(&set);
         let third = (end - begin) / 3;
         let asked = Asked {
             range: (begin + third, end - third),
@@ -329,7 +329,7 @@ fn choosing_interrupts_and_lengths() {
         let selection = Selection {
             interrupts: globs(irqs),
             softirqs: globs(softirqs),
-            limits: tracebraid_reports::kernel::Limits { min, max: None },
+            limits: tracebraid_follow::Limits { min, max: None },
             ..Selection::default()
         };
         json(&set, selection)

@@ -7,6 +7,7 @@ use tracebraid_clocks::PacketAnalysis;
 use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Control, Options, fold};
+use tracebraid_follow::{CpuSet, KernelAnalysis, Selection, Together};
 use tracebraid_graph::GraphAnalysis;
 use tracebraid_reports::count::Count;
 use tracebraid_reports::cpu::CpuAnalysis;
@@ -14,7 +15,6 @@ use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::irq::IrqAnalysis;
-use tracebraid_reports::kernel::{CpuSet, KernelAnalysis, Selection, Together};
 use tracebraid_reports::memory::MemoryAnalysis;
 use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
@@ -22,12 +22,12 @@ use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
 
-use crate::support::law::{
+use tracebraid_models::law::{
     ALL, Asked, LARGE, Modelled, SMALL, Ways, any_tree, as_in_one_piece, as_modelled, as_told, every_way,
     json, window,
 };
-use crate::support::naming::Naming;
-use crate::support::synthetic::Shape;
+use tracebraid_models::naming::Naming;
+use tracebraid_models::synthetic::Shape;
 
 /// Calls a function for each analysis of kernel events that has a model.
 macro_rules! for_each {
@@ -57,10 +57,10 @@ macro_rules! for_each_per_cpu {
 pub(crate) use {for_each, for_each_per_cpu};
 
 fn holds_for(name: &str) {
-    let Some(set) = crate::support::traces::kernel_trace(name) else {
+    let Some(set) = tracebraid_models::traces::kernel_trace(name) else {
         return;
     };
-    let (begin, end) = crate::support::events::extent(&set);
+    let (begin, end) = tracebraid_models::events::extent(&set);
     let third = (end - begin) / 3;
     let middle = Asked {
         range: (begin + third, end - third),
@@ -122,7 +122,7 @@ fn seeds(usual: u64) -> std::ops::Range<u64> {
 
 /// Does something with a random trace, which is gone afterwards.
 fn with_trace<T>(seed: u64, shape: Shape, then: impl FnOnce(&TraceSet) -> T) -> T {
-    let (directory, set) = crate::support::synthetic::trace(seed, shape);
+    let (directory, set) = tracebraid_models::synthetic::trace(seed, shape);
     let result = then(&set);
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
     result
@@ -307,10 +307,10 @@ fn count_is_the_same_in_every_way() {
         "many-threads",
         "synctraces/scp_src",
     ] {
-        let Some(set) = crate::support::traces::kernel_trace(name) else {
+        let Some(set) = tracebraid_models::traces::kernel_trace(name) else {
             continue;
         };
-        let (begin, end) = crate::support::events::extent(&set);
+        let (begin, end) = tracebraid_models::events::extent(&set);
         for range in [ALL.range, (begin + (end - begin) / 3, end - (end - begin) / 3)] {
             let analysis = Count::new(&set, window(range), CpuSet::default(), 60);
             let mut expected: BTreeMap<String, u64> = BTreeMap::new();
@@ -369,7 +369,7 @@ fn together(what: &str, set: &TraceSet, ways: Ways) {
 #[test]
 fn several_in_one_pass() {
     for name in ["kernel-mix-small", "kernel-discarded", "twohost-server"] {
-        if let Some(set) = crate::support::traces::kernel_trace(name) {
+        if let Some(set) = tracebraid_models::traces::kernel_trace(name) {
             together(name, &set, LARGE);
         }
     }

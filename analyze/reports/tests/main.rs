@@ -26,6 +26,5 @@ mod periods;
 mod processes;
 mod sched;
 mod states;
-mod support;
 mod views;
 mod waits;

@@ -2,17 +2,17 @@
 
 use std::cmp::Reverse;
 
-use crate::support::law::{ALL, Asked, SMALL, any_tree, any_tree_of, as_in_one_piece, every_way, folded};
-use crate::support::model_memory::{Found, Move, Who, find, moves};
-use crate::support::naming::{Field, Maker, TEXT, Value::Int, Value::Text};
-use crate::support::synthetic::{Random, Scripted, Shape, scripted};
-use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_reports::kernel::{KernelAnalysis, Limits, ROWS, Selection, ThreadFilter};
+use tracebraid_follow::{KernelAnalysis, Limits, ROWS, Selection, ThreadFilter};
+use tracebraid_models::law::{ALL, Asked, SMALL, any_tree, any_tree_of, as_in_one_piece, every_way, folded};
+use tracebraid_models::model_memory::{Found, Move, Who, find, moves};
+use tracebraid_models::naming::{Field, Maker, TEXT, Value::Int, Value::Text};
+use tracebraid_models::synthetic::{Random, Scripted, Shape, scripted};
+use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::memory::MemoryAnalysis;
-use tracebraid_reports::report::View;
+use tracebraid_tables::View;
 
 const SHAPE: Shape = Shape {
     cpus: 3,

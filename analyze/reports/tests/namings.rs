@@ -1,13 +1,13 @@
 //! The same events under the names of several tracers give the same reports.
 
-use crate::support::naming::Naming;
-use crate::support::synthetic::{Shape, trace};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Control, Options, fold};
+use tracebraid_follow::KernelAnalysis;
+use tracebraid_models::naming::Naming;
+use tracebraid_models::synthetic::{Shape, trace};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
-use tracebraid_reports::kernel::KernelAnalysis;
 
 const SHAPE: Shape = Shape {
     cpus: 2,

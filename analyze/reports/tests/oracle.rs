@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::lttng::{Counted, Kind, cputop, iousagetop};
-use crate::support::model_io::{Call, Found, find};
-use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::KernelAnalysis;
+use tracebraid_models::lttng::{Counted, Kind, cputop, iousagetop};
+use tracebraid_models::model_io::{Call, Found, find};
+use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};
-use tracebraid_reports::kernel::KernelAnalysis;
 
 fn cpu_report(set: &TraceSet) -> CpuReport {
     let analysis = CpuAnalysis::new(set, Default::default());

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::disk::DiskAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 use tracebraid_reports::net::NetAnalysis;
-use tracebraid_reports::report::{Report, View};
+use tracebraid_tables::{Report, View};
 
 fn report<A: KernelAnalysis<Report = Report>>(set: &TraceSet, selection: Selection) -> Report {
     let analysis = A::new(set, selection);

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::lttng::iousagetop;
-use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_models::lttng::iousagetop;
+use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::files::FilesAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
-use tracebraid_reports::report::View;
+use tracebraid_tables::View;
 
 /// The report with each call, and the distributions of a second pass.
 fn ours(set: &TraceSet) -> Value {

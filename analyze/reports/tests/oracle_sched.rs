@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::lttng_sched::{Latency, latencies};
-use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
-use tracebraid_reports::report::{Report, View};
+use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_models::lttng_sched::{Latency, latencies};
+use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::sched::SchedAnalysis;
+use tracebraid_tables::{Report, View};
 
 const WITHOUT_LOSSES: [&str; 5] = [
     "kernel-mix-small",

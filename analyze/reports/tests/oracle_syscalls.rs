@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_kernel_model::Syscall;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
+use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 /// By thread and call: a row.

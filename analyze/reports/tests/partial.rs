@@ -6,15 +6,15 @@ use serde_json::Value;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, KernelReport, Selection, Window};
 use tracebraid_graph::{GraphAnalysis, State, WaitReason};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Selection, Window};
 use tracebraid_reports::net::NetAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
-use tracebraid_reports::report::View;
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
+use tracebraid_tables::View;
 use tracebraid_testkit::partial::{CPUS, KEPT, PartialTrace, whole};
 
 fn everything() -> Selection {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::traces::{kernel_trace, oracle};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Control, Options, fold};
+use tracebraid_follow::KernelAnalysis;
+use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::{IoAnalysis, IoStats};
-use tracebraid_reports::kernel::KernelAnalysis;
 
 fn expected() -> Json {
     oracle("perf-mix", "from-perf-script.json").expect("it is committed")

@@ -6,14 +6,14 @@ use serde_json::Value;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{Limits, Window};
 use tracebraid_language::periods::Periods;
-use tracebraid_reports::kernel::{Limits, Window};
-use tracebraid_reports::periods::{Asked, Order, PeriodAnalysis};
-use tracebraid_reports::report::{Report, View};
+use tracebraid_periods::{Asked, Order, PeriodAnalysis};
+use tracebraid_tables::{Report, View};
 
-use crate::support::law::{LARGE, SMALL, Ways, any_tree_of, every_way, folded, json};
-use crate::support::naming::{Maker, Value as Number};
-use crate::support::synthetic::{Scripted, Shape, scripted, trace};
+use tracebraid_models::law::{LARGE, SMALL, Ways, any_tree_of, every_way, folded, json};
+use tracebraid_models::naming::{Maker, Value as Number};
+use tracebraid_models::synthetic::{Scripted, Shape, scripted, trace};
 
 const SHAPE: Shape = Shape {
     cpus: 2,
@@ -167,7 +167,7 @@ fn with_case<T>(case: &Value, then: impl FnOnce(&TraceSet) -> T) -> T {
 /// the periods are those that lttng-analyses 0.6.1's own code finds (with pyparsing 2.2.2).
 #[test]
 fn as_lttng_analyses_finds_them() {
-    let cases = crate::support::traces::oracle("periods", "invented.json").expect("it is committed");
+    let cases = tracebraid_models::traces::oracle("periods", "invented.json").expect("it is committed");
     let mut found = 0;
     for (number, case) in cases.as_array().expect("cases").iter().enumerate() {
         let periods = periods(&texts(&case["periods"]), &texts(&case["captures"]));
@@ -203,7 +203,7 @@ fn as_lttng_analyses_finds_them() {
 #[test]
 fn aggregated_as_by_lttng_analyses() {
     type Line = (i64, i64, String, u64, u64, u64, u64);
-    let cases = crate::support::traces::oracle("periods", "invented.json").expect("it is committed");
+    let cases = tracebraid_models::traces::oracle("periods", "invented.json").expect("it is committed");
     let mut compared = 0;
     for (number, case) in cases.as_array().expect("cases").iter().enumerate() {
         let periods = periods(&texts(&case["periods"]), &texts(&case["captures"]));
@@ -363,7 +363,7 @@ fn hold(what: &str, set: &TraceSet, definitions: &[&str], asked: &Asked, ways: W
 }
 
 fn some(set: &TraceSet) -> Vec<Asked> {
-    let (begin, end) = crate::support::events::extent(set);
+    let (begin, end) = tracebraid_models::events::extent(set);
     let third = (end - begin) / 3;
     let groups = ["run.tid", "cpu"].map(str::to_owned);
     vec![
@@ -420,7 +420,7 @@ fn the_law() {
 #[test]
 fn the_law_on_recorded_traces() {
     for name in ["kernel-mix-small", "kernel-discarded"] {
-        if let Some(set) = crate::support::traces::kernel_trace(name) {
+        if let Some(set) = tracebraid_models::traces::kernel_trace(name) {
             for (number, asked) in some(&set).iter().enumerate() {
                 // Without what is within calls, which would be a lot.
                 let definitions = &DEFINITIONS[..3];

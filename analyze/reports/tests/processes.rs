@@ -6,15 +6,15 @@ use serde::Serialize;
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection, ThreadFilter};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection, ThreadFilter};
 use tracebraid_reports::processes::{ProcessAnalysis, ProcessRow, ProcessesReport};
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
-use crate::support::events::{Record, What, by_cpu, extent, merged};
-use crate::support::synthetic::{Shape, trace};
-use crate::support::traces::kernel_trace;
+use tracebraid_models::events::{Record, What, by_cpu, extent, merged};
+use tracebraid_models::synthetic::{Shape, trace};
+use tracebraid_models::traces::kernel_trace;
 
 fn report<A: KernelAnalysis>(set: &TraceSet, selection: Selection) -> A::Report {
     let analysis = A::new(set, selection);

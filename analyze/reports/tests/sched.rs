@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::naming::{Field, Maker, TEXT, Value};
-use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::{Value as Json, json};
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_reports::kernel::{KernelAnalysis, Selection, Window};
-use tracebraid_reports::report::View;
+use tracebraid_follow::{KernelAnalysis, Selection, Window};
+use tracebraid_models::naming::{Field, Maker, TEXT, Value};
+use tracebraid_models::synthetic::{Scripted, Shape, scripted};
 use tracebraid_reports::sched::SchedAnalysis;
+use tracebraid_tables::View;
 
 use Value::{Int, Text};
 
@@ -347,7 +347,7 @@ fn queues_are_those_of_a_model() {
         "twohost-server",
         "many-threads",
     ] {
-        let Some(set) = crate::support::traces::kernel_trace(name) else {
+        let Some(set) = tracebraid_models::traces::kernel_trace(name) else {
             continue;
         };
         let analysis = SchedAnalysis::new(&set, Selection::default());
@@ -355,7 +355,7 @@ fn queues_are_those_of_a_model() {
         let report = outcome.expect("nobody cancels").report;
         let report = serde_json::to_value(report).expect("a report can be serialized");
         let duration = report["duration_ns"].as_u64().expect("a duration") as f64;
-        let row = |(cpu, queue): (u32, crate::support::model_sched::Queue)| {
+        let row = |(cpu, queue): (u32, tracebraid_models::model_sched::Queue)| {
             json!([
                 cpu,
                 queue.queued as f64 / duration,
@@ -365,7 +365,7 @@ fn queues_are_those_of_a_model() {
                 queue.waits.iter().max()
             ])
         };
-        let expected: Json = crate::support::model_sched::queues(&set)
+        let expected: Json = tracebraid_models::model_sched::queues(&set)
             .into_iter()
             .map(row)
             .collect();
@@ -379,7 +379,7 @@ fn queues_are_those_of_a_model() {
         ];
         assert_eq!(fields(&report, "queues", &names), expected, "{name}");
         let mut preempted: BTreeMap<(i64, i64), Vec<u64>> = BTreeMap::new();
-        for (_, queue) in crate::support::model_sched::queues(&set) {
+        for (_, queue) in tracebraid_models::model_sched::queues(&set) {
             for ((tid, by), waits) in queue.preempted {
                 preempted
                     .entry((tid.into(), by.into()))

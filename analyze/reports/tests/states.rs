@@ -1,13 +1,13 @@
 //! One run of threads, with their states in the encoding of each kernel and tracer.
 
-use crate::support::naming::{Maker, Naming, TEXT, Value};
-use crate::support::synthetic::{Scripted, Shape, scripted};
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
-use tracebraid_reports::report::View;
+use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_models::naming::{Maker, Naming, TEXT, Value};
+use tracebraid_models::synthetic::{Scripted, Shape, scripted};
 use tracebraid_reports::sched::SchedAnalysis;
+use tracebraid_tables::View;
 
 use Value::{Int, Text};
 

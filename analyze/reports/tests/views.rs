@@ -2,17 +2,17 @@
 
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_follow::{KernelAnalysis, Limits, Selection, ThreadFilter};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Limits, Selection, ThreadFilter};
 use tracebraid_reports::processes::ProcessAnalysis;
-use tracebraid_reports::report::View;
+use tracebraid_tables::View;
 
-use crate::support::events::{What, by_cpu, merged};
-use crate::support::law::{ALL, SMALL, any_tree_of, every_way, folded, json};
-use crate::support::model_io::io_within;
-use crate::support::synthetic::{Shape, trace};
-use crate::support::traces::kernel_trace;
+use tracebraid_models::events::{What, by_cpu, merged};
+use tracebraid_models::law::{ALL, SMALL, any_tree_of, every_way, folded, json};
+use tracebraid_models::model_io::io_within;
+use tracebraid_models::synthetic::{Shape, trace};
+use tracebraid_models::traces::kernel_trace;
 
 const SHAPE: Shape = Shape {
     cpus: 3,
@@ -282,10 +282,10 @@ fn limits_choose_lives() {
         return;
     };
     let selection = all_views(10_000_000, 100_000_000);
-    let (begin, end) = crate::support::events::extent(&set);
+    let (begin, end) = tracebraid_models::events::extent(&set);
     let middle = begin + (end - begin) / 2;
     let unlimited = |range| Selection {
-        window: crate::support::law::window(range),
+        window: tracebraid_models::law::window(range),
         limits: Limits::default(),
         ..all_views(0, 0)
     };

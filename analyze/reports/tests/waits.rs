@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
-use tracebraid_reports::report::{Report, View};
+use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
+use tracebraid_tables::{Report, View};
 
-use crate::support::law::{ALL, SMALL, as_in_one_piece};
-use crate::support::model_waits;
-use crate::support::naming::{Field, Maker, TEXT, Value};
-use crate::support::synthetic::{Scripted, Shape, scripted};
-use crate::support::traces::{kernel_trace, ours};
+use tracebraid_models::law::{ALL, SMALL, as_in_one_piece};
+use tracebraid_models::model_waits;
+use tracebraid_models::naming::{Field, Maker, TEXT, Value};
+use tracebraid_models::synthetic::{Scripted, Shape, scripted};
+use tracebraid_models::traces::{kernel_trace, ours};
 
 use Value::{Int, Text};
 

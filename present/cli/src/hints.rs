@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_follow::{Extent, ranges, seen_cpus};
 use tracebraid_language::head_cpu;
 use tracebraid_language::near::did_you_mean;
-use tracebraid_reports::kernel::{Extent, ranges, seen_cpus};
 
 use crate::info::tables::View;
 use crate::options::{self, SelectArgs, TimeRange};

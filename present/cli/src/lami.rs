@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use serde_json::{Map, Value as Json, json};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_reports::kernel::{Head, KernelAnalysis, Selection};
-use tracebraid_reports::report::{Column, Report, Section, Unit, Value, View};
+use tracebraid_follow::{Head, KernelAnalysis, Selection};
+use tracebraid_tables::{Column, Report, Section, Unit, Value, View};
 
 use crate::commands::Show;
 use crate::output::Output;

@@ -9,8 +9,8 @@ use tracebraid_clocks::Machines;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_follow::Extent;
 use tracebraid_language::glob::Glob;
-use tracebraid_reports::kernel::Extent;
 
 use crate::failure::Failure;
 use crate::numbers::{self, Numbers};

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tracebraid_clocks::{Machines, Matches, PacketAnalysis, Synchronization, Transformations};
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection};
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};

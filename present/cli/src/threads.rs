@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_language::ast::Field;
 use tracebraid_language::{At, ClassField, Datum, Subject};
 use tracebraid_reports::cpu::CpuAnalysis;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 
 /// Maximum number of event records searched for contexts: a hint must not cost reading a large trace.
 const MOST_READ: usize = 1 << 18;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_reports::kernel::{Extent, TraceEnd, unended};
+use tracebraid_follow::{Extent, TraceEnd, unended};
 
 use crate::table;
 

@@ -62,8 +62,8 @@ pub fn unpacked(name: &str) -> PathBuf {
     kept(&archive(name))
 }
 
-/// Cargo's directory for what tests write: test programs stand in `deps` of a profile, beside it.
-fn temporary() -> PathBuf {
+/// Cargo's directory for files that tests write, also where `CARGO_TARGET_TMPDIR` is not known: test programs stand in `deps` of a profile, beside it.
+pub fn temporary() -> PathBuf {
     let program = std::env::current_exe().expect("a test program has a path");
     let target = program
         .ancestors()

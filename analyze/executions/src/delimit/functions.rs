@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Pairs;
 use tracebraid_language::Datum;
-use tracebraid_reports::periods::Bound;
+use tracebraid_periods::Bound;
 
 use crate::delimit::fitting;
 use crate::delimit::log::{Log, bound};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
-use tracebraid_reports::periods::{Bound, EndedPeriod};
+use tracebraid_periods::{Bound, EndedPeriod};
 
 use crate::turns::Turn;
 

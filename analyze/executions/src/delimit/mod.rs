@@ -22,7 +22,7 @@ use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_follow::Window;
 use tracebraid_language::executions::{Definitions, Delimiter};
 use tracebraid_language::glob::Glob;
-use tracebraid_reports::periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
+use tracebraid_periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
 
 use crate::execution::with_threads;
 use crate::turns::{Label, RecordThread, Turn};

@@ -203,9 +203,8 @@ mod tests {
         }
         processes.close_all(&patterns);
         let log = processes.log;
-        let times = |(_, period): &(i64, tracebraid_reports::periods::EndedPeriod)| {
-            (period.begin.time, period.end.time)
-        };
+        let times =
+            |(_, period): &(i64, tracebraid_periods::EndedPeriod)| (period.begin.time, period.end.time);
         (
             log.ended.iter().map(times).collect(),
             log.unfinished().next().expect("a definition"),

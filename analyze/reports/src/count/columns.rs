@@ -5,7 +5,7 @@ use std::ops::Range;
 use tracebraid_ctf::clock::{ClockConversion, Timestamp};
 use tracebraid_ctf::trace::TraceSet;
 
-use crate::kernel::{Extent, Window};
+use tracebraid_follow::{Extent, Window};
 
 /// The time range in columns of equal length. Times in the range, but before the first or after the last
 /// column, belong to these.

@@ -18,9 +18,9 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_engine::{Analysis, Chunk, Feed, Lane, Record, Shared, StreamPlace, StreamRef};
 use tracebraid_kernel_model::Cpus;
 
-use crate::kernel::{CpuSet, Window};
 use columns::{Columns, Part, Parts};
 pub use report::{CountReport, LossRow, Rate, StreamRow};
+use tracebraid_follow::{CpuSet, Window};
 
 /// Counts event records.
 #[derive(Debug)]

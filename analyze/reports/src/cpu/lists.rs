@@ -10,10 +10,10 @@ use crate::cpu::report::CpuThread;
 use crate::cpu::rules::{Bounds, Rules};
 use crate::cpu::state::CpuPartial;
 use crate::cpu::stretches::{Cut, Ran, Stretches};
-use crate::kernel::{CpuKey, Head, Thread, ThreadKey};
-use crate::report::Lists;
-use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
-use crate::stats::{Bins, Distribution, Ranges};
+use tracebraid_follow::{CpuKey, Head, Thread, ThreadKey};
+use tracebraid_statistics::{Bins, Distribution, Ranges};
+use tracebraid_tables::Lists;
+use tracebraid_tables::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const CPU: Column = Column::new("cpu", "CPU", Unit::Cpu);
@@ -177,5 +177,5 @@ fn frequencies(head: &Head, rows: &[Row<'_>], bounds: &Bounds) -> Section {
         Some((name, *range, &row.stretches.freq.as_ref()?.own))
     });
     let about = Column::new("of", "Of", Unit::Text);
-    crate::report::frequencies(about, all.into_iter().chain(own).collect())
+    tracebraid_tables::frequencies(about, all.into_iter().chain(own).collect())
 }

@@ -18,11 +18,11 @@ use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::events::sched::{Migrate, Priority, Switch};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use crate::kernel::{Event, Input, KernelAnalysis, Selection};
 pub use report::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
 use rules::Rules;
 pub use state::CpuPartial;
 use state::{Place, Side};
+use tracebraid_follow::{Event, Input, KernelAnalysis, Selection};
 
 /// The analysis. Of the time that is asked for it counts what ran on the CPUs that are asked for;
 /// the rows of CPUs count all threads.
@@ -144,9 +144,9 @@ impl CpuAnalysis {
                     let (old, tid) = (place.thread(old), place.thread(tid));
                     partial.take_over(&self.rules, place, old, tid);
                 }
-                crate::kernel::learn(&mut partial.people, model, cpu, time, body);
+                tracebraid_follow::learn(&mut partial.people, model, cpu, time, body);
             }
-            _ => crate::kernel::learn(&mut partial.people, model, cpu, time, body),
+            _ => tracebraid_follow::learn(&mut partial.people, model, cpu, time, body),
         }
     }
 

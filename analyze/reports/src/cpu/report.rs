@@ -9,8 +9,8 @@ use crate::cpu::CpuAnalysis;
 use crate::cpu::lists::lists;
 use crate::cpu::state::CpuPartial;
 use crate::cpu::usage::Usage;
-use crate::kernel::{CpuKey, Head, KernelReport, Process, Thread, nanoseconds, share};
-use crate::report::Lists;
+use tracebraid_follow::{CpuKey, Head, KernelReport, Process, Thread, nanoseconds, share};
+use tracebraid_tables::Lists;
 
 /// Who used the CPUs. Times in nanoseconds; shares are parts of `duration_ns`, from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

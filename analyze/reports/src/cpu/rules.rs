@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::kernel::{Selection, ThreadKey};
-use crate::report::View;
-use crate::stats::Ranges;
+use tracebraid_follow::{Selection, ThreadKey};
+use tracebraid_statistics::Ranges;
+use tracebraid_tables::View;
 
 /// What is asked for of a trace.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The report as a list of tables.
 
 use crate::cpu::{CpuProcess, CpuReport, CpuThread, CpuUsage};
-use crate::report::{Column, Report, Section, Total, Unit, Value};
+use tracebraid_tables::{Column, Report, Section, Total, Unit, Value};
 
 const USAGE: [Column; 4] = [
     Column::new("active_ns", "Active", Unit::Duration),

@@ -6,8 +6,8 @@ use tracebraid_kernel_model::Comm;
 use crate::cpu::rules::Rules;
 use crate::cpu::stretches::Ran;
 use crate::cpu::usage::Usage;
-use crate::kernel::{CpuKey, Input, Packet, People, Runs, Stretch, Table, ThreadKey};
-use crate::stats::Distribution;
+use tracebraid_follow::{CpuKey, Input, Packet, People, Runs, Stretch, Table, ThreadKey};
+use tracebraid_statistics::Distribution;
 
 /// Partial state of the cpu analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

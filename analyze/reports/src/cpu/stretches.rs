@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::rules::Rules;
-use crate::kernel::{CpuKey, Ended, Stretch, ThreadKey, Window};
-use crate::stats::{Bins, Distribution, Top};
+use tracebraid_follow::{CpuKey, Ended, Stretch, ThreadKey, Window};
+use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// A thread runs on a CPU; the longest is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpu::rules::Rules;
 use crate::cpu::stretches::Stretches;
-use crate::kernel::{CpuKey, Known};
+use tracebraid_follow::{CpuKey, Known};
 
 /// Use of CPUs by a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

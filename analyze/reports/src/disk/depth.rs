@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::Window;
+use tracebraid_follow::Window;
 
 /// A count that goes up and down in the course of time, and never below 0: what ends that did not
 /// begin began before the trace, or its beginning was lost.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::disk::request::{DiskKey, Kind, Request};
-use crate::stats::{Bins, Distribution, Top};
+use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// A block device.
 #[derive(Clone, Debug, Serialize, Deserialize)]

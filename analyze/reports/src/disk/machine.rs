@@ -11,8 +11,8 @@ use crate::disk::depth::{Depth, DepthSlice};
 use crate::disk::request::{DiskKey, Issued, Kind, Place, Request, Returned};
 use crate::disk::step::{Deed, Item};
 use crate::disk::sums::{Remap, Sums};
-use crate::kernel::{CpuKey, PairSlice, Pairs, Thread, ThreadKey};
-use crate::report::View;
+use tracebraid_follow::{CpuKey, PairSlice, Pairs, Thread, ThreadKey};
+use tracebraid_tables::View;
 
 /// What is known of requests at a time. Its size depends on the number of disks and of requests under way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -18,15 +18,15 @@ use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Recorded, Rules, Selection,
-    learn, learn_switch,
-};
-use crate::report::Report;
 use machine::{DiskSlice, Machine, Player};
 use request::{DiskKey, Place};
 use step::{Deed, Item, Work};
 use sums::Sums;
+use tracebraid_follow::{
+    ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Recorded, Rules, Selection,
+    learn, learn_switch,
+};
+use tracebraid_tables::Report;
 
 /// The analysis.
 pub type DiskAnalysis = PerCpu<DiskRules>;

@@ -8,11 +8,11 @@ use crate::disk::device::{Disk, Done};
 use crate::disk::request::{DiskKey, Kind, Request, SECTOR};
 use crate::disk::sums::{Issues, Remap};
 use crate::disk::{DiskPartial, DiskRules};
-use crate::kernel::{Head, Input, Thread, ThreadKey, share};
-use crate::report::{
+use tracebraid_follow::{Head, Input, Thread, ThreadKey, share};
+use tracebraid_statistics::Ranges;
+use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
 };
-use crate::stats::Ranges;
 
 const DISK: Column = Column::new("disk", "Disk", Unit::Disk);
 const KIND: Column = Column::new("kind", "Kind", Unit::Text);
@@ -433,7 +433,7 @@ fn frequencies(rules: &DiskRules, names: &Names<'_>, disks: &[&Disk]) -> Report 
     groups.sort_by(|a, b| a.0.cmp(&b.0));
     Report {
         head: names.head.clone(),
-        sections: vec![crate::report::frequencies(DISK, groups)],
+        sections: vec![tracebraid_tables::frequencies(DISK, groups)],
         ..Report::default()
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::device::Disk;
 use crate::disk::request::{DiskKey, Kind, Request};
-use crate::kernel::{Table, ThreadKey};
+use tracebraid_follow::{Table, ThreadKey};
 
 /// What adds up in any order. Its size depends on the number of disks and threads, but for the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use tracebraid_kernel_model::{Action, Syscall};
 use crate::files::class::Class;
 use crate::files::machine::connects;
 use crate::files::stats::Side;
-use crate::kernel::{Beginning, CallStretch, Ending};
+use tracebraid_follow::{Beginning, CallStretch, Ending};
 
 /// A call that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use crate::files::machine::{Around, Machine, connects};
 use crate::files::names::{self, File, FileId};
 use crate::files::naming::{Naming, Need};
 use crate::files::slice::{Cell, Input, Late, LateWhat, Slice, SliceFile, Step};
-use crate::kernel::{CallItem, CpuKey, ThreadKey};
+use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
 /// What a late call does to its thread's table.
 #[derive(Clone, Copy, Debug)]
@@ -383,4 +383,4 @@ struct LateEnd {
 }
 
 /// A call that a thread took from one stretch to another.
-type Whole = crate::kernel::WholeCall<Parked<FileId>, crate::files::call::Exited>;
+type Whole = tracebraid_follow::WholeCall<Parked<FileId>, crate::files::call::Exited>;

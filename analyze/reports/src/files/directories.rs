@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Text, Texts};
 
 use crate::files::names;
-use crate::kernel::{Table, ThreadKey};
+use tracebraid_follow::{Table, ThreadKey};
 
 /// Working directories of processes: absolute paths.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

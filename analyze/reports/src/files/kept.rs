@@ -8,7 +8,7 @@ use crate::files::directories::Directories;
 use crate::files::machine::{Machine, Passing};
 use crate::files::names::{FileId, Files};
 use crate::files::{FilesPartial, FilesRules};
-use crate::kernel::{CpuKey, Lane, Rules, Selection, Table};
+use tracebraid_follow::{CpuKey, Lane, Rules, Selection, Table};
 
 /// What is known of descriptors and of calls that are open, when everything before a marked time has been played. It is the same
 /// however the trace was cut.

@@ -17,7 +17,7 @@ use crate::files::naming::{Naming, Need};
 use crate::files::stats::Side;
 use crate::files::tally::{Tally, Used};
 use crate::files::tell::AT_FDCWD;
-use crate::kernel::{ByCpu, CallItem, CpuKey, OpenCall, Table, ThreadKey, WholeCall};
+use tracebraid_follow::{ByCpu, CallItem, CpuKey, OpenCall, Table, ThreadKey, WholeCall};
 
 /// A thread's call that is not of one stretch.
 pub(super) type Passing = OpenCall<Parked<FileId>, Exited>;

@@ -35,11 +35,11 @@ use crate::files::item::{Item, Made, Step, What};
 use crate::files::machine::{Around, Machine};
 use crate::files::queue::{Ahead, ChunkTexts, Queue};
 use crate::files::slice::{Beginning, Slice};
-use crate::kernel::{
+use tracebraid_follow::{
     ByCpu, ChosenCalls, CpuKey, EndedCall, Event, Input, Items, Lane, Packet, People, PerCpu, Rules,
     Selection, ThreadKey,
 };
-use crate::report::Report;
+use tracebraid_tables::Report;
 
 pub use crate::files::follow::{Descriptor, News};
 pub use crate::files::kept::FilesKept;

@@ -65,7 +65,7 @@ impl Files {
         let names: Vec<_> = files
             .map(|file| vec![texts.get(file.name).unwrap_or_default().to_owned()])
             .collect();
-        crate::report::unmatched("--path", globs, &names)
+        tracebraid_tables::unmatched("--path", globs, &names)
     }
 
     /// The file of that number.

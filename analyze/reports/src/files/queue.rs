@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Texts};
 
 use crate::files::item::Item;
-use crate::kernel::{CpuKey, Items, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, Items, Table, ThreadKey};
 
 /// Something that decides which thread has which table; nothing: that cannot be said.
 pub(super) type Ahead = (i32, Option<Act>);

@@ -10,9 +10,9 @@ use crate::files::names::FileId;
 use crate::files::rows::{self, Names};
 use crate::files::stats::{ClassStats, Told, Use};
 use crate::files::{FilesPartial, FilesRules};
-use crate::kernel::{Input, People, Process, Table, Thread, ThreadKey};
-use crate::report::{Report, Section, Total};
-use crate::stats::{Bins, Ranges};
+use tracebraid_follow::{Input, People, Process, Table, Thread, ThreadKey};
+use tracebraid_statistics::{Bins, Ranges};
+use tracebraid_tables::{Report, Section, Total};
 
 /// A thread's calls of each class.
 type Classes = Vec<(Class, ClassStats)>;
@@ -163,5 +163,5 @@ fn frequencies(machine: &Machine, threads: &[Option<Thread>], ranges: &[(Class, 
             groups.push((class.name().to_owned(), *range, bins));
         }
     }
-    crate::report::frequencies(rows::CLASS, groups)
+    tracebraid_tables::frequencies(rows::CLASS, groups)
 }

@@ -11,8 +11,8 @@ use crate::files::class::Class;
 use crate::files::names::{FileId, Files};
 use crate::files::report::ByProcess;
 use crate::files::stats::{ClassStats, Told, Use, bytes};
-use crate::kernel::{Head, Process, Thread};
-use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
+use tracebraid_follow::{Head, Process, Thread};
+use tracebraid_tables::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 
 pub(super) const CLASS: Column = Column::new("class", "Class", Unit::Text);
 const PATH: Column = Column::new("path", "Path", Unit::Path);

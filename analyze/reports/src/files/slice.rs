@@ -18,7 +18,7 @@ use crate::files::naming::{Naming, Need};
 use crate::files::stats::Side;
 use crate::files::tally::Tally;
 use crate::files::tell::AT_FDCWD;
-use crate::kernel::{CallItem, CpuKey, OpenCall, Table, ThreadKey, WholeCall};
+use tracebraid_follow::{CallItem, CpuKey, OpenCall, Table, ThreadKey, WholeCall};
 
 /// A file in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@ use tracebraid_kernel_model::{Action, errno_of};
 use crate::files::call::Call;
 use crate::files::class::Class;
 use crate::files::names::FileId;
-use crate::stats::{Bins, Distribution, Top};
+use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// A call whose file is known; the longest is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

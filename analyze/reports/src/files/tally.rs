@@ -8,8 +8,8 @@ use crate::files::call::Call;
 use crate::files::class::Class;
 use crate::files::names::FileId;
 use crate::files::stats::{ClassStats, Side, Told, Use};
-use crate::kernel::{Table, ThreadKey};
-use crate::report::View;
+use tracebraid_follow::{Table, ThreadKey};
+use tracebraid_tables::View;
 
 /// What calls add up to. Grows with the number of threads, and of files that each of them uses; where each call is asked for, with
 /// calls.

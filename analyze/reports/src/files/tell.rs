@@ -10,7 +10,7 @@ use crate::files::call::{Entered, Exited, Forked};
 use crate::files::class::Class;
 use crate::files::item::{Holds, Item, Step, What};
 use crate::files::{FilesPartial, FilesRules};
-use crate::kernel::{Event, learn, learn_switch, taken_over};
+use tracebraid_follow::{Event, learn, learn_switch, taken_over};
 
 /// A system call begins.
 #[inline(always)]

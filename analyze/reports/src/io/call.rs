@@ -3,7 +3,7 @@
 use tracebraid_descriptors::{Change, Deed, Exit, Open};
 use tracebraid_kernel_model::Syscall;
 
-use crate::kernel::Limits;
+use tracebraid_follow::Limits;
 
 /// What a call was, once its end is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::io::call::{Done, EndingCall};
 use crate::io::item::{Item, UNNAMED, What, name};
 use crate::io::sink::{Draft, Mark, Sink};
 use crate::io::stretch::{Boundary, Edges, First, LostCall, Stretch, alone, change_item};
-use crate::kernel::{CpuKey, Limits, ThreadKey};
+use tracebraid_follow::{CpuKey, Limits, ThreadKey};
 
 /// Follows a CPU through a chunk.
 #[derive(Clone, Debug)]

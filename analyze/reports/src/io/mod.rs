@@ -27,9 +27,9 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use crate::kernel::{Event, Input, KernelAnalysis, Selection};
 pub use partial::IoPartial;
 pub use report::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, IoType};
+use tracebraid_follow::{Event, Input, KernelAnalysis, Selection};
 
 /// The analysis. Calls count where and when they end.
 #[derive(Debug)]

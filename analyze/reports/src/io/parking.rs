@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::Open;
 
 use crate::io::sums::Types;
-use crate::kernel::{CpuKey, ThreadKey};
+use tracebraid_follow::{CpuKey, ThreadKey};
 
 /// A call that left its CPU with its thread.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

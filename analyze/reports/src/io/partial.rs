@@ -12,7 +12,7 @@ use crate::io::settle::Settled;
 use crate::io::sink::Sink;
 use crate::io::stretch::Edges;
 use crate::io::tell;
-use crate::kernel::{CpuKey, Event, Packet, People, Selection, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, Event, Packet, People, Selection, Table, ThreadKey};
 
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ impl IoPartial {
         if let Some(lane) = self.lanes.get_mut(self.last) {
             tell::other(lane, &model.event, time, body);
         }
-        crate::kernel::learn(&mut self.people, model, cpu, time, body);
+        tracebraid_follow::learn(&mut self.people, model, cpu, time, body);
     }
 
     /// Who a context says made the event.

@@ -9,8 +9,8 @@ use crate::io::IoAnalysis;
 use crate::io::partial::IoPartial;
 use crate::io::settle::{Losses, Sheet};
 use crate::io::sums::Sums;
-use crate::kernel::{Head, KernelReport, People, Process, Selection, Thread, ThreadKey};
-use crate::report::Lists;
+use tracebraid_follow::{Head, KernelReport, People, Process, Selection, Thread, ThreadKey};
+use tracebraid_tables::Lists;
 
 /// What was read and written. Times and latencies in nanoseconds, sizes in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

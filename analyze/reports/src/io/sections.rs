@@ -3,7 +3,7 @@
 use tracebraid_kernel_model::Syscall;
 
 use crate::io::{IoReport, IoStats};
-use crate::report::{Column, Report, Section, Total, Unit, Value, View};
+use tracebraid_tables::{Column, Report, Section, Total, Unit, Value, View};
 
 const STATS: [Column; 6] = [
     Column::new("read_bytes", "Read", Unit::Bytes),

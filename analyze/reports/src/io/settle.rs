@@ -12,7 +12,7 @@ use crate::io::parking::{Parked, Parking};
 use crate::io::sink::Sink;
 use crate::io::stretch;
 use crate::io::sums::{Sums, Tally, Types};
-use crate::kernel::{CpuKey, Selection, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, Selection, Table, ThreadKey};
 
 /// Sums by system call and type of descriptor.
 pub(super) type Sheet = Vec<(Syscall, FdType, Sums)>;

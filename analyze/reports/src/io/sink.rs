@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::io::group::{self, Calls, Group};
 use crate::io::item::Item;
 use crate::io::items::{self, Items, Log};
-use crate::kernel::CpuKey;
+use tracebraid_follow::CpuKey;
 
 /// What happens on a CPU in a part of the trace that is being read.
 #[derive(Clone, Debug)]

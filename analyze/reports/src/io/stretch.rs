@@ -10,7 +10,7 @@ use tracebraid_descriptors::{Change, Exit, Open};
 use crate::io::call::{Done, EndingCall};
 use crate::io::item::{Item, UNNAMED, What, name};
 use crate::io::sink::{Batch, Draft, Sink};
-use crate::kernel::{CpuKey, Limits, ThreadKey};
+use tracebraid_follow::{CpuKey, Limits, ThreadKey};
 
 /// What the first event of a stretch was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

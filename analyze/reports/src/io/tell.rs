@@ -7,7 +7,7 @@ use tracebraid_kernel_model::{
 
 use crate::io::item::What;
 use crate::io::lane::Lane;
-use crate::kernel::Window;
+use tracebraid_follow::Window;
 
 /// A system call begins.
 #[inline(always)]

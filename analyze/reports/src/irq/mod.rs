@@ -13,11 +13,11 @@ use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::events::irq::{Ipi, IpiStep, Softirq, SoftirqStep, Tasklet, VectorIrq};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
-use crate::kernel::{ByCpu, CpuKey, Event, Input, Packet, PerCpu, Rules, Selection};
-use crate::report::{Report, View};
 use lane::{Ended, Frame, Handler, Lane, Raised, VECTORS};
 use run::{Run, Stats};
 use source::{Key, Kind, Sources, number_of};
+use tracebraid_follow::{ByCpu, CpuKey, Event, Input, Packet, PerCpu, Rules, Selection};
+use tracebraid_tables::{Report, View};
 
 /// The analysis.
 pub type IrqAnalysis = PerCpu<IrqRules>;

@@ -9,11 +9,11 @@ use crate::irq::lane::Lane;
 use crate::irq::run::{DURATION, LATENCY, Run, Stats};
 use crate::irq::source::{Kind, Source};
 use crate::irq::{IrqPartial, IrqRules};
-use crate::kernel::{ByCpu, CpuKey, Head, Input, Selection, share};
-use crate::report::{
+use tracebraid_follow::{ByCpu, CpuKey, Head, Input, Selection, share};
+use tracebraid_statistics::{Bins, Distribution, Ranges};
+use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
 };
-use crate::stats::{Bins, Distribution, Ranges};
 
 const HOST: Column = Column::new("host", "Host", Unit::Text);
 const KIND: Column = Column::new("kind", "Kind", Unit::Text);
@@ -71,8 +71,8 @@ fn unmatched(selection: &Selection, partial: &IrqPartial) -> Vec<String> {
         let sources = sources.filter(|source| (source.key.kind == Kind::Softirq) == is_soft);
         sources.map(called).collect()
     };
-    let mut notes = crate::report::unmatched("--irq", &selection.interrupts, &of(false));
-    notes.extend(crate::report::unmatched(
+    let mut notes = tracebraid_tables::unmatched("--irq", &selection.interrupts, &of(false));
+    notes.extend(tracebraid_tables::unmatched(
         "--softirq",
         &selection.softirqs,
         &of(true),
@@ -316,7 +316,7 @@ fn frequencies(rules: &IrqRules, head: Head, rows: &Rows<'_>) -> Report {
         }
     }
     Report {
-        sections: vec![crate::report::frequencies(NAME, groups)],
+        sections: vec![tracebraid_tables::frequencies(NAME, groups)],
         head,
         ..Report::default()
     }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::irq::lane::{Frame, Handler, Raised, VECTORS};
-use crate::kernel::CpuKey;
-use crate::stats::{Bins, Distribution, Top};
+use tracebraid_follow::CpuKey;
+use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// A handler from its beginning to its end; the longest is the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::softirq_name;
 
-use crate::kernel::{KeyHasher, Selection};
+use tracebraid_follow::{KeyHasher, Selection};
 
 /// Kinds of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

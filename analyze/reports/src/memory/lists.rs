@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::{Thread, ThreadKey};
 use crate::memory::moves::{Move, Moves, What, size};
 use crate::memory::{Done, MemoryPartial, MemoryRules};
-use crate::report::{Column, Section, Unit, Value, View};
+use tracebraid_follow::{Thread, ThreadKey};
+use tracebraid_tables::{Column, Section, Unit, Value, View};
 
 /// Somebody who is shown, and what he took and gave back; no thread if it is not known who he is.
 struct Row<'a> {

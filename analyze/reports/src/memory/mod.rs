@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, Packet, People, PerCpu, Rules, Selection, Table, ThreadKey, learn,
-    learn_switch, taken_over,
-};
-use crate::report::Report;
 use lane::{Lane, Running};
 use moves::{Keeps, Move, Moves};
 use sums::{Sums, is_counted};
+use tracebraid_follow::{
+    ByCpu, CpuKey, Event, Input, Packet, People, PerCpu, Rules, Selection, Table, ThreadKey, learn,
+    learn_switch, taken_over,
+};
+use tracebraid_tables::Report;
 
 /// The analysis.
 pub type MemoryAnalysis = PerCpu<MemoryRules>;

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use crate::kernel::{CpuKey, Event, Selection};
 use crate::memory::sums::{failed, order};
-use crate::report::View;
-use crate::stats::Top;
+use tracebraid_follow::{CpuKey, Event, Selection};
+use tracebraid_statistics::Top;
+use tracebraid_tables::View;
 
 /// Pages are taken or given back; of two the one of more pages is greater, of equal ones the earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

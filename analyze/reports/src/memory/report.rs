@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use crate::kernel::{Input, People, Process, Thread};
 use crate::memory::sums::{Count, Sums};
 use crate::memory::{MemoryPartial, MemoryRules, is_free, lists};
-use crate::report::{Column, Report, Section, Total, Unit, Value, View};
+use tracebraid_follow::{Input, People, Process, Thread};
+use tracebraid_tables::{Column, Report, Section, Total, Unit, Value, View};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 

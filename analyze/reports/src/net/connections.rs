@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Headers, TcpHeader, Transport};
 
-use crate::kernel::KeyHasher;
+use tracebraid_follow::KeyHasher;
 
 /// One side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::InterruptStep;
 use crate::net::interface::InterfaceKey;
+use tracebraid_follow::InterruptStep;
 
 /// What happens on a CPU, in the context that it is in.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

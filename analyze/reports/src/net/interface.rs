@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
 
-use crate::stats::{Bins, Distribution, Summary, Top};
+use tracebraid_statistics::{Bins, Distribution, Summary, Top};
 
 /// An interface of one of the traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -16,16 +16,16 @@ use tracebraid_kernel_model::events::network::{self, PacketFree, PacketStep, Tcp
 use tracebraid_kernel_model::{Body, KernelEvent};
 use tracebraid_threads::CpuActivity;
 
-use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, PairSlice, Pairs, People, PerCpu, Rules,
-    Selection, ThreadKey, learn, learn_switch,
-};
-use crate::report::{Report, View};
 use connections::Sum;
 use context::{Queued, Step};
 use interface::{Begun, End, Fate, InterfaceKey, Passed};
 use passing::Passing;
 use sums::{PortCounts, Ports, Sums};
+use tracebraid_follow::{
+    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, PairSlice, Pairs, People, PerCpu, Rules,
+    Selection, ThreadKey, learn, learn_switch,
+};
+use tracebraid_tables::{Report, View};
 
 /// The analysis.
 pub type NetAnalysis = PerCpu<NetRules>;

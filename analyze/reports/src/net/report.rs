@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::{Head, Input, Thread};
 use crate::net::connections::Sum;
 use crate::net::interface::{Interface, InterfaceKey, Passed};
 use crate::net::{NetPartial, NetRules};
-use crate::report::{
+use tracebraid_follow::{Head, Input, Thread};
+use tracebraid_statistics::Ranges;
+use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
 };
-use crate::stats::Ranges;
 
 const INTERFACE: Column = Column::new("interface", "Interface", Unit::Interface);
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
@@ -379,7 +379,7 @@ fn frequencies(rules: &NetRules, names: &Names<'_>, interfaces: &[&Interface]) -
     groups.sort_by(|a, b| a.0.cmp(&b.0));
     Report {
         head: names.head.clone(),
-        sections: vec![crate::report::frequencies(INTERFACE, groups)],
+        sections: vec![tracebraid_tables::frequencies(INTERFACE, groups)],
         ..Report::default()
     }
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
 
-use crate::kernel::{Table, ThreadKey};
 use crate::net::connections::{Connections, Sum};
 use crate::net::interface::{Interface, InterfaceKey, Passed};
+use tracebraid_follow::{Table, ThreadKey};
 
 /// Ports of a socket: its own and the other side's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

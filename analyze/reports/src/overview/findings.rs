@@ -1,7 +1,7 @@
 //! What looks wrong, and the command that digs further.
 
 use crate::overview::{Defect, Parts};
-use crate::report::{Column, Report, Section, Unit, Value};
+use tracebraid_tables::{Column, Report, Section, Unit, Value};
 
 /// Something that looks wrong.
 struct Finding {

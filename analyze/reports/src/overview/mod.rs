@@ -13,11 +13,11 @@ use crate::cpu::{CpuAnalysis, CpuReport};
 use crate::disk::DiskAnalysis;
 use crate::io::{IoAnalysis, IoProcess, IoReport};
 use crate::irq::IrqAnalysis;
-use crate::kernel::{Selection, Together};
 use crate::net::NetAnalysis;
-use crate::report::{Column, Report, Section, Total, Unit, Value};
 use crate::sched::SchedAnalysis;
 use crate::syscalls::SyscallAnalysis;
+use tracebraid_follow::{Selection, Together};
+use tracebraid_tables::{Column, Report, Section, Total, Unit, Value};
 
 /// The analyses, in one pass.
 pub type OverviewAnalysis = Together<(
@@ -87,7 +87,8 @@ pub struct Defect {
 /// The summary: at most that number of rows of each list, and the defects of the recording.
 pub fn overview(parts: &Parts, defects: &[Defect], rows: usize) -> Report {
     let total = &parts.cpu.total;
-    let share = |part: u64| crate::kernel::share(part, parts.cpu.head.duration_ns.saturating_mul(total.cpus));
+    let share =
+        |part: u64| tracebraid_follow::share(part, parts.cpu.head.duration_ns.saturating_mul(total.cpus));
     Report {
         head: parts.cpu.head.clone(),
         totals: vec![

@@ -1,7 +1,7 @@
 //! What took longest, of each kind, and when.
 
 use crate::overview::Parts;
-use crate::report::{Column, Report, Section, Unit, Value};
+use tracebraid_tables::{Column, Report, Section, Unit, Value};
 
 /// Where to find the longest of a kind.
 struct Kind {

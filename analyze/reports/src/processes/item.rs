@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{CallEvent, CallItem, CallStretch};
 use crate::processes::life::{Life, Named, Parent, Sums};
+use tracebraid_follow::{CallEvent, CallItem, CallStretch};
 
 /// What a CPU does from one switch to the next.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

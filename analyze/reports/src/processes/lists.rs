@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::{Limits, Selection, Thread};
 use crate::processes::{NamedBy, ProcessRow};
-use crate::report::Lists;
-use crate::report::{Column, Section, Unit, View, distribution_columns, distribution_values};
-use crate::stats::{Bins, Distribution, Ranges};
+use tracebraid_follow::{Limits, Selection, Thread};
+use tracebraid_statistics::{Bins, Distribution, Ranges};
+use tracebraid_tables::Lists;
+use tracebraid_tables::{Column, Section, Unit, View, distribution_columns, distribution_values};
 
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const MAKER: Column = Column::new("parent", "Made by", Unit::Process);
@@ -177,5 +177,5 @@ fn frequencies(ended: &[(&ProcessRow, u64)]) -> Section {
     }
     let group = range.map(|range| ("all".to_owned(), range, &bins));
     let about = Column::new("of", "Of", Unit::Text);
-    crate::report::frequencies(about, group.into_iter().collect())
+    tracebraid_tables::frequencies(about, group.into_iter().collect())
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{CallItem, CpuKey, OpenCalls, Selection, Table, ThreadCall, ThreadKey};
 use crate::processes::item::{Item, Told};
 use crate::processes::life::{Lives, Sums};
+use tracebraid_follow::{CallItem, CpuKey, OpenCalls, Selection, Table, ThreadCall, ThreadKey};
 
 /// The lives of all threads up to a time, and the calls that are open then.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

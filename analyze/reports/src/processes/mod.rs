@@ -19,16 +19,16 @@ use serde::{Deserialize, Serialize};
 use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
 
-use crate::kernel::{
-    ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, Input, Items, Lane,
-    Packet, People, PerCpu, Rules, Runs, Selection, learn, learn_switch, taken_over,
-};
 use item::{Item, Step, Stretch, Told};
 pub use life::NamedBy;
 use life::{Life, Named, Parent, Sums};
 use machine::Machine;
 pub use report::{ProcessName, ProcessRow, ProcessTotal, ProcessesReport};
 use slice::ProcessSlice;
+use tracebraid_follow::{
+    ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, Input, Items, Lane,
+    Packet, People, PerCpu, Rules, Runs, Selection, learn, learn_switch, taken_over,
+};
 
 /// The analysis.
 pub type ProcessAnalysis = PerCpu<ProcessRules>;
@@ -205,7 +205,7 @@ impl ProcessRules {
 
     /// So much of it is asked for.
     #[inline]
-    fn active(&self, cpu: CpuKey, ran: &crate::kernel::Stretch<()>) -> u64 {
+    fn active(&self, cpu: CpuKey, ran: &tracebraid_follow::Stretch<()>) -> u64 {
         match self.selection.cpus.contains(cpu.cpu) {
             true => self.selection.window.clip(ran.since, ran.until),
             false => 0,
@@ -213,7 +213,7 @@ impl ProcessRules {
     }
 
     /// It is known only now, or only by a loss, that a thread ran.
-    fn ran(&self, partial: &mut ProcessPartial, cpu: CpuKey, ran: Option<crate::kernel::Stretch<()>>) {
+    fn ran(&self, partial: &mut ProcessPartial, cpu: CpuKey, ran: Option<tracebraid_follow::Stretch<()>>) {
         if let Some(ran) = ran {
             let active = self.active(cpu, &ran);
             if active > 0 {

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::kernel::{Head, Input, KernelReport, Selection, Thread, ThreadKey, nanoseconds};
 use crate::processes::ProcessPartial;
 use crate::processes::life::{Life, Named, NamedBy};
 use crate::processes::lists::lists;
 use crate::processes::tree::{Node, Place, ProcessKey, Threads, tree};
-use crate::report::Lists;
+use tracebraid_follow::{Head, Input, KernelReport, Selection, Thread, ThreadKey, nanoseconds};
+use tracebraid_tables::Lists;
 
 /// The tree of processes. Times in nanoseconds, sizes in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

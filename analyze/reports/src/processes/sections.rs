@@ -1,7 +1,7 @@
 //! The report as a list of tables.
 
 use crate::processes::{ProcessRow, ProcessesReport};
-use crate::report::{Column, Report, Section, Total, Unit, Value};
+use tracebraid_tables::{Column, Report, Section, Total, Unit, Value};
 
 impl From<&ProcessesReport> for Report {
     fn from(report: &ProcessesReport) -> Report {

@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{CallSlice, CpuKey, Selection, Table, ThreadKey};
 use crate::processes::item::{Item, Told};
 use crate::processes::life::{Life, Sums};
 use crate::processes::machine::{Machine, key, sums_of};
+use tracebraid_follow::{CallSlice, CpuKey, Selection, Table, ThreadKey};
 
 /// What is known of a slice alone. Its size depends on the number of threads, and on what is told of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::kernel::ThreadKey;
 use crate::processes::life::{Life, Parent, Sums};
+use tracebraid_follow::ThreadKey;
 
 /// A process: the id of its first thread, and which of the lives under that id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::CpuKey;
+use tracebraid_follow::CpuKey;
 
 /// A CPU at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

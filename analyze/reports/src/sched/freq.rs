@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::ThreadKey;
-use crate::stats::{Bins, Ranges};
+use tracebraid_follow::ThreadKey;
+use tracebraid_statistics::{Bins, Ranges};
 
 /// Latencies that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_threads::Waker;
 
-use crate::kernel::CpuKey;
+use tracebraid_follow::CpuKey;
 
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_threads::Waker;
 
-use crate::kernel::{ByCpu, CpuKey, Table, ThreadKey};
 use crate::sched::SchedRules;
 use crate::sched::cpus::{Cpu, Queue, RunQueue};
 use crate::sched::life::{Life, Now, Place, Woken};
 use crate::sched::stats::Latency;
 use crate::sched::step::{Item, Switched, Wakeup};
 use crate::sched::sums::Sums;
+use tracebraid_follow::{ByCpu, CpuKey, Table, ThreadKey};
 
 /// What is known of threads and CPUs at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -23,17 +23,17 @@ use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 use tracebraid_threads::CpuActivity;
 
-use crate::kernel::{
-    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded, Rules,
-    Selection, learn, learn_switch, taken_over,
-};
-use crate::report::{Report, View};
 use freq::Bounds;
 use machine::{Machine, Player};
 use slice::{SchedSlice, SlicePlayer};
 use stats::Latency;
 use step::{Item, Step, Switched, Wakeup};
 use sums::Sums;
+use tracebraid_follow::{
+    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded, Rules,
+    Selection, learn, learn_switch, taken_over,
+};
+use tracebraid_tables::{Report, View};
 
 /// The analysis.
 pub type SchedAnalysis = PerCpu<SchedRules>;

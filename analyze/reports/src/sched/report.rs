@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use tracebraid_threads::Waker;
 
-use crate::kernel::{Input, Interrupt, Thread, ThreadKey};
-use crate::report::{Column, Report, Section, Total, Unit, View};
 use crate::sched::freq::{Bounds, Group};
 use crate::sched::stats::{Counts, Latency, REASONS};
 use crate::sched::{SchedPartial, SchedRules, tables};
-use crate::stats::{Distribution, Ranges};
+use tracebraid_follow::{Input, Interrupt, Thread, ThreadKey};
+use tracebraid_statistics::{Distribution, Ranges};
+use tracebraid_tables::{Column, Report, Section, Total, Unit, View};
 
 /// A thread that is shown.
 pub(super) struct Row<'a> {
@@ -224,7 +224,7 @@ pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds
         .map(|(group, range, bins)| (name(group), range, bins))
         .collect();
     let about = Column::new("of", "Of", Unit::Text);
-    let section: Section = crate::report::frequencies(about, groups);
+    let section: Section = tracebraid_tables::frequencies(about, groups);
     Report {
         head: input.head(),
         sections: vec![section],

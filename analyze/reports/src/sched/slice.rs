@@ -8,13 +8,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{CpuKey, ThreadKey};
 use crate::sched::SchedRules;
 use crate::sched::cpus::{QueueChanges, QueueStretch};
 use crate::sched::life::{Life, Now};
 use crate::sched::machine::{At, Machine, Player};
 use crate::sched::step::{Item, Switched, Wakeup};
 use crate::sched::sums::Sums;
+use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_threads::Waker;
 
 /// What is known of a slice alone. Its size depends on the number of threads and CPUs.

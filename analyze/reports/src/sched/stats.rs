@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::TaskState;
 use tracebraid_threads::Waker;
 
-use crate::kernel::{CpuKey, ThreadKey};
-use crate::stats::{Distribution, Summary, Top};
+use tracebraid_follow::{CpuKey, ThreadKey};
+use tracebraid_statistics::{Distribution, Summary, Top};
 
 /// Reasons to leave a CPU: the states, and none that is known.
 pub(super) const REASONS: usize = TaskState::ALL.len() + 1;

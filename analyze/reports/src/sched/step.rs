@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_threads::Waker;
 
-use crate::kernel::InterruptStep;
+use tracebraid_follow::InterruptStep;
 
 /// What happens on a CPU, by whatever is active there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

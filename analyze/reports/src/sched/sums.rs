@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{ByCpu, CpuKey, Table};
 use crate::sched::freq::Freq;
 use crate::sched::stats::{Counts, Latency};
-use crate::stats::Summary;
+use tracebraid_follow::{ByCpu, CpuKey, Table};
+use tracebraid_statistics::Summary;
 
 /// What adds up in any order. Its size depends on the number of threads, CPUs, and pairs of them, but for the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_kernel_model::TaskState;
 
-use crate::kernel::{Input, Thread};
-use crate::report::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 use crate::sched::life::Now;
 use crate::sched::report::{Row, waker};
 use crate::sched::stats::{ByCause, Counts, Latency, REASONS};
 use crate::sched::{SchedPartial, SchedRules};
-use crate::stats::{Distribution, Summary};
+use tracebraid_follow::{Input, Thread};
+use tracebraid_statistics::{Distribution, Summary};
+use tracebraid_tables::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const PRIORITY: Column = Column::new("priority", "Prio", Unit::Id);
@@ -304,7 +304,7 @@ pub(super) fn thread_migrations(rows: &[Row<'_>]) -> Section {
 }
 
 pub(super) fn migrations(partial: &SchedPartial) -> Section {
-    let row = |(pair, count): &((crate::kernel::CpuKey, crate::kernel::CpuKey), u64)| {
+    let row = |(pair, count): &((tracebraid_follow::CpuKey, tracebraid_follow::CpuKey), u64)| {
         let (from, to) = pair;
         vec![
             u64::from(from.trace).into(),

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Syscall, errno_of};
 
-use crate::kernel::{ByCall, ThreadKey};
-use crate::stats::{Bins, Distribution, Top};
+use tracebraid_follow::{ByCall, ThreadKey};
+use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// What is known of a thread's calls that have ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

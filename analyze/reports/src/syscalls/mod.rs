@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
-use crate::kernel::{
+use calls::{Call, Calls};
+use tracebraid_follow::{
     ByCpu, CallEvent, CallItem, CallSlice, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall, Entered,
     Event, Exited, Input, Items, Lane, OpenCalls, Packet, People, PerCpu, Rules, Selection, Table,
     ThreadCall, ThreadKey, learn, learn_switch, taken_over,
 };
-use crate::report::{Report, View};
-use calls::{Call, Calls};
+use tracebraid_tables::{Report, View};
 
 /// The analysis.
 pub type SyscallAnalysis = PerCpu<SyscallRules>;

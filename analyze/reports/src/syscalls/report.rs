@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_kernel_model::{Syscall, errno_name};
 
-use crate::kernel::{Input, Thread, ThreadKey};
-use crate::report::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
-};
-use crate::stats::Ranges;
 use crate::syscalls::calls::{Call, CallStats};
 use crate::syscalls::{SyscallPartial, SyscallRules};
+use tracebraid_follow::{Input, Thread, ThreadKey};
+use tracebraid_statistics::Ranges;
+use tracebraid_tables::{
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const SYSCALL: Column = Column::new("syscall", "System call", Unit::Syscall);
@@ -278,7 +278,7 @@ fn frequencies(rules: &SyscallRules, input: &Input, by_call: &BTreeMap<Syscall, 
         .map(|(name, range, bins)| (name.clone(), *range, bins));
     Report {
         head: input.head(),
-        sections: vec![crate::report::frequencies(SYSCALL, groups.collect())],
+        sections: vec![tracebraid_tables::frequencies(SYSCALL, groups.collect())],
         ..Report::default()
     }
 }

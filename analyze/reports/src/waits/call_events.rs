@@ -5,10 +5,10 @@ use tracebraid_kernel_model::events::uring::UringStep;
 use tracebraid_kernel_model::{Body, KernelEvent, SyscallEntry};
 use tracebraid_threads::{BegunCall, CallClass, ContextStep};
 
-use crate::kernel::InterruptStep;
 use crate::waits::futex::Operation;
 use crate::waits::wait_step::Act;
 use crate::waits::{WaitPartial, WaitRules};
+use tracebraid_follow::InterruptStep;
 
 pub(super) fn is_made(step: BlockStep) -> bool {
     use BlockStep::{Bio, Request};

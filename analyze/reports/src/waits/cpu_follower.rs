@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Peer, Switch};
 use tracebraid_threads::{BegunCall, CpuContext, LeftAs, ThreadActs, WakeSource, WakerFacts};
 
-use crate::kernel::{CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_switch, taken_over};
 use crate::waits::ended_call::concerns_others;
 use crate::waits::wait_step::{Act, CpuStep, WaitItem};
 use crate::waits::{WaitPartial, WaitRules};
+use tracebraid_follow::{CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_switch, taken_over};
 
 /// A CPU from one switch to the next: what its thread does, and what interrupts it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use tracebraid_kernel_model::Peer;
 use tracebraid_threads::BegunCall;
 
-use crate::kernel::ThreadKey;
+use tracebraid_follow::ThreadKey;
 
 /// Whose descriptors: a trace and a process, or, where that is not known, less than 0, a thread.
 pub(super) type Owner = (u32, i64);

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
-use crate::kernel::ThreadKey;
-use crate::stats::Distribution;
 use crate::waits::ended_call::EndedCall;
 use crate::waits::keyed::Keyed;
+use tracebraid_follow::ThreadKey;
+use tracebraid_statistics::Distribution;
 
 /// What a call does to a futex: the number of its `FUTEX_` command, or one of those below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

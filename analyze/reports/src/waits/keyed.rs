@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash};
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::KeyHasher;
+use tracebraid_follow::KeyHasher;
 
 /// Values by key.
 #[derive(Clone, Debug, Serialize, Deserialize)]

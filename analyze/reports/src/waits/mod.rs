@@ -23,14 +23,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
-use crate::kernel::{
-    ByCpu, ChosenCalls, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded,
-    Rules, Selection, Table,
-};
-use crate::report::{Report, View};
 use call_events::{completes_ring, is_done, is_made};
 use cpu_follower::CpuStretch;
 use sums::Sums;
+use tracebraid_follow::{
+    ByCpu, ChosenCalls, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded,
+    Rules, Selection, Table,
+};
+use tracebraid_tables::{Report, View};
 use tracebraid_threads::{CallClasses, Handlers, MigrateEvent, WaitReason, WakeEvent, exit_of};
 use wait_machine::{Player, WaitMachine};
 use wait_step::{Act, CpuStep, WaitItem};

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use tracebraid_kernel_model::{KernelEvent, Syscall};
 use tracebraid_threads::WaitReason;
 
-use crate::kernel::{Input, People, Table, Thread, ThreadKey};
-use crate::report::{Report, Section, Total, Unit, View};
-use crate::stats::{Bins, Ranges};
 use crate::waits::sums::{CallSums, Sums, Wait};
 use crate::waits::{WaitPartial, WaitRules, tables};
+use tracebraid_follow::{Input, People, Table, Thread, ThreadKey};
+use tracebraid_statistics::{Bins, Ranges};
+use tracebraid_tables::{Report, Section, Total, Unit, View};
 
 /// What is shown of a thread's calls.
 pub(super) struct Row {
@@ -149,7 +149,7 @@ fn frequencies(who: &Who<'_>, input: &Input, sums: &Table<Sums>) -> Report {
     let groups = groups.filter_map(|((why, range), bins)| Some((why.name().to_owned(), (*range)?, bins)));
     Report {
         head: input.head(),
-        sections: vec![crate::report::frequencies(tables::WHY, groups.collect())],
+        sections: vec![tracebraid_tables::frequencies(tables::WHY, groups.collect())],
         ..Report::default()
     }
 }

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Peer;
 use tracebraid_threads::CallClass;
 
-use crate::kernel::ThreadKey;
-use crate::stats::Distribution;
 use crate::waits::ended_call::{EndedCall, Owner};
 use crate::waits::keyed::Keyed;
+use tracebraid_follow::ThreadKey;
+use tracebraid_statistics::Distribution;
 
 /// Which end of a connection a process has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

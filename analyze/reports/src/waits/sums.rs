@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 use tracebraid_threads::{WaitReason, WakeSource};
 
-use crate::kernel::{ByCall, ThreadKey};
-use crate::stats::{Bins, Distribution, Top};
 use crate::waits::thread_waits::Parts;
+use tracebraid_follow::{ByCall, ThreadKey};
+use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// What is counted of a thread's calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

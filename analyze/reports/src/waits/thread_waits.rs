@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
 use tracebraid_threads::{BegunCall, PastStretch, ThreadCell, WaitReason};
 
-use crate::kernel::{CpuKey, Losses, ThreadKey};
 use crate::waits::sums::{Wait, Waker};
+use tracebraid_follow::{CpuKey, Losses, ThreadKey};
 
 /// Nanoseconds by reason.
 pub(super) type Parts = [u64; WaitReason::ALL.len()];

@@ -7,9 +7,6 @@ use tracebraid_threads::{
     WaitReason, WakeEffect, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread,
 };
 
-use crate::kernel::{CpuKey, Exited, Losses, Table, ThreadKey};
-use crate::report::View;
-use crate::stats::Bins;
 use crate::waits::WaitRules;
 use crate::waits::ended_call::{EndedCall, Owner, concerns_others};
 use crate::waits::futex::Futexes;
@@ -17,6 +14,9 @@ use crate::waits::socket::Sockets;
 use crate::waits::sums::{Sums, Wait, Waker};
 use crate::waits::thread_waits::{Parts, SpentTime, ThreadWaits};
 use crate::waits::wait_step::WaitItem;
+use tracebraid_follow::{CpuKey, Exited, Losses, Table, ThreadKey};
+use tracebraid_statistics::Bins;
+use tracebraid_tables::View;
 
 /// What is known of threads and their calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Cells of reports' tables: who a row is about.
 
-use tracebraid_reports::kernel::{Head, Process, Thread};
+use tracebraid_follow::{Head, Process, Thread};
 
 /// The machine of a row, where there are several.
 pub(super) fn host(head: &Head, trace: u32) -> Option<String> {

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::tz::TimeZone;
+use tracebraid_follow::Selection;
 use tracebraid_reports::cpu::{CpuAnalysis, CpuReport, CpuUsage};
-use tracebraid_reports::kernel::Selection;
-use tracebraid_reports::report::Lists;
-use tracebraid_reports::report::Report;
+use tracebraid_tables::Lists;
+use tracebraid_tables::Report;
 
 use crate::commands::cells;
 use crate::commands::report::{ReportArgs, Show};

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use tracebraid_export::critical_path::perfetto;
+use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_graph::{ActorId, Asked, Graph, GraphAnalysis, NO_SWITCHES, PathReport};
 use tracebraid_language::glob::Glob;
-use tracebraid_reports::kernel::{KernelAnalysis, Selection};
 
 use crate::commands::report::{Subject, window};
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use tracebraid_follow::{CpuSet, Window};
 use tracebraid_reports::count::Count;
-use tracebraid_reports::kernel::{CpuSet, Window};
 
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};

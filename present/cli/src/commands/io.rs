@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::tz::TimeZone;
+use tracebraid_follow::Selection;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::{IoAnalysis, IoReport, IoStats};
-use tracebraid_reports::kernel::Selection;
-use tracebraid_reports::report::{Report, View};
+use tracebraid_tables::{Report, View};
 
 use crate::commands::cells;
 use crate::commands::report::{ReportArgs, Show};
@@ -228,9 +228,8 @@ fn processes(report: &IoReport, rows: usize) -> String {
 }
 
 fn threads(report: &IoReport, rows: usize) -> String {
-    let about = |thread: &tracebraid_reports::kernel::Thread| {
-        [cells::id(thread.tid), cells::name(&report.head, thread)]
-    };
+    let about =
+        |thread: &tracebraid_follow::Thread| [cells::id(thread.tid), cells::name(&report.head, thread)];
     let shown = report.threads.iter().take(rows);
     rows_of(
         [Column::number("TID"), Column::text("Thread")],

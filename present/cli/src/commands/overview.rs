@@ -6,10 +6,10 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_follow::{Head, KernelAnalysis, KernelReport, Selection, ThreadFilter};
 use tracebraid_reports::cpu::CpuAnalysis;
-use tracebraid_reports::kernel::{Head, KernelAnalysis, KernelReport, Selection, ThreadFilter};
 use tracebraid_reports::overview::{self, Defect, Parts};
-use tracebraid_reports::report::Report;
+use tracebraid_tables::Report;
 
 use crate::commands::report::{self, Show};
 use crate::failure::Failure;

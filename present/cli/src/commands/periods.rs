@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options};
+use tracebraid_follow::CpuSet;
 use tracebraid_language::periods::Periods;
-use tracebraid_reports::kernel::CpuSet;
-use tracebraid_reports::periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
-use tracebraid_reports::report::{Report, View};
+use tracebraid_periods::{Asked, MOST_OPEN, Order, PeriodAnalysis};
+use tracebraid_tables::{Report, View};
 
 use crate::commands::definitions::DefinitionArgs;
 use crate::commands::report::{self, ShowArgs, Subject};

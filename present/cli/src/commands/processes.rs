@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use tracebraid_reports::kernel::{KernelReport, Thread};
+use tracebraid_follow::{KernelReport, Thread};
 use tracebraid_reports::processes::{ProcessAnalysis, ProcessRow, ProcessesReport};
-use tracebraid_reports::report::Lists;
-use tracebraid_reports::report::Report;
+use tracebraid_tables::Lists;
+use tracebraid_tables::Report;
 
 use crate::commands::cells;
 use crate::commands::report::{ReportArgs, Show};

@@ -8,11 +8,9 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::Analysis;
+use tracebraid_follow::{CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Window};
 use tracebraid_profile::{Met, Quality};
-use tracebraid_reports::kernel::{
-    CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Window,
-};
-use tracebraid_reports::report::Report;
+use tracebraid_tables::Report;
 
 use crate::commands::stacks::Wanted;
 use crate::failure::Failure;

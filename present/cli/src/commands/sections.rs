@@ -2,8 +2,8 @@
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_reports::kernel::Head;
-use tracebraid_reports::report::{Column, Lists, Report, Section, Total, Unit, Value, View};
+use tracebraid_follow::Head;
+use tracebraid_tables::{Column, Lists, Report, Section, Total, Unit, Value, View};
 
 use crate::commands::cells;
 use crate::commands::report::Show;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Arg, Args};
-use tracebraid_reports::kernel::{KernelAnalysis, KernelReport, Limits, Selection};
-use tracebraid_reports::report::{Lists, Report, View};
+use tracebraid_follow::{KernelAnalysis, KernelReport, Limits, Selection};
+use tracebraid_tables::{Lists, Report, View};
 
 use tracebraid_language::glob::Glob;
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 use tracebraid_ctf::schema::{ClockClass, ClockOrigin, CtfVersion, EnvValue, Uuid};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_follow::{Extent, NotRecorded, Recorded, TraceEnd, TriggerEvent};
 use tracebraid_language::head_cpu;
-use tracebraid_reports::kernel::{Extent, NotRecorded, Recorded, TraceEnd, TriggerEvent};
 
 use crate::loss::Loss;
 use crate::unfinished::Unfinished;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use tracebraid_reports::kernel::not_recorded;
+use tracebraid_follow::not_recorded;
 
 use super::{DamageInfo, Info, StreamInfo, TraceInfo};
 use crate::table::{self, Column, bytes, duration, grouped, render};

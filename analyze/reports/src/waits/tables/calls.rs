@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use tracebraid_kernel_model::Syscall;
 use tracebraid_threads::WaitReason;
 
-use crate::kernel::{Process, Thread, share};
-use crate::report::{Column, Section, Unit, Value, distribution_columns, distribution_values};
 use crate::waits::report::{Row, Who};
 use crate::waits::sums::CallSums;
 use crate::waits::tables::{PROCESS, SYSCALL, THREAD, WHY};
+use tracebraid_follow::{Process, Thread, share};
+use tracebraid_tables::{Column, Section, Unit, Value, distribution_columns, distribution_values};
 
 const CALLS: Column = Column::new("calls", "Calls", Unit::Count);
 const TOTAL: Column = Column::new("total_ns", "Total", Unit::Duration);

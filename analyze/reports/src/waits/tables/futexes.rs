@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kernel::{Process, Thread, ThreadKey};
-use crate::report::{Column, Section, Unit, Value, distribution_columns, distribution_values};
 use crate::waits::futex::{FutexSums, Futexes, Operation};
 use crate::waits::report::Who;
 use crate::waits::tables::PROCESS;
+use tracebraid_follow::{Process, Thread, ThreadKey};
+use tracebraid_tables::{Column, Section, Unit, Value, distribution_columns, distribution_values};
 
 const OPERATION: Column = Column::new("operation", "Operation", Unit::Text);
 const AGAIN: Column = Column::new("again", "Again", Unit::Count);

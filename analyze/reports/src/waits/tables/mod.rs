@@ -5,7 +5,7 @@ mod futexes;
 mod sockets;
 mod waits;
 
-use crate::report::{Column, Unit};
+use tracebraid_tables::{Column, Unit};
 
 pub(super) use calls::{
     of_calls, of_calls_and_reasons, of_processes, of_threads, of_threads_and_reasons, reasons,

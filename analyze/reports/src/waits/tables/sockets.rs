@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use tracebraid_kernel_model::{Peer, family_name};
 
-use crate::kernel::{Process, Thread};
-use crate::report::{Column, Section, Unit, Value, distribution_columns, distribution_values};
-use crate::stats::Distribution;
 use crate::waits::report::Who;
 use crate::waits::socket::{End, Measure, Sockets};
 use crate::waits::tables::PROCESS;
+use tracebraid_follow::{Process, Thread};
+use tracebraid_statistics::Distribution;
+use tracebraid_tables::{Column, Section, Unit, Value, distribution_columns, distribution_values};
 
 type Key = (End, Measure);
 

@@ -3,10 +3,10 @@
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_threads::WakeSource;
 
-use crate::report::{Column, Section, Unit, Value, View};
 use crate::waits::report::Who;
 use crate::waits::sums::{Wait, Waker};
 use crate::waits::tables::{SYSCALL, THREAD, WHY};
+use tracebraid_tables::{Column, Section, Unit, Value, View};
 
 pub(crate) fn list(who: &Who<'_>, key: &'static str, title: &str, view: View, waits: &[Wait]) -> Section {
     let row = |wait: &Wait| {

@@ -1,8 +1,8 @@
 //! How critical paths look.
 
 use jiff::tz::TimeZone;
+use tracebraid_follow::{Head, Thread};
 use tracebraid_graph::{Node, PathReport, PathRow, WaitReason};
-use tracebraid_reports::kernel::{Head, Thread};
 
 use crate::commands::cells;
 use crate::csv::Rows;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use tracebraid_executions::database::{Database, Kind, Source, Table};
-use tracebraid_reports::kernel::paths_apart;
+use tracebraid_follow::paths_apart;
 
 use super::{Format, open, unreadable};
 use crate::csv;

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
+use tracebraid_follow::{CpuSet, Window};
 use tracebraid_reports::count::Count;
-use tracebraid_reports::kernel::{CpuSet, Window};
 
 use crate::table::{bytes, grouped};
 

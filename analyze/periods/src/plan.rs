@@ -1,0 +1,511 @@
+//! What the definitions mean for each event class of the traces.
+
+use tracebraid_ctf::layout::StreamLayout;
+use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_language::ast::{Expr, Field, Operator, Value};
+use tracebraid_language::doubts::Alternatives;
+use tracebraid_language::glob::Glob;
+use tracebraid_language::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
+use tracebraid_language::{ClassField, ClassFilter, Datum};
+
+use crate::running::{Running, is_thread, mentions_thread};
+use crate::tree::{Place, Right, Tree};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) periods: Vec<PeriodPlan>,
+    /// The event classes that matter.
+    pub(super) classes: Vec<ClassPlan>,
+    /// By trace, stream class and event class: one more than the place among the classes, or 0.
+    places: Vec<Vec<Vec<u32>>>,
+    /// By place among the streams of all traces: the trace.
+    traces: Vec<u32>,
+}
+
+/// What a period needs, whatever the event class.
+#[derive(Debug, Default)]
+pub(super) struct PeriodPlan {
+    pub(super) parent: Option<usize>,
+    /// How many periods are around it.
+    pub(super) depth: usize,
+    /// Fields of the event record that begins it which are asked for later.
+    keep: Vec<Named>,
+    /// Which of them find it when an event record may end it; none: all that are open are looked at.
+    pub(super) end_key: Vec<usize>,
+    /// Which of them find it when an event record may begin a period within it: by number.
+    pub(super) child_keys: Vec<Vec<usize>>,
+    /// Which of its parent's keys finds the periods around it.
+    pub(super) parent_key: Option<usize>,
+    /// The periods within it: each child followed by those within the child.
+    pub(super) within: Vec<usize>,
+    /// Its place among those within its parent.
+    pub(super) place: usize,
+}
+
+/// What the event records of a class may do.
+#[derive(Debug, Default)]
+pub(super) struct ClassPlan {
+    /// What is found out of each.
+    pub(super) filters: Vec<ClassFilter>,
+    pub(super) fields: Vec<ClassField>,
+    names: Vec<Named>,
+    /// Which of the fields are the thread that runs: only the order of time tells it.
+    pub(super) runs: Vec<usize>,
+    /// Those within others first.
+    pub(super) ends: Vec<Step>,
+    /// Those within others last.
+    pub(super) begins: Vec<Step>,
+}
+
+/// The begin or the end of a period by an event record.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) period: usize,
+    pub(super) tree: Tree,
+    /// Values that find what it is about: the periods that may end, or those within which one may
+    /// begin.
+    pub(super) key: Vec<Place>,
+    /// Values that are kept for later conditions.
+    pub(super) keep: Vec<Place>,
+    pub(super) captures: Vec<Place>,
+}
+
+/// A field, and whether numbers that it has labels for are these: what is captured is for people, what is compared is not.
+type Named = (Field, bool);
+
+/// Conditions on single event records of one class, at most: each has a bit.
+const MOST_FILTERS: usize = 64;
+
+impl Plan {
+    /// # Errors
+    /// When there are too many conditions.
+    pub(super) fn new(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Result<Plan, String> {
+        let streams = |(trace, index): (&Trace, u32)| std::iter::repeat_n(index, trace.streams.len());
+        let mut plan = Plan {
+            periods: period_plans(&periods.list),
+            classes: Vec::new(),
+            places: Vec::new(),
+            traces: set.traces.iter().zip(0..).flat_map(streams).collect(),
+        };
+        for (index, trace) in set.traces.iter().enumerate() {
+            let runs = running.is_some_and(|running| running.is_told(index));
+            let mut of_trace = Vec::new();
+            for stream in &trace.layout.streams {
+                let mut of_stream = Vec::new();
+                for event in 0..stream.events.len() {
+                    let class = plan.class(&periods.list, (trace, stream, event), runs);
+                    if class.filters.len() > MOST_FILTERS {
+                        return Err(format!(
+                            "more than {MOST_FILTERS} conditions are about the event {}",
+                            stream.events.get(event).map_or("", |event| &event.name)
+                        ));
+                    }
+                    let matters = !class.begins.is_empty() || !class.ends.is_empty();
+                    if matters {
+                        plan.classes.push(class);
+                    }
+                    of_stream.push(if matters { plan.classes.len() as u32 } else { 0 });
+                }
+                of_trace.push(of_stream);
+            }
+            plan.places.push(of_trace);
+        }
+        Ok(plan)
+    }
+
+    /// The place of an event class among those that matter.
+    #[inline]
+    pub(super) fn place(&self, trace: usize, stream_class: usize, class: usize) -> Option<usize> {
+        let place = *self.places.get(trace)?.get(stream_class)?.get(class)?;
+        (place as usize).checked_sub(1)
+    }
+
+    /// True if any event class of a stream class matters.
+    pub(super) fn reads(&self, trace: usize, stream_class: usize) -> bool {
+        let classes = self.places.get(trace).and_then(|trace| trace.get(stream_class));
+        classes.is_some_and(|classes| classes.iter().any(|&place| place > 0))
+    }
+
+    /// The trace of a stream, by its place among those of all traces.
+    pub(super) fn trace(&self, stream: u32) -> u32 {
+        self.traces.get(stream as usize).copied().unwrap_or(0)
+    }
+
+    /// The place of a stream among those of all traces.
+    pub(super) fn stream(&self, trace: u32, stream: u32) -> u32 {
+        self.traces.partition_point(|&of| of < trace) as u32 + stream
+    }
+
+    /// True if for some event records it matters who runs.
+    pub(super) fn asks_who_runs(&self) -> bool {
+        self.classes.iter().any(|class| !class.runs.is_empty())
+    }
+
+    fn class(
+        &self,
+        list: &[Period],
+        (trace, stream, event): (&Trace, &StreamLayout, usize),
+        runs: bool,
+    ) -> ClassPlan {
+        let mut builder = Builder {
+            trace,
+            stream,
+            event,
+            runs,
+            plan: self,
+            class: ClassPlan::default(),
+        };
+        for (index, period) in list.iter().enumerate() {
+            builder.begin(index, period);
+        }
+        for (index, period) in list.iter().enumerate() {
+            builder.end(index, period);
+        }
+        let mut class = builder.class;
+        let depth = |step: &Step| self.periods.get(step.period).map_or(0, |period| period.depth);
+        class.ends.sort_by_key(|step| std::cmp::Reverse(depth(step)));
+        class
+    }
+}
+
+/// Messages on names in the definitions that the traces lack: each field is searched for in the event classes
+/// that the names in its condition select.
+///
+/// The thread that runs needs no field where switches tell it.
+pub(super) fn doubts(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Vec<String> {
+    let told = |expr: Expr| match running {
+        Some(_) => without_thread(&expr),
+        None => Some(expr),
+    };
+    let mut parts = Vec::new();
+    for period in &periods.list {
+        let around = period.parent.and_then(|parent| periods.list.get(parent));
+        let begins = |period: &Period| expression(&period.begin, Source::Event);
+        for (condition, captures) in [
+            (&period.begin, &period.begin_captures),
+            (&period.end, &period.end_captures),
+        ] {
+            let captured = |source| captured(captures, source);
+            let own = vec![expression(condition, Source::Event), captured(Source::Event)];
+            let begin = vec![
+                begins(period),
+                expression(condition, Source::Begin),
+                captured(Source::Begin),
+            ];
+            let parent = around.map(|around| {
+                vec![
+                    begins(around),
+                    expression(condition, Source::Parent),
+                    captured(Source::Parent),
+                ]
+            });
+            parts.extend([own, begin].into_iter().chain(parent).map(Expr::And));
+        }
+    }
+    let parts: Vec<Expr> = parts.into_iter().filter_map(told).collect();
+    let doubts = tracebraid_language::doubts::of(&parts, set, Alternatives::Each);
+    let doubts = doubts.iter().map(ToString::to_string);
+    doubts.chain(untold(set, periods)).collect()
+}
+
+/// The part of a condition that is about the event record of that source; fields compared with others are
+/// only searched for.
+fn expression(condition: &Condition, source: Source) -> Expr {
+    let all = |parts: &[Condition]| parts.iter().map(|part| expression(part, source)).collect();
+    match condition {
+        Condition::Event(expr) if source == Source::Event => expr.clone(),
+        Condition::Event(_) => Expr::And(Vec::new()),
+        Condition::And(parts) => Expr::And(all(parts)),
+        Condition::Or(parts) => Expr::Or(all(parts)),
+        Condition::Not(inner) => Expr::Not(Box::new(expression(inner, source))),
+        Condition::Compare(..) => {
+            let mut fields = Vec::new();
+            condition.references(&mut |reference| {
+                if reference.source == source {
+                    fields.push(Expr::Has(reference.field.clone()));
+                }
+            });
+            Expr::And(fields)
+        }
+    }
+}
+
+/// Captured fields of the event record of that source.
+fn captured(captures: &[Capture], source: Source) -> Expr {
+    let own = captures
+        .iter()
+        .filter(|capture| capture.reference.source == source);
+    Expr::And(
+        own.map(|capture| Expr::Has(capture.reference.field.clone()))
+            .collect(),
+    )
+}
+
+/// Messages that `pid` and `procname` are unknown where no event class has such a context.
+fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
+    let mut asked: Vec<&Field> = Vec::new();
+    let mut exprs = Vec::new();
+    for period in &periods.list {
+        for condition in [&period.begin, &period.end] {
+            condition.exprs(&mut |expr| exprs.push(expr));
+            condition.references(&mut |reference| asked.push(&reference.field));
+        }
+        let captures = period.begin_captures.iter().chain(&period.end_captures);
+        asked.extend(captures.map(|capture| &capture.reference.field));
+    }
+    while let Some(expr) = exprs.pop() {
+        match expr {
+            Expr::And(parts) | Expr::Or(parts) => exprs.extend(parts),
+            Expr::Not(inner) => exprs.push(inner),
+            Expr::Compare(field, ..) | Expr::Has(field) => asked.push(field),
+            Expr::Event(_) => {}
+        }
+    }
+    let is_told = |field: &Field| {
+        let mut classes = set.traces.iter().flat_map(|trace| {
+            let streams = trace.layout.streams.iter();
+            streams.flat_map(move |stream| (0..stream.events.len()).map(move |event| (trace, stream, event)))
+        });
+        classes.any(|(trace, stream, event)| ClassField::new(field, trace, stream, event).is_some())
+    };
+    let people = [(Field::Pid, "pid"), (Field::Procname, "procname")];
+    let untold = people
+        .iter()
+        .filter(|(field, _)| asked.contains(&field) && !is_told(field));
+    untold
+        .map(|(_, name)| format!("no event class has a context for '{name}', so it is unknown in periods"))
+        .collect()
+}
+
+/// An expression without its comparisons with the thread that runs.
+fn without_thread(expr: &Expr) -> Option<Expr> {
+    Some(match expr {
+        Expr::And(parts) => Expr::And(parts.iter().filter_map(without_thread).collect()),
+        Expr::Or(parts) => Expr::Or(parts.iter().filter_map(without_thread).collect()),
+        Expr::Not(inner) => Expr::Not(Box::new(without_thread(inner)?)),
+        Expr::Compare(field, ..) | Expr::Has(field) if is_thread(field) => return None,
+        other => other.clone(),
+    })
+}
+
+/// The place of a field in a list to which it is added if it is new.
+fn place_of(fields: &mut Vec<Named>, field: &Field, is_labelled: bool) -> usize {
+    let known = fields
+        .iter()
+        .position(|(other, labelled)| other == field && *labelled == is_labelled);
+    known.unwrap_or_else(|| {
+        fields.push((field.clone(), is_labelled));
+        fields.len() - 1
+    })
+}
+
+/// References of a condition and of captures to an event record that is no more at hand.
+fn keep(to: &mut Vec<Named>, source: Source, condition: Option<&Condition>, captures: &[Capture]) {
+    let mut one = |reference: &Reference, is_labelled| {
+        if reference.source == source {
+            place_of(to, &reference.field, is_labelled);
+        }
+    };
+    if let Some(condition) = condition {
+        condition.references(&mut |reference| one(reference, false));
+    }
+    captures.iter().for_each(|capture| one(&capture.reference, true));
+}
+
+fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
+    let mut plans: Vec<PeriodPlan> = Vec::new();
+    for period in list {
+        let mut plan = PeriodPlan {
+            parent: period.parent,
+            ..PeriodPlan::default()
+        };
+        keep(
+            &mut plan.keep,
+            Source::Begin,
+            Some(&period.end),
+            &period.end_captures,
+        );
+        let pairs = period.end.equalities(Source::Begin);
+        plan.end_key = pairs
+            .iter()
+            .map(|(_, field)| place_of(&mut plan.keep, field, false))
+            .collect();
+        if let Some(parent) = period.parent.and_then(|parent| plans.get_mut(parent)) {
+            plan.depth = parent.depth + 1;
+            let to = &mut parent.keep;
+            keep(to, Source::Parent, Some(&period.begin), &period.begin_captures);
+            keep(to, Source::Parent, Some(&period.end), &period.end_captures);
+            let pairs = period.begin.equalities(Source::Parent);
+            if !pairs.is_empty() {
+                let places = pairs
+                    .iter()
+                    .map(|(_, field)| place_of(to, field, false))
+                    .collect();
+                parent.child_keys.push(places);
+                plan.parent_key = Some(parent.child_keys.len() - 1);
+            }
+        }
+        plans.push(plan);
+    }
+    // Children stand behind their parents: backwards, each is complete when its parent takes it.
+    for index in (0..plans.len()).rev() {
+        let (upto, behind) = plans.split_at_mut(index + 1);
+        let mut within = Vec::new();
+        for (at, child) in behind.iter_mut().enumerate() {
+            if child.parent == Some(index) {
+                child.place = within.len();
+                within.push(index + 1 + at);
+                within.extend_from_slice(&child.within);
+            }
+        }
+        if let Some(own) = upto.last_mut() {
+            own.within = within;
+        }
+    }
+    plans
+}
+
+/// Makes the plan of an event class.
+struct Builder<'a> {
+    trace: &'a Trace,
+    stream: &'a StreamLayout,
+    event: usize,
+    /// Switches tell who runs.
+    runs: bool,
+    plan: &'a Plan,
+    class: ClassPlan,
+}
+
+impl Builder<'_> {
+    fn begin(&mut self, index: usize, period: &Period) {
+        let tree = self.tree(index, &period.begin);
+        let Some(plan) = self.plan.periods.get(index).filter(|_| may_hold(&tree)) else {
+            return;
+        };
+        let pairs = period.begin.equalities(Source::Parent);
+        let step = Step {
+            period: index,
+            tree,
+            key: pairs
+                .iter()
+                .map(|(field, _)| self.event_place(field, false))
+                .collect(),
+            keep: plan
+                .keep
+                .iter()
+                .map(|(field, is_labelled)| self.event_place(field, *is_labelled))
+                .collect(),
+            captures: self.captures(index, &period.begin_captures),
+        };
+        self.class.begins.push(step);
+    }
+
+    fn end(&mut self, index: usize, period: &Period) {
+        let tree = self.tree(index, &period.end);
+        if !may_hold(&tree) {
+            return;
+        }
+        let pairs = period.end.equalities(Source::Begin);
+        let step = Step {
+            period: index,
+            tree,
+            key: pairs
+                .iter()
+                .map(|(field, _)| self.event_place(field, false))
+                .collect(),
+            keep: Vec::new(),
+            captures: self.captures(index, &period.end_captures),
+        };
+        self.class.ends.push(step);
+    }
+
+    fn captures(&mut self, index: usize, captures: &[Capture]) -> Vec<Place> {
+        let places = captures
+            .iter()
+            .map(|capture| self.place(index, &capture.reference, true));
+        places.collect()
+    }
+
+    fn tree(&mut self, index: usize, condition: &Condition) -> Tree {
+        match condition {
+            Condition::Event(expr) => self.alone(expr),
+            Condition::And(parts) => Tree::all(parts.iter().map(|part| self.tree(index, part)).collect()),
+            Condition::Or(parts) => Tree::any(parts.iter().map(|part| self.tree(index, part)).collect()),
+            Condition::Not(inner) => self.tree(index, inner).negated(),
+            Condition::Compare(reference, operator, operand) => {
+                let left = self.place(index, reference, false);
+                let right = match operand {
+                    Operand::Reference(other) => Right::Place(self.place(index, other, false)),
+                    Operand::Constant(constant) => Right::Constant(constant.clone()),
+                    Operand::Pattern(pattern) => Right::Pattern(pattern.clone()),
+                };
+                Tree::compare(left, *operator, right)
+            }
+        }
+    }
+
+    /// A condition on the event record alone: a filter, but for what is about the thread that runs.
+    fn alone(&mut self, expr: &Expr) -> Tree {
+        if !self.runs || !mentions_thread(expr) {
+            let filter = ClassFilter::new(expr, self.trace, self.stream, self.event);
+            return Tree::filter(filter, &mut self.class.filters);
+        }
+        match expr {
+            Expr::And(parts) => Tree::all(parts.iter().map(|part| self.alone(part)).collect()),
+            Expr::Or(parts) => Tree::any(parts.iter().map(|part| self.alone(part)).collect()),
+            Expr::Not(inner) => self.alone(inner).negated(),
+            Expr::Compare(field, operator, value) => {
+                let right = match (operator, value) {
+                    (Operator::Matches | Operator::MatchesNot, Value::Text(pattern)) => {
+                        Right::Pattern(Glob::new(pattern))
+                    }
+                    (_, Value::Integer(number)) => Right::Constant(Datum::Integer(*number)),
+                    (_, Value::Float(number, _)) => Right::Constant(Datum::float(*number)),
+                    (_, Value::Text(text)) => Right::Constant(Datum::text(text.as_bytes())),
+                };
+                Tree::compare(self.event_place(field, false), *operator, right)
+            }
+            Expr::Event(_) | Expr::Has(_) => Tree::Const(true),
+        }
+    }
+
+    fn place(&mut self, index: usize, reference: &Reference, is_labelled: bool) -> Place {
+        let is_it = |named: &Named| named.0 == reference.field && named.1 == is_labelled;
+        let kept = |period: Option<&PeriodPlan>| period.and_then(|period| period.keep.iter().position(is_it));
+        let own = self.plan.periods.get(index);
+        match reference.source {
+            Source::Event => self.event_place(&reference.field, is_labelled),
+            Source::Begin => kept(own).map_or(Place::Missing, Place::Begin),
+            Source::Parent => {
+                let parent = own.and_then(|own| own.parent);
+                kept(parent.and_then(|parent| self.plan.periods.get(parent)))
+                    .map_or(Place::Missing, Place::Parent)
+            }
+        }
+    }
+
+    fn event_place(&mut self, field: &Field, is_labelled: bool) -> Place {
+        let found = match ClassField::new(field, self.trace, self.stream, self.event) {
+            Some(found) if is_labelled => found.labelled(),
+            Some(found) => found,
+            None if self.runs && is_thread(field) => ClassField::missing(),
+            None => return Place::Missing,
+        };
+        // What has no labels is the same either way, and is found out once.
+        let name = (field.clone(), found.has_labels());
+        if let Some(known) = self.class.names.iter().position(|other| *other == name) {
+            return Place::Event(known);
+        }
+        if found.is_missing() {
+            self.class.runs.push(self.class.fields.len());
+        }
+        self.class.fields.push(found);
+        self.class.names.push(name);
+        Place::Event(self.class.fields.len() - 1)
+    }
+}
+
+fn may_hold(tree: &Tree) -> bool {
+    !matches!(tree, Tree::Const(false))
+}

@@ -1,0 +1,137 @@
+//! Who runs on each CPU: the thread of event records that do not name theirs.
+//!
+//! Kernel traces seldom have the context `tid`. There, `$evt.tid` is the thread that runs on the CPU. Switches tell it; they become
+//! candidates as the event records of periods do, so whoever plays these in the order of time knows it at each of them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Record, StreamPlace, StreamRef};
+use tracebraid_kernel_model::KernelEvent;
+use tracebraid_language::Datum;
+use tracebraid_language::ast::{Expr, Field, Where};
+use tracebraid_language::periods::Periods;
+
+use tracebraid_follow::{Candidate, Candidates, Input, Packet, Selection, taken_over};
+
+/// The class of candidates that tell who runs from then on.
+pub(super) const RUNNER: u32 = u32::MAX;
+
+/// Reads who runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    input: Input,
+}
+
+/// Whether that is `$evt.tid`, without a scope, or `tid`.
+pub(super) fn is_thread(field: &Field) -> bool {
+    matches!(field, Field::Tid)
+        || matches!(field, Field::Path(Where::Anywhere, path) if path.len() == 1 && path.iter().all(|name| name == "tid"))
+}
+
+/// Whether an expression is about it.
+pub(super) fn mentions_thread(expr: &Expr) -> bool {
+    match expr {
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().any(mentions_thread),
+        Expr::Not(inner) => mentions_thread(inner),
+        Expr::Compare(field, ..) | Expr::Has(field) => is_thread(field),
+        Expr::Event(_) => false,
+    }
+}
+
+impl Running {
+    /// None if no definition asks for it, or no trace tells it.
+    pub(super) fn new(set: &TraceSet, periods: &Periods) -> Option<Running> {
+        if !asks(periods) {
+            return None;
+        }
+        let input = Input::new(set, Selection::default(), |event| {
+            matches!(event, KernelEvent::Switch(_) | KernelEvent::Exec(_))
+        });
+        let running = Running { input };
+        let is_told = (0..set.traces.len()).any(|trace| running.is_told(trace));
+        is_told.then_some(running)
+    }
+
+    /// Whether a trace tells it.
+    pub(super) fn is_told(&self, trace: usize) -> bool {
+        self.input.sources.tells_switches(trace)
+    }
+
+    /// The streams that tell it.
+    pub(super) fn streams(&self) -> Vec<StreamRef> {
+        self.input.groups().concat()
+    }
+
+    /// Whether event records of a class tell it.
+    pub(super) fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.input.wants(trace, stream_class, class)
+    }
+
+    /// Adds what an event record tells.
+    pub(super) fn event(&self, candidates: &mut Candidates, record: &mut Record<'_>) {
+        let number = record.number;
+        self.input.event(record, |event, body| {
+            let next = match &event.model.event {
+                KernelEvent::Switch(switch) => switch.next_tid.get(body),
+                // It takes over the id of its process's first thread.
+                KernelEvent::Exec(exec) => taken_over(exec, body).map(|(_, tid)| i64::from(tid)),
+                _ => None,
+            };
+            if let Some(next) = next {
+                let value = std::iter::once(Datum::Integer(next.into()));
+                let about = (event.time, number, RUNNER, 0);
+                candidates.add(about, Some(event.cpu.cpu), value);
+            }
+        });
+    }
+
+    /// The packet, if event records that show it were lost before; for each CPU.
+    pub(super) fn lost(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
+        self.input.packets(place).filter(|packet| packet.lost_before)
+    }
+
+    /// The same for the rest of a packet from that time on.
+    pub(super) fn cut(&self, place: &StreamPlace<'_>, time: i64) -> impl Iterator<Item = Packet> + '_ {
+        self.input.packets(place).map(move |packet| packet.cut(time))
+    }
+}
+
+/// Whether a definition is about it.
+fn asks(periods: &Periods) -> bool {
+    let mut asks = false;
+    for period in &periods.list {
+        for condition in [&period.begin, &period.end] {
+            condition.exprs(&mut |expr| asks |= mentions_thread(expr));
+            condition.references(&mut |reference| asks |= is_thread(&reference.field));
+        }
+        let mut captures = period.begin_captures.iter().chain(&period.end_captures);
+        asks |= captures.any(|capture| is_thread(&capture.reference.field));
+    }
+    asks
+}
+
+/// By trace and CPU: who runs there.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Runners(BTreeMap<u64, Datum>);
+
+impl Runners {
+    /// From a candidate on another thread runs, or nobody knows which.
+    pub(super) fn take(&mut self, trace: u32, candidate: &Candidate, values: &[Datum]) {
+        if let (Some(cpu), Some(next)) = (candidate.cpu, values.first()) {
+            self.0.insert(place(trace, cpu), next.clone());
+        }
+    }
+
+    /// Who runs where a candidate was met.
+    pub(super) fn at(&self, trace: u32, candidate: &Candidate) -> Datum {
+        let found = candidate.cpu.and_then(|cpu| self.0.get(&place(trace, cpu)));
+        found.cloned().unwrap_or_default()
+    }
+}
+
+/// One number for a CPU of a trace.
+fn place(trace: u32, cpu: u32) -> u64 {
+    u64::from(trace) << 32 | u64::from(cpu)
+}

@@ -1,0 +1,63 @@
+//! A distribution: exact sums and a sketch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Sketch, Summary};
+
+/// How values are distributed: number, sum, least, greatest and spread exactly, quantiles within a
+/// 128th.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distribution {
+    summary: Summary,
+    sketch: Sketch,
+}
+
+impl Distribution {
+    /// Adds a value.
+    #[inline]
+    pub fn add(&mut self, value: u64) {
+        self.summary.add(value);
+        self.sketch.add(value);
+    }
+
+    /// Adds a value to the exact part alone: quantiles are not asked for.
+    #[inline]
+    pub fn add_exactly(&mut self, value: u64) {
+        self.summary.add(value);
+    }
+
+    /// Adds all values of another one.
+    pub fn merge(&mut self, other: &Distribution) {
+        self.summary.merge(&other.summary);
+        self.sketch.merge(&other.sketch);
+    }
+
+    /// The exact part.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The value that so many thousandths of the values do not exceed; never beyond the least and
+    /// the greatest of them. `None` without values.
+    pub fn quantile(&self, thousandths: u64) -> Option<u64> {
+        let value = self.sketch.quantile(thousandths)?;
+        Some(value.clamp(self.summary.min()?, self.summary.max()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_stay_among_the_values() {
+        let mut distribution = Distribution::default();
+        assert_eq!(distribution.quantile(500), None);
+        distribution.add(1_000_001);
+        assert_eq!(distribution.quantile(0), Some(1_000_001));
+        assert_eq!(distribution.quantile(1000), Some(1_000_001));
+        let mut both = distribution.clone();
+        both.merge(&distribution);
+        assert_eq!(both.summary().count(), 2);
+    }
+}

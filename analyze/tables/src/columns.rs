@@ -1,0 +1,66 @@
+//! Columns that several reports have.
+
+use crate::{Column, Section, Unit, Value, View};
+use tracebraid_statistics::{Bins, Distribution};
+
+/// The columns of a distribution of durations, behind what a row is about.
+pub const fn distribution_columns() -> [Column; 10] {
+    [
+        Column::new("count", "Count", Unit::Count),
+        Column::new("total_ns", "Total", Unit::Duration).left_out(5),
+        Column::new("min_ns", "Min", Unit::Duration).left_out(3),
+        Column::new("average_ns", "Average", Unit::Duration),
+        Column::new("max_ns", "Max", Unit::Duration),
+        Column::new("deviation_ns", "Std dev", Unit::Duration).left_out(4),
+        Column::new("p50_ns", "p50", Unit::Duration).left_out(6),
+        Column::new("p90_ns", "p90", Unit::Duration).left_out(1),
+        Column::new("p99_ns", "p99", Unit::Duration).left_out(7),
+        Column::new("p999_ns", "p99.9", Unit::Duration).left_out(2),
+    ]
+}
+
+/// Their values.
+pub fn distribution_values(distribution: &Distribution) -> [Value; 10] {
+    let summary = distribution.summary();
+    [
+        summary.count().into(),
+        // More than 584 years together are not told apart.
+        u64::try_from(summary.sum()).unwrap_or(u64::MAX).into(),
+        summary.min().into(),
+        summary.mean().into(),
+        summary.max().into(),
+        summary.deviation().into(),
+        distribution.quantile(500).into(),
+        distribution.quantile(900).into(),
+        distribution.quantile(990).into(),
+        distribution.quantile(999).into(),
+    ]
+}
+
+/// How often durations of each size occurred, by group: its name, its bounds and its counts.
+pub fn frequencies(about: Column, groups: Vec<(String, (u64, u64), &Bins)>) -> Section {
+    let mut rows = Vec::new();
+    for (name, range, bins) in groups {
+        for bin in bins.bins(range) {
+            rows.push(vec![
+                Value::text(name.clone()),
+                bin.from.into(),
+                bin.to.into(),
+                bin.count.into(),
+            ]);
+        }
+    }
+    Section {
+        key: "distribution",
+        title: "Distribution".to_owned(),
+        view: View::Freq,
+        columns: vec![
+            about,
+            Column::new("from_ns", "From", Unit::Duration),
+            Column::new("to_ns", "To", Unit::Duration),
+            Column::new("count", "Count", Unit::Count),
+        ],
+        rows,
+        is_long: false,
+    }
+}

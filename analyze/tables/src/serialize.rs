@@ -1,0 +1,91 @@
+//! Reports as JSON: the head, `total`, and each section as a list of objects.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use crate::{Column, Report, Section, Total, Unit, Value};
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        let head = &self.head;
+        map.serialize_entry("begin_ns", &head.begin.map(|time| time.0))?;
+        map.serialize_entry("end_ns", &head.end.map(|time| time.0))?;
+        map.serialize_entry("duration_ns", &head.duration_ns)?;
+        map.serialize_entry("hosts", &head.hosts)?;
+        if !head.not_recorded.is_empty() {
+            map.serialize_entry("not_recorded", &head.not_recorded)?;
+        }
+        map.serialize_entry("total", &Totals(&self.totals))?;
+        for section in &self.sections {
+            map.serialize_entry(section.key, section)?;
+        }
+        map.end()
+    }
+}
+
+struct Totals<'a>(&'a [Total]);
+
+impl Serialize for Totals<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|total| (total.key, &total.value)))
+    }
+}
+
+impl Serialize for Section {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
+        for values in &self.rows {
+            rows.serialize_element(&Row {
+                columns: &self.columns,
+                values,
+            })?;
+        }
+        rows.end()
+    }
+}
+
+/// True for the thread or process that a row is about.
+fn is_about(column: &Column) -> bool {
+    matches!(
+        (column.unit, column.key),
+        (Unit::Thread, "thread") | (Unit::Process, "process")
+    )
+}
+
+struct Row<'a> {
+    columns: &'a [Column],
+    values: &'a [Value],
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (column, value) in self.columns.iter().zip(self.values) {
+            match value {
+                // Whom a row is about stands in the row itself.
+                Value::Thread(thread) if is_about(column) => {
+                    map.serialize_entry("trace", &thread.trace)?;
+                    map.serialize_entry("tid", &thread.tid)?;
+                    map.serialize_entry("pid", &thread.pid)?;
+                    map.serialize_entry("name", &thread.name)?;
+                }
+                value => map.serialize_entry(column.key, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::None => serializer.serialize_none(),
+            Value::Unsigned(number) => serializer.serialize_u64(*number),
+            Value::Signed(number) => serializer.serialize_i64(*number),
+            Value::Float(number) => serializer.serialize_f64(*number),
+            Value::Time(time) => serializer.serialize_i64(time.0),
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Thread(thread) => thread.serialize(serializer),
+        }
+    }
+}

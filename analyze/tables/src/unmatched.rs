@@ -1,0 +1,95 @@
+//! Patterns that choose nothing, and what there is instead.
+
+use std::cmp::Reverse;
+
+use tracebraid_language::glob::Glob;
+use tracebraid_language::near::nearest;
+
+/// More names than this are only counted.
+const MOST: usize = 8;
+
+/// A sentence for each of the patterns that were given with `option` and that none of the `things`
+/// matches. A thing is shown by its first name, unless that is empty; a pattern may match any of its
+/// names.
+pub fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>]) -> Vec<String> {
+    let matches = |glob: &Glob| {
+        let mut names = things.iter().flatten();
+        names.any(|name| glob.matches(name.as_bytes()))
+    };
+    let missing = patterns.iter().filter(|glob| !matches(glob));
+    missing
+        .map(|glob| {
+            let names = things.iter().filter_map(|names| names.first());
+            format!("{option} {} matches nothing{}", glob.text(), instead(glob, names))
+        })
+        .collect()
+}
+
+/// Existing names: the most likely meant ones first, then those that begin most like the pattern.
+fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n String>) -> String {
+    let alike = |name: &str| {
+        let letters = name.chars().zip(pattern.text().chars());
+        letters.take_while(|(own, other)| own == other).count()
+    };
+    let mut names: Vec<&str> = names
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+        .collect();
+    let near = nearest(pattern, names.iter().copied());
+    let place = |name: &str| near.iter().position(|other| *other == name).unwrap_or(near.len());
+    names.sort_by_key(|&name| (place(name), Reverse(alike(name)), name));
+    names.dedup();
+    if names.is_empty() {
+        return String::new();
+    }
+    let more = names.len().saturating_sub(MOST);
+    names.truncate(MOST);
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(": there is {}{more}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(patterns: &[&str], names: &[&str]) -> Vec<String> {
+        let globs: Vec<Glob> = patterns.iter().map(|text| Glob::new(text)).collect();
+        let things: Vec<Vec<String>> = names
+            .iter()
+            .map(|names| names.split('|').map(str::to_owned).collect())
+            .collect();
+        unmatched("--disk", &globs, &things)
+    }
+
+    #[test]
+    fn each_pattern_that_matches_nothing_is_named() {
+        assert_eq!(
+            of(&["sd*", "nvme*"], &["vda", "sda"]),
+            ["--disk nvme* matches nothing: there is sda, vda"]
+        );
+        assert_eq!(
+            of(&["eht0"], &["ens3", "eth0", "lo"]),
+            ["--disk eht0 matches nothing: there is eth0, ens3, lo"]
+        );
+        assert_eq!(of(&["26", "virtio"], &["26 virtio|26|virtio"]), [""; 0]);
+        assert_eq!(of(&["x"], &[]), ["--disk x matches nothing"]);
+        assert_eq!(of(&[], &["vda"]), [""; 0]);
+    }
+
+    #[test]
+    fn the_most_alike_come_first_and_many_are_counted() {
+        let names: Vec<String> = (0..20).map(|number| format!("/usr/lib/{number:02}")).collect();
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.push("/var/lib/mysql/x");
+        let told = of(&["/var/lib/mysq/*"], &names);
+        let all = "/var/lib/mysql/x, /usr/lib/00, /usr/lib/01, /usr/lib/02, /usr/lib/03, /usr/lib/04, \
+                   /usr/lib/05, /usr/lib/06 and 13 more";
+        assert_eq!(
+            told,
+            [format!("--disk /var/lib/mysq/* matches nothing: there is {all}")]
+        );
+    }
+}

@@ -1,0 +1,275 @@
+//! The law, for any analysis: its report does not depend on the size of chunks, on the number of
+//! threads or on the way in which partial states are merged, and is that of a plain pass.
+//!
+//! A new analysis joins by a line in the list of its test program, and, if it is one of kernel
+//! events, by [`Modelled`].
+
+use std::sync::Mutex;
+
+use serde::Serialize;
+use tracebraid_clocks::PacketAnalysis;
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_follow::{CpuSet, KernelAnalysis, Selection, Window};
+use tracebraid_graph::GraphAnalysis;
+use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::disk::DiskAnalysis;
+use tracebraid_reports::files::FilesAnalysis;
+use tracebraid_reports::io::IoAnalysis;
+use tracebraid_reports::irq::IrqAnalysis;
+use tracebraid_reports::memory::MemoryAnalysis;
+use tracebraid_reports::net::NetAnalysis;
+use tracebraid_reports::processes::ProcessAnalysis;
+use tracebraid_reports::sched::SchedAnalysis;
+use tracebraid_reports::syscalls::SyscallAnalysis;
+use tracebraid_reports::waits::WaitAnalysis;
+use tracebraid_tables::View;
+
+use crate::synthetic::Random;
+use crate::{model_cpu, model_io};
+
+/// An analysis of which the law holds.
+pub trait Lawful: KernelAnalysis {
+    const NAME: &'static str;
+}
+
+/// An analysis with a slow and obvious one beside it.
+pub trait Modelled: Lawful {
+    /// The report by plain passes over all events.
+    fn model(set: &TraceSet, asked: Asked) -> Self::Report;
+}
+
+macro_rules! lawful {
+    ($($analysis:ident: $name:literal,)*) => {
+        $(impl Lawful for $analysis {
+            const NAME: &'static str = $name;
+        })*
+    };
+}
+
+lawful! {
+    CpuAnalysis: "cpu",
+    DiskAnalysis: "disk",
+    FilesAnalysis: "files",
+    IoAnalysis: "io",
+    NetAnalysis: "net",
+    PacketAnalysis: "packets",
+    SyscallAnalysis: "syscalls",
+    IrqAnalysis: "irq",
+    MemoryAnalysis: "memory",
+    SchedAnalysis: "sched",
+    ProcessAnalysis: "processes",
+    WaitAnalysis: "waits",
+    GraphAnalysis: "critical-path",
+}
+
+impl Modelled for CpuAnalysis {
+    fn model(set: &TraceSet, asked: Asked) -> Self::Report {
+        model_cpu::cpu(set, asked.range, asked.cpus)
+    }
+}
+
+impl Modelled for IoAnalysis {
+    fn model(set: &TraceSet, asked: Asked) -> Self::Report {
+        model_io::io(set, asked.range, asked.cpus)
+    }
+}
+
+/// What a report is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// Nanoseconds from the first to before the second.
+    pub range: Range,
+    /// CPUs; none: all.
+    pub cpus: Option<&'static [u32]>,
+}
+
+/// A range of time in nanoseconds.
+type Range = (i64, i64);
+
+/// Everything.
+pub const ALL: Asked = Asked {
+    range: (i64::MIN, i64::MAX),
+    cpus: None,
+};
+
+impl Asked {
+    /// As analyses take it.
+    pub fn selection(self) -> Selection {
+        let cpus = self.cpus.map(|cpus| cpus.iter().copied().collect());
+        Selection {
+            window: window(self.range),
+            cpus: CpuSet(cpus),
+            views: vec![View::Stats, View::Top, View::Log],
+            ..Selection::default()
+        }
+    }
+}
+
+/// A range as analyses take it.
+pub fn window((from, to): Range) -> Window {
+    let time = |time: i64, none: i64| (time != none).then_some(Timestamp(time));
+    Window {
+        from: time(from, i64::MIN),
+        to: time(to, i64::MAX),
+    }
+}
+
+/// Ways to fold: numbers of threads, and bytes from which on a chunk is closed.
+pub type Ways = &'static [(usize, u64)];
+
+/// For recorded traces.
+pub const LARGE: Ways = &[(1, u64::MAX), (1, 1), (2, 200_000), (3, 1), (8, 500_000)];
+/// For traces of some hundred kilobytes.
+pub const SMALL: Ways = &[(1, u64::MAX), (1, 1), (2, 2000), (5, 1), (8, 10_000), (1, 5000)];
+
+pub fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string_pretty(value).expect("a report can be serialized")
+}
+
+/// The report, folded in one way.
+pub fn folded<A: Analysis<Report: Serialize>>(
+    set: &TraceSet,
+    analysis: &A,
+    (threads, chunk_bytes): (usize, u64),
+) -> String {
+    let options = Options {
+        threads,
+        chunk_bytes,
+        slice_bytes: chunk_bytes,
+        ..Options::default()
+    };
+    let outcome = fold(set, analysis, options, &Control::default());
+    json(&outcome.expect("nobody cancels").report)
+}
+
+/// Says where two texts differ.
+pub fn same(what: &str, expected: &str, found: &str) {
+    if expected == found {
+        return;
+    }
+    for (number, (expected, found)) in expected.lines().zip(found.lines()).enumerate() {
+        assert_eq!(expected, found, "{what}: line {number}");
+    }
+    let lines = |text: &str| text.lines().count();
+    panic!("{what}: {} lines instead of {}", lines(found), lines(expected));
+}
+
+/// The report is the expected one, in whatever way it is folded.
+pub fn every_way<A: Analysis<Report: Serialize>>(
+    what: &str,
+    set: &TraceSet,
+    analysis: &A,
+    expected: &str,
+    ways: Ways,
+) {
+    for &way in ways {
+        let (threads, bytes) = way;
+        let what = format!("{what}, {threads} threads, chunks of {bytes} bytes");
+        same(&what, expected, &folded(set, analysis, way));
+    }
+}
+
+/// The report is that of the model, in every way.
+pub fn as_modelled<A: Modelled>(what: &str, set: &TraceSet, asked: Asked, ways: Ways) {
+    let expected = json(&A::model(set, asked));
+    as_told::<A>(what, set, asked, &expected, ways);
+}
+
+/// The report is the one that was told, in every way.
+pub fn as_told<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, expected: &str, ways: Ways) {
+    let analysis = A::new(set, asked.selection());
+    let what = format!("{} of {what}, {asked:?}", A::NAME);
+    every_way(&what, set, &analysis, expected, ways);
+}
+
+/// The report is the same in every way, where no model can tell it.
+pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways: Ways) {
+    let analysis = A::new(set, asked.selection());
+    let expected = folded(set, &analysis, (1, u64::MAX));
+    every_way(&format!("{} of {what}", A::NAME), set, &analysis, &expected, ways);
+}
+
+/// The same partial states, merged in another order than the engine's, and sent as text between
+/// any two steps.
+pub fn any_tree<A: Lawful>(set: &TraceSet, seed: u64) {
+    any_tree_of(A::NAME, set, &A::new(set, ALL.selection()), seed);
+}
+
+/// The same of any analysis.
+pub fn any_tree_of<A: Analysis<Report: Serialize>>(name: &str, set: &TraceSet, analysis: &A, seed: u64) {
+    if analysis.groups(set).concat().is_empty() {
+        // Nothing there is for it; other traces are.
+        return;
+    }
+    let mut random = Random::new(seed + 77);
+    let keeper = Keeper {
+        analysis,
+        kept: Mutex::new(Vec::new()),
+    };
+    let options = Options {
+        threads: 1,
+        chunk_bytes: 5000,
+        ..Options::default()
+    };
+    fold(set, &keeper, options, &Control::default()).expect("nobody cancels");
+    let mut states = keeper.kept.into_inner().expect("no test failed before");
+    assert!(states.len() > 20, "there is something to merge");
+    while states.len() > 1 {
+        let at = random.below(states.len() as u64 - 1) as usize;
+        let later = received::<A>(&states.remove(at + 1));
+        let mut earlier = received::<A>(&states.remove(at));
+        analysis.merge(&mut earlier, later);
+        states.insert(at, sent::<A>(&earlier));
+    }
+    let state = received::<A>(&states.remove(0));
+    let what = format!("{name}: a random tree of merges, seed {seed}");
+    let expected = folded(set, analysis, (1, u64::MAX));
+    same(&what, &expected, &json(&analysis.finish(state)));
+}
+
+fn sent<A: Analysis>(state: &A::Partial) -> String {
+    serde_json::to_string(state).expect("a state can be serialized")
+}
+
+fn received<A: Analysis>(text: &str) -> A::Partial {
+    serde_json::from_str(text).expect("a state can be deserialized")
+}
+
+/// Keeps the partial state of each chunk.
+struct Keeper<'a, A: Analysis> {
+    analysis: &'a A,
+    kept: Mutex<Vec<String>>,
+}
+
+impl<A: Analysis> Analysis for Keeper<'_, A> {
+    type Partial = A::Partial;
+    type Report = ();
+
+    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
+        self.analysis.groups(set)
+    }
+    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
+        self.analysis.wants(trace, stream_class, class)
+    }
+    fn begin(&self, chunk: &Chunk) -> A::Partial {
+        self.analysis.begin(chunk)
+    }
+    fn packet(&self, partial: &mut A::Partial, packet: &StreamPlace<'_>) {
+        self.analysis.packet(partial, packet);
+    }
+    fn cut(&self, partial: &mut A::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
+        self.analysis.cut(partial, packet, time);
+    }
+    fn event(&self, partial: &mut A::Partial, record: &mut Record<'_>) {
+        self.analysis.event(partial, record);
+    }
+    fn end(&self, partial: &mut A::Partial, chunk: &Chunk) {
+        self.analysis.end(partial, chunk);
+        let text = sent::<A>(partial);
+        self.kept.lock().expect("no test failed before").push(text);
+    }
+    fn merge(&self, _: &mut A::Partial, _: A::Partial) {}
+    fn finish(&self, _: A::Partial) {}
+}

@@ -1,0 +1,790 @@
+//! Kernel traces that never were: threads that migrate in the middle of system calls, files that
+//! come and go, and events that get lost.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tracebraid_ctf::trace::TraceSet;
+
+use crate::naming::{Field, Maker, Naming, TEXT, Value};
+
+/// A generator of numbers: the same for the same seed everywhere.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678_9ABC_DEF1)
+    }
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+    pub fn below(&mut self, bound: u64) -> u64 {
+        (self.next() >> 11) % bound.max(1)
+    }
+    /// True in so many of a thousand cases.
+    pub fn chance(&mut self, thousandths: u64) -> bool {
+        self.below(1000) < thousandths
+    }
+}
+
+/// What a trace is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub cpus: u64,
+    pub threads: u64,
+    pub steps: u64,
+    /// Events of a thousand that are lost without a word.
+    pub silent_losses: u64,
+    /// Packets of a thousand that are lost, and counted.
+    pub lost_packets: u64,
+    /// Packets of a thousand before which events are lost, and counted.
+    pub counted_losses: u64,
+    /// Bytes of a packet.
+    pub packet: usize,
+    /// Which tracer's names.
+    pub naming: Naming,
+    /// Exits tell what stands in memory: the two descriptors of a pipe, the peer of a connection.
+    pub told_memory: bool,
+    /// All that becomes of threads is told: each is made by a `clone` with its flags, none gets
+    /// the id of another one.
+    pub told_threads: bool,
+    /// By a `clone3`, whose flags stand in memory. Then no thread gets descriptors for itself: what
+    /// tells its process does not tell that.
+    pub clone3: bool,
+    /// Each event tells its thread.
+    pub tid_context: bool,
+    /// And its process, and both as numbered in a namespace.
+    pub pid_context: bool,
+    /// System calls have streams of their own.
+    pub two_streams: bool,
+    /// Events may have equal times.
+    pub ties: bool,
+}
+
+impl Shape {
+    /// No losses, LTTng's names, only the necessary fields; tests set what differs.
+    pub const PLAIN: Shape = Shape {
+        cpus: 3,
+        threads: 9,
+        steps: 12_000,
+        silent_losses: 0,
+        lost_packets: 0,
+        counted_losses: 0,
+        packet: 900,
+        naming: Naming::Lttng,
+        told_memory: true,
+        told_threads: false,
+        clone3: false,
+        tid_context: false,
+        pid_context: false,
+        two_streams: false,
+        ties: false,
+    };
+}
+
+/// An event class: name and fields (name, bits, elements of a list).
+#[derive(PartialEq)]
+struct Class {
+    name: String,
+    fields: Vec<(&'static str, u32, usize)>,
+}
+
+/// Field in which a trace records the CPU of its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuPlace {
+    /// A stream for each CPU, in its packet contexts.
+    Packets,
+    /// One stream for all CPUs, in a context of all events ...
+    Context(&'static str),
+    /// ... or a field before those of the payload.
+    Payload(&'static str),
+}
+
+struct Tracer {
+    classes: Vec<Class>,
+    shape: Shape,
+    place: CpuPlace,
+    streams: Vec<Stream>,
+    /// Decides what gets lost, and nothing else.
+    random: Random,
+}
+
+#[derive(Default)]
+struct Stream {
+    cpu: u64,
+    bytes: Vec<u8>,
+    body: Vec<u8>,
+    begin: u64,
+    last: u64,
+    sequence: u64,
+    discarded: u64,
+}
+
+const HEAD: usize = 4 + 8 * 6 + 4;
+
+impl Tracer {
+    fn new(shape: Shape, seed: u64) -> Self {
+        let per_cpu = if shape.two_streams { 2 } else { 1 };
+        let streams = (0..shape.cpus * per_cpu)
+            .map(|at| Stream {
+                cpu: at % shape.cpus,
+                begin: 1000,
+                last: 1000,
+                ..Stream::default()
+            })
+            .collect();
+        Tracer {
+            classes: Vec::new(),
+            shape,
+            place: CpuPlace::Packets,
+            streams,
+            random: Random::new(seed + 1_000_003),
+        }
+    }
+
+    fn class(&mut self, name: String, fields: &[Field<'_>]) -> usize {
+        let field = |(name, bits, value): &Field<'_>| match value {
+            Value::List(list) => (*name, *bits, list.len()),
+            _ => (*name, *bits, 0),
+        };
+        let class = Class {
+            name,
+            fields: fields.iter().map(field).collect(),
+        };
+        match self.classes.iter().position(|known| *known == class) {
+            Some(at) => at,
+            None => {
+                self.classes.push(class);
+                self.classes.len() - 1
+            }
+        }
+    }
+
+    /// The fields are those of LTTng.
+    fn write(&mut self, cpu: u64, time: u64, maker: Maker, name: &str, fields: Vec<Field<'_>>) {
+        let (name, mut fields) = self.shape.naming.event(maker, name, fields);
+        if let CpuPlace::Payload(field) = self.place {
+            fields.insert(0, (field, 32, Value::Int(cpu as i64)));
+        }
+        let is_call = name.contains("sys");
+        let class = self.class(name, &fields);
+        if self.random.chance(self.shape.silent_losses) {
+            return;
+        }
+        let mut record = Vec::new();
+        record.extend((class as u16).to_le_bytes());
+        record.extend(time.to_le_bytes());
+        if let CpuPlace::Context(_) = self.place {
+            record.extend((cpu as u32).to_le_bytes());
+        }
+        if self.shape.tid_context {
+            record.extend(maker.tid.to_le_bytes());
+        }
+        if self.shape.pid_context {
+            record.extend(maker.pid.to_le_bytes());
+            // All are the first of their namespace.
+            record.extend([1i32.to_le_bytes(), 1i32.to_le_bytes()].concat());
+        }
+        for (_, bits, value) in &fields {
+            let bytes = *bits as usize / 8;
+            match value {
+                Value::Int(value) => record.extend(&value.to_le_bytes()[..bytes]),
+                Value::List(list) => {
+                    list.iter()
+                        .for_each(|value| record.extend(&value.to_le_bytes()[..bytes]));
+                }
+                Value::Text(text) => {
+                    let mut bytes = [0u8; 16];
+                    bytes[..text.len().min(15)].copy_from_slice(&text.as_bytes()[..text.len().min(15)]);
+                    record.extend(bytes);
+                }
+            }
+        }
+        let calls = self.shape.two_streams && is_call;
+        let own = if self.place == CpuPlace::Packets { cpu } else { 0 };
+        let at = own + if calls { self.shape.cpus } else { 0 };
+        let (packet, lost) = (
+            self.shape.packet,
+            (self.shape.lost_packets, self.shape.counted_losses),
+        );
+        let stream = &mut self.streams[at as usize];
+        if HEAD + stream.body.len() + record.len() > packet {
+            stream.close(packet, &mut self.random, lost);
+            stream.begin = time;
+        }
+        stream.last = time;
+        stream.body.extend(record);
+    }
+
+    fn metadata(&self) -> String {
+        let mut text = String::from(
+            "/* CTF 1.8 */\n\
+             typealias integer { size = 16; align = 8; signed = false; } := uint16_t;\n\
+             typealias integer { size = 32; align = 8; signed = false; } := uint32_t;\n\
+             typealias integer { size = 64; align = 8; signed = false; } := uint64_t;\n\
+             trace { major = 1; minor = 8; byte_order = le; packet.header := struct { uint32_t magic; }; };\n\
+             env { domain = \"kernel\"; hostname = \"nowhere\"; };\n\
+             clock { name = \"monotonic\"; freq = 1000000000; offset = 5000; };\n\
+             typealias integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; } := clock_t;\n\
+             stream { packet.context := struct { clock_t timestamp_begin; clock_t timestamp_end;\n\
+             uint64_t content_size; uint64_t packet_size; uint64_t packet_seq_num; uint64_t events_discarded;\n\
+             uint32_t CPU; };\n\
+             event.header := struct { uint16_t id; clock_t timestamp; };\n",
+        );
+        // Without a meaning where events tell it.
+        text = match self.place {
+            CpuPlace::Packets => text.replace("CPU", "cpu_id"),
+            _ => text.replace("CPU", "number"),
+        };
+        let own = match self.place {
+            CpuPlace::Context(name) => vec![name],
+            _ => Vec::new(),
+        };
+        let contexts = [
+            (!own.is_empty(), &own[..]),
+            (self.shape.tid_context, &["_tid"][..]),
+            (self.shape.pid_context, &["_pid", "_vtid", "_vpid"]),
+        ];
+        let contexts = contexts.iter().filter(|(has, _)| *has);
+        let contexts: Vec<_> = contexts.flat_map(|(_, names)| *names).collect();
+        if !contexts.is_empty() {
+            text += "event.context := struct {\n";
+            for name in contexts {
+                text += &format!("integer {{ size = 32; align = 8; signed = true; }} {name};\n");
+            }
+            text += "};\n";
+        }
+        text += "};\n";
+        for (id, class) in self.classes.iter().enumerate() {
+            text += &format!(
+                "event {{ name = \"{}\"; id = {id}; fields := struct {{\n",
+                class.name
+            );
+            for (name, bits, length) in &class.fields {
+                let list = if *length > 0 {
+                    format!("[{length}]")
+                } else {
+                    String::new()
+                };
+                text += &match *bits {
+                    TEXT => format!(
+                        "integer {{ size = 8; align = 8; signed = true; encoding = UTF8; }} _{name}[16];\n"
+                    ),
+                    bits => {
+                        format!("integer {{ size = {bits}; align = 8; signed = true; }} _{name}{list};\n")
+                    }
+                };
+            }
+            text += "}; };\n";
+        }
+        text
+    }
+
+    fn open(self) -> (PathBuf, TraceSet) {
+        static TRACES: AtomicU64 = AtomicU64::new(0);
+        let number = TRACES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("synthetic-{}-{number}", std::process::id());
+        let directory = tracebraid_testkit::recorded::temporary().join(name);
+        self.save(&directory);
+        let set = TraceSet::open(&[&directory]).expect("the trace can be opened");
+        (directory, set)
+    }
+
+    fn save(mut self, directory: &Path) {
+        let lost = (self.shape.lost_packets, self.shape.counted_losses);
+        let packet = self.shape.packet;
+        // Whatever became of the others: the classes are there.
+        std::fs::create_dir_all(directory).expect("a directory");
+        std::fs::write(directory.join("metadata"), self.metadata()).expect("the metadata can be written");
+        let is_shared = self.place != CpuPlace::Packets;
+        for (at, stream) in self.streams.iter_mut().enumerate() {
+            if is_shared && stream.body.is_empty() && stream.bytes.is_empty() {
+                continue;
+            }
+            stream.close(packet, &mut self.random, lost);
+            std::fs::write(directory.join(format!("channel_{at}")), &stream.bytes)
+                .expect("a stream can be written");
+        }
+    }
+}
+
+impl Stream {
+    fn close(&mut self, size: usize, random: &mut Random, (lost_packets, counted): (u64, u64)) {
+        let body = std::mem::take(&mut self.body);
+        let content = HEAD + body.len();
+        let size = size.max(content);
+        self.sequence += 1;
+        if random.chance(lost_packets) && !self.bytes.is_empty() {
+            return;
+        }
+        if random.chance(counted) {
+            // What the counter tells got lost before this packet: its first events.
+            self.discarded += 1 + random.below(5);
+        }
+        self.bytes.extend(0xC1FC_1FC1u32.to_le_bytes());
+        for word in [
+            self.begin,
+            self.last,
+            content as u64 * 8,
+            size as u64 * 8,
+            self.sequence,
+            self.discarded,
+        ] {
+            self.bytes.extend(word.to_le_bytes());
+        }
+        self.bytes.extend((self.cpu as u32).to_le_bytes());
+        self.bytes.extend(&body);
+        self.bytes.resize(self.bytes.len() + size - content, 0);
+        self.begin = self.last;
+    }
+}
+
+use Value::{Int, List, Text};
+
+#[derive(Clone, Debug)]
+struct Task {
+    tid: i32,
+    pid: i32,
+    name: String,
+    /// The call it is in: name, and what its exit gives.
+    call: Option<(&'static str, i64)>,
+    /// The flags of its last `clone`.
+    flags: i64,
+    on: Option<u64>,
+}
+
+impl Task {
+    fn new(tid: i32, pid: i32, name: String) -> Self {
+        Task {
+            tid,
+            pid,
+            name,
+            call: None,
+            flags: 0,
+            on: None,
+        }
+    }
+
+    fn maker(&self) -> Maker {
+        Maker {
+            tid: self.tid,
+            pid: self.pid,
+        }
+    }
+
+    /// As LTTng counts. Threads get others with their names.
+    fn priority(&self) -> i64 {
+        [20, 20, 0, -51][(self.tid as usize + self.name.len()) % 4]
+    }
+}
+
+const CALLS: [&str; 17] = [
+    "read",
+    "write",
+    "sendfile64",
+    "openat",
+    "close",
+    "dup2",
+    "socket",
+    "pipe2",
+    "fcntl",
+    "accept",
+    "recvmsg",
+    "futex",
+    "read",
+    "clone",
+    "clone3",
+    "unshare",
+    "close_range",
+];
+
+/// Writes a trace and opens it.
+pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
+    trace_with_cpus(seed, shape, CpuPlace::Packets)
+}
+
+/// As above, with the CPU in a given field.
+pub fn trace_with_cpus(seed: u64, shape: Shape, place: CpuPlace) -> (PathBuf, TraceSet) {
+    let mut machine = Machine::new(seed, shape);
+    machine.tracer.place = place;
+    for step in 0..shape.steps {
+        machine.step(step);
+    }
+    machine.tracer.open()
+}
+
+/// An event on a CPU at a time: who makes it, its name and its fields as LTTng has them.
+pub type Scripted<'a> = (u64, u64, Maker, &'a str, Vec<Field<'a>>);
+
+/// Writes a trace of those events and opens it.
+pub fn scripted(shape: Shape, events: Vec<Scripted<'_>>) -> (PathBuf, TraceSet) {
+    let mut tracer = Tracer::new(shape, 0);
+    for (cpu, time, maker, name, fields) in events {
+        tracer.write(cpu, time, maker, name, fields);
+    }
+    tracer.open()
+}
+
+/// CPUs and the threads that they run.
+struct Machine {
+    random: Random,
+    /// Decides what only the scheduler's events tell, and nothing else.
+    scheduler: Random,
+    tracer: Tracer,
+    tasks: Vec<Task>,
+    running: Vec<Option<usize>>,
+    time: u64,
+    next_tid: i32,
+}
+
+impl Machine {
+    fn new(seed: u64, shape: Shape) -> Self {
+        let task = |at: u64| {
+            let tid = 100 + at as i32;
+            // Some threads share a process.
+            let pid = if at % 3 == 2 && !shape.told_threads {
+                tid - 1
+            } else {
+                tid
+            };
+            Task::new(tid, pid, format!("task{at}"))
+        };
+        Machine {
+            random: Random::new(seed),
+            scheduler: Random::new(seed + 2_000_003),
+            tracer: Tracer::new(shape, seed),
+            tasks: (0..shape.threads).map(task).collect(),
+            running: vec![None; shape.cpus as usize],
+            time: 1000,
+            next_tid: 1000,
+        }
+    }
+
+    fn step(&mut self, step: u64) {
+        let shape = self.tracer.shape;
+        // Equal times on different CPUs happen.
+        self.time += if self.random.chance(150) && shape.ties {
+            0
+        } else {
+            1 + self.random.below(50)
+        };
+        self.schedule();
+        let cpu = self.random.below(shape.cpus);
+        if self.random.chance(25) || step < shape.cpus {
+            self.switch(cpu);
+            return;
+        }
+        let Some(task) = self.running[cpu as usize] else {
+            return;
+        };
+        match self.random.below(200) {
+            0 if !shape.told_threads => self.fork(task, cpu, None),
+            1 if self.tasks[task].call.is_none() => self.exec(task, cpu),
+            2 => self.state_dump(cpu),
+            3 => self.tasks[task].name = format!("renamed{step}"),
+            _ => match self.tasks[task].call.take() {
+                Some((name, result)) => {
+                    if name.starts_with("clone") && result > 0 {
+                        let flags = self.tasks[task].flags;
+                        self.fork(task, cpu, Some(flags));
+                    }
+                    self.exit(task, cpu, name, result);
+                }
+                None => self.entry(task, cpu),
+            },
+        }
+    }
+
+    fn write(&mut self, cpu: u64, maker: Maker, name: &str, fields: Vec<Field<'_>>) {
+        self.tracer.write(cpu, self.time, maker, name, fields);
+    }
+
+    fn switch(&mut self, cpu: u64) {
+        let now = self.running[cpu as usize];
+        let free: Vec<usize> = (0..self.tasks.len())
+            .filter(|&task| self.tasks[task].on.is_none())
+            .collect();
+        let next = if self.random.chance(200) || free.is_empty() {
+            None
+        } else {
+            Some(free[self.random.below(free.len() as u64) as usize])
+        };
+        if now == next {
+            return;
+        }
+        let idle = Task::new(0, 0, "swapper".to_owned());
+        let task = |task: Option<usize>| task.map_or(idle.clone(), |task| self.tasks[task].clone());
+        let (prev, after) = (task(now), task(next));
+        // Runnable, sleeping, in a disk sleep, preempted, a zombie.
+        let state = [0, 0, 1, 1, 1, 2, 0x100, 0x20][self.scheduler.below(8) as usize];
+        // The idle thread always is.
+        let state = now.map_or(0, |_| state);
+        let fields = vec![
+            ("prev_comm", TEXT, Text(&prev.name)),
+            ("prev_tid", 32, Int(prev.tid.into())),
+            ("prev_prio", 32, Int(prev.priority())),
+            ("prev_state", 64, Int(state)),
+            ("next_comm", TEXT, Text(&after.name)),
+            ("next_tid", 32, Int(after.tid.into())),
+            ("next_prio", 32, Int(after.priority())),
+        ];
+        self.write(cpu, prev.maker(), "sched_switch", fields);
+        now.into_iter().for_each(|task| self.tasks[task].on = None);
+        next.into_iter().for_each(|task| self.tasks[task].on = Some(cpu));
+        self.running[cpu as usize] = next;
+    }
+
+    /// Who runs there.
+    fn maker(&self, cpu: u64) -> Maker {
+        let running = self.running[cpu as usize];
+        running.map_or(Maker { tid: 0, pid: 0 }, |task| self.tasks[task].maker())
+    }
+
+    /// What the scheduler and interrupts do besides switches: threads are woken on a CPU, to run on
+    /// another one, sometimes those that run already; they migrate; they are gone.
+    fn schedule(&mut self) {
+        let shape = self.tracer.shape;
+        let cpu = self.scheduler.below(shape.cpus);
+        let target = self.scheduler.below(shape.cpus) as i64;
+        let at = self.scheduler.below(self.tasks.len() as u64) as usize;
+        let task = self.tasks[at].clone();
+        let priority = ("prio", 32, Int(task.priority()));
+        let thread = [
+            ("comm", TEXT, Text(&task.name)),
+            ("tid", 32, Int(task.tid.into())),
+        ];
+        let maker = self.maker(cpu);
+        let woken = [priority.clone(), ("target_cpu", 32, Int(target))];
+        let woken = || thread.iter().chain(&woken).cloned().collect::<Vec<_>>();
+        match self.scheduler.below(240) {
+            0..8 => self.write(cpu, maker, "sched_waking", woken()),
+            8..14 => self.write(cpu, maker, "sched_wakeup", woken()),
+            14..18 => {
+                self.write(cpu, maker, "sched_waking", woken());
+                self.write(cpu, maker, "sched_wakeup", woken());
+            }
+            18 => self.write(cpu, maker, "sched_wakeup_new", woken()),
+            19 | 20 => {
+                let origin = self.scheduler.below(shape.cpus) as i64;
+                let way = [("orig_cpu", 32, Int(origin)), ("dest_cpu", 32, Int(target))];
+                let rest = [priority, way[0].clone(), way[1].clone()];
+                let fields = thread.iter().chain(&rest).cloned().collect();
+                self.write(cpu, maker, "sched_migrate_task", fields);
+            }
+            21 if task.on.is_none() => {
+                let rest = [priority];
+                let fields = thread.iter().chain(&rest).cloned().collect();
+                self.write(cpu, maker, "sched_process_free", fields);
+            }
+            number @ 22..30 => self.interrupt(cpu, maker, number),
+            _ => {}
+        }
+    }
+
+    fn interrupt(&mut self, cpu: u64, maker: Maker, number: u64) {
+        let vector = || vec![("vec", 32, Int(number as i64 % 10))];
+        match number {
+            22 | 23 => {
+                let fields = vec![("irq", 32, Int(number as i64)), ("name", TEXT, Text("eth"))];
+                self.write(cpu, maker, "irq_handler_entry", fields);
+            }
+            24 | 25 => {
+                let fields = vec![("irq", 32, Int(22)), ("ret", 32, Int(1))];
+                self.write(cpu, maker, "irq_handler_exit", fields);
+            }
+            26 | 27 => self.write(cpu, maker, "irq_softirq_entry", vector()),
+            _ => self.write(cpu, maker, "irq_softirq_exit", vector()),
+        }
+    }
+
+    fn exit(&mut self, task: usize, cpu: u64, name: &str, result: i64) {
+        let mut fields = vec![("ret", 64, Int(result))];
+        if self.tracer.shape.told_memory {
+            match name {
+                "pipe2" => fields.push(("fildes", 32, List(vec![result, result + 1]))),
+                "accept" => fields.push(("family", 16, Int(result % 3))),
+                _ => {}
+            }
+        }
+        let maker = self.tasks[task].maker();
+        self.write(cpu, maker, &format!("exit {name}"), fields);
+    }
+
+    fn entry(&mut self, task: usize, cpu: u64) {
+        let mut name = CALLS[self.random.below(CALLS.len() as u64) as usize];
+        if self.tracer.shape.told_threads && name.starts_with("clone") {
+            name = if self.tracer.shape.clone3 {
+                "clone3"
+            } else {
+                "clone"
+            };
+        }
+        if self.tracer.shape.clone3 && ["unshare", "close_range"].contains(&name) {
+            name = "futex";
+        }
+        let failed = self.random.chance(100);
+        let (fields, result) = arguments(&mut self.random, name);
+        let maker = self.tasks[task].maker();
+        if let ("clone", Some((_, _, Int(flags)))) = (name, fields.first()) {
+            self.tasks[task].flags = *flags;
+        }
+        if name == "clone3" {
+            let flags = [0, CLONE_FILES | CLONE_THREAD];
+            self.tasks[task].flags = flags[self.random.below(2) as usize];
+        }
+        self.write(cpu, maker, &format!("entry {name}"), fields);
+        self.tasks[task].call = Some((name, if failed { -11 } else { result }));
+    }
+
+    /// A new thread, and of a call to `clone` its flags.
+    fn fork(&mut self, parent: usize, cpu: u64, flags: Option<i64>) {
+        // Ids are used again, with a new process behind them.
+        let may_reuse = !self.tracer.shape.told_threads;
+        let reuse = (self.random.chance(300) && may_reuse).then(|| {
+            self.tasks
+                .iter()
+                .position(|task| task.on.is_none() && task.call.is_none())
+        });
+        let (tid, at) = match reuse.flatten() {
+            Some(at) => (self.tasks[at].tid, at),
+            None => {
+                self.next_tid += 1;
+                (self.next_tid, self.tasks.len())
+            }
+        };
+        let parent = self.tasks[parent].clone();
+        let is_thread = match flags {
+            Some(flags) => flags & CLONE_THREAD != 0,
+            None => self.random.chance(500) && tid != parent.pid,
+        };
+        let pid = if is_thread { parent.pid } else { tid };
+        let mut child = Task::new(tid, pid, format!("child{tid}"));
+        // The new thread comes out of the call, too.
+        child.call = flags.map(|_| ("clone", 0));
+        let fields = vec![
+            ("parent_comm", TEXT, Text(&parent.name)),
+            ("parent_tid", 32, Int(parent.tid.into())),
+            ("parent_pid", 32, Int(parent.pid.into())),
+            ("child_comm", TEXT, Text(&child.name)),
+            ("child_tid", 32, Int(tid.into())),
+            ("child_pid", 32, Int(pid.into())),
+        ];
+        self.write(cpu, parent.maker(), "sched_process_fork", fields);
+        match self.tasks.get_mut(at) {
+            Some(task) => *task = child,
+            None => self.tasks.push(child),
+        }
+    }
+
+    fn exec(&mut self, task: usize, cpu: u64) {
+        // A thread that is not its process's first takes over the id of that one: only when it is
+        // not in the way of the simulation, with an id of its own.
+        let old = self.tasks[task].tid;
+        if self.random.chance(300) && !self.tracer.shape.told_threads {
+            self.tasks[task].tid += 100_000;
+        }
+        let Maker { tid, pid } = self.tasks[task].maker();
+        let name = format!("exec{tid}");
+        let fields = vec![
+            ("filename", TEXT, Text(&name)),
+            ("tid", 32, Int(tid.into())),
+            ("old_tid", 32, Int(old.into())),
+        ];
+        self.write(cpu, Maker { tid, pid }, "sched_process_exec", fields);
+        if tid != old && pid != old {
+            let fields = vec![
+                ("comm", TEXT, Text("x")),
+                ("tid", 32, Int(old.into())),
+                ("prio", 32, Int(20)),
+            ];
+            self.write(cpu, Maker { tid, pid }, "sched_process_exit", fields);
+        }
+        self.tasks[task].name = name;
+    }
+
+    fn state_dump(&mut self, cpu: u64) {
+        let task = self.tasks[self.random.below(self.tasks.len() as u64) as usize].clone();
+        // Some processes share what they have.
+        let address = i64::from(task.pid & !1) << 8;
+        let fields = vec![
+            ("tid", 32, Int(task.tid.into())),
+            ("pid", 32, Int(task.pid.into())),
+            ("name", TEXT, Text(&task.name)),
+            ("file_table_address", 64, Int(address)),
+        ];
+        self.write(cpu, task.maker(), "lttng_statedump_process_state", fields);
+        let path = ["/tmp/file", "socket:[12]", "pipe:[7]", "anon_inode:[e]"][self.random.below(4) as usize];
+        let fields = vec![
+            ("file_table_address", 64, Int(address)),
+            ("fd", 32, Int(self.random.below(8) as i64)),
+            ("flags", 32, Int(0)),
+            ("filename", TEXT, Text(path)),
+        ];
+        self.write(cpu, task.maker(), "lttng_statedump_file_descriptor", fields);
+    }
+}
+
+const CLONE_FILES: i64 = 0x400;
+const CLONE_THREAD: i64 = 0x1_0000;
+
+/// Arguments of a call, and what it gives if it does not fail.
+fn arguments(random: &mut Random, name: &str) -> (Vec<Field<'static>>, i64) {
+    let fd = |random: &mut Random| Int(random.below(8) as i64);
+    let one_of = |random: &mut Random, list: [i64; 4]| list[random.below(4) as usize];
+    let made = 3 + random.below(5) as i64;
+    match name {
+        "read" | "write" | "recvmsg" => (vec![("fd", 32, fd(random)), ("count", 64, Int(4096))], made * 100),
+        "sendfile64" => (
+            vec![("out_fd", 32, fd(random)), ("in_fd", 32, fd(random))],
+            made * 1000,
+        ),
+        "openat" => {
+            let flags = one_of(random, [0x80000, 0x80000, 0, 0]);
+            // Relative to nothing that is known, or to what a descriptor may be.
+            let dfd = if flags == 0 { made ^ 1 } else { -100 };
+            let path = ["/a/b", "c", "d/e", "/f/", "g"][made as usize - 3];
+            let fields = vec![
+                ("dfd", 32, Int(dfd)),
+                ("filename", TEXT, Text(path)),
+                ("flags", 32, Int(flags)),
+            ];
+            (fields, made)
+        }
+        "close" => (vec![("fd", 32, fd(random))], 0),
+        "close_range" => {
+            let last = one_of(random, [4, 6, -1, -1]);
+            let flags = one_of(random, [0, 2, 4, 6]);
+            let fields = vec![
+                ("fd", 32, fd(random)),
+                ("max_fd", 32, Int(last)),
+                ("flags", 32, Int(flags)),
+            ];
+            (fields, 0)
+        }
+        "dup2" => (vec![("oldfd", 32, fd(random)), ("newfd", 32, Int(made))], made),
+        "socket" => {
+            let family = one_of(random, [1, 2, 10, 16]);
+            (vec![("family", 32, Int(family)), ("type", 32, Int(1))], made)
+        }
+        "pipe2" => (vec![("flags", 32, Int(0x80000))], made),
+        "fcntl" => {
+            let cmd = one_of(random, [0, 1, 2, 1030]);
+            let fields = vec![("fd", 32, fd(random)), ("cmd", 32, Int(cmd)), ("arg", 64, Int(1))];
+            (fields, made)
+        }
+        "accept" => (vec![("fd", 32, fd(random))], made),
+        "clone" => {
+            let flags = one_of(random, [0, CLONE_FILES, CLONE_THREAD, CLONE_FILES | CLONE_THREAD]);
+            (vec![("clone_flags", 64, Int(flags | 17))], made)
+        }
+        "unshare" => {
+            let flags = one_of(random, [0, 0, CLONE_FILES, CLONE_FILES]);
+            (vec![("unshare_flags", 64, Int(flags))], 0)
+        }
+        _ => (vec![("uaddr", 64, Int(0))], made),
+    }
+}
