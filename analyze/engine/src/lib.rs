@@ -4,8 +4,8 @@
 //! In: a [`TraceSet`](tracebraid_ctf::trace::TraceSet) and an [`Analysis`]. Out: the analysis's
 //! report and the damage met on the way ([`Outcome`]); on request the time that each piece of work
 //! took ([`Timings`]). Promise: the report is the same, byte for byte, for every number of threads
-//! and every chunk size, if the analysis keeps the contract of [`Analysis`]; memory does not grow
-//! with the number of chunks. This crate knows no event names.
+//! and every chunk size, if the analysis keeps the contract of [`Analysis`]. This crate knows no
+//! event names.
 //!
 //! **The plan** (`chunk`) cuts each group of streams into chunks: runs of packets of one stream
 //! whose sizes reach a threshold (the hybrid partitioning of Reumont-Locke et al., 2019, section
