@@ -9,7 +9,12 @@
 //! not sound. Files that may still be written to are not mapped.
 //!
 //! # Safety argument
-//! The signal handler reads atomics and makes one system call, which replaces a page of a mapping of this module, found in `PIECES`, where it stays as long as it is mapped. Slices of a piece live no longer than it. The operating system cannot promise that the bytes do not change meanwhile: files that were changed within the last `SETTLED` are left to `pread`, and a page that is replaced by zeros under a slice is what a writer could have done too. All that is read from a trace is checked against its bounds when it is used, and values are read once.
+//! The signal handler reads atomics and makes one system call, which replaces a page of a mapping
+//! of this module, found in `PIECES`, where it stays as long as it is mapped. Slices of a piece
+//! live no longer than it. The operating system cannot promise that the bytes do not change
+//! meanwhile: files that were changed within the last `SETTLED` are left to `pread`, and a page
+//! that is replaced by zeros under a slice is what a writer could have done too. All that is read
+//! from a trace is checked against its bounds when it is used, and values are read once.
 
 #![allow(unsafe_code)]
 

@@ -10,7 +10,12 @@
 //! one comparison for each record holds for all loads of its header.
 //!
 //! # Safety argument
-//! A header loads at most [`Header::reach`] bytes from its first one. A lane stops where less than `reach` bytes are left of its slice, and `reach` is at least that; so each load of a header is inside of the lane's slice. What a body of variable size loads is compared with the end of the slice at each load ([`Raw`]). A count is raised only for an id whose entry in the table has a size; the table has as many ids as there are counts. The tests below compare it with the checked loop and open no file, so that Miri can run them.
+//! A header loads at most [`Header::reach`] bytes from its first one. A lane stops where less than
+//! `reach` bytes are left of its slice, and `reach` is at least that; so each load of a header is
+//! inside of the lane's slice. What a body of variable size loads is compared with the end of the
+//! slice at each load ([`Raw`]). A count is raised only for an id whose entry in the table has a
+//! size; the table has as many ids as there are counts. The tests below compare it with the checked
+//! loop and open no file, so that Miri can run them.
 #![allow(unsafe_code)]
 
 use super::fast::{BYTES, ESCAPE, Fast, Place, VARIABLE, first_step};

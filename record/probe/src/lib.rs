@@ -8,13 +8,26 @@
 //!
 //! # Promise
 //! - Without a session a probe is a load of a byte and a branch, and nothing else ever happens.
-//! - An enabled probe takes no lock and makes no system call, except when a packet is full or the probe was interrupted while it took room. It may be interrupted anywhere by a signal handler that traces, jumps away (`siglongjmp`), switches to another user-level thread or forks. Nothing here calls `malloc` of the host.
-//! - Whatever kills the process at whatever moment, the files of the modes *grow* and *discard* are a valid trace with every event record that was written; those of mode *ring* become one by [`finish`].
+//! - An enabled probe takes no lock and makes no system call, except when a packet is full or the
+//!   probe was interrupted while it took room. It may be interrupted anywhere by a signal handler
+//!   that traces, jumps away (`siglongjmp`), switches to another user-level thread or forks.
+//!   Nothing here calls `malloc` of the host.
+//! - Whatever kills the process at whatever moment, the files of the modes *grow* and *discard* are
+//!   a valid trace with every event record that was written; those of mode *ring* become one by
+//!   [`finish`].
 //! - Lost events are counted exactly, in `events_discarded` of the stream that lost them.
-//! - Failures (a full disk, no permission, limits) switch tracing off or lose events; they never stop the program.
+//! - Failures (a full disk, no permission, limits) switch tracing off or lose events; they never
+//!   stop the program.
 //!
 //! # How
-//! **Buffers** (`src/thread.rs`) belong to one thread at a time and are mapped from files. *The open packet extends to the end of its file*; whatever follows its content is padding. The next packet is opened by writing its head into that padding and then shrinking the packet before it, by one store (`src/packet.rs`). So a file has its final length from the beginning, blocks included (a full disk is found when the file is made), and is valid after each single store. Files get their names when their first packet is complete; modes that grow continue in another file of the same stream. No file is ever lengthened, because the length of a file and the size in its last packet cannot change together.
+//! **Buffers** (`src/thread.rs`) belong to one thread at a time and are mapped from files. *The
+//! open packet extends to the end of its file*; whatever follows its content is padding. The next
+//! packet is opened by writing its head into that padding and then shrinking the packet before it,
+//! by one store (`src/packet.rs`). So a file has its final length from the beginning, blocks
+//! included (a full disk is found when the file is made), and is valid after each single store.
+//! Files get their names when their first packet is complete; modes that grow continue in another
+//! file of the same stream. No file is ever lengthened, because the length of a file and the size
+//! in its last packet cannot change together.
 //!
 //! **Reservation** (`src/restart.rs`): after the packet's content a record gets the time and the
 //! head of the class `tracebraid:unfinished`, which carries its length; one store of the new length

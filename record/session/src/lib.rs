@@ -2,8 +2,7 @@
 //!
 //! In: what is recorded, and of which processes ([`SessionOptions`]). Out: a directory with a trace
 //! of the kernel (`kernel/`) and one of each process that has probes (`ust/`), laid out as LTTng
-//! does. Promise: a command to be recorded runs as without the recorder, and nothing of it is
-//! missed ([`Launched`]).
+//! does. Promise: nothing of a command to be recorded is missed ([`Launched`]).
 //!
 //! A command is launched by this same program, which waits at a named pipe until recording has
 //! begun and then becomes the command (`launch`). No file descriptor is inherited, and the end of
