@@ -34,8 +34,8 @@
 //! segments stay valid (`kept`). Names arrive as items in the order of time, so the graph of a time
 //! does not depend on the order in which chunks are read.
 //!
-//! `reason` gives the end of each wait its meaning, in this one place; `docs/critical-path.md`
-//! defines each reason.
+//! `reason` gives each part of a path its [`WaitReason`], by the rules of `kernel/threads`;
+//! `docs/critical-path.md` defines each reason.
 #![forbid(unsafe_code)]
 
 mod calls;
