@@ -44,7 +44,7 @@
 //! as before. Corrections live as long as the program (`&'static`), so that conversions can be
 //! copied in the loops over event records.
 //!
-//! The writer is [`write`].
+//! The writer is `write`.
 // One module lifts this: see `scan::lanes`.
 #![deny(unsafe_code)]
 

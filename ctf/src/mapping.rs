@@ -1,8 +1,8 @@
 //! Pieces of files in memory without a copy.
 //!
 //! Reading by a mapping takes half of the processor's time of `pread` where the page cache keeps
-//! large folios (`make bench` measures both). Pieces are mapped and given back in turn; smaller
-//! ones than [`PIECE`] disturb other threads too often. But a page that is no longer available,
+//! large folios (`make bench` measures both). Pieces are mapped and given back in turn; pieces
+//! smaller than 16 MiB disturb other threads too often. But a page that is no longer available,
 //! since the file became shorter or the disk failed, is a signal and not a result. So mapping is
 //! only for programs that [`allow`] it, which takes over SIGBUS: a missing page becomes one of
 //! zeros, and is counted ([`lost_pages`]), and the program reports in the end that its results are
