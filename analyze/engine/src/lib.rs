@@ -53,6 +53,7 @@ mod control;
 mod engine;
 mod feed;
 mod merge;
+pub mod parallel;
 mod schedule;
 mod timings;
 

@@ -7,6 +7,7 @@ use tracebraid_ctf::damage::Damage;
 use crate::analysis::{Analysis, Composition, Slice};
 use crate::chunk::{Chunk, DAWN, DUSK};
 use crate::engine::{Folded, Job, Outcome};
+use crate::parallel;
 use crate::timings::{Meter, SliceTimes, Stopwatch};
 
 /// More damage than this is counted, not kept: a trace may be damaged everywhere.
@@ -128,9 +129,6 @@ impl<'a, A: Analysis> Merge<'a, A> {
             None if self.job.control.is_cancelled() => return None,
             None => analysis.begin(&Chunk::nothing()),
         };
-        for resident in residents {
-            analysis.merge(&mut state, resident);
-        }
         // A packet that two chunks share reports its damage twice.
         let mut seen = HashSet::new();
         self.damage.retain(|damage| seen.insert(damage.clone()));
@@ -138,8 +136,15 @@ impl<'a, A: Analysis> Merge<'a, A> {
             let message = format!("{} more places are damaged", self.dropped);
             self.damage.push(Damage::of("(and more)", message));
         }
-        let report = analysis.finish(state);
-        self.meter.times().finish_ns = watch.elapsed();
+        let (report, beside) = parallel::with_threads(residents.len(), || {
+            if let Some(resident) = parallel::join(residents, |own, other| analysis.merge(own, other)) {
+                analysis.merge(&mut state, resident);
+            }
+            analysis.finish(state)
+        });
+        let times = self.meter.times();
+        times.finish_ns = watch.elapsed().saturating_sub(beside.own);
+        times.rows_ns = beside.own + beside.others;
         self.meter.end();
         Some(Outcome {
             report,

@@ -68,8 +68,10 @@ pub struct FoldTimes {
     pub chunks: Vec<ChunkTimes>,
     /// In the order of composing.
     pub slices: Vec<SliceTimes>,
-    /// CPU time of making the report of the last state.
+    /// CPU time of making the report of the last state, but for what can be done beside each other.
     pub finish_ns: u64,
+    /// CPU time of what can be done beside each other then.
+    pub rows_ns: u64,
 }
 
 impl FoldTimes {
@@ -77,7 +79,7 @@ impl FoldTimes {
     pub fn cpu_ns(&self) -> u64 {
         let chunks = self.chunks.iter().map(|chunk| chunk.fold_ns);
         let slices = self.slices.iter().map(|slice| slice.play_ns);
-        chunks.chain(slices).sum::<u64>() + self.serial_ns()
+        chunks.chain(slices).sum::<u64>() + self.rows_ns + self.serial_ns()
     }
 
     /// CPU time of the steps that only one thread can do at a time, in nanoseconds.

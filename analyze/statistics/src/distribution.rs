@@ -40,8 +40,15 @@ impl Distribution {
     /// The value that so many thousandths of the values do not exceed; never beyond the least and
     /// the greatest of them. `None` without values.
     pub fn quantile(&self, thousandths: u64) -> Option<u64> {
-        let value = self.sketch.quantile(thousandths)?;
-        Some(value.clamp(self.summary.min()?, self.summary.max()?))
+        let [quantile] = self.quantiles([thousandths]);
+        quantile
+    }
+
+    /// The same for several thousandths, ascending, in one pass.
+    pub fn quantiles<const N: usize>(&self, thousandths: [u64; N]) -> [Option<u64>; N] {
+        let (min, max) = (self.summary.min(), self.summary.max());
+        let within = |value: Option<u64>| Some(value?.clamp(min?, max?));
+        self.sketch.quantiles(thousandths).map(within)
     }
 }
 
@@ -56,6 +63,9 @@ mod tests {
         distribution.add(1_000_001);
         assert_eq!(distribution.quantile(0), Some(1_000_001));
         assert_eq!(distribution.quantile(1000), Some(1_000_001));
+        (0..1000).for_each(|value| distribution.add(value * 31));
+        let at = [1, 500, 900, 990, 999, 1000];
+        assert_eq!(distribution.quantiles(at), at.map(|at| distribution.quantile(at)));
         let mut both = distribution.clone();
         both.merge(&distribution);
         assert_eq!(both.summary().count(), 2);

@@ -149,15 +149,24 @@ impl Sketch {
     /// The value that so many thousandths of the values do not exceed (the nearest rank), within a
     /// 128th of it; `None` without values.
     pub fn quantile(&self, thousandths: u64) -> Option<u64> {
+        let [quantile] = self.quantiles([thousandths]);
+        quantile
+    }
+
+    /// The same for several thousandths, ascending, in one pass.
+    pub fn quantiles<const N: usize>(&self, thousandths: [u64; N]) -> [Option<u64>; N] {
         let count = u128::from(self.count());
-        let rank = (count * u128::from(thousandths.min(1000))).div_ceil(1000).max(1);
-        let mut passed = 0u128;
-        self.iter()
-            .find(|&(_, count)| {
+        let rank = |thousandths: u64| (count * u128::from(thousandths.min(1000))).div_ceil(1000).max(1);
+        let mut buckets = self.iter();
+        let (mut passed, mut last) = (0u128, None);
+        thousandths.map(|thousandths| {
+            while passed < rank(thousandths) {
+                let (bucket, count) = buckets.next()?;
                 passed += u128::from(count);
-                passed >= rank
-            })
-            .map(|(bucket, _)| middle(bucket))
+                last = Some(bucket);
+            }
+            last.map(middle)
+        })
     }
 }
 

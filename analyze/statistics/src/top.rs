@@ -52,6 +52,15 @@ impl<T: Ord + Copy> Top<T> {
         self.items.truncate(most);
     }
 
+    /// The greatest, so many at most, in no order.
+    pub fn into_greatest(mut self, most: usize) -> Vec<T> {
+        if self.items.len() > most && most > 0 {
+            self.sort_out(most);
+        }
+        self.items.truncate(most);
+        self.items
+    }
+
     /// The greatest first.
     pub fn into_sorted(mut self, most: usize) -> Vec<T> {
         self.items.sort_unstable_by(|a, b| b.cmp(a));
@@ -71,6 +80,10 @@ mod tests {
         let mut others = Top::default();
         others.add(2500, 3);
         top.merge(others, 3, |item| *item *= 2);
+        let mut greatest = top.clone().into_greatest(3);
+        greatest.sort_unstable();
+        assert_eq!(greatest, [1007, 1008, 5000]);
+        assert_eq!(top.clone().into_greatest(0), []);
         assert_eq!(top.into_sorted(3), [5000, 1008, 1007]);
         let mut none = Top::default();
         none.add(1, 0);

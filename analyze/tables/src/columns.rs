@@ -22,6 +22,7 @@ pub const fn distribution_columns() -> [Column; 10] {
 /// Their values.
 pub fn distribution_values(distribution: &Distribution) -> [Value; 10] {
     let summary = distribution.summary();
+    let [p50, p90, p99, p999] = distribution.quantiles([500, 900, 990, 999]);
     [
         summary.count().into(),
         // More than 584 years together are not told apart.
@@ -30,10 +31,10 @@ pub fn distribution_values(distribution: &Distribution) -> [Value; 10] {
         summary.mean().into(),
         summary.max().into(),
         summary.deviation().into(),
-        distribution.quantile(500).into(),
-        distribution.quantile(900).into(),
-        distribution.quantile(990).into(),
-        distribution.quantile(999).into(),
+        p50.into(),
+        p90.into(),
+        p99.into(),
+        p999.into(),
     ]
 }
 

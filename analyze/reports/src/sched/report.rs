@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use tracebraid_engine::parallel;
 use tracebraid_threads::Waker;
 
 use crate::sched::freq::{Bounds, Group};
@@ -26,10 +27,11 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
     let log = std::mem::take(&mut partial.sums.log);
     let rows = rows(rules, &partial);
     let all = sum(&rows);
+    let by_priority = by_priority(&rows);
     let mut sections = vec![
         tables::latency(&all),
         tables::threads(&rows),
-        tables::priorities(&by_priority(&rows)),
+        tables::priorities(&by_priority),
         tables::wakers(&partial, &rows),
         tables::reasons(&rows),
         tables::thread_switches(&rows),
@@ -55,7 +57,7 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
         head: input.head(),
         totals: totals(&rows, &all, pending(rules, &partial)),
         sections,
-        ranges: ranges(&rows, &all),
+        ranges: ranges(&rows, &by_priority, &all),
         notes: notes(rules, &partial),
     }
 }
@@ -78,23 +80,36 @@ fn rows<'a>(rules: &SchedRules, partial: &'a SchedPartial) -> Vec<Row<'a>> {
         counts,
         latencies: counts.latencies(),
     };
-    let rows = partial.sums.counts.entries().map(row);
-    rows.filter(|row| rules.selection.threads.shows(&row.thread))
-        .collect()
+    let mut rows = parallel::map(partial.sums.counts.entries().collect(), row);
+    rows.retain(|row| rules.selection.threads.shows(&row.thread));
+    rows
 }
 
 fn sum(rows: &[Row<'_>]) -> Distribution {
+    let of_piece = |rows: &[Row<'_>]| {
+        let mut all = Distribution::default();
+        rows.iter().for_each(|row| all.merge(&row.latencies));
+        all
+    };
     let mut all = Distribution::default();
-    rows.iter().for_each(|row| all.merge(&row.latencies));
+    let pieces = parallel::map_pieces(rows, of_piece);
+    pieces.iter().for_each(|piece| all.merge(piece));
     all
 }
 
 fn by_priority(rows: &[Row<'_>]) -> BTreeMap<Option<i32>, Distribution> {
-    let mut sums: BTreeMap<Option<i32>, Distribution> = BTreeMap::new();
-    for (priority, latencies) in rows.iter().flat_map(|row| &row.counts.priorities) {
-        sums.entry(*priority).or_default().merge(latencies);
+    let of_piece = |rows: &[Row<'_>]| {
+        let mut sums: BTreeMap<Option<i32>, Distribution> = BTreeMap::new();
+        for (priority, latencies) in rows.iter().flat_map(|row| &row.counts.priorities) {
+            sums.entry(*priority).or_default().merge(latencies);
+        }
+        sums
+    };
+    let mut all: BTreeMap<Option<i32>, Distribution> = BTreeMap::new();
+    for (priority, latencies) in parallel::map_pieces(rows, of_piece).iter().flatten() {
+        all.entry(*priority).or_default().merge(latencies);
     }
-    sums
+    all
 }
 
 /// Threads that were woken and have not run, of those that are shown.
@@ -149,10 +164,21 @@ fn totals(rows: &[Row<'_>], all: &Distribution, pending: u64) -> Vec<Total> {
 
 fn longest(rules: &SchedRules, rows: &[Row<'_>]) -> Vec<Latency> {
     let most = rules.selection.top();
-    let of_each = |row: &Row<'_>| row.counts.top.clone().into_sorted(most);
-    let mut longest: Vec<Latency> = rows.iter().flat_map(of_each).collect();
-    longest.sort_by_key(|latency| (Reverse(latency.duration), latency.begin, latency.thread));
+    let of_piece = |rows: &[Row<'_>]| {
+        let of_each = |row: &Row<'_>| row.counts.top.clone().into_greatest(most);
+        rows.iter().flat_map(of_each).collect::<Vec<_>>()
+    };
+    let mut longest = parallel::map_pieces(rows, of_piece).concat();
+    // Of those that began at once and took as long, the last ones in their order come first.
+    let order = |latency: &Latency| {
+        let place = (Reverse(latency.duration), latency.begin, latency.thread);
+        (place, Reverse(*latency))
+    };
+    if longest.len() > most && most > 0 {
+        longest.select_nth_unstable_by_key(most - 1, order);
+    }
     longest.truncate(most);
+    longest.sort_unstable_by_key(order);
     longest
 }
 
@@ -187,7 +213,7 @@ pub(super) fn waker(partial: &SchedPartial, trace: u32, by: Waker) -> (&'static 
     }
 }
 
-fn ranges(rows: &[Row<'_>], all: &Distribution) -> Ranges {
+fn ranges(rows: &[Row<'_>], by_priority: &BTreeMap<Option<i32>, Distribution>, all: &Distribution) -> Ranges {
     let range = |group: Group, latencies: &Distribution| {
         let summary = latencies.summary();
         Some((group.key(), (summary.min()?, summary.max()?)))
@@ -199,8 +225,7 @@ fn ranges(rows: &[Row<'_>], all: &Distribution) -> Ranges {
         };
         range(Group::Thread(key), &row.latencies)
     });
-    let priorities = by_priority(rows);
-    let priorities = priorities
+    let priorities = by_priority
         .iter()
         .filter_map(|(priority, latencies)| range(Group::Priority((*priority)?), latencies));
     threads.chain(priorities).chain(range(Group::All, all)).collect()

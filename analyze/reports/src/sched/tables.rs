@@ -10,6 +10,7 @@ use crate::sched::life::Now;
 use crate::sched::report::{Row, waker};
 use crate::sched::stats::{ByCause, Counts, Latency, REASONS};
 use crate::sched::{SchedPartial, SchedRules};
+use tracebraid_engine::parallel;
 use tracebraid_follow::{Input, Thread};
 use tracebraid_statistics::{Distribution, Summary};
 use tracebraid_tables::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
@@ -60,7 +61,7 @@ pub(super) fn threads(rows: &[Row<'_>]) -> Section {
     let count = |row: &Row<'_>| row.latencies.summary().count();
     let rows = sorted(rows, |row| row.latencies.summary().sum(), |row| count(row) > 0);
     let row = |row: &Row<'_>| values([row.thread.clone().into()], &row.latencies);
-    let rows = rows.into_iter().map(row).collect();
+    let rows = parallel::map(rows, row);
     Section::new(
         "threads",
         "Wake-up to switch by thread",
@@ -85,14 +86,15 @@ type CauseKey = (
 );
 type CauseLine = (Option<Thread>, Thread, Distribution);
 
-/// Durations by cause and affected thread.
-fn by_cause(
+/// Durations by cause and affected thread, the greatest first.
+fn by_cause<G: Ord>(
     partial: &SchedPartial,
     rows: &[Row<'_>],
-    of: impl Fn(&Counts) -> &ByCause,
+    of: impl Fn(&Counts) -> &ByCause + Sync,
+    greatest: impl Fn(&Distribution) -> G,
 ) -> Vec<(CauseKey, CauseLine)> {
-    let mut lines: BTreeMap<CauseKey, CauseLine> = BTreeMap::new();
-    for row in rows {
+    let of_row = |row: &Row<'_>| {
+        let mut lines: BTreeMap<CauseKey, CauseLine> = BTreeMap::new();
         for (by, durations) in of(row.counts).entries() {
             let (context, by) = waker(partial, row.thread.trace, by);
             let who = by.as_ref().map(|by| (by.tid, by.name.clone()));
@@ -102,28 +104,44 @@ fn by_cause(
                 .or_insert_with(|| (by, row.thread.clone(), Distribution::default()));
             line.2.merge(durations);
         }
-    }
-    lines.into_iter().collect()
+        lines
+    };
+    let lines = parallel::map(rows.iter().collect(), of_row);
+    let mut lines: Vec<_> = lines.into_iter().flatten().collect();
+    // Keys of two rows differ, since they name the thread.
+    lines.sort_by(|(a, a_line), (b, b_line)| {
+        let by_size = greatest(&b_line.2).cmp(&greatest(&a_line.2));
+        by_size.then_with(|| a.cmp(b))
+    });
+    lines
 }
 
 /// Wakers and woken threads.
 pub(super) fn wakers(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
-    let mut lines = by_cause(partial, rows, |counts| &counts.wakers);
-    lines.sort_by_key(|(_, line)| Reverse(line.2.summary().count()));
+    let lines = by_cause(
+        partial,
+        rows,
+        |counts| &counts.wakers,
+        |all| all.summary().count(),
+    );
     let row = |((context, ..), (by, thread, latencies)): (CauseKey, CauseLine)| {
         values([context.into(), by.into(), thread.into()], &latencies)
     };
-    let rows = lines.into_iter().map(row).collect();
+    let rows = parallel::map(lines, row);
     let columns = distributed(&[CONTEXT.left_out(8), WAKER, THREAD]);
     Section::new("wakers", "Who woke whom", columns, rows)
 }
 
 /// Preemptors and preempted threads, with the waits that followed.
 pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section {
-    let mut lines = by_cause(partial, rows, |counts| &counts.preempted);
-    lines.sort_by_key(|(_, line)| Reverse(line.2.summary().sum()));
+    let lines = by_cause(
+        partial,
+        rows,
+        |counts| &counts.preempted,
+        |all| all.summary().sum(),
+    );
     let row = |(_, (by, thread, waits)): (CauseKey, CauseLine)| values([by.into(), thread.into()], &waits);
-    let rows = lines.into_iter().map(row).collect();
+    let rows = parallel::map(lines, row);
     let mut columns = distributed(&[PREEMPTOR, THREAD]);
     // The sum matters more here than the distribution.
     let totals = columns.iter_mut().filter(|column| column.key == "total_ns");
@@ -207,7 +225,7 @@ pub(super) fn thread_switches(rows: &[Row<'_>]) -> Section {
         Column::new("involuntary", "Involuntary", Unit::Count),
     ];
     columns.extend(REASON_COLUMNS);
-    let rows = rows.into_iter().map(row).collect();
+    let rows = parallel::map(rows, row);
     Section::new("thread_switches", "Switches from threads", columns, rows)
 }
 
@@ -283,7 +301,7 @@ pub(super) fn thread_waits(rows: &[Row<'_>]) -> Section {
         thread.chain(wait_values(&row.counts.waits)).collect()
     };
     let columns = std::iter::once(THREAD).chain(WAIT_COLUMNS).collect();
-    let rows = rows.into_iter().map(row).collect();
+    let rows = parallel::map(rows, row);
     Section::new("thread_waits", "Waits in run queues by thread", columns, rows)
 }
 
@@ -360,7 +378,7 @@ pub(super) fn list(
                 CONTEXT.left_out(1),
                 WAKER.left_out(5),
             ],
-            latencies.iter().map(row).collect(),
+            parallel::map(latencies.iter().collect(), row),
         )
     }
 }

@@ -1,5 +1,6 @@
 //! The report.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use tracebraid_kernel_model::{Syscall, errno_name};
 
 use crate::syscalls::calls::{Call, CallStats};
 use crate::syscalls::{SyscallPartial, SyscallRules};
+use tracebraid_engine::parallel;
 use tracebraid_follow::{Input, Thread, ThreadKey};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::{
@@ -39,18 +41,22 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     };
     let open = open.parked().filter(|(_, open)| is_unfinished(open.call));
     let unfinished = open.filter(|(thread, _)| shows(*thread).is_some()).count();
-    let (mut rows, mut counted, mut longest) = (Vec::new(), BTreeSet::new(), Vec::new());
     let top = rules.selection.top();
-    for (thread, calls) in sums.threads.into_entries() {
-        let (calls, of_thread) = calls.into_parts(top);
-        counted.extend(calls.iter().map(|(call, _)| *call));
-        if let Some(known) = shows(thread).filter(|_| !calls.is_empty()) {
-            rows.push(Row {
-                thread: Arc::new(known),
-                calls,
-            });
-            longest.extend(of_thread);
-        }
+    let parts = parallel::map(sums.threads.into_entries(), |(thread, calls)| {
+        let (calls, longest) = calls.into_parts(top);
+        let known = shows(thread).filter(|_| !calls.is_empty()).map(Arc::new);
+        (known, calls, longest)
+    });
+    let counted: BTreeSet<_> = parts
+        .iter()
+        .flat_map(|(_, calls, _)| calls)
+        .map(|(call, _)| *call)
+        .collect();
+    let (mut rows, mut longest) = (Vec::new(), Vec::new());
+    for (thread, calls, of_thread) in parts {
+        let Some(thread) = thread else { continue };
+        rows.push(Row { thread, calls });
+        longest.extend(of_thread);
     }
     let notes = rules.selection.unmatched_calls(counted.into_iter());
     let by_call = by_call(&rows);
@@ -81,8 +87,13 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
         (ThreadKey { trace, tid }, Arc::clone(&row.thread))
     });
     let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
-    longest.sort_by_key(|call| (std::cmp::Reverse(call.duration), call.begin, call.thread));
+    // Of calls that began at once in a thread and took as long, the last ones in their order come first.
+    let order = |call: &Call| (Reverse(call.duration), call.begin, call.thread, Reverse(*call));
+    if longest.len() > top && top > 0 {
+        longest.select_nth_unstable_by_key(top - 1, order);
+    }
     longest.truncate(top);
+    longest.sort_unstable_by_key(order);
     let list = |key, title: &str, view, calls: &[Call]| Section {
         key,
         title: title.to_owned(),
@@ -94,10 +105,12 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
             Column::new("result", "Result", Unit::Text).left_out(1),
             THREAD,
         ],
-        rows: calls
-            .iter()
-            .filter_map(|call| Some(one(call, Arc::clone(who.get(&call.thread)?))))
-            .collect(),
+        rows: parallel::map(calls.iter().collect(), |call| {
+            Some(one(call, Arc::clone(who.get(&call.thread)?)))
+        })
+        .into_iter()
+        .flatten()
+        .collect(),
         is_long: true,
     };
     sections.push(list("longest", "Longest calls", View::Top, &longest));
@@ -114,11 +127,21 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
 }
 
 fn by_call(rows: &[Row]) -> BTreeMap<Syscall, CallStats> {
-    let mut sums: BTreeMap<Syscall, CallStats> = BTreeMap::new();
-    for (call, stats) in rows.iter().flat_map(|row| &row.calls) {
-        sums.entry(*call).or_default().merge(stats);
-    }
-    sums
+    let of_piece = |rows: &[Row]| {
+        let mut sums: BTreeMap<Syscall, CallStats> = BTreeMap::new();
+        for (call, stats) in rows.iter().flat_map(|row| &row.calls) {
+            sums.entry(*call).or_default().merge(stats);
+        }
+        sums
+    };
+    let pieces = parallel::map_pieces(rows, of_piece);
+    let add = |mut all: BTreeMap<Syscall, CallStats>, piece: BTreeMap<_, CallStats>| {
+        for (call, stats) in piece {
+            all.entry(call).or_default().merge(&stats);
+        }
+        all
+    };
+    pieces.into_iter().reduce(add).unwrap_or_default()
 }
 
 fn ranges(by_call: &BTreeMap<Syscall, CallStats>) -> Ranges {
@@ -150,12 +173,7 @@ fn values(about: impl IntoIterator<Item = Value>, stats: &CallStats) -> Vec<Valu
 
 fn of_calls(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
     let mut sorted: Vec<_> = by_call.iter().collect();
-    sorted.sort_by_key(|(call, stats)| {
-        (
-            std::cmp::Reverse(stats.durations.summary().sum()),
-            call.user_name(),
-        )
-    });
+    sorted.sort_by_key(|(call, stats)| (Reverse(stats.durations.summary().sum()), call.user_name()));
     let row = |(call, stats): (&Syscall, &CallStats)| values([call.user_name().into()], stats);
     Section {
         key: "syscalls",
@@ -168,28 +186,24 @@ fn of_calls(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
 }
 
 fn of_threads(rows: &[Row]) -> Section {
-    let sum = |row: &Row| {
+    let line = |row: &Row| {
         let mut sum = CallStats::default();
         row.calls.iter().for_each(|(_, stats)| sum.merge(stats));
-        (row.thread.clone(), sum)
+        let order = (
+            Reverse(sum.durations.summary().count()),
+            row.thread.trace,
+            row.thread.tid,
+        );
+        (order, values([row.thread.clone().into()], &sum))
     };
-    let mut sums: Vec<_> = rows.iter().map(sum).collect();
-    sums.sort_by_key(|(thread, sum)| {
-        (
-            std::cmp::Reverse(sum.durations.summary().count()),
-            thread.trace,
-            thread.tid,
-        )
-    });
+    let mut lines = parallel::map(rows.iter().collect(), line);
+    lines.sort_by_key(|(order, _)| *order);
     Section {
         key: "threads",
         title: "By thread".to_owned(),
         view: View::Stats,
         columns: columns(&[THREAD]),
-        rows: sums
-            .into_iter()
-            .map(|(thread, sum)| values([thread.into()], &sum))
-            .collect(),
+        rows: lines.into_iter().map(|(_, line)| line).collect(),
         is_long: true,
     }
 }
@@ -203,7 +217,7 @@ fn of_both(rows: &[Row]) -> Section {
         })
         .collect();
     lines.sort_by_key(|(thread, call, stats)| {
-        let total = std::cmp::Reverse(stats.durations.summary().sum());
+        let total = Reverse(stats.durations.summary().sum());
         (total, thread.trace, thread.tid, call.user_name())
     });
     let row = |(thread, call, stats): (&Arc<Thread>, Syscall, &CallStats)| {
@@ -214,7 +228,7 @@ fn of_both(rows: &[Row]) -> Section {
         title: "By thread and system call".to_owned(),
         view: View::Stats,
         columns: columns(&[THREAD, SYSCALL]),
-        rows: lines.into_iter().map(row).collect(),
+        rows: parallel::map(lines, row),
         is_long: true,
     }
 }
@@ -227,7 +241,7 @@ fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
             .map(move |&(errno, count)| (*call, errno, count))
     });
     let mut errors: Vec<_> = errors.collect();
-    errors.sort_by_key(|&(call, errno, count)| (std::cmp::Reverse(count), call.user_name(), errno));
+    errors.sort_by_key(|&(call, errno, count)| (Reverse(count), call.user_name(), errno));
     let row = |(call, errno, count): (Syscall, u16, u64)| {
         vec![
             call.user_name().into(),

@@ -1,0 +1,150 @@
+//! Work on many things beside each other at the end of a fold, when its workers have nothing else to do.
+//!
+//! An analysis makes its report in one call. What it does for each of many rows goes through [`map`] or [`map_pieces`], which use
+//! as many threads as the fold had. Results come in the order of what they are made of, so they do not depend on threads.
+
+use std::cell::Cell;
+use std::thread;
+
+use crate::timings::Stopwatch;
+
+/// So many things at least are worth a thread of their own, which takes some ten microseconds to start.
+const LEAST: usize = 64;
+
+thread_local! {
+    /// Threads that the fold had whose report this thread makes.
+    static THREADS: Cell<usize> = const { Cell::new(1) };
+    /// CPU time of what could be done beside each other, in nanoseconds: on this thread, and on others for it.
+    static OWN: Cell<u64> = const { Cell::new(0) };
+    static OTHERS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The CPU time of what could be done beside each other, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BesideTimes {
+    /// On the thread that asked for it.
+    pub(crate) own: u64,
+    /// On others.
+    pub(crate) others: u64,
+}
+
+/// Does the work with so many threads for [`map`] and [`map_pieces`] within it.
+pub(crate) fn with_threads<R>(threads: usize, work: impl FnOnce() -> R) -> (R, BesideTimes) {
+    THREADS.set(threads.max(1));
+    OWN.set(0);
+    OTHERS.set(0);
+    let result = work();
+    THREADS.set(1);
+    let times = BesideTimes {
+        own: OWN.get(),
+        others: OTHERS.get(),
+    };
+    (result, times)
+}
+
+/// Makes one thing of each, in their order.
+pub fn map<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let make_all = |items: Vec<T>| items.into_iter().map(&make).collect::<Vec<R>>();
+    if items.len() < 2 * LEAST {
+        return make_all(items);
+    }
+    let pieces = pieces_of(items, THREADS.get());
+    beside(pieces, make_all).into_iter().flatten().collect()
+}
+
+/// Makes one thing of each piece of a list, which has one piece for each thread, in their order. What is made of the pieces must
+/// add up to the same however the list is cut.
+pub fn map_pieces<T: Sync, R: Send>(items: &[T], make: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+    if items.len() < 2 * LEAST {
+        return vec![make(items)];
+    }
+    let length = items.len().div_ceil(count(items.len(), THREADS.get()));
+    beside(items.chunks(length).collect(), make)
+}
+
+/// Joins all into one, neighbours first, those of each round beside each other; `None` without any.
+pub(crate) fn join<T: Send>(mut items: Vec<T>, join: impl Fn(&mut T, T) + Sync) -> Option<T> {
+    while items.len() > 1 {
+        let mut left = items.into_iter();
+        let pair = || Some((left.next()?, left.next()));
+        let pairs: Vec<_> = std::iter::from_fn(pair).collect();
+        items = beside(pairs, |(mut own, other)| {
+            if let Some(other) = other {
+                join(&mut own, other);
+            }
+            own
+        });
+    }
+    items.pop()
+}
+
+/// How many pieces so many things make.
+fn count(items: usize, threads: usize) -> usize {
+    (items / LEAST).clamp(1, threads)
+}
+
+fn pieces_of<T>(items: Vec<T>, threads: usize) -> Vec<Vec<T>> {
+    let length = items.len().div_ceil(count(items.len(), threads));
+    let mut items = items.into_iter();
+    let piece = || Some(items.by_ref().take(length).collect::<Vec<T>>()).filter(|piece| !piece.is_empty());
+    std::iter::from_fn(piece).collect()
+}
+
+/// Each piece on a thread of its own, the first one on this thread.
+fn beside<T: Send, R: Send>(pieces: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let timed = |piece: T| {
+        let watch = Stopwatch::start();
+        let made = make(piece);
+        (made, watch.elapsed())
+    };
+    let mut pieces = pieces.into_iter();
+    let Some(first) = pieces.next() else {
+        return Vec::new();
+    };
+    let made: Vec<(R, u64)> = thread::scope(|scope| {
+        let timed = &timed;
+        let others: Vec<_> = pieces.map(|piece| scope.spawn(move || timed(piece))).collect();
+        let first = timed(first);
+        let others = others.into_iter().map(|other| match other.join() {
+            Ok(made) => made,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        std::iter::once(first).chain(others).collect()
+    });
+    let mut times = made.iter().map(|(_, time)| *time);
+    OWN.set(OWN.get() + times.next().unwrap_or(0));
+    OTHERS.set(OTHERS.get() + times.sum::<u64>());
+    made.into_iter().map(|(made, _)| made).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_order_with_any_number_of_threads() {
+        for threads in [1, 2, 3, 7, 64] {
+            for length in [0, 1, 127, 128, 129, 1000, 4096] {
+                let ((), times) = with_threads(threads, || {
+                    let made = map((0..length).collect(), |number: usize| number * 2);
+                    assert_eq!(made, (0..length).map(|number| number * 2).collect::<Vec<_>>());
+                    let list: Vec<usize> = (0..length).collect();
+                    let sums = map_pieces(&list, |piece| piece.iter().sum::<usize>());
+                    assert!(sums.len() <= threads);
+                    assert_eq!(sums.iter().sum::<usize>(), (0..length).sum::<usize>());
+                });
+                assert_eq!(times.others > 0, threads > 1 && length >= 2 * LEAST);
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_are_joined_in_order() {
+        for count in 0..20 {
+            let texts: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+            let whole = texts.concat();
+            let joined = join(texts, |own, other| own.push_str(&other));
+            assert_eq!(joined.unwrap_or_default(), whole);
+        }
+    }
+}
