@@ -34,11 +34,13 @@ test: ## Run all tests and lints, and each fuzz target for some seconds
 	@scripts/web
 	scripts/test
 
-bench: tuned ## Measure reading and recording beside their peers (an hour and a half; recording the kernel needs root)
+bench: tuned ## Measure reading and recording beside their peers, and how they scale (three hours; recording the kernel needs root)
 	@scripts/setup bench
 	$(CARGO) build --release --locked -p tracebraid-testkit -p tracebraid-bench
 	$(CARGO) build --release --locked -p tracebraid-unwind --example unwinders
 	BENCH_PROFILE=tuned python3 bench/run.py
+	BENCH_PROFILE=tuned python3 bench/scaling.py
+	BENCH_PROFILE=tuned python3 bench/layouts.py --reports
 	BENCH_PROFILE=tuned python3 bench/studies.py
 	BENCH_PROFILE=tuned python3 bench/record/run.py
 

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -27,6 +28,23 @@ def committed_trace():
         trace.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["tar", "-xJf", ROOT / "tests/data/kernel-mix-small.tar.xz", "-C", trace.parent], check=True)
     return trace
+
+
+# Traces that are too large for the repository, or not ours: used where they are there.
+SHARED = ROOT.parent / "shared/traces"
+
+
+def grown(source, name, events):
+    """The trace grown to at least that many events, made once."""
+    target = CACHE / "bench" / f"{name}-{events}"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(target.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        testkit = TARGET / "tracebraid-testkit"
+        subprocess.run([testkit, "grow", source, part, "--events", str(events)], check=True)
+        part.rename(target)
+    return target
 
 
 def machine():

@@ -7,7 +7,6 @@ and the ratio to babeltrace2's counter of the same run; each as the median with 
   python3 bench/run.py                       the committed kernel trace, grown to 6 and 45 million
   python3 bench/run.py --trace DIR           another kernel trace, grown likewise
   python3 bench/run.py --events 6000000      only one size
-  python3 bench/run.py --scaling 1,2,4,8,16  efficiency by number of threads
   python3 bench/run.py --save FILE           also write the tables to a file
 """
 
@@ -18,10 +17,8 @@ import subprocess
 from pathlib import Path
 
 import common
-from common import TARGET, TRACEBRAID, Measure, beside_each_other, count_events, size_of, warm
+from common import TARGET, TRACEBRAID, Measure, beside_each_other, count_events, grown, size_of, warm
 
-CACHE = common.CACHE / "bench"
-TESTKIT = TARGET / "tracebraid-testkit"
 BENCH = TARGET / "tracebraid-bench"
 ASK = TARGET / "tracebraid-bench-history"
 PATHS = TARGET / "tracebraid-bench-paths"
@@ -36,18 +33,6 @@ READS = (
 REPORTS = (
     "count", "cpu", "io", "syscalls", "sched", "irq", "disk", "net", "memory", "processes", "files", "waits", "report",
 )
-
-
-def grown(source, name, events):
-    """The trace grown to at least that many events, made once."""
-    target = CACHE / f"{name}-{events}"
-    if not target.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        part = CACHE / f"{name}-{events}.part"
-        shutil.rmtree(part, ignore_errors=True)
-        subprocess.run([TESTKIT, "grow", source, part, "--events", str(events)], check=True)
-        part.rename(target)
-    return target
 
 
 def commands(trace):
@@ -199,26 +184,10 @@ def executions(trace, peer, out):
     out("")
 
 
-def scaling(trace, events, threads, out):
-    out(f"| {events:,} events | " + " | ".join(f"{n} threads" for n in threads) + " |")
-    out("|---|" + "---|" * len(threads))
-    for report in REPORTS:
-        walls = []
-        for n in threads:
-            m = Measure()
-            for _ in range(7):
-                m.run([TRACEBRAID, report, "-j", str(n), trace])
-            walls.append(min(m.wall))
-        cells = [f"{wall:.3f} s, {walls[0] * threads[0] / (wall * n):.2f}" for n, wall in zip(threads, walls)]
-        out(f"| {report} | " + " | ".join(cells) + " |")
-    out("")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trace", type=Path)
     parser.add_argument("--events", type=int, action="append")
-    parser.add_argument("--scaling")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--no-text", action="store_true")
     arguments = parser.parse_args()
@@ -229,9 +198,6 @@ def main():
         trace = grown(source, source.name, events)
         warm(trace)
         exact = count_events(trace)
-        if arguments.scaling:
-            scaling(trace, exact, [int(n) for n in arguments.scaling.split(",")], out)
-            continue
         peer = side_by_side(trace, exact, out)
         questions(trace, out)
         paths(trace, peer, out)

@@ -5,8 +5,10 @@ Each command runs with one thread and `--timings`; bench/schedule.py replays its
 was measured: with two threads (or with --threads, where the machine has more CPUs) beside two programs that have
 nothing to do with each other, and the CPU time beside that of another program, run in turn.
 
-  python3 bench/scaling.py TRACE...                  all commands
-  python3 bench/scaling.py TRACE --only files,waits  some of them
+  python3 bench/scaling.py                           all commands, on the committed kernel trace, and on redis and many-threads
+                                                     where they are there, grown to 6 and 45 million events
+  python3 bench/scaling.py TRACE...                  on these traces, as they are
+  python3 bench/scaling.py TRACE --only files,waits  some of the commands
   python3 bench/scaling.py TRACE --before PROGRAM    beside another build of the program
   python3 bench/scaling.py TRACE --threads 2,4,8,16  measured with these numbers of threads
 """
@@ -20,8 +22,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import common
 import schedule
-from common import TRACEBRAID, beside_each_other, size_of, warm
+from common import SHARED, TRACEBRAID, Output, beside_each_other, grown, size_of, warm
 
 PREDICTED = (2, 4, 8, 16, 32, 64)
 COMMANDS = {
@@ -91,26 +94,46 @@ def line(runs, before, threads, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("traces", nargs="+", metavar="TRACE", type=Path)
+    parser.add_argument("traces", nargs="*", metavar="TRACE", type=Path)
+    parser.add_argument("--events", type=int, action="append", help="grow the usual traces to so many (6 and 45 million)")
     parser.add_argument("--only", help="these commands, with commas between them")
     parser.add_argument("--before", type=Path, help="another build of the program")
     parser.add_argument("--threads", default="2", help="measured with these numbers of threads")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--save", type=Path, help="also write the tables to this file")
     args = parser.parse_args()
     names = args.only.split(",") if args.only else list(COMMANDS)
     threads = [int(number) for number in args.threads.split(",")]
-    for trace in args.traces:
+    out = Output()
+    out(f"{common.today()}, {common.machine()}, {args.rounds} rounds\n")
+    for trace in args.traces or usual_traces(args.events or [6_000_000, 45_000_000]):
         warm(trace)
-        print(f"{trace.name}, {size_of(trace) / 1e6:.0f} MB; efficiency measured with {args.threads} threads\n")
-        print("| command | CPU s | beside before | serial share | outside s | "
-              + " | ".join(f"x {number}" for number in PREDICTED) + " | efficiency | of the machine |")
-        print("|---" * (len(PREDICTED) + 7) + "|")
+        out(f"{trace.name}, {size_of(trace) / 1e6:.0f} MB; efficiency measured with {args.threads} threads\n")
+        out.head("command", "CPU s", "beside before", "serial share", "outside s",
+                 *(f"x {number}" for number in PREDICTED), "efficiency", "of the machine")
         with tempfile.TemporaryDirectory() as directory:
             for name in names:
                 runs = Runs(TRACEBRAID, name, trace, directory)
                 before = args.before and Runs(args.before, name, trace, directory)
-                print(line(runs, before, threads, args.rounds), flush=True)
-        print()
+                out(line(runs, before, threads, args.rounds))
+        out()
+    if args.save:
+        out.save(args.save)
+
+
+def usual_traces(sizes):
+    """The traces of the table, as far as they are there."""
+    sources = {"kernel-mix-small": common.committed_trace(), "many-threads": SHARED / "public/many-threads"}
+    archive = SHARED / "ours/kernel-redis.tar.xz"
+    redis = common.CACHE / "traces/kernel-redis"
+    if archive.exists() and not redis.exists():
+        redis.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["tar", "-xJf", archive, "-C", redis.parent], check=True)
+    sources["kernel-redis"] = redis
+    for name, source in sources.items():
+        if not source.exists():
+            print(f"SKIPPED: {source} is not there; what {name} would have shown is not measured\n")
+    return [grown(source, name, events) for events in sizes for name, source in sources.items() if source.exists()]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How long a fold takes on N threads, from the times of its pieces (`--timings FILE`).
 
 Replays analyze/engine/src/schedule.rs: a free thread plays a slice of time if one waits, or else folds the next chunk,
-unless too many are under way; the thread that completes what the merge waits for merges it, and all that follow.
+unless too many are under way; the thread that completes what the merge waits for merges it, and all that follow. Rows of the report are made beside each other.
 
 >>> chunk = {"fold_ns": 100, "merge_ns": 0}
 >>> fold = {"chunks": [chunk] * 8, "slices": [], "plan_ns": 0, "finish_ns": 0}
@@ -10,6 +10,10 @@ unless too many are under way; the thread that completes what the merge waits fo
 >>> fold["finish_ns"] = 800
 >>> round(speed_up([fold], 8), 2)
 1.78
+>>> fold["rows_ns"], fold["finish_ns"] = 800, 0
+>>> speed_up([fold], 8)
+8.0
+>>> fold["rows_ns"], fold["finish_ns"] = 0, 800
 >>> chunk["merge_ns"] = 100
 >>> speed_up([fold], 1)
 1.0
@@ -25,7 +29,7 @@ def cpu_ns(fold):
     """CPU time of all pieces."""
     chunks = sum(chunk["fold_ns"] + chunk["merge_ns"] for chunk in fold["chunks"])
     slices = sum(piece["play_ns"] + piece["compose_ns"] for piece in fold["slices"])
-    return fold["plan_ns"] + chunks + slices + fold["finish_ns"]
+    return fold["plan_ns"] + chunks + slices + fold.get("rows_ns", 0) + fold["finish_ns"]
 
 
 def serial_ns(fold):
@@ -103,7 +107,7 @@ def wall_ns(fold, threads):
             is_merging = True
             heapq.heappush(events, (now + length, order, None))
             order += 1
-    return fold["plan_ns"] + now + fold["finish_ns"]
+    return fold["plan_ns"] + now + fold.get("rows_ns", 0) / threads + fold["finish_ns"]
 
 
 def speed_up(folds, threads):

@@ -105,6 +105,11 @@ impl Analysis for CpuAnalysis {
 
     fn end(&self, _: &mut CpuPartial, _: &Chunk) {}
 
+    fn exchange(&self, partial: &mut CpuPartial, resident: &mut CpuPartial) {
+        std::mem::swap(&mut partial.usage, &mut resident.usage);
+        std::mem::swap(&mut partial.log, &mut resident.log);
+    }
+
     fn merge(&self, earlier: &mut CpuPartial, later: CpuPartial) {
         earlier.merge(&self.rules, later);
     }

@@ -214,9 +214,8 @@ impl CpuPartial {
     }
 
     pub(super) fn merge(&mut self, rules: &Rules, later: CpuPartial) {
-        for (key, usage) in later.usage.into_entries() {
-            self.usage.get(key).merge(rules, usage);
-        }
+        self.usage
+            .merge_by(later.usage, |own, usage| own.merge(rules, usage));
         self.people.merge(later.people);
         self.log.extend(later.log);
         for cpu in later.cpus {
