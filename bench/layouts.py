@@ -48,8 +48,8 @@ DIRECTORIES = {
     "cyg-profile": ("public/cyg-profile", "LTTng-UST, functions"),
 }
 IMPORTED = {
-    "perf.data": ("tests/data/perf-mix.tar.xz", "perf-mix.data", "perf.data as it is imported"),
-    "trace.dat": ("tests/data/trace-cmd-files.tar.xz", "trace-cmd-files.dat", "trace.dat as it is imported"),
+    "perf.data": ("tests/data/perf-files.tar.xz", "perf-files/tracepoints.data", "perf.data as it is imported"),
+    "trace.dat": ("tests/data/trace-cmd-files.tar.xz", "trace-cmd-files/v7.dat", "trace.dat as it is imported"),
 }
 
 
@@ -69,15 +69,14 @@ def unpacked(archive):
     return directory
 
 
-def imported(name, archive, events):
+def imported(name, archive, inner, events):
     """A recording of another tool as a trace, grown."""
     directory = unpacked(archive)
     if directory is None:
         return None
     trace = CACHE / "bench/unpacked" / f"imported-{name}"
     if not trace.exists():
-        files = [path for path in directory.rglob("*") if path.is_file() and path.suffix in (".data", ".dat")]
-        subprocess.run([TRACEBRAID, "import", files[0], "-o", trace], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([TRACEBRAID, "import", directory / inner, "-o", trace], check=True, stdout=subprocess.DEVNULL)
     return grown(trace, f"imported-{name}", events)
 
 
@@ -100,8 +99,8 @@ def traces(events):
             print(f"SKIPPED: {source} is not there; its layout is not measured\n")
             continue
         found[name] = (grown(source, name, events), about)
-    for name, (archive, _, about) in IMPORTED.items():
-        found[name] = (imported(name, archive, events), about)
+    for name, (archive, inner, about) in IMPORTED.items():
+        found[name] = (imported(name, archive, inner, events), about)
     for name, about in GENERATED.items():
         found[name] = (generated(name, events), about)
     return {name: (trace, about) for name, (trace, about) in found.items() if trace}

@@ -15,12 +15,43 @@ const BITS: u32 = 6;
 /// list; many are found at once, in blocks as large as a line of the cache.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Sketch {
-    /// Buckets that are not empty, ascending, and values in each; none if there are blocks.
-    few: Vec<(u16, u64)>,
+    /// Buckets that are not empty, ascending, with the values in each; none if there are blocks.
+    few: Vec<Bucket>,
     /// By the highest bits of the bucket: one more than the place of its block; 0 if there is none.
     places: Vec<u16>,
     /// Values in each bucket of a block.
     blocks: Vec<[u64; BUCKETS]>,
+}
+
+/// A bucket in its highest 16 bits, and the number of values in it, which fills the others at most.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Bucket(u64);
+
+impl Bucket {
+    const COUNT_BITS: u32 = 48;
+    const MOST: u64 = (1 << Self::COUNT_BITS) - 1;
+
+    fn new(number: u16, count: u64) -> Bucket {
+        Bucket(u64::from(number) << Self::COUNT_BITS | count)
+    }
+
+    fn number(self) -> u16 {
+        (self.0 >> Self::COUNT_BITS) as u16
+    }
+
+    fn count(self) -> u64 {
+        self.0 & Self::MOST
+    }
+
+    /// Adds values, if the number fits.
+    fn add(&mut self, count: u64) -> bool {
+        let fits = count <= Self::MOST - self.count();
+        if fits {
+            self.0 += count;
+        }
+        fits
+    }
 }
 
 /// Buckets in a list at most.
@@ -74,13 +105,15 @@ impl Sketch {
     /// Adds values of one bucket.
     fn add_many(&mut self, bucket: u16, count: u64) {
         if self.blocks.is_empty() {
-            match self.few.binary_search_by_key(&bucket, |few| few.0) {
-                Ok(at) => return self.few[at].1 += count,
-                Err(at) if self.few.len() < FEW => return self.few.insert(at, (bucket, count)),
-                Err(_) => {}
+            match self.few.binary_search_by_key(&bucket, |few| few.number()) {
+                Ok(at) if self.few[at].add(count) => return,
+                Err(at) if self.few.len() < FEW && count <= Bucket::MOST => {
+                    return self.few.insert(at, Bucket::new(bucket, count));
+                }
+                _ => {}
             }
         }
-        // The list is full, or was given up before.
+        // The list is full, or holds no such number, or was given up before.
         self.leave_list();
         let (block, at) = split(bucket);
         self.block(block)[at] += count;
@@ -102,8 +135,8 @@ impl Sketch {
 
     /// Adds all values of another one.
     pub fn merge(&mut self, other: &Sketch) {
-        for &(bucket, count) in &other.few {
-            self.add_many(bucket, count);
+        for bucket in &other.few {
+            self.add_many(bucket.number(), bucket.count());
         }
         if other.blocks.is_empty() {
             return;
@@ -126,9 +159,9 @@ impl Sketch {
 
     /// What is in the list goes to blocks.
     fn leave_list(&mut self) {
-        for (bucket, count) in std::mem::take(&mut self.few) {
-            let (block, at) = split(bucket);
-            self.block(block)[at] += count;
+        for bucket in std::mem::take(&mut self.few) {
+            let (block, at) = split(bucket.number());
+            self.block(block)[at] += bucket.count();
         }
     }
 
@@ -138,7 +171,8 @@ impl Sketch {
             let counts = block.iter().enumerate().filter(|(_, count)| **count > 0);
             counts.map(move |(at, &count)| ((number * BUCKETS + at) as u16, count))
         });
-        self.few.iter().copied().chain(many)
+        let few = self.few.iter().map(|bucket| (bucket.number(), bucket.count()));
+        few.chain(many)
     }
 
     /// Values that were added.
@@ -190,6 +224,19 @@ mod tests {
                 assert_eq!(bucket(middle(last)), last);
             }
         }
+    }
+
+    #[test]
+    fn counts_that_no_list_holds_are_kept() {
+        let mut sketch = Sketch::default();
+        sketch.add_many(5, Bucket::MOST);
+        sketch.add_many(6, 1);
+        assert_eq!(sketch.few.len(), 2);
+        sketch.add_many(5, 1);
+        sketch.add_many(7, Bucket::MOST + 1);
+        assert!(sketch.few.is_empty());
+        let found: Vec<_> = sketch.iter().collect();
+        assert_eq!(found, [(5, Bucket::MOST + 1), (6, 1), (7, Bucket::MOST + 1)]);
     }
 
     proptest! {

@@ -83,7 +83,7 @@ mod tests {
         let mut greatest = top.clone().into_greatest(3);
         greatest.sort_unstable();
         assert_eq!(greatest, [1007, 1008, 5000]);
-        assert_eq!(top.clone().into_greatest(0), []);
+        assert!(top.clone().into_greatest(0).is_empty());
         assert_eq!(top.into_sorted(3), [5000, 1008, 1007]);
         let mut none = Top::default();
         none.add(1, 0);
