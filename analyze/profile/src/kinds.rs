@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use serde::{Deserialize, Serialize};
+use tracebraid_kernel_model::is_switch;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -102,7 +103,7 @@ fn call_chains(trace: &Trace) -> Vec<((usize, usize), Kind)> {
                 continue;
             }
             match Sampled::of(&described.name) {
-                None if described.name.ends_with("sched_switch") => {
+                None if is_switch(&described.name) => {
                     kinds.push(((class, event), Kind::PerfSwitch));
                 }
                 None => {}
