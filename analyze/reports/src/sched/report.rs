@@ -57,6 +57,7 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
         sections,
         ranges: ranges(&rows, &all),
         notes: notes(rules, &partial),
+        ..Report::default()
     }
 }
 

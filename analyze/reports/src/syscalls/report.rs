@@ -99,6 +99,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
             .filter_map(|call| Some(one(call, Arc::clone(who.get(&call.thread)?))))
             .collect(),
         is_long: true,
+        ..Section::default()
     };
     sections.push(list("longest", "Longest calls", View::Top, &longest));
     sums.log.sort_by_key(|call| (call.end(), call.thread, *call));
@@ -110,6 +111,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
         sections,
         ranges: ranges(&by_call),
         notes,
+        ..Report::default()
     }
 }
 
@@ -164,6 +166,7 @@ fn of_calls(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
         columns: columns(&[SYSCALL]),
         rows: sorted.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -191,6 +194,7 @@ fn of_threads(rows: &[Row]) -> Section {
             .map(|(thread, sum)| values([thread.into()], &sum))
             .collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -216,6 +220,7 @@ fn of_both(rows: &[Row]) -> Section {
         columns: columns(&[THREAD, SYSCALL]),
         rows: lines.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -246,6 +251,7 @@ fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
         ],
         rows: errors.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
