@@ -14,7 +14,7 @@ use tracebraid_periods::{Ended, EndedPeriod};
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_symbols::Symbols;
-use tracebraid_tables::Value;
+use tracebraid_tables::{Row as TableRow, Value};
 
 pub(crate) fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options) -> A::Report {
     fold(set, analysis, options, &Control::default())
@@ -327,13 +327,23 @@ fn processes_are_those_of_the_report() {
             &ProcessAnalysis::new(set, Selection::default()),
             Options::default(),
         );
+        let rows = || report.rows("processes");
+        let id = |row: &TableRow<'_>, key| match row.value(key) {
+            Value::Signed(id) => Some(*id),
+            _ => None,
+        };
+        let time = |row: &TableRow<'_>, key| match row.value(key) {
+            Value::Time(time) => Some(time.0),
+            _ => None,
+        };
         // Those that were made in the trace, and ended with their only thread.
-        let of_report = report
-            .processes
-            .iter()
-            .filter(|row| row.threads == 1 && row.pid.is_some());
+        let of_report = rows().filter(|row| row.unsigned("threads") == 1 && id(row, "pid").is_some());
         let expected: Vec<_> = of_report
-            .filter_map(|row| Some((row.begin?.0, row.end?.0, i128::from(row.tid), row.name.clone()?)))
+            .filter_map(|row| {
+                let name = Some(row.text("name")).filter(|name| !name.is_empty())?;
+                let times = (time(&row, "begin_ns")?, time(&row, "end_ns")?);
+                Some((times.0, times.1, id(&row, "tid")?.into(), name.to_owned()))
+            })
             .collect();
         let own: Vec<_> = ended
             .periods
@@ -347,10 +357,8 @@ fn processes_are_those_of_the_report() {
         for row in &expected {
             assert!(own.contains(row), "{row:?}\n{own:?}");
         }
-        let unfinished = report
-            .processes
-            .iter()
-            .filter(|row| row.pid == Some(row.tid) && row.end.is_none())
+        let unfinished = rows()
+            .filter(|row| id(row, "pid").is_some() && time(row, "end_ns").is_none())
             .count();
         assert_eq!(ended.unfinished[0], unfinished as u64);
     }

@@ -4,11 +4,11 @@
 //! process. `docs/executions.md` describes the language.
 
 use crate::ast::Field;
+use crate::field::{field, old_field, spelling};
 use crate::glob::Glob;
 use crate::parse::FilterError;
 use crate::periods::Periods;
 use crate::periods::file::without_comments;
-use crate::periods::parse::field;
 
 /// What executions there are.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -295,8 +295,12 @@ impl Definitions {
         let mut of = None;
         if words.take(".") {
             let at = words.skip();
-            let found = field(words.word()).map_err(|message| FilterError::new(text, at, message))?;
-            of = Some(found);
+            let word = words.word();
+            let found = match word.starts_with('$') {
+                true => old_field(word).inspect(|field| self.periods.old_forms.add(word, spelling(field))),
+                false => field(word),
+            };
+            of = Some(found.map_err(|message| FilterError::new(text, at, message))?);
         }
         let at = words.skip();
         let how = match words.word() {

@@ -22,6 +22,8 @@ pub(crate) struct Dialect {
     signs: &'static [&'static str],
     /// Characters of words besides letters and digits.
     word: &'static str,
+    /// Colons within names of events belong to them: `app:begin`.
+    has_colons: bool,
 }
 
 /// Filter expressions: words are names of events and fields, and patterns for them.
@@ -30,14 +32,23 @@ pub(crate) const FILTER: Dialect = Dialect {
         "&&", "||", "==", "!=", "<=", ">=", "=~", "=*", "!~", "~", "<", ">", "!", "(", ")",
     ],
     word: "_.:*?@$/-[]",
+    has_colons: false,
 };
 
-/// Definitions of periods: colons, commas and `=` stand between expressions.
+/// Definitions of periods: colons, commas and `=` stand between expressions. Behind the name, a colon
+/// with a letter on both sides is part of an event's name.
 pub(crate) const PERIODS: Dialect = Dialect {
     signs: &[
         "&&", "||", "==", "!=", "<=", ">=", "=~", "=*", "!~", "~", "<", ">", "!", "(", ")", ":", ",", "=",
     ],
-    word: "_.$-[]@*?",
+    word: "_.$-[]@*?/",
+    has_colons: true,
+};
+
+/// The same where all colons stand between expressions: captures, and the old form of periods.
+pub(crate) const OLD_PERIODS: Dialect = Dialect {
+    has_colons: false,
+    ..PERIODS
 };
 
 /// The tokens of a filter expression.
@@ -74,11 +85,15 @@ pub(crate) fn tokens_from(text: &str, start: usize, dialect: Dialect) -> Result<
         if first == '&' || first == '|' {
             return Err(FilterError::new(text, at, format!("write `{first}{first}`")));
         }
-        let length: usize = rest
-            .chars()
-            .take_while(|&c| is_word(c) || c == '+')
-            .map(char::len_utf8)
-            .sum();
+        let mut length = length_of_word(rest, is_word);
+        // The first word is the period's name.
+        if dialect.has_colons && !tokens.is_empty() && first != '$' && !first.is_ascii_digit() {
+            while let Some(behind) = rest.get(length..).and_then(|rest| rest.strip_prefix(':'))
+                && behind.starts_with(|c| is_word(c) && c != '$')
+            {
+                length += 1 + length_of_word(behind, is_word);
+            }
+        }
         let word = rest.get(..length).unwrap_or_default();
         if word.is_empty() {
             return Err(FilterError::new(
@@ -100,6 +115,12 @@ pub(crate) fn tokens_from(text: &str, start: usize, dialect: Dialect) -> Result<
     }
     tokens.push((Token::End, text.len()));
     Ok(tokens)
+}
+
+/// Bytes of the word that a text begins with.
+fn length_of_word(text: &str, is_word: impl Fn(char) -> bool) -> usize {
+    let letters = text.chars().take_while(|&c| is_word(c) || c == '+');
+    letters.map(char::len_utf8).sum()
 }
 
 /// The canonical spelling of a sign that has several: `=*` is that of lttng-analyses' periods.

@@ -5,20 +5,22 @@
 //! fields exist) are decided once for each event class. Promise: no expression and no event record
 //! makes it panic.
 //!
-//! Two languages build on expressions: that of periods, which relates event records to each other
-//! ([`periods`]), and that of executions ([`executions`]). [`near`] suggests known names for
-//! unknown ones, and [`doubts`] finds parts of a valid expression that select nothing in the given
-//! traces.
+//! Filters, periods, executions and user analyses have one syntax for conditions and fields and one
+//! parser (`condition`); [`periods`] and [`executions`] are the definitions around it. [`near`] suggests
+//! known names for unknown ones, and [`doubts`] finds parts of a valid expression that select nothing
+//! in the given traces.
 //!
-//! The languages are described in `docs/filter.md`, `docs/reports-periods.md` and
-//! `docs/executions.md`.
+//! The syntax is described in `docs/filter.md`, the definitions in `docs/reports-periods.md`,
+//! `docs/executions.md` and `docs/user-analyses.md`.
 #![forbid(unsafe_code)]
 
 pub mod ast;
 pub mod compile;
+mod condition;
 pub mod datum;
 pub mod doubts;
 pub mod executions;
+mod field;
 pub mod glob;
 mod lexer;
 mod logic;
@@ -31,4 +33,5 @@ pub use tracebraid_kernel_model::{Cpus, head_cpu};
 pub use ast::Expr;
 pub use compile::{At, ClassField, ClassFilter, Filter, Subject};
 pub use datum::Datum;
-pub use parse::{FilterError, parse, parse_with_times};
+pub use field::OldForms;
+pub use parse::{FilterError, parse, parse_noting, parse_with_times};

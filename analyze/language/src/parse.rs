@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use crate::ast::{Expr, Field, Operator, Value, Where};
-use crate::glob::Glob;
-use crate::lexer::{Token, tokens};
-use crate::logic::{Logic, Tokens};
-use crate::periods;
+use crate::ast::{Expr, Operator, Value};
+use crate::condition::{Conditions, Scope};
+use crate::field::OldForms;
+use crate::lexer::tokens;
+use crate::logic::Tokens;
+use crate::periods::Condition;
 
 /// What is wrong with an expression, and where.
 ///
@@ -52,6 +53,9 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
+/// Says why a text is not a time.
+pub type TimeCheck<'c> = &'c dyn Fn(&str) -> Result<(), String>;
+
 /// Parses an expression.
 ///
 /// # Errors
@@ -66,180 +70,54 @@ pub fn parse(text: &str) -> Result<Expr, FilterError> {
 /// # Errors
 /// With the place of what cannot be understood.
 pub fn parse_with_units(text: &str, is_quantity: &dyn Fn(&str) -> bool) -> Result<Expr, FilterError> {
-    Parser {
-        tokens: Tokens::new(text, tokens(text)?),
-        check_time: &|_| Ok(()),
-        is_quantity,
-    }
-    .whole()
+    let check_time: TimeCheck<'_> = &|_| Ok(());
+    let (expr, _) = parse_as(
+        text,
+        Scope::Filter {
+            check_time,
+            is_quantity,
+        },
+    )?;
+    Ok(expr)
 }
-
-/// Says why a text is not a time.
-pub type TimeCheck<'c> = &'c dyn Fn(&str) -> Result<(), String>;
 
 /// Parses an expression whose times must pass that check.
 ///
 /// # Errors
 /// With the place of what cannot be understood.
 pub fn parse_with_times(text: &str, check_time: TimeCheck<'_>) -> Result<Expr, FilterError> {
-    Parser {
+    parse_noting(text, check_time).map(|(expr, _)| expr)
+}
+
+/// The same, with the old forms that it has.
+///
+/// # Errors
+/// With the place of what cannot be understood.
+pub fn parse_noting(text: &str, check_time: TimeCheck<'_>) -> Result<(Expr, OldForms), FilterError> {
+    let is_quantity = &|_: &str| false;
+    parse_as(
+        text,
+        Scope::Filter {
+            check_time,
+            is_quantity,
+        },
+    )
+}
+
+fn parse_as(text: &str, scope: Scope<'_>) -> Result<(Expr, OldForms), FilterError> {
+    let mut parser = Conditions {
         tokens: Tokens::new(text, tokens(text)?),
-        check_time,
-        is_quantity: &|_| false,
-    }
-    .whole()
-}
-
-struct Parser<'a> {
-    tokens: Tokens<'a>,
-    check_time: TimeCheck<'a>,
-    /// Whether a number and what stands behind it are one.
-    is_quantity: &'a dyn Fn(&str) -> bool,
-}
-
-impl<'a> Logic<'a> for Parser<'a> {
-    type Tree = Expr;
-
-    fn tokens(&mut self) -> &mut Tokens<'a> {
-        &mut self.tokens
-    }
-    fn and(parts: Vec<Expr>) -> Expr {
-        Expr::And(parts)
-    }
-    fn or(parts: Vec<Expr>) -> Expr {
-        Expr::Or(parts)
-    }
-    fn not(inner: Expr) -> Expr {
-        Expr::Not(Box::new(inner))
-    }
-
-    fn condition(&mut self) -> Result<Expr, FilterError> {
-        let word = match self.peek() {
-            Token::Word(word) => word.clone(),
-            // A name in quotes is a pattern like one without.
-            Token::Text(name) => {
-                let glob = Glob::new(name);
-                self.tokens.at += 1;
-                return Ok(Expr::Event(glob));
-            }
-            Token::End => return Err(self.error("a condition is missing here")),
-            _ => return Err(self.error("an event name, a field or `(` is expected here")),
-        };
-        self.tokens.at += 1;
-        if word == "has" && self.tokens.take("(") {
-            let Token::Word(name) = self.peek().clone() else {
-                return Err(self.error("a field is expected here"));
-            };
-            let field = self.field(&name)?;
-            self.tokens.at += 1;
-            return if self.tokens.take(")") {
-                Ok(Expr::Has(field))
-            } else {
-                Err(self.error("`)` is expected here"))
-            };
-        }
-        let quoted = match self.peek() {
-            Token::Text(name) if matches!(word.as_str(), "ctx." | "context.") => Some(name.clone()),
-            _ => None,
-        };
-        self.tokens.at += usize::from(quoted.is_some());
-        let Some(operator) = self.operator() else {
-            return match quoted {
-                Some(_) => Err(self.error("an operator is expected here")),
-                None => Ok(Expr::Event(Glob::new(&word))),
-            };
-        };
-        let field = match quoted {
-            // A name that is no word: `ctx."operator new(unsigned long)"`.
-            Some(name) => Field::Path(Where::Context, vec![name]),
-            None => {
-                self.tokens.at -= 1;
-                let field = self.field(&word)?;
-                self.tokens.at += 1;
-                field
-            }
-        };
-        let sign = self.tokens.at;
-        self.tokens.at += 1;
-        let value = self.value()?;
-        let matching = matches!(operator, Operator::Matches | Operator::MatchesNot);
-        if matching && !matches!(value, Value::Text(_)) {
-            return Err(self.error("a pattern is expected here"));
-        }
-        let numeric = matches!(field, Field::Cpu | Field::Tid | Field::Pid);
-        if numeric && !matches!(value, Value::Integer(_)) {
-            return Err(self.error(match field {
-                Field::Cpu => "a whole number is expected here, such as 42",
-                _ => "a whole number is expected here, such as 42; use procname for names",
-            }));
-        }
-        if matches!(field, Field::Time) && matching {
-            self.tokens.at = sign;
-            return Err(self.error("times have no pattern"));
-        }
-        if matches!(field, Field::Time) {
-            (self.check_time)(&value.text()).map_err(|message| self.error(message))?;
-        }
-        let whole = match numeric {
-            true => None,
-            false => self.quantity(),
-        };
-        self.tokens.at += 1 + usize::from(whole.is_some());
-        let value = whole.map_or(value, Value::Text);
-        Ok(Expr::Compare(field, operator, value))
-    }
-}
-
-impl Parser<'_> {
-    /// The expression up to the end.
-    fn whole(mut self) -> Result<Expr, FilterError> {
-        let expr = self.alternatives()?;
-        match self.peek() {
-            Token::End => Ok(expr),
-            _ => Err(self.error("`&&`, `||` or the end is expected here")),
-        }
-    }
-
-    /// The number that comes next with the unit that stands behind it, neither of which is taken.
-    fn quantity(&self) -> Option<String> {
-        let (Token::Number(number), Token::Word(unit)) = (self.peek(), self.tokens.after()) else {
-            return None;
-        };
-        let quantity = format!("{number}{unit}");
-        (self.is_quantity)(&quantity).then_some(quantity)
-    }
-
-    fn peek(&self) -> &Token {
-        self.tokens.peek()
-    }
-
-    fn error(&self, message: impl Into<String>) -> FilterError {
-        self.tokens.error(message)
-    }
-
-    /// The operator that comes next, which is not taken.
-    fn operator(&self) -> Option<Operator> {
-        let Token::Sign(sign) = self.peek() else {
-            return None;
-        };
-        operator(sign)
-    }
-
-    /// The value that comes next, which is not taken.
-    fn value(&self) -> Result<Value, FilterError> {
-        match self.peek() {
-            Token::Text(text) | Token::Word(text) => Ok(Value::Text(text.clone())),
-            Token::Number(text) => Ok(number(text)),
-            _ => Err(self.error("a number, a string or a word is expected here")),
-        }
-    }
-
-    fn field(&self, name: &str) -> Result<Field, FilterError> {
-        // Syntax of period definitions.
-        if let Some(path) = name.strip_prefix("$evt.") {
-            return periods::parse::field(path).map_err(|message| self.error(message));
-        }
-        bare_field(name).map_err(|message| self.error(message))
+        scope,
+        old: OldForms::default(),
+    };
+    match parser.whole()? {
+        Condition::Event(expr) => Ok((expr, parser.old)),
+        // Fields of the event record that are compared with each other.
+        _ => Err(FilterError::new(
+            text,
+            0,
+            "a field compares with a number or a text here, not with another field",
+        )),
     }
 }
 
@@ -256,34 +134,6 @@ pub(crate) fn operator(sign: &str) -> Option<Operator> {
         "!~" => Operator::MatchesNot,
         _ => return None,
     })
-}
-
-/// The field of that name, as it is written in filters: without `$evt.`.
-pub(crate) fn bare_field(name: &str) -> Result<Field, String> {
-    let mut steps: Vec<String> = name.split('.').map(str::to_owned).collect();
-    if steps.iter().any(String::is_empty) || name.contains(['*', '?', '[', ']']) {
-        return Err(format!("`{name}` is not the name of a field"));
-    }
-    if let [own] = steps.as_slice() {
-        return Ok(match own.as_str() {
-            "name" => Field::Name,
-            "time" => Field::Time,
-            "cpu" => Field::Cpu,
-            "tid" => Field::Tid,
-            "pid" => Field::Pid,
-            "procname" => Field::Procname,
-            "hostname" => Field::Environment(own.clone()),
-            _ => Field::Path(Where::Anywhere, steps),
-        });
-    }
-    let place = match steps.first().map(String::as_str) {
-        Some("payload") => Where::Payload,
-        Some("ctx" | "context") => Where::Context,
-        Some("packet") => Where::Packet,
-        Some("env") => return Ok(Field::Environment(steps.split_off(1).join("."))),
-        _ => return Ok(Field::Path(Where::Anywhere, steps)),
-    };
-    Ok(Field::Path(place, steps.split_off(1)))
 }
 
 /// A number; what only looks like one (a date) is text.
@@ -318,6 +168,8 @@ pub(crate) fn number(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ast::{Field, Where};
+    use crate::glob::Glob;
 
     fn path(place: Where, steps: &[&str]) -> Field {
         Field::Path(place, steps.iter().map(|&step| step.to_owned()).collect())
@@ -366,6 +218,12 @@ mod tests {
         ] {
             assert_eq!(parse(one).unwrap(), parse(other).unwrap(), "{one}");
         }
+        let note = |text: &str| parse_noting(text, &|_| Ok(())).unwrap().1.note();
+        assert_eq!(note("next_tid == 3 && has(ctx.vtid)"), None);
+        assert_eq!(
+            note("$evt.$name == 'a' && $evt.next_tid == 3").unwrap(),
+            "old syntax: write `name` for `$evt.$name`, `next_tid` for `$evt.next_tid`"
+        );
         assert!(parse("ctx.\"x\"").is_err() && parse("payload.\"x\" > 5").is_err());
         assert_eq!(
             parse("ctx.vtid >= 0x10").unwrap(),
@@ -437,6 +295,10 @@ mod tests {
             ("", 0, "missing"),
             ("a # b", 2, "no meaning"),
             ("$evt.$pid == 3", 0, "no meaning"),
+            ("$begin.x == 3", 0, "only periods"),
+            ("a == $begin.x", 5, "only periods"),
+            ("a == $evt.x", 0, "not with another field"),
+            ("a[x] == 3", 0, "not the name"),
         ];
         for (text, offset, message) in cases {
             let error = parse(text).unwrap_err();

@@ -7,8 +7,7 @@
 use std::collections::HashMap;
 
 use tracebraid_ctf::event::Event;
-use tracebraid_ctf::layout::{FieldRef, StreamLayout};
-use tracebraid_ctf::schema::Scope;
+use tracebraid_kernel_model::ThreadNews;
 
 /// What is known of a thread.
 #[derive(Clone, Debug, Default)]
@@ -17,28 +16,11 @@ struct Task {
     name: Vec<u8>,
 }
 
-/// What an event class says of threads.
-#[derive(Debug)]
-enum Says {
-    Nothing,
-    /// Who ran, who runs, and their names.
-    Switch {
-        tids: [FieldRef; 2],
-        names: [Option<FieldRef>; 2],
-    },
-    /// A thread, its process and its name.
-    Task {
-        tid: FieldRef,
-        pid: Option<FieldRef>,
-        name: Option<FieldRef>,
-    },
-}
-
 /// Follows the threads of one trace. Must see all its event records in the order of time.
 #[derive(Debug, Default)]
 pub struct Tasks {
     /// By stream class and event class.
-    classes: HashMap<(usize, usize), Says>,
+    classes: HashMap<(usize, usize), ThreadNews>,
     running: HashMap<u64, i64>,
     tasks: HashMap<i64, Task>,
 }
@@ -58,14 +40,14 @@ impl Tasks {
     /// The thread that the event record belongs to: a switch belongs to the one that it ends.
     pub fn see(&mut self, stream_class: usize, event: &mut Event<'_>, cpu: Option<u64>) -> Running<'_> {
         let key = (stream_class, event.class_index);
-        let says = self
+        let news = self
             .classes
             .entry(key)
-            .or_insert_with(|| Says::of(event.stream, event.class_index));
+            .or_insert_with(|| ThreadNews::of(event.stream, event.class_index));
         let mut tid = cpu.and_then(|cpu| self.running.get(&cpu).copied());
-        match says {
-            Says::Nothing => {}
-            Says::Switch { tids, names } => {
+        match news {
+            ThreadNews::Nothing => {}
+            ThreadNews::Switch { tids, names } => {
                 let [before, after] = [0, 1].map(|index| {
                     let tid = tids.get(index)?.integer(event.body, event.slots).ok()? as i64;
                     let name = names.get(index).and_then(Option::as_ref);
@@ -79,7 +61,7 @@ impl Tasks {
                     self.running.insert(cpu, after);
                 }
             }
-            Says::Task { tid, pid, name } => {
+            ThreadNews::Thread { tid, pid, name } => {
                 if let Ok(tid) = tid.integer(event.body, event.slots) {
                     let task = self.tasks.entry(tid as i64).or_default();
                     let pid = pid
@@ -103,38 +85,5 @@ impl Tasks {
                 .map(|task| task.name.as_slice())
                 .filter(|name| !name.is_empty()),
         }
-    }
-}
-
-impl Says {
-    fn of(stream: &StreamLayout, event: usize) -> Says {
-        let name = stream.events.get(event).map_or("", |event| &event.name);
-        let field = |name: &str| stream.field(event, Scope::Payload, &[name]);
-        // perf puts a subsystem before the name; it and ftrace call a thread's id `pid`.
-        let says = match name.strip_prefix("sched:").unwrap_or(name) {
-            "sched_switch" => field("prev_tid")
-                .or_else(|| field("prev_pid"))
-                .zip(field("next_tid").or_else(|| field("next_pid")))
-                .map(|(prev, next)| Says::Switch {
-                    tids: [prev, next],
-                    names: [field("prev_comm"), field("next_comm")],
-                }),
-            "sched_process_fork" => {
-                let (lttng, other) = (field("child_tid"), field("child_pid"));
-                let pid = lttng.is_some().then(|| other.clone()).flatten();
-                lttng.or(other).map(|tid| Says::Task {
-                    tid,
-                    pid,
-                    name: field("child_comm"),
-                })
-            }
-            "lttng_statedump_process_state" => field("tid").map(|tid| Says::Task {
-                tid,
-                pid: field("pid"),
-                name: field("name"),
-            }),
-            _ => None,
-        };
-        says.unwrap_or(Says::Nothing)
     }
 }

@@ -43,6 +43,7 @@ pub(super) fn section(wanted: &Wanted, periods: &Periods, log: &[Done]) -> Secti
         columns: columns(),
         rows: rows.collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 

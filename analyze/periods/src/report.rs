@@ -123,6 +123,7 @@ fn of_periods(wanted: &Wanted, sums: &[OfPeriod]) -> Section {
             .collect(),
         rows: shown(wanted, sums).map(row).collect(),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -148,6 +149,7 @@ fn of_groups(wanted: &Wanted, groups: &[Group]) -> Section {
             .collect(),
         rows: groups.iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -190,6 +192,7 @@ fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
         ],
         rows: pairs(wanted, periods, sums, of),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -300,6 +303,7 @@ fn list(
         ],
         rows: of.iter().filter_map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -410,5 +414,6 @@ fn series(wanted: &Wanted, sums: &Sums) -> Section {
         ],
         rows,
         is_long: true,
+        ..Section::default()
     }
 }

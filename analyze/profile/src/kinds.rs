@@ -9,6 +9,7 @@ use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_ctf::walk::walk;
 use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_kernel_model::is_switch;
 
 use crate::events::{Kind, Place, Weight};
 use crate::fields::Fields;
@@ -102,7 +103,7 @@ fn call_chains(trace: &Trace) -> Vec<((usize, usize), Kind)> {
                 continue;
             }
             match Sampled::of(&described.name) {
-                None if described.name.ends_with("sched_switch") => {
+                None if is_switch(&described.name) => {
                     kinds.push(((class, event), Kind::PerfSwitch));
                 }
                 None => {}

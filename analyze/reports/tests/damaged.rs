@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{KernelAnalysis, Selection, Together};
-use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};
+use tracebraid_models::plain::{CpuReport, plain};
+use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::files::FilesAnalysis;
 use tracebraid_reports::io::IoAnalysis;
@@ -71,7 +72,7 @@ impl Drop for Damaged {
 fn cpu(set: &TraceSet) -> CpuReport {
     let analysis = CpuAnalysis::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    outcome.expect("nobody cancels").report
+    plain(&outcome.expect("nobody cancels").report)
 }
 
 /// Behind what cannot be decoded it is not known who runs, up to the next switch; in every way of
@@ -155,6 +156,13 @@ fn damage_is_the_same_where_streams_are_merged() {
     let outcome = fold(&set, &together, Options::default(), &Control::default());
     let whole = outcome.expect("nobody cancels").report;
     assert_eq!(json(&whole.0), json(&cpu(&set)));
-    assert!(whole.0.cpus.iter().map(|cpu| cpu.losses).sum::<u64>() >= 3);
+    assert!(
+        whole
+            .0
+            .rows("cpus")
+            .map(|cpu| cpu.unsigned("losses"))
+            .sum::<u64>()
+            >= 3
+    );
     every_way("damaged", &set, &together, &json(&whole), LARGE);
 }

@@ -6,8 +6,9 @@ use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_kernel_model::FdType::{self, Anonymous, Disk, Network, Pipe, Unknown};
 use tracebraid_models::naming::{Field, Maker, TEXT, Value};
+use tracebraid_models::plain::{IoReport, IoType, plain};
 use tracebraid_models::synthetic::{Scripted, Shape, scripted};
-use tracebraid_reports::io::{IoAnalysis, IoType};
+use tracebraid_reports::io::IoAnalysis;
 
 use Value::{Int, List, Text};
 
@@ -131,7 +132,8 @@ impl Script {
             };
             let done = fold(&set, &analysis, options, &Control::default()).expect("nobody cancels");
             let mut found = BTreeMap::new();
-            for row in &done.report.threads {
+            let report: IoReport = plain(&done.report);
+            for row in &report.threads {
                 let of_type = |row: &IoType| (row.kind, row.stats.read_bytes);
                 for (kind, bytes) in row.types.iter().map(of_type) {
                     found.insert((row.thread.tid.unwrap_or(-1), kind), bytes);

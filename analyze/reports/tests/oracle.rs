@@ -11,14 +11,14 @@ use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_models::lttng::{Counted, Kind, cputop, iousagetop};
 use tracebraid_models::model_io::{Call, Found, find};
+use tracebraid_models::plain::{CpuReport, plain};
 use tracebraid_models::traces::{kernel_trace, oracle};
-use tracebraid_reports::cpu::{CpuAnalysis, CpuReport};
+use tracebraid_reports::cpu::CpuAnalysis;
 
 fn cpu_report(set: &TraceSet) -> CpuReport {
     let analysis = CpuAnalysis::new(set, Default::default());
-    fold(set, &analysis, Options::default(), &Control::default())
-        .expect("nobody cancels")
-        .report
+    let outcome = fold(set, &analysis, Options::default(), &Control::default());
+    plain(&outcome.expect("nobody cancels").report)
 }
 
 fn rows(results: &Value, table: usize) -> &Vec<Value> {
@@ -42,20 +42,20 @@ fn compare_cpu(name: &str) -> Option<usize> {
     let report = cpu_report(&set);
     let range = &results["results"][0]["time-range"];
     assert_eq!(
-        report.head.begin.map(|time| time.0),
+        report.head.begin_ns,
         Some(int(&range["begin"]["value"])),
         "{name}: begin"
     );
     assert_eq!(
-        report.head.end.map(|time| time.0),
+        report.head.end_ns,
         Some(int(&range["end"]["value"])),
         "{name}: end"
     );
-    let begin = report.head.begin.expect("a range").0;
+    let begin = report.head.begin_ns.expect("a range");
     let mut heads: BTreeMap<i32, (i64, u64)> = BTreeMap::new();
     for cpu in &report.cpus {
         let first = cpu.first_switch.as_ref().expect("a switch on each CPU");
-        let time = first.time.expect("a time").0;
+        let time = first.time_ns;
         let head = heads.entry(first.prev_tid).or_insert((time, 0));
         // Only the first CPU whose first switch is from that thread: afterwards it is known.
         *head = (*head).min((time, 0));
@@ -76,12 +76,7 @@ fn compare_cpu(name: &str) -> Option<usize> {
             "{name}: CPU {}",
             cpu.cpu
         );
-        let head = cpu
-            .first_switch
-            .as_ref()
-            .and_then(|first| first.time)
-            .expect("a time")
-            .0;
+        let head = cpu.first_switch.as_ref().expect("a switch").time_ns;
         assert_eq!(
             cpu.unknown_ns,
             head.abs_diff(begin),
@@ -472,19 +467,16 @@ fn what_differs_in_cpu_where_events_were_lost() {
             "CPU {number}"
         );
     }
-    let begin = report.head.begin.expect("a range").0;
+    let begin = report.head.begin_ns.expect("a range");
     let mut firsts: Vec<_> = report
         .cpus
         .iter()
         .filter_map(|cpu| cpu.first_switch.clone())
         .collect();
-    firsts.sort_by_key(|first| first.time);
+    firsts.sort_by_key(|first| first.time_ns);
     let head = |tid: i32| {
-        let first = firsts
-            .iter()
-            .find(|first| first.prev_tid == tid)
-            .and_then(|first| first.time);
-        first.map_or(0, |time| time.0.abs_diff(begin))
+        let first = firsts.iter().find(|first| first.prev_tid == tid);
+        first.map_or(0, |first| first.time_ns.abs_diff(begin))
     };
     let mut differ = Vec::new();
     for row in rows(&results, 0) {

@@ -6,9 +6,10 @@ use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_follow::KernelAnalysis;
+use tracebraid_models::plain::{CpuReport, IoReport, IoStats, plain};
 use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::cpu::CpuAnalysis;
-use tracebraid_reports::io::{IoAnalysis, IoStats};
+use tracebraid_reports::io::IoAnalysis;
 
 fn expected() -> Json {
     oracle("perf-mix", "from-perf-script.json").expect("it is committed")
@@ -42,11 +43,8 @@ fn rows<'a>(json: &'a Json, field: &str) -> &'a [Json] {
 #[test]
 fn cpu() {
     let (set, expected) = (set(), expected());
-    let found = report(&set, &CpuAnalysis::new(&set, Default::default()));
-    let range = (
-        found.head.begin.map(|time| time.0),
-        found.head.end.map(|time| time.0),
-    );
+    let found: CpuReport = plain(&report(&set, &CpuAnalysis::new(&set, Default::default())));
+    let range = (found.head.begin_ns, found.head.end_ns);
     let expected_range = (expected["begin_ns"].as_i64(), expected["end_ns"].as_i64());
     assert_eq!(range, expected_range);
     let hosts: Vec<_> = found.head.hosts.iter().map(|host| host.name.as_deref()).collect();
@@ -112,7 +110,7 @@ fn sums(expected: &Json, key: impl Fn(&Json) -> String) -> BTreeMap<String, [u64
 #[test]
 fn io() {
     let (set, expected) = (set(), expected());
-    let found = report(&set, &IoAnalysis::new(&set, Default::default()));
+    let found: IoReport = plain(&report(&set, &IoAnalysis::new(&set, Default::default())));
     let by_call: BTreeMap<_, _> = found
         .syscalls
         .iter()
@@ -139,7 +137,7 @@ fn io() {
 #[test]
 fn a_shared_descriptor_is_known() {
     let set = set();
-    let found = report(&set, &IoAnalysis::new(&set, Default::default()));
+    let found: IoReport = plain(&report(&set, &IoAnalysis::new(&set, Default::default())));
     let main = found
         .processes
         .iter()

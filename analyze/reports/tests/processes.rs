@@ -9,10 +9,11 @@ use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{KernelAnalysis, Selection, ThreadFilter};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
-use tracebraid_reports::processes::{ProcessAnalysis, ProcessRow, ProcessesReport};
+use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
 use tracebraid_models::events::{Record, What, by_cpu, extent, merged};
+use tracebraid_models::plain::{CpuReport, IoReport, ProcessRow, ProcessesReport, plain};
 use tracebraid_models::synthetic::{Shape, trace};
 use tracebraid_models::traces::kernel_trace;
 
@@ -24,7 +25,7 @@ fn report<A: KernelAnalysis>(set: &TraceSet, selection: Selection) -> A::Report 
 }
 
 fn processes(set: &TraceSet) -> ProcessesReport {
-    report::<ProcessAnalysis>(set, Selection::default())
+    plain(&report::<ProcessAnalysis>(set, Selection::default()))
 }
 
 fn json(report: &impl Serialize) -> Value {
@@ -172,7 +173,7 @@ fn as_modelled(what: &str, set: &TraceSet) {
     }
     numbers
         .values_mut()
-        .for_each(|rows| rows.sort_by_key(|row| row.begin));
+        .for_each(|rows| rows.sort_by_key(|row| row.begin_ns));
     for (&(trace, tid, number), (threads, active, ends)) in &expected {
         let what = format!("{what}: process {tid}, {number}");
         let lives = model.lives.get(&(trace, tid)).map_or(&[][..], Vec::as_slice);
@@ -184,21 +185,21 @@ fn as_modelled(what: &str, set: &TraceSet) {
             .iter()
             .find(|row| {
                 // Those of which nobody is known to be the first thread have no beginning to tell them by.
-                row.begin.map(|time| time.0) == life.and_then(|life| life.begin)
-                    && (row.begin.is_some() || (row.threads, row.active_ns) == (*threads, *active))
+                row.begin_ns == life.and_then(|life| life.begin)
+                    && (row.begin_ns.is_some() || (row.threads, row.active_ns) == (*threads, *active))
             })
             .unwrap_or_else(|| panic!("{what} is there"));
         assert_eq!(row.threads, *threads, "{what}: threads");
         assert_eq!(row.active_ns, *active, "{what}: CPU time");
         let end = ends.iter().copied().collect::<Option<Vec<i64>>>();
         let end = end.and_then(|ends| ends.into_iter().max());
-        assert_eq!(row.end.map(|time| time.0), end, "{what}: end");
+        assert_eq!(row.end_ns, end, "{what}: end");
         assert_eq!(
             row.parent_pid,
             life.and_then(|life| life.parent),
             "{what}: parent"
         );
-        let execs = row.names.iter().filter(|name| json(&name.by) == "exec");
+        let execs = row.names.iter().filter(|name| name.by == "exec");
         assert_eq!(
             execs.count() as u64,
             life.map_or(0, |life| life.execs),
@@ -276,14 +277,14 @@ fn ids_that_are_used_again() {
 fn adds_up(what: &str, set: &TraceSet) -> ProcessesReport {
     let found = processes(set);
     let selection = || Selection::default();
-    let cpu = report::<CpuAnalysis>(set, selection());
+    let cpu: CpuReport = plain(&report::<CpuAnalysis>(set, selection()));
     assert_eq!(found.total.active_ns, cpu.total.active_ns, "{what}: CPU time");
     let calls = json(&report::<SyscallAnalysis>(set, selection()));
     assert_eq!(
         found.total.syscalls, calls["total"]["calls"],
         "{what}: system calls"
     );
-    let io = report::<IoAnalysis>(set, selection());
+    let io: IoReport = plain(&report::<IoAnalysis>(set, selection()));
     let lost = cpu.cpus.iter().any(|cpu| cpu.losses > 0);
     if !lost {
         let bytes = |read, written| format!("{read} read, {written} written");
@@ -337,7 +338,7 @@ fn chosen_processes_have_their_ancestors() {
         },
         ..Selection::default()
     };
-    let chosen = report::<ProcessAnalysis>(&set, selection);
+    let chosen: ProcessesReport = plain(&report::<ProcessAnalysis>(&set, selection));
     let ids: Vec<_> = chosen.processes.iter().map(|row| row.tid).collect();
     assert_eq!(ids.last(), Some(&284), "{ids:?}");
     assert!(ids.len() > 1 && ids.len() < all.processes.len(), "{ids:?}");

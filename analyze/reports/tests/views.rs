@@ -137,7 +137,7 @@ fn the_second_pass_counts_every_stretch_once() {
         let analysis = CpuAnalysis::new(&set, selection.clone());
         let first = tracebraid_engine::fold(&set, &analysis, Default::default(), &Default::default());
         let first = first.expect("nobody cancels").report;
-        let ranges = first.lists.ranges.clone();
+        let ranges = first.ranges.clone();
         assert!(ranges.len() > 2);
         let second = Selection {
             ranges: Some(ranges),

@@ -1,6 +1,6 @@
 //! Columns that several reports have.
 
-use crate::{Column, Section, Unit, Value, View};
+use crate::{Column, Section, Sentence, Unit, Value, View};
 use tracebraid_statistics::{Bins, Distribution};
 
 /// The columns of a distribution of durations, behind what a row is about.
@@ -51,17 +51,49 @@ pub fn frequencies(about: Column, groups: Vec<(String, (u64, u64), &Bins)>) -> S
             ]);
         }
     }
-    Section {
-        key: "distribution",
-        title: "Distribution".to_owned(),
-        view: View::Freq,
-        columns: vec![
-            about,
-            Column::new("from_ns", "From", Unit::Duration),
-            Column::new("to_ns", "To", Unit::Duration),
-            Column::new("count", "Count", Unit::Count),
-        ],
-        rows,
-        is_long: false,
-    }
+    let columns = vec![
+        about,
+        Column::new("from_ns", "From", Unit::Duration),
+        Column::new("to_ns", "To", Unit::Duration),
+        Column::new("count", "Count", Unit::Count),
+    ];
+    Section::new("distribution", "Distribution", columns, rows)
+        .of(View::Freq)
+        .short()
 }
+
+/// A sentence about the durations of a table with a row for all of them, if it has one: what they
+/// are, of one and of several, and from what to what they last.
+pub fn lengths(
+    section: &Section,
+    (one, many): (&'static str, &'static str),
+    between: &'static str,
+) -> Option<Sentence> {
+    let row = section.iter().next()?;
+    let sentence = Sentence::default()
+        .words("  ")
+        .number(row.unsigned("count"), one, many)
+        .words(" from ")
+        .words(between)
+        .words(": half of them up to ")
+        .value(Unit::Duration, row.unsigned("p50_ns"))
+        .words(", 99 % up to ")
+        .value(Unit::Duration, row.unsigned("p99_ns"))
+        .words(", the longest ")
+        .value(Unit::Duration, row.unsigned("max_ns"));
+    Some(sentence)
+}
+
+/// A note for people if there are tables of other views than statistics, all of them empty.
+pub fn nothing_to_list(sections: &[Section]) -> Option<String> {
+    let mut listed = sections
+        .iter()
+        .filter(|section| section.view != View::Stats)
+        .peekable();
+    listed.peek()?;
+    let is_empty = listed.all(|section| section.rows.is_empty());
+    is_empty.then(|| NOTHING_TO_LIST.to_owned())
+}
+
+const NOTHING_TO_LIST: &str = "of what was chosen nothing is to be listed: nothing happened in the range, \
+                               or not as long as --min and --max ask for";

@@ -2,7 +2,9 @@
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use crate::{Column, Report, Section, Total, Unit, Value};
+use crate::section::is_about;
+use crate::{Column, Forms, Report, Section, Total, Value};
+use tracebraid_follow::share;
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -16,7 +18,8 @@ impl Serialize for Report {
             map.serialize_entry("not_recorded", &head.not_recorded)?;
         }
         map.serialize_entry("total", &Totals(&self.totals))?;
-        for section in &self.sections {
+        let sections = self.sections.iter();
+        for section in sections.filter(|section| section.forms.contain(Forms::JSON)) {
             map.serialize_entry(section.key, section)?;
         }
         map.end()
@@ -44,14 +47,6 @@ impl Serialize for Section {
     }
 }
 
-/// True for the thread or process that a row is about.
-fn is_about(column: &Column) -> bool {
-    matches!(
-        (column.unit, column.key),
-        (Unit::Thread, "thread") | (Unit::Process, "process")
-    )
-}
-
 struct Row<'a> {
     columns: &'a [Column],
     values: &'a [Value],
@@ -60,7 +55,8 @@ struct Row<'a> {
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (column, value) in self.columns.iter().zip(self.values) {
+        let cells = self.columns.iter().zip(self.values);
+        for (column, value) in cells.filter(|(column, _)| column.forms.contain(Forms::JSON)) {
             match value {
                 // Whom a row is about stands in the row itself.
                 Value::Thread(thread) if is_about(column) => {
@@ -69,10 +65,37 @@ impl Serialize for Row<'_> {
                     map.serialize_entry("pid", &thread.pid)?;
                     map.serialize_entry("name", &thread.name)?;
                 }
+                Value::Process(process) if is_about(column) => {
+                    map.serialize_entry("trace", &process.trace)?;
+                    map.serialize_entry("pid", &process.pid)?;
+                    map.serialize_entry("tid", &process.tid)?;
+                    map.serialize_entry("name", &process.name)?;
+                }
+                Value::Row(values) => map.serialize_entry(column.key, &Row::of(column, values))?,
+                Value::Rows(rows) => map.serialize_entry(column.key, &Rows(column, rows))?,
                 value => map.serialize_entry(column.key, value)?,
             }
         }
         map.end()
+    }
+}
+
+impl<'a> Row<'a> {
+    /// A row of the table that is a value of a column.
+    fn of(column: &'a Column, values: &'a [Value]) -> Row<'a> {
+        Row {
+            columns: column.nested,
+            values,
+        }
+    }
+}
+
+/// The table that is a value of a column.
+struct Rows<'a>(&'a Column, &'a [Vec<Value>]);
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.1.iter().map(|values| Row::of(self.0, values)))
     }
 }
 
@@ -83,9 +106,14 @@ impl Serialize for Value {
             Value::Unsigned(number) => serializer.serialize_u64(*number),
             Value::Signed(number) => serializer.serialize_i64(*number),
             Value::Float(number) => serializer.serialize_f64(*number),
+            Value::Part(part, whole) => serializer.serialize_f64(share(*part, *whole)),
             Value::Time(time) => serializer.serialize_i64(time.0),
             Value::Text(text) => serializer.serialize_str(text),
             Value::Thread(thread) => thread.serialize(serializer),
+            Value::Process(process) => process.serialize(serializer),
+            Value::Branch(branch) => branch.thread.serialize(serializer),
+            Value::List(values) | Value::Row(values) => serializer.collect_seq(values.iter()),
+            Value::Rows(rows) => serializer.collect_seq(rows.iter()),
         }
     }
 }

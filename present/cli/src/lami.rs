@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use serde_json::{Map, Value as Json, json};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{Head, KernelAnalysis, Selection};
-use tracebraid_tables::{Column, Report, Section, Unit, Value, View};
+use tracebraid_follow::{Head, KernelAnalysis, Selection, Thread};
+use tracebraid_tables::{Column, Forms, Report, Section, Unit, Value, View};
 
 use crate::commands::Show;
 use crate::output::Output;
@@ -99,7 +99,7 @@ impl Analysis {
     }
 
     fn metadata(&self, name: &str) -> Json {
-        let classes = (self.empty)().sections.iter().map(class).collect::<Map<_, _>>();
+        let classes = shown(&(self.empty)()).map(class).collect::<Map<_, _>>();
         json!({
             "mi-version": { "major": 1, "minor": 0 },
             "version": version(),
@@ -159,7 +159,8 @@ fn version() -> Json {
 
 /// A section as a table class.
 fn class(section: &Section) -> (String, Json) {
-    let columns: Vec<Json> = section.columns.iter().map(column).collect();
+    let columns = section.columns.iter().filter(|column| is_shown(column));
+    let columns: Vec<Json> = columns.map(column).collect();
     let class = json!({ "title": section.title, "column-descriptions": columns });
     (section.key.to_owned(), class)
 }
@@ -175,13 +176,13 @@ fn column(column: &Column) -> Json {
 /// The class of a column's values.
 fn class_of(unit: Unit) -> &'static str {
     match unit {
-        Unit::Count | Unit::Id | Unit::Number => "number",
+        Unit::Count | Unit::Id | Unit::Number | Unit::Priority | Unit::Table => "number",
         Unit::Bytes => "size",
         Unit::Duration => "duration",
         Unit::Time => "timestamp",
         Unit::Share => "ratio",
         Unit::Text | Unit::Irq | Unit::Command => "string",
-        Unit::Thread | Unit::Process => "process",
+        Unit::Thread | Unit::ProcessThread | Unit::Process | Unit::Tree => "process",
         Unit::Cpu => "cpu",
         Unit::Syscall => "syscall",
         Unit::Disk => "disk",
@@ -191,9 +192,19 @@ fn class_of(unit: Unit) -> &'static str {
     }
 }
 
+/// The tables that it shows.
+fn shown(report: &Report) -> impl Iterator<Item = &Section> {
+    let sections = report.sections.iter();
+    sections.filter(|section| section.forms.contain(Forms::LAMI))
+}
+
+fn is_shown(column: &Column) -> bool {
+    column.forms.contain(Forms::LAMI)
+}
+
 /// A report as LAMI's results.
 pub(crate) fn results(report: &Report) -> String {
-    let sections = report.sections.iter().filter(|section| !section.rows.is_empty());
+    let sections = shown(report).filter(|section| !section.rows.is_empty());
     let tables: Vec<Json> = sections.map(|section| table(&report.head, section)).collect();
     json!({ "results": tables }).to_string() + "\n"
 }
@@ -202,6 +213,7 @@ fn table(head: &Head, section: &Section) -> Json {
     let time = |time: Option<tracebraid_ctf::clock::Timestamp>| timestamp(time.map_or(0, |time| time.0));
     let row = |values: &Vec<Value>| -> Json {
         let cells = section.columns.iter().zip(values);
+        let cells = cells.filter(|(column, _)| is_shown(column));
         cells.map(|(column, value)| cell(column.unit, value)).collect()
     };
     json!({
@@ -219,25 +231,15 @@ fn cell(unit: Unit, value: &Value) -> Json {
     let class = class_of(unit);
     let plain = match value {
         Value::None => return Json::Null,
-        Value::Thread(thread) => {
-            let mut cell = json!({ "class": class });
-            let fields = [
-                ("pid", thread.pid.into()),
-                ("tid", thread.tid.into()),
-                ("name", thread.name.clone().into()),
-            ];
-            for (key, field) in fields
-                .into_iter()
-                .filter(|(_, field): &(_, Json)| !field.is_null())
-            {
-                cell[key] = field;
-            }
-            return cell;
-        }
+        Value::Thread(thread) => return process(class, thread),
+        Value::Process(own) => return process(class, &Thread::from(&**own)),
+        Value::Branch(branch) => return process(class, &branch.thread),
         Value::Time(time) => return timestamp(time.0),
         Value::Unsigned(number) => json!(number),
         Value::Signed(number) => json!(number),
-        Value::Float(number) => json!(number),
+        Value::Float(_) | Value::Part(..) => json!(value.number()),
+        Value::List(values) | Value::Row(values) => json!(plain_list(values)),
+        Value::Rows(rows) => json!(rows.len()),
         Value::Text(text) => json!(text),
     };
     let key = match class {
@@ -248,6 +250,31 @@ fn cell(unit: Unit, value: &Value) -> Json {
         _ => "value",
     };
     json!({ "class": class, key: plain })
+}
+
+/// A cell that is a thread or a process.
+fn process(class: &str, thread: &Thread) -> Json {
+    let mut cell = json!({ "class": class });
+    let fields: [(&str, Json); 3] = [
+        ("pid", thread.pid.into()),
+        ("tid", thread.tid.into()),
+        ("name", thread.name.clone().into()),
+    ];
+    for (key, field) in fields.into_iter().filter(|(_, field)| !field.is_null()) {
+        cell[key] = field;
+    }
+    cell
+}
+
+/// Several numbers as text.
+fn plain_list(values: &[Value]) -> String {
+    let texts = values.iter().filter_map(|value| match value {
+        Value::Unsigned(number) => Some(number.to_string()),
+        Value::Signed(number) => Some(number.to_string()),
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -38,10 +38,10 @@ impl Known {
         let Ok(outcome) = fold(set, &analysis, Options::default(), &Control::default()) else {
             return;
         };
-        for row in outcome.report.threads {
-            self.tids.extend(row.thread.tid.map(i64::from));
-            self.pids.extend(row.thread.pid.map(i64::from));
-            self.names.extend(row.thread.name);
+        for thread in outcome.report.rows("threads").filter_map(|row| row.thread()) {
+            self.tids.extend(thread.tid.map(i64::from));
+            self.pids.extend(thread.pid.map(i64::from));
+            self.names.extend(thread.name.clone());
         }
     }
 

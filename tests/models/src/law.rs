@@ -37,7 +37,7 @@ pub trait Lawful: KernelAnalysis {
 /// An analysis with a slow and obvious one beside it.
 pub trait Modelled: Lawful {
     /// The report by plain passes over all events.
-    fn model(set: &TraceSet, asked: Asked) -> Self::Report;
+    fn model(set: &TraceSet, asked: Asked) -> impl Serialize;
 }
 
 macro_rules! lawful {
@@ -65,13 +65,13 @@ lawful! {
 }
 
 impl Modelled for CpuAnalysis {
-    fn model(set: &TraceSet, asked: Asked) -> Self::Report {
+    fn model(set: &TraceSet, asked: Asked) -> impl Serialize {
         model_cpu::cpu(set, asked.range, asked.cpus)
     }
 }
 
 impl Modelled for IoAnalysis {
-    fn model(set: &TraceSet, asked: Asked) -> Self::Report {
+    fn model(set: &TraceSet, asked: Asked) -> impl Serialize {
         model_io::io(set, asked.range, asked.cpus)
     }
 }

@@ -22,5 +22,6 @@ pub mod model_sched;
 pub mod model_stretches;
 pub mod model_waits;
 pub mod naming;
+pub mod plain;
 pub mod synthetic;
 pub mod traces;

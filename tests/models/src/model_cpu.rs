@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_follow::{Head, Host, Process, Thread};
-use tracebraid_reports::cpu::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
-use tracebraid_tables::Lists;
 
 use crate::events::{What, by_cpu, extent, merged};
 use crate::model_stretches::{self, Ran};
+use crate::plain::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
+use crate::plain::{Head, Host, Lists, Process, Thread};
 
 /// Names and processes of threads, by trace and thread.
 #[derive(Default)]
@@ -64,6 +62,22 @@ impl People {
         }
     }
 
+    /// The same as tables have it.
+    pub fn shown(&self, trace: u32, tid: i32) -> tracebraid_follow::Thread {
+        let Thread {
+            trace,
+            tid,
+            pid,
+            name,
+        } = self.thread(trace, tid);
+        tracebraid_follow::Thread {
+            trace,
+            tid,
+            pid,
+            name,
+        }
+    }
+
     pub fn thread(&self, trace: u32, tid: i32) -> Thread {
         Thread {
             trace,
@@ -95,14 +109,10 @@ pub fn range(set: &TraceSet, window: (i64, i64)) -> (i64, i64) {
 
 pub fn head(set: &TraceSet, (begin, end): (i64, i64)) -> Head {
     Head {
-        begin: Some(Timestamp(begin)),
-        end: Some(Timestamp(end)),
+        begin_ns: Some(begin),
+        end_ns: Some(end),
         duration_ns: end.abs_diff(begin),
         hosts: hosts(set),
-        not_recorded: Vec::new(),
-        unended: Vec::new(),
-        cpus_by_stream: Vec::new(),
-        start: None,
     }
 }
 
@@ -292,10 +302,9 @@ fn report(
             switches: cpu.switches,
             inconsistent_switches: cpu.inconsistent,
             losses: cpu.losses,
-            first_switch: cpu.first_switch.map(|(time, prev_tid)| FirstSwitch {
-                time: Some(Timestamp(time)),
-                prev_tid,
-            }),
+            first_switch: cpu
+                .first_switch
+                .map(|(time_ns, prev_tid)| FirstSwitch { time_ns, prev_tid }),
         })
         .collect();
     let sum = |of: fn(&CpuRow) -> u64| rows.iter().map(of).sum::<u64>();

@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_follow::Process;
 use tracebraid_kernel_model::FdType;
-use tracebraid_reports::io::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, IoType};
 
 use crate::events::{Entry, Record, What, by_cpu, merged};
 use crate::model_cpu::{People, head, range};
 use crate::model_fds::Descriptors;
+use crate::plain::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, IoType, Process};
 
 /// A call with both of its ends.
 #[derive(Clone, Debug)]
@@ -442,12 +441,9 @@ pub fn io_within(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>, lim
     let order = |stats: &IoStats| std::cmp::Reverse((stats.read_bytes + stats.written_bytes, stats.calls));
     let mut syscalls: Vec<IoSyscall> = syscalls
         .into_iter()
-        .map(|(name, stats)| IoSyscall {
-            name: name.leak(),
-            stats,
-        })
+        .map(|(name, stats)| IoSyscall { name, stats })
         .collect();
-    syscalls.sort_by_key(|row| (order(&row.stats), row.name));
+    syscalls.sort_by_key(|row| (order(&row.stats), row.name.clone()));
     let mut by_thread: Vec<IoThread> = threads
         .iter()
         .map(|(&(trace, tid), sums)| IoThread {
@@ -482,6 +478,5 @@ pub fn io_within(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>, lim
         syscalls,
         processes: by_process,
         threads: by_thread,
-        lists: Default::default(),
     }
 }

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_follow::ROWS;
 use tracebraid_statistics::Distribution;
-use tracebraid_tables::{Column, Lists, Section, Unit, Value, View};
+use tracebraid_tables::{Column, Section, Unit, Value, View};
 use tracebraid_tables::{distribution_columns, distribution_values};
 
 use crate::model_cpu::People;
+use crate::plain::Lists;
 
 /// A thread other than an idle one ran on a CPU.
 #[derive(Clone, Debug)]
@@ -79,15 +80,11 @@ pub fn lists(mut stretches: Vec<Ran>, people: &People) -> Lists {
     let each = ["begin_ns", "end_ns", "duration_ns", "cpu"].map(|key| Column::new(key, "", Unit::Count));
     let cut = [Column::new("cut_by", "", Unit::Text)];
     let each: Vec<Column> = each.into_iter().chain(thread).chain(cut).collect();
-    let of = |view, section| Section { view, ..section };
-    Lists {
-        sections: vec![
-            Section::new("stretches", "", columns, by_cpu),
-            of(View::Top, Section::new("longest", "", each.clone(), longest)),
-            of(View::Log, Section::new("log", "", each, log)),
-        ],
-        ..Lists::default()
-    }
+    Lists(vec![
+        Section::new("stretches", "", columns, by_cpu),
+        Section::new("longest", "", each.clone(), longest).of(View::Top),
+        Section::new("log", "", each, log).of(View::Log),
+    ])
 }
 
 fn row(ran: &Ran, people: &People) -> Vec<Value> {
@@ -96,7 +93,7 @@ fn row(ran: &Ran, people: &People) -> Vec<Value> {
         Timestamp(ran.end).into(),
         ran.length().into(),
         u64::from(ran.cpu.1).into(),
-        people.thread(ran.cpu.0, ran.tid).into(),
+        people.shown(ran.cpu.0, ran.tid).into(),
         ran.cut.map(Value::text).unwrap_or(Value::None),
     ]
 }

@@ -38,6 +38,8 @@ mod category;
 mod comm;
 mod cpu;
 mod drop_reason;
+#[cfg(test)]
+mod elsewhere_tests;
 mod errno;
 mod event;
 pub mod events;
@@ -62,6 +64,7 @@ mod state_numbers;
 mod state_sample;
 mod syscall;
 mod task_state;
+mod thread_news;
 mod waiting;
 
 pub use action::{Action, SyscallSpec};
@@ -90,3 +93,4 @@ pub use softirq::{SOFTIRQS, softirq_name};
 pub use state_numbers::{RawStates, StateNumbers};
 pub use syscall::{Abi, Syscall};
 pub use task_state::{StateField, TaskState};
+pub use thread_news::{ThreadNews, is_switch};

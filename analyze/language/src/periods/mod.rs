@@ -9,6 +9,7 @@ pub(crate) mod parse;
 
 use crate::ast::{Expr, Field, Operator};
 use crate::datum::Datum;
+use crate::field::OldForms;
 use crate::glob::Glob;
 use crate::parse::FilterError;
 
@@ -17,6 +18,8 @@ use crate::parse::FilterError;
 pub struct Periods {
     /// In the order in which they were defined.
     pub list: Vec<Period>,
+    /// Old forms that definitions have.
+    pub old_forms: OldForms,
 }
 
 /// A kind of periods.
@@ -57,11 +60,11 @@ pub struct Reference {
 /// An event record that a condition can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// `$evt`: the one at hand.
+    /// The one at hand.
     Event,
-    /// `$begin.$evt`: the one that began the period.
+    /// `$begin`: the one that began the period.
     Begin,
-    /// `$parent.$begin.$evt`: the one that began the period around it.
+    /// `$parent`: the one that began the period around it.
     Parent,
 }
 
@@ -130,12 +133,12 @@ impl Periods {
 
 impl Condition {
     /// All of them, those on the event record at hand as one.
-    fn all(parts: Vec<Condition>) -> Condition {
+    pub(crate) fn all(parts: Vec<Condition>) -> Condition {
         Condition::join(parts, Expr::And, Condition::And)
     }
 
     /// Any of them.
-    fn any(parts: Vec<Condition>) -> Condition {
+    pub(crate) fn any(parts: Vec<Condition>) -> Condition {
         Condition::join(parts, Expr::Or, Condition::Or)
     }
 
@@ -325,7 +328,7 @@ mod tests {
         let cases = [
             ("p : $evt.x = 3", 11, "`==`"),
             ("p : $evt.x == ", 14, "expected"),
-            ("p : $x == 3", 4, "begin with `$evt.`"),
+            ("p : $x == 3", 4, "not the name of a field"),
             ("p : x. == 3", 4, "not the name of a field"),
             ("p : tid == x", 11, "a whole number"),
             ("p : has($begin.$evt.x", 21, "`)`"),
@@ -335,10 +338,10 @@ mod tests {
             ("p(q) : $evt.x == 3", 2, "no period `q`"),
             ("outer : $evt.x == 3", 0, "defined already"),
             ("p : $parent.$begin.$evt.x == 1", 4, "no parent"),
-            ("p(outer) : $parent.$evt.x == 1", 11, "`$begin`"),
+            ("p(outer) : $parent.$evt.x == 1", 11, "behind `$parent.`"),
             ("p : $evt.$name == 3", 18, "a name is expected"),
             ("p : $evt.$name =* $evt.x", 18, "a pattern"),
-            ("p : $evt.$cpu == \"x\"", 17, "number of a CPU"),
+            ("p : $evt.$cpu == \"x\"", 17, "a whole number"),
             ("p : $evt.x == 1z", 14, "not a number"),
             ("p : $evt.a[x] == 1", 4, "not the name of a field"),
             ("p $evt.x == 1", 2, "`:`"),
@@ -358,7 +361,7 @@ mod tests {
         for (text, offset) in [
             ("q : $evt.x", 0),
             ("p : a = $evt.x, a = $evt.y", 16),
-            ("p : a", 5),
+            ("p : a b", 6),
         ] {
             assert_eq!(periods.captures(text).unwrap_err().offset, offset, "{text}");
         }

@@ -12,8 +12,9 @@ use crate::cpu::state::CpuPartial;
 use crate::cpu::stretches::{Cut, Ran, Stretches};
 use tracebraid_follow::{CpuKey, Head, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Ranges};
-use tracebraid_tables::Lists;
-use tracebraid_tables::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
+use tracebraid_tables::{
+    Column, Forms, Section, Unit, Value, View, distribution_columns, distribution_values,
+};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const CPU: Column = Column::new("cpu", "CPU", Unit::Cpu);
@@ -26,15 +27,19 @@ struct Row<'a> {
 }
 
 /// The tables that are asked for, of those threads.
-pub(super) fn lists(rules: &Rules, head: &Head, partial: &mut CpuPartial, threads: &[CpuThread]) -> Lists {
+pub(super) fn lists(
+    rules: &Rules,
+    head: &Head,
+    partial: &mut CpuPartial,
+    threads: &[CpuThread],
+) -> (Vec<Section>, Ranges) {
     let log = in_order(std::mem::take(&mut partial.log));
     let rows: Vec<Row<'_>> = threads.iter().filter_map(|row| of(partial, row)).collect();
     if let Some(bounds) = &rules.bounds {
-        let sections = vec![frequencies(head, &rows, bounds)];
-        return Lists::new(&rules.selection, sections, Ranges::default());
+        return (vec![frequencies(head, &rows, bounds)], Ranges::default());
     }
     let shown: BTreeMap<ThreadKey, &Arc<Thread>> = rows.iter().map(|row| (row.key, &row.thread)).collect();
-    let sections = vec![
+    let mut sections = vec![
         by_cpu(rules, partial),
         by_thread(&rows),
         list(
@@ -45,7 +50,8 @@ pub(super) fn lists(rules: &Rules, head: &Head, partial: &mut CpuPartial, thread
         ),
         list(("log", "Stretches"), View::Log, &shown, log),
     ];
-    Lists::new(&rules.selection, sections, ranges(rules, &rows))
+    sections.retain(|section| rules.selection.views.contains(&section.view));
+    (sections, ranges(rules, &rows))
 }
 
 fn of<'a>(partial: &'a CpuPartial, row: &CpuThread) -> Option<Row<'a>> {
@@ -78,7 +84,9 @@ fn by_cpu(rules: &Rules, partial: &CpuPartial) -> Section {
     let about = [Column::new("trace", "Trace", Unit::Id), CPU].into_iter();
     let columns = about.chain(distribution_columns()).collect();
     let rows = total.into_iter().chain(cpus).collect();
-    Section::new("stretches", "Stretches", columns, rows).short()
+    Section::new("stretches", "Stretches", columns, rows)
+        .short()
+        .only(Forms::JSON.and(Forms::LAMI))
 }
 
 fn by_thread(rows: &[Row<'_>]) -> Section {
@@ -93,10 +101,7 @@ fn by_thread(rows: &[Row<'_>]) -> Section {
     };
     let columns = std::iter::once(THREAD).chain(distribution_columns()).collect();
     let rows = ran.into_iter().map(row).collect();
-    Section {
-        view: View::Freq,
-        ..Section::new("thread_stretches", "Stretches by thread", columns, rows)
-    }
+    Section::new("thread_stretches", "Stretches by thread", columns, rows).of(View::Freq)
 }
 
 fn longest(rules: &Rules, rows: &[Row<'_>]) -> Vec<Ran> {
@@ -147,10 +152,7 @@ fn list(
         Column::new("cut_by", "Cut by", Unit::Text).left_out(2),
     ];
     let rows = stretches.into_iter().filter_map(row).collect();
-    Section {
-        view,
-        ..Section::new(key, title, columns, rows)
-    }
+    Section::new(key, title, columns, rows).of(view)
 }
 
 /// Of all threads that are shown, and of the first of them.

@@ -19,11 +19,11 @@ use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::events::sched::{Migrate, Priority, Switch};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-pub use report::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
 use rules::Rules;
 pub use state::CpuPartial;
 use state::{Place, Side};
 use tracebraid_follow::{Event, Input, KernelAnalysis, Selection};
+use tracebraid_tables::Report;
 
 /// The analysis. Of the time that is asked for it counts what ran on the CPUs that are asked for;
 /// the rows of CPUs count all threads.
@@ -71,7 +71,7 @@ fn is_wanted(event: &KernelEvent) -> bool {
 
 impl Analysis for CpuAnalysis {
     type Partial = CpuPartial;
-    type Report = CpuReport;
+    type Report = Report;
 
     fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
         self.input.groups()
@@ -114,7 +114,7 @@ impl Analysis for CpuAnalysis {
         earlier.merge(&self.rules, later);
     }
 
-    fn finish(&self, partial: CpuPartial) -> CpuReport {
+    fn finish(&self, partial: CpuPartial) -> Report {
         report::report(self, partial)
     }
 }

@@ -1,182 +1,149 @@
 //! The report.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::cpu::CpuAnalysis;
 use crate::cpu::lists::lists;
+use crate::cpu::sections;
 use crate::cpu::state::CpuPartial;
 use crate::cpu::usage::Usage;
-use tracebraid_follow::{CpuKey, Head, KernelReport, Process, Thread, nanoseconds, share};
-use tracebraid_tables::Lists;
+use tracebraid_follow::{CpuKey, Process, Thread};
+use tracebraid_tables::{Report, Section, nothing_to_list};
 
-/// Who used the CPUs. Times in nanoseconds; shares are parts of `duration_ns`, from 0 to 1.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CpuReport {
-    /// The range and the machines.
-    #[serde(flatten)]
-    pub head: Head,
-    /// All CPUs together.
-    pub total: CpuTotal,
-    /// By CPU.
-    pub cpus: Vec<CpuRow>,
-    /// By process, most active first; threads whose process is not known are listed alone.
-    pub processes: Vec<CpuProcess>,
-    /// By thread, most active first; without idle threads.
-    pub threads: Vec<CpuThread>,
-    /// The stretches for which threads ran, as far as they are asked for.
-    #[serde(flatten)]
-    pub lists: Lists,
-}
-
-/// All CPUs together.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CpuTotal {
-    /// Number of CPUs.
-    pub cpus: u64,
+/// All CPUs together. Times in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CpuTotal {
+    pub(super) cpus: u64,
     /// Time in which a thread other than the idle ones ran.
-    pub active_ns: u64,
+    pub(super) active: u64,
     /// Time in which the idle threads ran.
-    pub idle_ns: u64,
+    pub(super) idle: u64,
     /// Time of which it is not known who ran.
-    pub unknown_ns: u64,
-    /// Part of all CPUs' time that was active.
-    pub active_share: f64,
+    pub(super) unknown: u64,
     /// Switches in the range.
-    pub switches: u64,
+    pub(super) switches: u64,
+    /// Switches from another thread than had been switched to.
+    pub(super) inconsistent: u64,
     /// Times in the range that a thread was moved to another CPU, if the traces tell.
-    pub migrations: Option<u64>,
+    pub(super) migrations: Option<u64>,
 }
 
 /// A CPU.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CpuRow {
-    /// Index of the trace.
-    pub trace: u32,
-    /// Its number.
-    pub cpu: u32,
-    /// Time in which a thread other than the idle one ran.
-    pub active_ns: u64,
-    /// Time in which the idle thread ran.
-    pub idle_ns: u64,
+#[derive(Clone, Debug)]
+pub(super) struct CpuRow {
+    pub(super) key: CpuKey,
+    pub(super) active: u64,
+    pub(super) idle: u64,
     /// Time of which it is not known who ran: before the first switch, from lost events to the
     /// next switch, and before switches from another thread than the one switched to.
-    pub unknown_ns: u64,
-    /// Part of the range that was active.
-    pub active_share: f64,
-    /// Switches in the range.
-    pub switches: u64,
+    pub(super) unknown: u64,
+    pub(super) switches: u64,
     /// Switches, in the whole trace, from another thread than had been switched to: others must
     /// have been lost.
-    pub inconsistent_switches: u64,
+    pub(super) inconsistent: u64,
     /// Times, in the whole trace, that the tracer says that it lost events.
-    pub losses: u64,
+    pub(super) losses: u64,
     /// The first switch in the whole trace: who ran before it, though not since when.
-    pub first_switch: Option<FirstSwitch>,
+    pub(super) first_switch: Option<(Timestamp, i32)>,
 }
 
-/// A CPU's first switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FirstSwitch {
-    /// When.
-    #[serde(serialize_with = "nanoseconds", rename = "time_ns")]
-    pub time: Option<Timestamp>,
-    /// Thread that ran before.
-    pub prev_tid: i32,
-}
-
-/// A process.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CpuProcess {
-    /// Who it is; threads that ran in the range are counted.
-    #[serde(flatten)]
-    pub process: Process,
+/// A process; threads that ran in the range are counted.
+#[derive(Clone, Debug)]
+pub(super) struct CpuProcess {
+    pub(super) process: Process,
     /// Its threads' use of CPUs; the share is more than 1 if several ran at a time.
-    #[serde(flatten)]
-    pub usage: CpuUsage,
+    pub(super) usage: CpuUsage,
 }
 
 /// A thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CpuThread {
-    /// Who it is.
-    #[serde(flatten)]
-    pub thread: Thread,
-    /// Its use of CPUs.
-    #[serde(flatten)]
-    pub usage: CpuUsage,
+#[derive(Clone, Debug)]
+pub(super) struct CpuThread {
+    pub(super) thread: Thread,
+    pub(super) usage: CpuUsage,
     /// The last priority in the range that an event tells, as the kernel counts: -1 deadline, 0
     /// (highest) to 99 real time, 100 to 139 the rest.
-    pub priority: Option<i32>,
+    pub(super) priority: Option<i32>,
     /// All that it had, each once, in the order of numbers.
-    pub priorities: Vec<i32>,
+    pub(super) priorities: Vec<i32>,
 }
 
 /// Use of CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct CpuUsage {
-    /// Time on CPUs.
-    pub active_ns: u64,
-    /// That time as a part of the range.
-    pub active_share: f64,
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CpuUsage {
+    pub(super) active: u64,
     /// Switches to whoever this is.
-    pub switches: u64,
+    pub(super) switches: u64,
     /// Times that it was moved to another CPU, if the traces tell.
-    pub migrations: Option<u64>,
+    pub(super) migrations: Option<u64>,
 }
 
-impl KernelReport for CpuReport {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
-    fn is_empty(&self) -> bool {
-        self.threads.is_empty()
-    }
-
-    fn truncate(&mut self, rows: usize) {
-        self.processes.truncate(rows);
-        self.threads.truncate(rows);
-        self.lists.truncate(rows);
-    }
-}
-
-pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> CpuReport {
+pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> Report {
     let head = analysis.input.head();
-    partial.close(&analysis.rules, &analysis.input);
+    let rules = &analysis.rules;
+    partial.close(rules, &analysis.input);
     let cpus = cpu_rows(analysis, &partial, head.duration_ns);
-    let mut total = CpuTotal {
-        cpus: cpus.len() as u64,
-        ..CpuTotal::default()
-    };
-    for cpu in &cpus {
-        total.active_ns += cpu.active_ns;
-        total.idle_ns += cpu.idle_ns;
-        total.unknown_ns += cpu.unknown_ns;
-        total.switches += cpu.switches;
-    }
-    total.active_share = share(total.active_ns, head.duration_ns.saturating_mul(total.cpus));
     let moved = analysis.knows_migrations();
-    // Of all threads, like the other totals.
-    let migrations = partial.usage.entries().map(|(_, usage)| usage.migrations);
-    total.migrations = moved.then(|| migrations.sum());
+    let total = total(&cpus, &partial, moved);
     let usage = |sum: &Usage| CpuUsage {
-        active_ns: sum.active,
-        active_share: share(sum.active, head.duration_ns),
+        active: sum.active,
         switches: sum.switches,
         migrations: moved.then_some(sum.migrations),
     };
     let threads = thread_rows(analysis, &partial, usage);
-    CpuReport {
-        total,
-        cpus,
-        processes: process_rows(&threads, &partial, usage),
-        lists: lists(&analysis.rules, &head, &mut partial, &threads),
-        threads,
-        head,
+    let (lists, ranges) = lists(rules, &head, &mut partial, &threads);
+    let mut report = Report {
+        is_chosen: Some(!threads.is_empty()),
+        ranges,
+        notes: notes(analysis, &threads, &lists),
+        ..Report::default()
+    };
+    // A second pass only counts lengths.
+    if rules.shows_use {
+        let processes = process_rows(&threads, &partial, usage);
+        report.summary = vec![sections::summary(&head, &total)];
+        report.totals = sections::totals(&head, &total);
+        report.sections = vec![
+            sections::cpus(&head, &total, &cpus, &lists),
+            sections::processes(&head, processes),
+            sections::threads(&head, threads),
+        ];
+    } else {
+        report.totals = sections::times(&total);
     }
+    report.sections.extend(lists);
+    report.head = head;
+    report
+}
+
+/// What is amiss with what was chosen.
+fn notes(analysis: &CpuAnalysis, threads: &[CpuThread], lists: &[Section]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !analysis.input.selection.priorities.is_empty() && threads.is_empty() {
+        notes.push("--prio matches no thread of what was chosen".to_owned());
+    }
+    notes.extend(nothing_to_list(lists).filter(|_| !threads.is_empty()));
+    notes
+}
+
+fn total(cpus: &[CpuRow], partial: &CpuPartial, moved: bool) -> CpuTotal {
+    let mut total = CpuTotal {
+        cpus: cpus.len() as u64,
+        ..CpuTotal::default()
+    };
+    for cpu in cpus {
+        total.active += cpu.active;
+        total.idle += cpu.idle;
+        total.unknown += cpu.unknown;
+        total.switches += cpu.switches;
+        total.inconsistent += cpu.inconsistent;
+    }
+    // Of all threads, like the other totals.
+    let migrations = partial.usage.entries().map(|(_, usage)| usage.migrations);
+    total.migrations = moved.then(|| migrations.sum());
+    total
 }
 
 fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<CpuRow> {
@@ -189,19 +156,14 @@ fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<
         .map(|(key, state)| {
             let state = state.cloned().unwrap_or_default();
             CpuRow {
-                trace: key.trace,
-                cpu: key.cpu,
-                active_ns: state.active,
-                idle_ns: state.idle,
-                unknown_ns: duration.saturating_sub(state.active.saturating_add(state.idle)),
-                active_share: share(state.active, duration),
+                key,
+                active: state.active,
+                idle: state.idle,
+                unknown: duration.saturating_sub(state.active.saturating_add(state.idle)),
                 switches: state.switches,
-                inconsistent_switches: state.runs.inconsistent,
+                inconsistent: state.runs.inconsistent,
                 losses: state.runs.losses,
-                first_switch: state.first_switch.map(|(time, prev_tid)| FirstSwitch {
-                    time: Some(Timestamp(time)),
-                    prev_tid,
-                }),
+                first_switch: state.first_switch.map(|(time, tid)| (Timestamp(time), tid)),
             }
         })
         .collect()
@@ -229,13 +191,7 @@ fn thread_rows(
             priorities.is_empty() || row.priorities.iter().any(|own| priorities.contains(own))
         })
         .collect();
-    rows.sort_by_key(|row| {
-        (
-            std::cmp::Reverse(row.usage.active_ns),
-            row.thread.trace,
-            row.thread.tid,
-        )
-    });
+    rows.sort_by_key(|row| (Reverse(row.usage.active), row.thread.trace, row.thread.tid));
     rows
 }
 
@@ -248,7 +204,7 @@ fn process_rows(
     let sums = partial
         .people
         .processes(of_threads, |sum: &mut Usage, thread: CpuUsage| {
-            sum.active += thread.active_ns;
+            sum.active += thread.active;
             sum.switches += thread.switches;
             sum.migrations += thread.migrations.unwrap_or(0);
         });
@@ -259,12 +215,7 @@ fn process_rows(
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|row| {
         let process = &row.process;
-        (
-            std::cmp::Reverse(row.usage.active_ns),
-            process.trace,
-            process.pid,
-            process.tid,
-        )
+        (Reverse(row.usage.active), process.trace, process.pid, process.tid)
     });
     rows
 }

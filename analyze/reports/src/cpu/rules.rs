@@ -10,6 +10,8 @@ use tracebraid_tables::View;
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) selection: Selection,
+    /// True if the use of CPUs by CPU, process and thread is.
+    pub(super) shows_use: bool,
     /// True if statistics of stretches are.
     pub(super) is_counted: bool,
     /// True if single stretches are, or statistics of those of each thread.
@@ -37,6 +39,7 @@ impl Rules {
         // A second pass only counts lengths. Others that use this analysis ask for no view.
         let is_asked = |view| bounds.is_none() && selection.views.contains(&view);
         Rules {
+            shows_use: bounds.is_none() && selection.shows(View::Stats),
             is_counted: is_asked(View::Stats),
             is_listed: bounds.is_some() || [View::Top, View::Log, View::Freq].into_iter().any(is_asked),
             is_counted_by_thread: is_asked(View::Freq),

@@ -1,101 +1,178 @@
 //! The report as a list of tables.
 
-use crate::cpu::{CpuProcess, CpuReport, CpuThread, CpuUsage};
-use tracebraid_tables::{Column, Report, Section, Total, Unit, Value};
+use crate::cpu::report::{CpuProcess, CpuRow, CpuThread, CpuTotal, CpuUsage};
+use tracebraid_follow::Head;
+use tracebraid_tables::{Column, Forms, Section, Sentence, Total, Unit, Value, lengths};
 
-const USAGE: [Column; 4] = [
-    Column::new("active_ns", "Active", Unit::Duration),
-    Column::new("active_share", "Share", Unit::Share),
-    Column::new("switches", "Switches", Unit::Count),
-    Column::new("migrations", "Migrations", Unit::Count),
-];
+const ACTIVE: Column = Column::new("active_ns", "Active", Unit::Duration);
+const SHARE: Column = Column::new("active_share", "Share", Unit::Share);
+const IDLE: Column = Column::new("idle_ns", "Idle", Unit::Duration);
+const UNKNOWN: Column = Column::new("unknown_ns", "Unknown", Unit::Duration);
+const SWITCHES: Column = Column::new("switches", "Switches", Unit::Count);
+const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count);
 
-impl From<&CpuReport> for Report {
-    fn from(report: &CpuReport) -> Report {
-        let total = &report.total;
-        Report {
-            head: report.head.clone(),
-            totals: vec![
-                Total::new("active_ns", "active", total.active_ns.into()).of(Unit::Duration),
-                Total::new("idle_ns", "idle", total.idle_ns.into()).of(Unit::Duration),
-                Total::new("unknown_ns", "unknown", total.unknown_ns.into()).of(Unit::Duration),
-            ],
-            sections: [cpus(report), processes(report), threads(report)]
-                .into_iter()
-                .chain(report.lists.sections.iter().cloned())
-                .collect(),
-            ..Report::default()
-        }
-    }
+/// Tables of text and LAMI's have the columns of CPUs in another order than JSON.
+const SHOWN: Forms = Forms::TEXT.and(Forms::LAMI);
+
+pub(super) fn summary(head: &Head, total: &CpuTotal) -> Sentence {
+    let all = head.duration_ns.saturating_mul(total.cpus);
+    let share = |part| Value::Part(part, all);
+    Sentence::default()
+        .number(total.cpus, "CPU", "CPUs")
+        .words(" over ")
+        .value(Unit::Duration, head.duration_ns)
+        .words(": ")
+        .value(Unit::Share, share(total.active))
+        .words(" active, ")
+        .value(Unit::Share, share(total.idle))
+        .words(" idle, ")
+        .value(Unit::Share, share(total.unknown))
+        .words(" unknown; ")
+        .number(total.switches, "switch", "switches")
 }
 
-fn usage(usage: &CpuUsage) -> [Value; 4] {
+/// What CPUs did, as totals.
+pub(super) fn times(total: &CpuTotal) -> Vec<Total> {
+    vec![
+        Total::new("active_ns", "active", total.active.into()).of(Unit::Duration),
+        Total::new("idle_ns", "idle", total.idle.into()).of(Unit::Duration),
+        Total::new("unknown_ns", "unknown", total.unknown.into()).of(Unit::Duration),
+    ]
+}
+
+/// All totals.
+pub(super) fn totals(head: &Head, total: &CpuTotal) -> Vec<Total> {
+    let all = head.duration_ns.saturating_mul(total.cpus);
+    let share = Value::Part(total.active, all);
+    let mut totals = vec![Total::new("cpus", "CPUs", total.cpus.into()).or_one("CPU")];
+    totals.extend(times(total));
+    totals.push(Total::new("active_share", "active", share).of(Unit::Share));
+    totals.push(Total::new("switches", "switches", total.switches.into()).or_one("switch"));
+    totals.push(Total::new("migrations", "migrations", total.migrations.into()).or_one("migration"));
+    totals
+}
+
+/// A CPU's first switch.
+const FIRST_SWITCH: &[Column] = &[
+    Column::json("time_ns", Unit::Time),
+    Column::json("prev_tid", Unit::Id),
+];
+
+const CPUS: [Column; 12] = [
+    Column::json("trace", Unit::Id),
+    // Of several machines, text names the one.
+    Column::new("", "CPU", Unit::Cpu).only(Forms::TEXT),
+    Column::new("cpu", "CPU", Unit::Cpu).only(Forms::JSON.and(Forms::LAMI)),
+    ACTIVE,
+    SHARE.only(SHOWN).left_out(2),
+    IDLE,
+    UNKNOWN,
+    Column::json("active_share", Unit::Share),
+    SWITCHES.left_out(1),
+    Column::json("inconsistent_switches", Unit::Count),
+    Column::json("losses", Unit::Count),
+    Column {
+        forms: Forms::JSON,
+        ..Column::of_tables("first_switch", FIRST_SWITCH)
+    },
+];
+
+pub(super) fn cpus(head: &Head, total: &CpuTotal, cpus: &[CpuRow], lists: &[Section]) -> Section {
+    let row = |cpu: &CpuRow| {
+        let share = Value::Part(cpu.active, head.duration_ns);
+        let first = cpu.first_switch.map(|(time, tid)| {
+            let values = [time.into(), i64::from(tid).into()];
+            Value::Row(values.into())
+        });
+        vec![
+            u64::from(cpu.key.trace).into(),
+            Value::Text(head.of_host(cpu.key.trace, cpu.key.cpu.to_string())),
+            u64::from(cpu.key.cpu).into(),
+            cpu.active.into(),
+            share.clone(),
+            cpu.idle.into(),
+            cpu.unknown.into(),
+            share,
+            cpu.switches.into(),
+            cpu.inconsistent.into(),
+            cpu.losses.into(),
+            first.unwrap_or(Value::None),
+        ]
+    };
+    let rows = cpus.iter().map(row).collect();
+    let columns = CPUS.to_vec();
+    let stretches = lists.iter().find(|section| section.key == "stretches");
+    Section::new("cpus", "CPU time by CPU", columns, rows)
+        .short()
+        .only(SHOWN.and(Forms::JSON))
+        .untitled()
+        .noted(missing(total))
+        .noted(stretches.and_then(|all| lengths(all, ("stretch", "stretches"), "switch to switch")))
+}
+
+fn missing(total: &CpuTotal) -> Option<Sentence> {
+    let sentence = Sentence::default()
+        .words("  ")
+        .number(
+            total.inconsistent,
+            "switch does not follow",
+            "switches do not follow",
+        )
+        .words(" from the one before: events are missing");
+    (total.inconsistent > 0).then_some(sentence)
+}
+
+fn usage(head: &Head, usage: &CpuUsage) -> [Value; 4] {
     [
-        usage.active_ns.into(),
-        usage.active_share.into(),
+        usage.active.into(),
+        Value::Part(usage.active, head.duration_ns),
         usage.switches.into(),
         usage.migrations.into(),
     ]
 }
 
-fn cpus(report: &CpuReport) -> Section {
+pub(super) fn processes(head: &Head, processes: Vec<CpuProcess>) -> Section {
     let columns = vec![
-        Column::new("cpu", "CPU", Unit::Cpu),
-        USAGE[0],
-        USAGE[1],
-        Column::new("idle_ns", "Idle", Unit::Duration),
-        Column::new("unknown_ns", "Unknown", Unit::Duration),
-        USAGE[2],
+        Column::new("process", "Process", Unit::Process),
+        Column::new("threads", "Threads", Unit::Count)
+            .only(Forms::JSON.and(Forms::TEXT))
+            .left_out(4),
+        ACTIVE,
+        SHARE.left_out(3),
+        SWITCHES.left_out(2),
+        MIGRATIONS.left_out(1),
     ];
-    let row = |cpu: &crate::cpu::CpuRow| {
-        vec![
-            u64::from(cpu.cpu).into(),
-            cpu.active_ns.into(),
-            cpu.active_share.into(),
-            cpu.idle_ns.into(),
-            cpu.unknown_ns.into(),
-            cpu.switches.into(),
-        ]
+    let row = |row: CpuProcess| {
+        let threads = row.process.threads;
+        let about = [row.process.into(), threads.into()].into_iter();
+        about.chain(usage(head, &row.usage)).collect()
     };
-    Section::new(
-        "cpus",
-        "CPU time by CPU",
-        columns,
-        report.cpus.iter().map(row).collect(),
-    )
+    let rows = processes.into_iter().map(row).collect();
+    Section::new("processes", "CPU time by process", columns, rows)
+        .only(SHOWN.and(Forms::JSON))
+        .untitled()
 }
 
-fn processes(report: &CpuReport) -> Section {
-    let mut columns = vec![Column::new("process", "Process", Unit::Process)];
-    columns.extend(USAGE);
-    let row = |row: &CpuProcess| {
-        let about = Value::from(&row.process);
-        std::iter::once(about).chain(usage(&row.usage)).collect()
+pub(super) fn threads(head: &Head, threads: Vec<CpuThread>) -> Section {
+    let columns = vec![
+        Column::new("thread", "Thread", Unit::ProcessThread),
+        ACTIVE,
+        SHARE.left_out(4),
+        SWITCHES.left_out(3),
+        MIGRATIONS.left_out(2),
+        Column::new("priority", "Priority", Unit::Priority)
+            .headed("Prio")
+            .left_out(1),
+        Column::new("priorities", "Priorities", Unit::Text)
+            .only(Forms::JSON.and(Forms::CSV).and(Forms::LAMI)),
+    ];
+    let row = |row: CpuThread| {
+        let all = row.priorities.iter();
+        let all: Vec<Value> = all.map(|&priority| i64::from(priority).into()).collect();
+        let priorities = [row.priority.map(i64::from).into(), Value::List(all.into())];
+        let about = std::iter::once(row.thread.into());
+        about.chain(usage(head, &row.usage)).chain(priorities).collect()
     };
-    Section::new(
-        "processes",
-        "CPU time by process",
-        columns,
-        report.processes.iter().map(row).collect(),
-    )
-}
-
-fn threads(report: &CpuReport) -> Section {
-    let mut columns = vec![Column::new("thread", "Thread", Unit::Thread)];
-    columns.extend(USAGE);
-    columns.push(Column::new("priority", "Priority", Unit::Id));
-    columns.push(Column::new("priorities", "Priorities", Unit::Text));
-    let row = |row: &CpuThread| {
-        let about = Value::from(row.thread.clone());
-        let all: Vec<String> = row.priorities.iter().map(i32::to_string).collect();
-        let priorities = [row.priority.map(i64::from).into(), Value::text(all.join(" "))];
-        let cells = std::iter::once(about).chain(usage(&row.usage));
-        cells.chain(priorities).collect()
-    };
-    Section::new(
-        "threads",
-        "CPU time by thread",
-        columns,
-        report.threads.iter().map(row).collect(),
-    )
+    let rows = threads.into_iter().map(row).collect();
+    Section::new("threads", "CPU time by thread", columns, rows).untitled()
 }

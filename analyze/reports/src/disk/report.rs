@@ -91,6 +91,7 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
         sections,
         ranges: ranges(&disks),
         notes: names.unmatched(),
+        ..Report::default()
     }
 }
 
@@ -170,6 +171,7 @@ fn of_disks(names: &Names<'_>, disks: &[&Disk]) -> Section {
         columns: columns_of_disks(),
         rows: used(disks).map(row).collect(),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -210,6 +212,7 @@ fn distributions(
         columns: about.iter().copied().chain(distribution_columns()).collect(),
         rows: rows.collect(),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -286,6 +289,7 @@ fn of_depths(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial, disks:
         ],
         rows: disks.iter().filter_map(row).collect(),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -320,6 +324,7 @@ fn of_threads(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> Se
         columns: vec![THREAD, REQUESTS, READ, WRITTEN, DISCARDED],
         rows: rows.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -343,6 +348,7 @@ fn of_remaps(names: &Names<'_>, partial: &DiskPartial) -> Section {
         ],
         rows: remaps.into_iter().map(row).collect(),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -392,6 +398,7 @@ fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Sectio
             .map(|request| one(names, request, thread(request)))
             .collect(),
         is_long: true,
+        ..Section::default()
     };
     [
         list("slowest", "Slowest requests", View::Top, &top),

@@ -65,6 +65,7 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
         sections,
         ranges: ranges(&by_class),
         notes,
+        ..Report::default()
     }
 }
 

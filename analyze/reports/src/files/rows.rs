@@ -244,6 +244,7 @@ fn list(
         columns: columns_of_calls(with_class),
         rows: calls.iter().filter_map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 

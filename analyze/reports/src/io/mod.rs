@@ -28,8 +28,8 @@ use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 pub use partial::IoPartial;
-pub use report::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, IoType};
 use tracebraid_follow::{Event, Input, KernelAnalysis, Selection};
+use tracebraid_tables::Report;
 
 /// The analysis. Calls count where and when they end.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl IoAnalysis {
 
 impl Analysis for IoAnalysis {
     type Partial = IoPartial;
-    type Report = IoReport;
+    type Report = Report;
 
     fn groups(&self, _: &TraceSet) -> Vec<Vec<StreamRef>> {
         self.input.groups()
@@ -122,7 +122,7 @@ impl Analysis for IoAnalysis {
         partial.settle(&self.input.selection, watermark.0);
     }
 
-    fn finish(&self, partial: IoPartial) -> IoReport {
+    fn finish(&self, partial: IoPartial) -> Report {
         report::report(self, partial)
     }
 }

@@ -2,130 +2,67 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use tracebraid_kernel_model::{FdType, Syscall};
 
 use crate::io::IoAnalysis;
 use crate::io::partial::IoPartial;
+use crate::io::sections;
 use crate::io::settle::{Losses, Sheet};
 use crate::io::sums::Sums;
-use tracebraid_follow::{Head, KernelReport, People, Process, Selection, Thread, ThreadKey};
-use tracebraid_tables::Lists;
+use tracebraid_follow::{People, Process, Selection, Thread, ThreadKey};
+use tracebraid_tables::Report;
 
-/// What was read and written. Times and latencies in nanoseconds, sizes in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct IoReport {
-    /// The range and the machines.
-    #[serde(flatten)]
-    pub head: Head,
-    /// All together.
-    pub total: IoStats,
-    /// By type of descriptor; types without calls are left out.
-    pub types: Vec<IoType>,
-    /// By system call, most bytes first.
-    pub syscalls: Vec<IoSyscall>,
-    /// By process, most bytes first; threads whose process is not known are listed alone.
-    pub processes: Vec<IoProcess>,
-    /// By thread, most bytes first.
-    pub threads: Vec<IoThread>,
-    /// Tables of single calls, which the analysis of files makes; this one makes none.
-    #[serde(flatten)]
-    pub lists: Lists,
+/// Sums over calls. Times and latencies in nanoseconds, sizes in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct IoStats {
+    pub(super) sums: Sums,
+    /// Calls that began in the range and whose end is not in the trace, and ends in the range of
+    /// calls whose beginning is not.
+    pub(super) losses: Losses,
 }
 
-/// Sums over calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct IoStats {
-    /// Calls that ended in the range.
-    pub calls: u64,
-    /// Those of them that failed.
-    pub errors: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// From entry to exit, summed.
-    pub latency_ns: u64,
-    /// Mean over the calls, rounded down.
-    pub average_latency_ns: u64,
-    /// The longest.
-    pub longest_latency_ns: u64,
-    /// Calls that began in the range and whose end is not in the trace.
-    pub unfinished: u64,
-    /// Ends in the range of calls whose beginning is not in the trace.
-    pub unstarted: u64,
+/// A type of descriptor. A call between two descriptors counts for what it reads from; its written
+/// bytes for what it writes to. Unfinished calls are not told apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IoType {
+    pub(super) kind: FdType,
+    pub(super) stats: IoStats,
 }
 
-/// A type of descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct IoType {
-    /// The type.
-    #[serde(rename = "type")]
-    pub kind: FdType,
-    /// Calls with descriptors of that type. A call between two descriptors counts for what it
-    /// reads from; its written bytes for what it writes to. Unfinished calls are not told apart.
-    #[serde(flatten)]
-    pub stats: IoStats,
+/// A system call. Unfinished calls are not told apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IoSyscall {
+    pub(super) call: Syscall,
+    pub(super) stats: IoStats,
 }
 
-/// A system call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct IoSyscall {
-    /// Its name in the kernel.
-    pub name: &'static str,
-    /// Its calls. Unfinished calls are not told apart.
-    #[serde(flatten)]
-    pub stats: IoStats,
-}
-
-/// A process.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct IoProcess {
-    /// Who it is; threads that made calls are counted.
-    #[serde(flatten)]
-    pub process: Process,
-    /// Its calls.
-    #[serde(flatten)]
-    pub stats: IoStats,
-    /// By type of descriptor.
-    pub types: Vec<IoType>,
+/// A process; threads that made calls are counted.
+#[derive(Clone, Debug)]
+pub(super) struct IoProcess {
+    pub(super) process: Process,
+    pub(super) stats: IoStats,
+    pub(super) types: Vec<IoType>,
 }
 
 /// A thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct IoThread {
-    /// Who it is.
-    #[serde(flatten)]
-    pub thread: Thread,
-    /// Its calls.
-    #[serde(flatten)]
-    pub stats: IoStats,
-    /// By type of descriptor.
-    pub types: Vec<IoType>,
+#[derive(Clone, Debug)]
+pub(super) struct IoThread {
+    pub(super) thread: Thread,
+    pub(super) stats: IoStats,
+    pub(super) types: Vec<IoType>,
 }
 
-impl KernelReport for IoReport {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
-    fn is_empty(&self) -> bool {
-        self.total.calls == 0
-    }
-
-    fn truncate(&mut self, rows: usize) {
-        self.processes.truncate(rows);
-        self.threads.truncate(rows);
-        self.lists.truncate(rows);
+impl IoStats {
+    /// Mean over the calls, rounded down.
+    pub(super) fn average_latency(&self) -> u64 {
+        self.sums.latency.checked_div(self.sums.calls).unwrap_or(0)
     }
 }
 
-impl IoReport {
-    /// What is amiss with the patterns that chose none of the system calls, for people.
-    pub fn unmatched(&self, selection: &Selection) -> Vec<String> {
-        let seen = |call: &Syscall| self.syscalls.iter().any(|row| row.name == call.name());
-        selection.unmatched_calls(Syscall::all().filter(seen))
-    }
+/// What is amiss with the patterns that chose none of the system calls, for people.
+fn unmatched(selection: &Selection, rows: &[IoSyscall]) -> Vec<String> {
+    let seen = |call: &Syscall| rows.iter().any(|row| row.call.name() == call.name());
+    selection.unmatched_calls(Syscall::all().filter(seen))
 }
 
 /// Sums that are being added up.
@@ -174,25 +111,16 @@ impl Account {
 }
 
 fn stats(sums: &Sums, losses: Losses) -> IoStats {
-    IoStats {
-        calls: sums.calls,
-        errors: sums.errors,
-        read_bytes: sums.read,
-        written_bytes: sums.written,
-        latency_ns: sums.latency,
-        average_latency_ns: sums.latency.checked_div(sums.calls).unwrap_or(0),
-        longest_latency_ns: sums.longest,
-        unfinished: losses.unfinished,
-        unstarted: losses.unstarted,
-    }
+    IoStats { sums: *sums, losses }
 }
 
 /// Sort key: most bytes, then most calls first.
 fn order(stats: &IoStats) -> std::cmp::Reverse<(u64, u64)> {
-    std::cmp::Reverse((stats.read_bytes.saturating_add(stats.written_bytes), stats.calls))
+    let sums = &stats.sums;
+    std::cmp::Reverse((sums.read.saturating_add(sums.written), sums.calls))
 }
 
-pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> IoReport {
+pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> Report {
     let (settled, people) = partial.finish(&analysis.input.selection);
     let mut accounts: BTreeMap<ThreadKey, Account> = BTreeMap::new();
     let mut syscalls: BTreeMap<Syscall, Sums> = BTreeMap::new();
@@ -236,19 +164,26 @@ pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> IoReport {
     let mut syscalls: Vec<_> = syscalls
         .into_iter()
         .map(|(call, sums)| IoSyscall {
-            name: call.name(),
+            call,
             stats: stats(&sums, Losses::default()),
         })
         .collect();
-    syscalls.sort_by_key(|row| (order(&row.stats), row.name));
-    IoReport {
-        head: analysis.input.head(),
-        total: total.stats(),
-        types: total.types(),
-        syscalls,
-        processes: processes(&accounts, &people),
-        threads: threads(&accounts, &people),
-        lists: Lists::default(),
+    syscalls.sort_by_key(|row| (order(&row.stats), row.call.name()));
+    let head = analysis.input.head();
+    let stats = total.stats();
+    Report {
+        totals: sections::totals(&stats),
+        summary: sections::summary(&head, &stats),
+        is_chosen: Some(stats.sums.calls > 0),
+        notes: unmatched(&analysis.input.selection, &syscalls),
+        sections: vec![
+            sections::types(&total.types()),
+            sections::syscalls(&syscalls),
+            sections::processes(processes(&accounts, &people)),
+            sections::threads(threads(&accounts, &people)),
+        ],
+        head,
+        ..Report::default()
     }
 }
 

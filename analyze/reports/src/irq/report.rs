@@ -55,6 +55,7 @@ pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Re
         ranges: ranges(&rows),
         notes: unmatched(&rules.selection, &partial),
         head,
+        ..Report::default()
     }
 }
 
@@ -155,6 +156,7 @@ fn section(key: &'static str, title: &str, about: &[Column], rows: Vec<Vec<Value
         columns: about.chain(distribution_columns()).collect(),
         rows,
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -206,6 +208,7 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<Lane>) -> Section {
         columns: [HOST].into_iter().chain(columns).collect(),
         rows: cpus.into_iter().map(row).collect(),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -279,6 +282,7 @@ fn list(
         columns: columns.chain([CPU, KIND, NUMBER, NAME]).collect(),
         rows: runs.iter().filter_map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 

@@ -153,5 +153,6 @@ fn distribution(rows: &[Row<'_>], only_batches: bool) -> Section {
             .flat_map(group)
             .collect(),
         is_long: false,
+        ..Section::default()
     }
 }

@@ -230,6 +230,7 @@ fn totals_by(by: &[(&'static str, Sums); 3]) -> Section {
         ],
         rows,
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -260,6 +261,7 @@ fn by_thread(table: &Table, threads: &[(Thread, Sums)]) -> Section {
         columns: [THREAD].into_iter().chain(columns(table)).collect(),
         rows: rows.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -292,5 +294,6 @@ fn by_process(people: &People, threads: &[(Thread, Sums)]) -> Section {
         columns: columns.chain(self::columns(&OTHERS[0])).collect(),
         rows: rows.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }

@@ -71,6 +71,7 @@ pub(super) fn report(rules: &NetRules, input: &Input, partial: &NetPartial) -> R
         sections,
         ranges: ranges(&interfaces),
         notes: names.unmatched(partial),
+        ..Report::default()
     }
 }
 
@@ -166,6 +167,7 @@ fn of_interfaces(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
         ],
         rows: interfaces.iter().map(row).collect(),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -187,6 +189,7 @@ fn of_durations(names: &Names<'_>, interfaces: &[&Interface]) -> Section {
         columns,
         rows: timed.map(row).collect(),
         is_long: false,
+        ..Section::default()
     }
 }
 
@@ -238,6 +241,7 @@ fn of_threads(rules: &NetRules, names: &Names<'_>, partial: &NetPartial) -> Sect
         ],
         rows: rows.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -273,6 +277,7 @@ fn of_connections(names: &Names<'_>, partial: &NetPartial) -> Section {
         ],
         rows: rows.iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -302,6 +307,7 @@ fn of_ports(names: &Names<'_>, partial: &NetPartial) -> Section {
         ],
         rows: rows.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -353,6 +359,7 @@ fn lists(
         columns: PASSED.to_vec(),
         rows: passed.iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     };
     [
         list("slowest", "Slowest from the queue to the driver", View::Top, &top),

@@ -35,11 +35,8 @@ pub(super) fn section(parts: &Parts, defects: &[Defect]) -> Section {
 
 /// Number in a cell.
 fn number(section: &Section, row: &[Value], key: &str) -> f64 {
-    match section.cell(row, key) {
-        Some(Value::Unsigned(number)) => *number as f64,
-        Some(Value::Float(number)) => *number,
-        _ => 0.0,
-    }
+    let value = section.cell(row, key);
+    value.and_then(Value::number).unwrap_or(0.0)
 }
 
 fn text<'s>(section: &'s Section, row: &'s [Value], key: &str) -> &'s str {
@@ -72,28 +69,25 @@ const IDLE: f64 = 0.5;
 const INTERRUPTED: f64 = 0.1;
 
 fn processors(parts: &Parts, findings: &mut Vec<Finding>) {
-    let all = parts.cpu.total.active_share;
+    let all = parts.cpu.total("active_share").number().unwrap_or(0.0);
     if all >= BUSY {
         findings.push(Finding {
             what: format!("the CPUs are busy {} of the time", percent(all)),
             command: "tracebraid cpu",
         });
     }
-    let alone = parts
-        .cpu
-        .cpus
-        .iter()
-        .filter(|cpu| all <= IDLE && cpu.active_share >= BUSY);
+    let cpus = || parts.cpu.rows("cpus");
+    let alone = cpus().filter(|cpu| all <= IDLE && cpu.number("active_share") >= BUSY);
     findings.extend(alone.map(|cpu| Finding {
         what: format!(
             "CPU {} is busy {} of the time, all together {}",
-            cpu.cpu,
-            percent(cpu.active_share),
+            cpu.unsigned("cpu"),
+            percent(cpu.number("active_share")),
             percent(all)
         ),
         command: "tracebraid cpu",
     }));
-    let inconsistent: u64 = parts.cpu.cpus.iter().map(|cpu| cpu.inconsistent_switches).sum();
+    let inconsistent: u64 = cpus().map(|cpu| cpu.unsigned("inconsistent_switches")).sum();
     if inconsistent > 0 {
         findings.push(Finding {
             what: format!("{inconsistent} switches do not follow from the one before: events are missing"),

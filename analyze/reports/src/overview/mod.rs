@@ -9,15 +9,15 @@ use serde::Serialize;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_model::FdType;
 
-use crate::cpu::{CpuAnalysis, CpuReport};
+use crate::cpu::CpuAnalysis;
 use crate::disk::DiskAnalysis;
-use crate::io::{IoAnalysis, IoProcess, IoReport};
+use crate::io::IoAnalysis;
 use crate::irq::IrqAnalysis;
 use crate::net::NetAnalysis;
 use crate::sched::SchedAnalysis;
 use crate::syscalls::SyscallAnalysis;
 use tracebraid_follow::{Selection, Together};
-use tracebraid_tables::{Column, Report, Section, Total, Unit, Value};
+use tracebraid_tables::{Column, Report, Row, Section, Total, Unit, Value};
 
 /// The analyses, in one pass.
 pub type OverviewAnalysis = Together<(
@@ -34,9 +34,9 @@ pub type OverviewAnalysis = Together<(
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Parts {
     /// Who used the CPUs.
-    pub cpu: CpuReport,
+    pub cpu: Report,
     /// What was read and written.
-    pub io: IoReport,
+    pub io: Report,
     /// System calls.
     pub syscalls: Report,
     /// Scheduling.
@@ -59,7 +59,7 @@ pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
 }
 
 /// What the analyses give.
-type Reports = (CpuReport, IoReport, Report, Report, Report, Report, Report);
+type Reports = (Report, Report, Report, Report, Report, Report, Report);
 
 impl From<Reports> for Parts {
     fn from((cpu, io, syscalls, sched, irq, disk, net): Reports) -> Parts {
@@ -86,19 +86,19 @@ pub struct Defect {
 
 /// The summary: at most that number of rows of each list, and the defects of the recording.
 pub fn overview(parts: &Parts, defects: &[Defect], rows: usize) -> Report {
-    let total = &parts.cpu.total;
-    let share =
-        |part: u64| tracebraid_follow::share(part, parts.cpu.head.duration_ns.saturating_mul(total.cpus));
+    let cpu = &parts.cpu;
+    let all = cpu.head.duration_ns.saturating_mul(cpu.unsigned("cpus"));
+    let share = |key| Value::Float(tracebraid_follow::share(cpu.unsigned(key), all));
     Report {
         head: parts.cpu.head.clone(),
         totals: vec![
-            Total::new("cpus", "CPUs", total.cpus.into()).or_one("CPU"),
-            Total::new("active_share", "active", total.active_share.into()).of(Unit::Share),
-            Total::new("idle_share", "idle", share(total.idle_ns).into()).of(Unit::Share),
-            Total::new("unknown_share", "unknown", share(total.unknown_ns).into()).of(Unit::Share),
+            Total::new("cpus", "CPUs", cpu.unsigned("cpus").into()).or_one("CPU"),
+            Total::new("active_share", "active", share("active_ns")).of(Unit::Share),
+            Total::new("idle_share", "idle", share("idle_ns")).of(Unit::Share),
+            Total::new("unknown_share", "unknown", share("unknown_ns")).of(Unit::Share),
             Total::new("syscalls", "system calls", parts.syscalls.total("calls")),
-            Total::new("read_bytes", "read", parts.io.total.read_bytes.into()).of(Unit::Bytes),
-            Total::new("written_bytes", "written", parts.io.total.written_bytes.into()).of(Unit::Bytes),
+            Total::new("read_bytes", "read", parts.io.total("read_bytes")).of(Unit::Bytes),
+            Total::new("written_bytes", "written", parts.io.total("written_bytes")).of(Unit::Bytes),
         ],
         sections: vec![
             processes(&parts.cpu, rows),
@@ -123,32 +123,34 @@ pub fn overview(parts: &Parts, defects: &[Defect], rows: usize) -> Report {
 
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 
-fn processes(cpu: &CpuReport, rows: usize) -> Section {
+fn processes(cpu: &Report, rows: usize) -> Section {
     let columns = vec![
         PROCESS,
         Column::new("active_ns", "Active", Unit::Duration),
         Column::new("active_share", "Share", Unit::Share),
     ];
-    let row = |row: &crate::cpu::CpuProcess| {
+    let row = |row: Row<'_>| {
         vec![
-            Value::from(&row.process),
-            row.usage.active_ns.into(),
-            row.usage.active_share.into(),
+            row.thread().into(),
+            row.unsigned("active_ns").into(),
+            row.number("active_share").into(),
         ]
     };
-    let rows = cpu.processes.iter().take(rows).map(row).collect();
+    let rows = cpu.rows("processes").take(rows).map(row).collect();
     Section::new("cpu", "Most CPU time", columns, rows).short()
 }
 
 /// Processes by bytes that went through descriptors of that type.
-fn files(io: &IoReport, kind: FdType, (key, title): (&'static str, &str), rows: usize) -> Section {
-    let bytes = |process: &IoProcess| {
-        let of_type = process.types.iter().find(|of_type| of_type.kind == kind)?;
-        let (read, written) = (of_type.stats.read_bytes, of_type.stats.written_bytes);
+fn files(io: &Report, kind: FdType, (key, title): (&'static str, &str), rows: usize) -> Section {
+    let bytes = |process: &Row<'_>| {
+        let of_type = process
+            .rows("types")
+            .find(|row| row.text("type") == kind.name())?;
+        let (read, written) = (of_type.unsigned("read_bytes"), of_type.unsigned("written_bytes"));
         (read + written > 0).then_some((read, written))
     };
-    let mut list: Vec<_> = (io.processes.iter())
-        .filter_map(|process| Some((bytes(process)?, process)))
+    let mut list: Vec<_> = (io.rows("processes"))
+        .filter_map(|process| Some((bytes(&process)?, process)))
         .collect();
     // Stable: those with as many bytes stay in their order.
     list.sort_by_key(|((read, written), _)| std::cmp::Reverse(read.saturating_add(*written)));
@@ -157,8 +159,8 @@ fn files(io: &IoReport, kind: FdType, (key, title): (&'static str, &str), rows: 
         Column::new("read_bytes", "Read", Unit::Bytes),
         Column::new("written_bytes", "Written", Unit::Bytes),
     ];
-    let row = |((read, written), process): ((u64, u64), &IoProcess)| {
-        vec![Value::from(&process.process), read.into(), written.into()]
+    let row = |((read, written), process): ((u64, u64), Row<'_>)| {
+        vec![process.thread().into(), read.into(), written.into()]
     };
     Section::new(
         key,

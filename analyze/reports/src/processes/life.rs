@@ -90,7 +90,7 @@ pub(super) struct Named {
 /// How a life got a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum NamedBy {
+pub(super) enum NamedBy {
     /// It has that of the thread that made it.
     Fork,
     /// It executes that program.

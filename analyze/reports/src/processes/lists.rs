@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::processes::{NamedBy, ProcessRow};
+use crate::processes::life::NamedBy;
+use crate::processes::report::ProcessRow;
 use tracebraid_follow::{Limits, Selection, Thread};
-use tracebraid_statistics::{Bins, Distribution, Ranges};
-use tracebraid_tables::Lists;
-use tracebraid_tables::{Column, Section, Unit, View, distribution_columns, distribution_values};
+use tracebraid_statistics::{Bins, Distribution};
+use tracebraid_tables::{Column, Forms, Section, Unit, View, distribution_columns, distribution_values};
 
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const MAKER: Column = Column::new("parent", "Made by", Unit::Process);
@@ -23,7 +23,7 @@ struct Subject<'r> {
 
 /// The tables that are asked for, of those of the processes that are chosen; all of them are in `rows`. Traces
 /// may have very many: nothing is made that is not asked for.
-pub(super) fn lists(selection: &Selection, rows: &[ProcessRow]) -> Lists {
+pub(super) fn lists(selection: &Selection, rows: &[ProcessRow]) -> Vec<Section> {
     let chosen = || {
         let chosen = rows.iter().filter(|row| row.is_chosen(selection));
         chosen.filter(|row| is_within(selection, row))
@@ -44,7 +44,8 @@ pub(super) fn lists(selection: &Selection, rows: &[ProcessRow]) -> Lists {
     if selection.shows(View::Freq) {
         sections.push(frequencies(&ended));
     }
-    Lists::new(selection, sections, Ranges::default())
+    sections.retain(|section| selection.views.contains(&section.view));
+    sections
 }
 
 /// True if it lived as long as is asked for.
@@ -78,7 +79,9 @@ fn lives(ended: &[(&ProcessRow, u64)]) -> Section {
     ended.iter().for_each(|(_, life)| all.add(*life));
     let rows = (!ended.is_empty()).then(|| distribution_values(&all).to_vec());
     let columns = distribution_columns().to_vec();
-    Section::new("lives", "Lives", columns, rows.into_iter().collect()).short()
+    Section::new("lives", "Lives", columns, rows.into_iter().collect())
+        .short()
+        .only(Forms::JSON.and(Forms::LAMI))
 }
 
 fn longest(selection: &Selection, all: &[ProcessRow], ended: &mut [(&ProcessRow, u64)]) -> Section {
@@ -91,7 +94,7 @@ fn longest(selection: &Selection, all: &[ProcessRow], ended: &mut [(&ProcessRow,
             (*life).into(),
             process.into(),
             parent.into(),
-            row.active_ns.into(),
+            row.used.active.into(),
         ]
     };
     let columns = vec![
@@ -103,10 +106,7 @@ fn longest(selection: &Selection, all: &[ProcessRow], ended: &mut [(&ProcessRow,
         Column::new("active_ns", "Active", Unit::Duration),
     ];
     let rows = ended.iter().take(selection.top()).map(row).collect();
-    Section {
-        view: View::Top,
-        ..Section::new("longest", "Longest lives", columns, rows)
-    }
+    Section::new("longest", "Longest lives", columns, rows).of(View::Top)
 }
 
 /// Something that happened to a process, and the name that it got by that.
@@ -124,7 +124,7 @@ fn steps(row: &ProcessRow) -> Vec<Step<'_>> {
             // It began with the one, and is not changed by the other.
             NamedBy::Fork | NamedBy::Dump => return None,
         };
-        Some((name.time?, what, Some(name.name.as_str())))
+        Some((name.time, what, Some(name.name.as_str())))
     });
     let end = row.end.map(|time| (time, "exit", None));
     begin.into_iter().chain(names).chain(end).collect()
@@ -161,10 +161,7 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
         Column::new("life_ns", "Life", Unit::Duration).left_out(1),
     ];
     let rows = all.into_iter().map(row).collect();
-    Section {
-        view: View::Log,
-        ..Section::new("log", "What happened", columns, rows)
-    }
+    Section::new("log", "What happened", columns, rows).of(View::Log)
 }
 
 /// How often lives of each length occurred.

@@ -20,15 +20,15 @@ use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
 
 use item::{Item, Step, Stretch, Told};
-pub use life::NamedBy;
+use life::NamedBy;
 use life::{Life, Named, Parent, Sums};
 use machine::Machine;
-pub use report::{ProcessName, ProcessRow, ProcessTotal, ProcessesReport};
 use slice::ProcessSlice;
 use tracebraid_follow::{
     ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, Input, Items, Lane,
     Packet, People, PerCpu, Rules, Runs, Selection, learn, learn_switch, taken_over,
 };
+use tracebraid_tables::Report;
 
 /// The analysis.
 pub type ProcessAnalysis = PerCpu<ProcessRules>;
@@ -60,7 +60,7 @@ pub struct ProcessPartial {
 
 impl Rules for ProcessRules {
     type Partial = ProcessPartial;
-    type Report = ProcessesReport;
+    type Report = Report;
 
     fn new(selection: &Selection) -> Self {
         ProcessRules {
@@ -168,7 +168,7 @@ impl Rules for ProcessRules {
         })]
     }
 
-    fn finish(&self, input: &Input, mut partial: ProcessPartial) -> ProcessesReport {
+    fn finish(&self, input: &Input, mut partial: ProcessPartial) -> Report {
         for (cpu, lane) in std::mem::take(&mut partial.lanes) {
             if let Some(stretch) = lane.into_now() {
                 Self::leaves(&mut partial, cpu, i64::MAX, stretch);

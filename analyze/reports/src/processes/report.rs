@@ -1,130 +1,64 @@
 //! The report.
 
-use std::cmp::Reverse;
-
-use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::processes::ProcessPartial;
-use crate::processes::life::{Life, Named, NamedBy};
+use crate::processes::life::{Life, Named, NamedBy, Sums};
 use crate::processes::lists::lists;
+use crate::processes::sections;
 use crate::processes::tree::{Node, Place, ProcessKey, Threads, tree};
-use tracebraid_follow::{Head, Input, KernelReport, Selection, Thread, ThreadKey, nanoseconds};
-use tracebraid_tables::Lists;
+use tracebraid_follow::{Head, Input, Selection, Thread, ThreadKey};
+use tracebraid_tables::{Report, View, nothing_to_list};
 
-/// The tree of processes. Times in nanoseconds, sizes in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct ProcessesReport {
-    /// The range and the machines.
-    #[serde(flatten)]
-    pub head: Head,
-    /// All together.
-    pub total: ProcessTotal,
-    /// Each before those that it made.
-    pub processes: Vec<ProcessRow>,
-    /// Their lives, as far as they are asked for.
-    #[serde(flatten)]
-    pub lists: Lists,
-}
-
-/// All processes together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct ProcessTotal {
+/// All processes together. Times in nanoseconds, sizes in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProcessTotal {
     /// Number of processes, whether or not they are listed.
-    pub processes: u64,
-    /// Number of their threads.
-    pub threads: u64,
-    /// Time on CPUs.
-    pub active_ns: u64,
-    /// System calls that ended in the range.
-    pub syscalls: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
+    pub(super) processes: u64,
+    pub(super) threads: u64,
+    pub(super) used: Sums,
     /// Ends of system calls of which it is not known who made them.
-    pub unknown_thread: u64,
+    pub(super) unknown_thread: u64,
 }
 
-/// A process. What begins with `tree_` is of it and all that it made, and that these made.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ProcessRow {
+/// A process.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessRow {
     /// Names the row, as an id may be that of several processes one after the other.
-    pub id: u64,
+    pub(super) id: u64,
     /// The row of the process that made it.
-    pub parent: Option<u64>,
+    pub(super) parent: Option<u64>,
     /// How many processes lead to it.
-    pub depth: u32,
+    pub(super) depth: u32,
     /// Index of the trace.
-    pub trace: u32,
+    pub(super) trace: u32,
     /// Its first thread.
-    pub tid: i32,
+    pub(super) tid: i32,
     /// The same, if the trace tells that it is a process; `None` for a thread whose process is not known.
-    pub pid: Option<i32>,
+    pub(super) pid: Option<i32>,
     /// Its last known name.
-    pub name: Option<String>,
+    pub(super) name: Option<String>,
     /// Process that made it, if the trace tells; 0 is the kernel.
-    pub parent_pid: Option<i32>,
+    pub(super) parent_pid: Option<i32>,
     /// When it was made, if that was recorded.
-    #[serde(serialize_with = "nanoseconds", rename = "begin_ns")]
-    pub begin: Option<Timestamp>,
+    pub(super) begin: Option<Timestamp>,
     /// When the last of its threads ended, if that was recorded.
-    #[serde(serialize_with = "nanoseconds", rename = "end_ns")]
-    pub end: Option<Timestamp>,
+    pub(super) end: Option<Timestamp>,
     /// The names that its first thread was given, and when.
-    pub names: Vec<ProcessName>,
+    pub(super) names: Vec<ProcessName>,
     /// Number of its threads that were seen.
-    pub threads: u64,
-    /// Its time on CPUs.
-    pub active_ns: u64,
-    /// The same of the tree.
-    pub tree_active_ns: u64,
-    /// Its system calls that ended in the range.
-    pub syscalls: u64,
-    /// The same of the tree.
-    pub tree_syscalls: u64,
-    /// Bytes that it read.
-    pub read_bytes: u64,
-    /// The same of the tree.
-    pub tree_read_bytes: u64,
-    /// Bytes that it wrote.
-    pub written_bytes: u64,
-    /// The same of the tree.
-    pub tree_written_bytes: u64,
+    pub(super) threads: u64,
+    pub(super) used: Sums,
+    /// What it, all that it made, and all that these made used.
+    pub(super) tree: Sums,
 }
 
 /// A name that a process was given.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ProcessName {
-    /// When.
-    #[serde(serialize_with = "nanoseconds", rename = "time_ns")]
-    pub time: Option<Timestamp>,
-    /// The name.
-    pub name: String,
-    /// By what.
-    pub by: NamedBy,
-}
-
-impl KernelReport for ProcessesReport {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
-    fn is_empty(&self) -> bool {
-        self.processes.is_empty()
-    }
-
-    /// Keeps those with the most CPU time of the tree. Whatever is kept, its parent is: that has as
-    /// much at least, and comes before.
-    fn truncate(&mut self, rows: usize) {
-        let mut best: Vec<usize> = (0..self.processes.len()).collect();
-        best.sort_by_key(|&at| (Reverse(self.processes[at].tree_active_ns), at));
-        best.truncate(rows);
-        best.sort_unstable();
-        let kept = best.into_iter().map(|at| self.processes[at].clone());
-        self.processes = kept.collect();
-        self.lists.truncate(rows);
-    }
+#[derive(Clone, Debug)]
+pub(super) struct ProcessName {
+    pub(super) time: Timestamp,
+    pub(super) name: String,
+    pub(super) by: NamedBy,
 }
 
 impl ProcessRow {
@@ -150,7 +84,7 @@ impl ProcessRow {
     }
 }
 
-pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessPartial) -> ProcessesReport {
+pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessPartial) -> Report {
     let unknown_thread = partial.nobodys;
     let mut threads = Threads::default();
     for (key, lives) in partial.machine.lives.entries() {
@@ -168,10 +102,7 @@ pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessParti
     };
     for node in nodes.values() {
         total.threads += node.threads;
-        total.active_ns += node.own.active;
-        total.syscalls += node.own.calls;
-        total.read_bytes += node.own.read;
-        total.written_bytes += node.own.written;
+        total.used.add(&node.own);
     }
     let places = tree(&nodes);
     let rows: Vec<ProcessRow> = places
@@ -179,18 +110,32 @@ pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessParti
         .enumerate()
         .filter_map(|(id, place)| Some(row(&partial, id, place, nodes.get(&place.key)?)))
         .collect();
-    ProcessesReport {
-        total,
-        lists: lists(selection, &rows),
-        processes: shown(selection, &head, rows),
-        head,
+    let lists = lists(selection, &rows);
+    let shown = shown(selection, &head, rows);
+    let is_chosen = !shown.is_empty();
+    let mut report = Report {
+        is_chosen: Some(is_chosen),
+        notes: nothing_to_list(&lists)
+            .filter(|_| is_chosen)
+            .into_iter()
+            .collect(),
+        ..Report::default()
+    };
+    if selection.shows(View::Stats) {
+        report.summary = vec![sections::summary(&head, &total)];
+        report.totals = sections::totals(&total);
+        report.sections = vec![sections::processes(&head, &shown, &lists)];
+    } else {
+        report.totals = sections::few_totals(&total);
     }
+    report.sections.extend(lists);
+    report.head = head;
+    report
 }
 
 fn row(partial: &ProcessPartial, id: usize, place: &Place, node: &Node<'_>) -> ProcessRow {
     let ProcessKey { trace, id: tid, .. } = place.key;
     let life = node.first;
-    let (own, whole) = (node.own, place.whole);
     ProcessRow {
         id: id as u64,
         parent: place.parent.map(|parent| parent as u64),
@@ -204,20 +149,14 @@ fn row(partial: &ProcessPartial, id: usize, place: &Place, node: &Node<'_>) -> P
         end: node.end.map(Timestamp),
         names: life.map(names).unwrap_or_default(),
         threads: node.threads,
-        active_ns: own.active,
-        tree_active_ns: whole.active,
-        syscalls: own.calls,
-        tree_syscalls: whole.calls,
-        read_bytes: own.read,
-        tree_read_bytes: whole.read,
-        written_bytes: own.written,
-        tree_written_bytes: whole.written,
+        used: node.own,
+        tree: place.whole,
     }
 }
 
 fn names(life: &Life) -> Vec<ProcessName> {
     let name = |named: &Named| ProcessName {
-        time: Some(Timestamp(named.time)),
+        time: Timestamp(named.time),
         name: named.name.text(),
         by: named.by,
     };

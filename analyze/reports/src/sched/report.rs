@@ -59,6 +59,7 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
         sections,
         ranges: ranges(&rows, &by_priority, &all),
         notes: notes(rules, &partial),
+        ..Report::default()
     }
 }
 

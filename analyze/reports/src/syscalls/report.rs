@@ -112,6 +112,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
         .flatten()
         .collect(),
         is_long: true,
+        ..Section::default()
     };
     sections.push(list("longest", "Longest calls", View::Top, &longest));
     sums.log.sort_by_key(|call| (call.end(), call.thread, *call));
@@ -123,6 +124,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
         sections,
         ranges: ranges(&by_call),
         notes,
+        ..Report::default()
     }
 }
 
@@ -182,6 +184,7 @@ fn of_calls(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
         columns: columns(&[SYSCALL]),
         rows: sorted.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -205,6 +208,7 @@ fn of_threads(rows: &[Row]) -> Section {
         columns: columns(&[THREAD]),
         rows: lines.into_iter().map(|(_, line)| line).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -230,6 +234,7 @@ fn of_both(rows: &[Row]) -> Section {
         columns: columns(&[THREAD, SYSCALL]),
         rows: parallel::map(lines, row),
         is_long: true,
+        ..Section::default()
     }
 }
 
@@ -260,6 +265,7 @@ fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
         ],
         rows: errors.into_iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 

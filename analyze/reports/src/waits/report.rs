@@ -81,6 +81,7 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
         sections,
         ranges: ranges(&all),
         notes,
+        ..Report::default()
     }
 }
 

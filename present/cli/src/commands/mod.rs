@@ -31,6 +31,7 @@ mod session;
 mod stacks;
 mod sync;
 mod syscalls;
+mod tree;
 mod view;
 mod views;
 mod waits;

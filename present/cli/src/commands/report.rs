@@ -190,29 +190,12 @@ impl ReportArgs {
         show(&self.show, self.input.strict, Some(&self.select), subject, report)
     }
 
-    /// Shows a report of which it was said what was chosen.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub(super) fn show_all(
-        &self,
-        subject: Subject,
-        report: impl KernelReport + Show,
-    ) -> Result<ExitCode, Failure> {
-        show(&self.show, self.input.strict, None, subject, report)
-    }
-
     /// Says that threads were chosen for nothing, and why.
     pub(super) fn tell_threads_are_ignored(&self, why: &str) {
         let select = &self.select;
         if !(select.tid.is_empty() && select.pid.is_empty() && select.procname.is_empty()) {
             say!("warning: {why}: --tid, --pid and --procname change nothing here");
         }
-    }
-
-    /// Says which options chose nothing.
-    pub(super) fn tell_selected(&self, subject: &mut Subject, report: &impl KernelReport) {
-        subject.tell_selected(&self.select, report);
     }
 
     /// What was chosen.

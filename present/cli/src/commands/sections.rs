@@ -2,11 +2,12 @@
 
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
-use tracebraid_follow::Head;
-use tracebraid_tables::{Column, Lists, Report, Section, Total, Unit, Value, View};
+use tracebraid_follow::{Head, Thread};
+use tracebraid_tables::{Branch, Column, Forms, Phrase, Report, Section, Sentence, Total, Unit, Value, View};
 
 use crate::commands::cells;
 use crate::commands::report::Show;
+use crate::commands::tree;
 use crate::info::tables::View as InfoView;
 use crate::table;
 
@@ -16,6 +17,10 @@ impl Show for Report {
     }
 
     fn summary(&self) -> String {
+        if !self.summary.is_empty() {
+            let sentences = self.summary.iter();
+            return sentences.map(|summary| sentence(&self.head, summary)).collect();
+        }
         let total = |total: &Total| match &total.value {
             Value::Unsigned(0) if total.unit == Unit::Count => format!("no {}", total.title),
             Value::Unsigned(1) if total.unit == Unit::Count => format!("1 {}", total.one),
@@ -34,103 +39,84 @@ impl Show for Report {
     }
 
     fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String> {
-        tables(&self.head, &self.sections, rows, zone)
+        let sections = self.sections.iter().filter(|section| !section.rows.is_empty());
+        let sections = sections.filter(|section| section.forms.contain(Forms::TEXT));
+        sections
+            .map(|section| match section.view {
+                // Those of several groups side by side have no bars.
+                View::Freq if section.columns.len() == 4 => histogram(&self.head, section),
+                _ => table_of(&self.head, section, rows, zone),
+            })
+            .collect()
     }
 
     /// The sections one after the other, apart by an empty line, each with its columns.
     fn csv(&self, rows: usize) -> String {
-        let sections = self
-            .sections
-            .iter()
-            .map(|section| plain(&self.head, section, rows));
-        sections.collect::<Vec<_>>().join("\n")
+        let sections = self.sections.iter();
+        let sections = sections.filter(|section| section.forms.contain(Forms::CSV));
+        let texts = sections.map(|section| plain(&self.head, section, rows));
+        texts.collect::<Vec<_>>().join("\n")
     }
 }
 
-fn tables(head: &Head, sections: &[Section], rows: usize, zone: &TimeZone) -> Vec<String> {
-    let sections = sections.iter().filter(|section| !section.rows.is_empty());
-    sections
-        .map(|section| match section.view {
-            // Those of several groups side by side have no bars.
-            View::Freq if section.columns.len() == 4 => histogram(head, section),
-            _ => table_of(head, section, rows, zone),
-        })
-        .collect()
-}
-
-/// The tables of other views than statistics, which have a form of their own there.
-pub(super) fn other_tables(head: &Head, lists: &Lists, rows: usize, zone: &TimeZone) -> Vec<String> {
-    let sections: Vec<Section> = others(lists).cloned().collect();
-    tables(head, &sections, rows, zone)
-}
-
-/// The same as comma-separated values, each behind an empty line.
-pub(super) fn other_csv(head: &Head, lists: &Lists, rows: usize) -> String {
-    let sections = others(lists).map(|section| format!("\n{}", plain(head, section, rows)));
-    sections.collect()
-}
-
-/// A line about the lengths in the only row of a table, if it has one.
-pub(super) fn lengths(lists: &Lists, key: &str, (one, many): (&str, &str), between: &str) -> String {
-    let section = lists.section(key);
-    let Some((section, row)) = section.and_then(|section| Some((section, section.rows.first()?))) else {
-        return String::new();
+/// A sentence as a paragraph.
+fn sentence(head: &Head, sentence: &Sentence) -> String {
+    let phrase = |phrase: &Phrase| match phrase {
+        Phrase::Words(words) => (*words).to_owned(),
+        Phrase::Value(unit, value) => cell(head, *unit, value, None),
+        Phrase::Number(number, one, many) => table::number_of(*number, one, many),
     };
-    let number = |key| match section.cell(row, key) {
-        Some(Value::Unsigned(number)) => *number,
-        _ => 0,
-    };
-    let duration = |key| table::duration(number(key));
-    table::paragraph(&format!(
-        "  {} from {between}: half of them up to {}, 99 % up to {}, the longest {}",
-        table::number_of(number("count"), one, many),
-        duration("p50_ns"),
-        duration("p99_ns"),
-        duration("max_ns"),
-    ))
-}
-
-fn others(lists: &Lists) -> impl Iterator<Item = &Section> {
-    let sections = lists.sections.iter();
-    sections.filter(|section| section.view != View::Stats)
+    let phrases: String = sentence.0.iter().map(phrase).collect();
+    table::paragraph(&phrases)
 }
 
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
-    let rows = if section.is_long { rows } else { usize::MAX };
     // Of one machine, everything is.
-    let is_shown = |column: &Column| !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
+    let is_shown = |column: &Column| {
+        let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
+        is_of_several && column.forms.contain(Forms::TEXT)
+    };
     let columns = section.columns.iter().filter(|column| is_shown(column));
     let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
-    let row = |row: &Vec<Value>| {
-        let cells = section.columns.iter().zip(row);
+    let kept = section.kept(rows);
+    let branches = tree::branches(section, &kept);
+    let row = |(at, row): (usize, &&Vec<Value>)| {
+        let cells = section.columns.iter().zip(row.iter());
         let cells = cells.filter(|(column, _)| is_shown(column));
         cells
-            .flat_map(|(column, value)| cells_of(head, column, value, zone))
+            .flat_map(|(column, value)| match value {
+                Value::Branch(branch) => cells_of_branch(head, branch, branches.get(at)).to_vec(),
+                value => cells_of(head, column, value, zone),
+            })
             .collect()
     };
-    format!(
-        "{}\n{}{}",
-        section.title,
-        table::render(&columns, section.rows.iter().take(rows).map(row)),
-        cells::more(rows, section.rows.len())
-    )
+    let title = match section.is_titled {
+        true => format!("{}\n", section.title),
+        false => String::new(),
+    };
+    let notes = section.notes.iter().map(|note| sentence(head, note));
+    [
+        title,
+        table::render(&columns, kept.iter().enumerate().map(row)),
+        tree::legend(section, &kept),
+        cells::more(rows, if section.is_long { section.rows.len() } else { 0 }),
+    ]
+    .into_iter()
+    .chain(notes)
+    .collect()
 }
 
-/// Threads take two columns.
+/// Threads take several columns.
 fn columns_of(column: &Column) -> Vec<table::Column<'static>> {
-    let one = |title| match column.unit {
-        Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => {
-            table::Column::text(title)
-        }
-        Unit::Time | Unit::Command => table::Column::whole(title),
-        _ => table::Column::number(title),
-    };
+    let text = table::Column::text(column.heading);
+    let number = |title| table::Column::number(title);
     let columns = match column.unit {
-        Unit::Thread | Unit::Process => {
-            let id = if column.unit == Unit::Thread { "TID" } else { "PID" };
-            vec![table::Column::number(id), table::Column::text(column.title)]
-        }
-        _ => vec![one(column.title)],
+        Unit::Thread => vec![number("TID"), text],
+        Unit::ProcessThread => vec![number("TID"), number("PID"), text],
+        Unit::Process | Unit::Tree => vec![number("PID"), text],
+        Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => vec![text],
+        Unit::Time | Unit::Command => vec![table::Column::whole(column.heading)],
+        _ => vec![number(column.heading)],
     };
     let order = column.left_out;
     columns.into_iter().map(|column| column.left_out(order)).collect()
@@ -138,20 +124,35 @@ fn columns_of(column: &Column) -> Vec<table::Column<'static>> {
 
 fn cells_of(head: &Head, column: &Column, value: &Value, zone: &TimeZone) -> Vec<String> {
     match value {
-        Value::Thread(thread) if column.unit == Unit::Process => {
-            vec![cells::id(thread.pid.or(thread.tid)), cells::name(head, thread)]
+        Value::Thread(thread) => {
+            let name = cells::name(head, thread);
+            match column.unit {
+                Unit::Process => vec![cells::id(thread.pid.or(thread.tid)), name],
+                Unit::ProcessThread => vec![cells::id(thread.tid), cells::id(thread.pid), name],
+                _ => vec![cells::id(thread.tid), name],
+            }
         }
-        Value::Thread(thread) => vec![cells::id(thread.tid), cells::name(head, thread)],
-        Value::None if matches!(column.unit, Unit::Thread | Unit::Process) => {
-            vec!["-".to_owned(), "-".to_owned()]
-        }
+        Value::Process(process) => cells::process(head, process).to_vec(),
+        Value::None if column.unit != Unit::Priority => vec!["-".to_owned(); columns_of(column).len()],
         value => vec![cell(head, column.unit, value, Some(zone))],
     }
+}
+
+/// A process behind the lines that lead to it.
+fn cells_of_branch(head: &Head, branch: &Branch, lines: Option<&String>) -> [String; 2] {
+    let thread = &branch.thread;
+    let id = match (thread.pid, thread.tid) {
+        (Some(pid), _) => pid.to_string(),
+        (None, tid) => format!("tid {}", cells::id(tid)),
+    };
+    let lines = lines.map_or("", String::as_str);
+    [id, format!("{lines}{}", cells::name(head, thread))]
 }
 
 /// A value for people.
 fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> String {
     match value {
+        Value::None if unit == Unit::Priority => cells::id(None),
         Value::None => "-".to_owned(),
         Value::Unsigned(number) => match unit {
             Unit::Count => table::grouped(*number),
@@ -166,14 +167,22 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
             Unit::Share => format!("{:.2} %", number * 100.0),
             _ => format!("{number:.2}"),
         },
+        Value::Part(part, whole) => table::percent(*part, *whole),
         Value::Time(time) => short_time(head, *time, zone),
         Value::Text(text) => text.clone(),
         Value::Thread(thread) => cells::name(head, thread),
+        Value::Process(process) => cells::process(head, process).join(" "),
+        Value::Branch(branch) => cells::name(head, &branch.thread),
+        Value::List(values) | Value::Row(values) => {
+            let texts = values.iter().map(|value| cell(head, unit, value, zone));
+            texts.collect::<Vec<_>>().join(" ")
+        }
+        Value::Rows(rows) => table::grouped(rows.len() as u64),
     }
 }
 
 /// A time, without the date if that is the day on which the trace begins.
-pub(super) fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
+fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
     let Some(zone) = zone else {
         return time.0.to_string();
     };
@@ -234,39 +243,98 @@ fn histogram(head: &Head, section: &Section) -> String {
 }
 
 fn plain(head: &Head, section: &Section, rows: usize) -> String {
-    let rows = if section.is_long { rows } else { usize::MAX };
-    let names: Vec<String> = section.columns.iter().flat_map(plain_names).collect();
+    let columns: Vec<&Column> = (section.columns.iter())
+        .filter(|column| column.forms.contain(Forms::CSV))
+        .collect();
+    let names: Vec<String> = columns.iter().flat_map(|column| plain_names(column)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut table = crate::csv::Rows::new(&names);
-    for row in section.rows.iter().take(rows) {
-        let cells = section.columns.iter().zip(row);
-        table.add(cells.flat_map(|(column, value)| plain_cells(head, column, value)));
+    for row in section.kept(rows) {
+        for row in plain_rows(head, section, row) {
+            table.add(row);
+        }
     }
     table.finish()
 }
 
+/// A row; of one with a table in it, one for each row of that.
+fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>> {
+    let mut rows = vec![Vec::new()];
+    let cells = section.columns.iter().zip(row);
+    for (column, value) in cells.filter(|(column, _)| column.forms.contain(Forms::CSV)) {
+        match value {
+            Value::Rows(nested) => {
+                let nested = nested.iter().map(|row| plain_nested(head, column, row));
+                let nested: Vec<Vec<String>> = nested.collect();
+                let beside = |row: &Vec<String>| nested.iter().map(|own| [&row[..], own].concat()).collect();
+                rows = rows
+                    .iter()
+                    .flat_map(|row| -> Vec<Vec<String>> { beside(row) })
+                    .collect();
+            }
+            value => {
+                let cells = plain_cells(head, column, value);
+                rows.iter_mut().for_each(|row| row.extend_from_slice(&cells));
+            }
+        }
+    }
+    rows
+}
+
+/// A row of a table that is a value.
+fn plain_nested(head: &Head, column: &Column, row: &[Value]) -> Vec<String> {
+    let cells = column.nested.iter().zip(row);
+    let cells = cells.filter(|(column, _)| column.forms.contain(Forms::CSV));
+    cells
+        .flat_map(|(column, value)| plain_cells(head, column, value))
+        .collect()
+}
+
 const THREAD: [&str; 4] = ["host", "pid", "tid", "name"];
+
+fn is_thread(unit: Unit) -> bool {
+    matches!(unit, Unit::Thread | Unit::ProcessThread | Unit::Process)
+}
 
 /// Threads take four columns; those whom a row is not about have their column's name before it.
 fn plain_names(column: &Column) -> Vec<String> {
-    match (column.unit, column.key) {
-        (Unit::Thread, "thread") | (Unit::Process, "process") => THREAD.map(str::to_owned).to_vec(),
-        (Unit::Thread | Unit::Process, key) => THREAD.map(|name| format!("{key}_{name}")).to_vec(),
-        (_, key) => vec![key.to_owned()],
+    match column.key {
+        _ if !column.nested.is_empty() => {
+            let columns = column.nested.iter();
+            let columns = columns.filter(|column| column.forms.contain(Forms::CSV));
+            columns.flat_map(plain_names).collect()
+        }
+        "thread" | "process" if is_thread(column.unit) => THREAD.map(str::to_owned).to_vec(),
+        key if is_thread(column.unit) => THREAD.map(|name| format!("{key}_{name}")).to_vec(),
+        key => vec![key.to_owned()],
     }
 }
 
 fn plain_cells(head: &Head, column: &Column, value: &Value) -> Vec<String> {
     match value {
         Value::Thread(thread) => cells::plain_thread(head, thread).to_vec(),
-        Value::None if matches!(column.unit, Unit::Thread | Unit::Process) => {
-            vec![String::new(); THREAD.len()]
+        Value::Process(process) => cells::plain_thread(head, &Thread::from(&**process)).to_vec(),
+        Value::None if is_thread(column.unit) => vec![String::new(); THREAD.len()],
+        value => vec![plain_cell(value)],
+    }
+}
+
+fn plain_cell(value: &Value) -> String {
+    match value {
+        Value::None => String::new(),
+        Value::Unsigned(number) => number.to_string(),
+        Value::Signed(number) => number.to_string(),
+        Value::Float(_) | Value::Part(..) => {
+            value.number().map_or_else(String::new, |share| share.to_string())
         }
-        Value::None => vec![String::new()],
-        Value::Unsigned(number) => vec![number.to_string()],
-        Value::Signed(number) => vec![number.to_string()],
-        Value::Float(number) => vec![number.to_string()],
-        Value::Time(time) => vec![time.0.to_string()],
-        Value::Text(text) => vec![text.clone()],
+        Value::Time(time) => time.0.to_string(),
+        Value::Text(text) => text.clone(),
+        Value::Thread(thread) => thread.name.clone().unwrap_or_default(),
+        Value::Process(process) => process.name.clone().unwrap_or_default(),
+        Value::Branch(branch) => branch.thread.name.clone().unwrap_or_default(),
+        Value::List(values) | Value::Row(values) => {
+            values.iter().map(plain_cell).collect::<Vec<_>>().join(" ")
+        }
+        Value::Rows(rows) => rows.len().to_string(),
     }
 }

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{Arg, Args};
-use tracebraid_follow::{KernelAnalysis, KernelReport, Limits, Selection};
-use tracebraid_tables::{Lists, Report, View};
+use tracebraid_follow::{KernelAnalysis, Limits, Selection};
+use tracebraid_tables::{Report, View};
 
 use tracebraid_language::glob::Glob;
 
-use crate::commands::report::{ReportArgs, Show, Subject};
+use crate::commands::report::{ReportArgs, Subject};
 use crate::failure::Failure;
 use crate::numbers::{self, Numbers};
 use crate::options;
@@ -224,62 +224,6 @@ pub(super) fn report<A: KernelAnalysis<Report = Report>>(
     }
     Ok(report)
 }
-
-/// A report whose statistics have a form of their own, with tables of other views.
-pub(super) trait Framed: KernelReport + Show {
-    /// These tables.
-    fn lists(&mut self) -> &mut Lists;
-
-    /// What is amiss with what was chosen, for people.
-    fn unmatched(&self, _: &Selection) -> Option<&'static str> {
-        None
-    }
-}
-
-/// As [`run`], for such a report.
-///
-/// # Errors
-/// As [`run`].
-pub(super) fn run_framed<A: KernelAnalysis<Report: Framed>>(
-    args: &ReportArgs,
-    views: &ViewArgs,
-    choose: impl FnOnce(&mut Selection),
-) -> Result<ExitCode, Failure> {
-    views.check()?;
-    let mut subject = args.open()?;
-    let mut selection = args.selection(&subject);
-    selection.views = views.views();
-    selection.limits = views.limits();
-    choose(&mut selection);
-    let mut report = args.fold::<A>(&mut subject, selection.clone())?;
-    if let Some(note) = report.unmatched(&selection) {
-        subject.warnings.note(note);
-    }
-    let ranges = std::mem::take(&mut report.lists().ranges);
-    if selection.views.contains(&View::Freq) && !ranges.is_empty() {
-        selection.ranges = Some(ranges);
-        let mut second = args.fold::<A>(&mut subject, selection)?;
-        let sections = std::mem::take(&mut second.lists().sections);
-        report.lists().sections.extend(sections);
-    }
-    let views = views.views();
-    let sections = report.lists().sections.iter();
-    let mut listed = sections.filter(|section| section.view != View::Stats);
-    let lists = views.iter().any(|view| *view != View::Stats);
-    if lists && listed.all(|section| section.rows.is_empty()) && !report.is_empty() {
-        subject.warnings.note(NOTHING_TO_LIST);
-    }
-    if views.contains(&View::Stats) {
-        return args.show(subject, report);
-    }
-    // Without statistics only the tables of other views; whether anything was chosen all of them tell.
-    args.tell_selected(&mut subject, &report);
-    let mut lists = report.sections();
-    lists.sections.retain(|section| views.contains(&section.view));
-    args.show_all(subject, lists)
-}
-
-const NOTHING_TO_LIST: &str = "of what was chosen nothing is to be listed: nothing happened in the range, or not as long as --min and --max ask for";
 
 #[cfg(test)]
 mod tests {

@@ -35,6 +35,7 @@ pub(crate) fn list(who: &Who<'_>, key: &'static str, title: &str, view: View, wa
         ],
         rows: waits.iter().map(row).collect(),
         is_long: true,
+        ..Section::default()
     }
 }
 

@@ -1,0 +1,238 @@
+//! Tables.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use tracebraid_follow::Thread;
+
+use crate::{Column, Forms, Sentence, Unit, Value, View};
+
+/// A table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// For programs.
+    pub key: &'static str,
+    /// For people.
+    pub title: String,
+    /// Of which view it is a part.
+    pub view: View,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with a value for each column.
+    pub rows: Vec<Vec<Value>>,
+    /// True if there is a row for each thread and the like: people see the first ones only.
+    pub is_long: bool,
+    /// The formats that show it.
+    pub forms: Forms,
+    /// True if its title stands above it in text.
+    pub is_titled: bool,
+    /// Sentences that stand below it in text.
+    pub notes: Vec<Sentence>,
+    /// The column whose greatest numbers choose the rows that are kept where not all are; else the
+    /// first ones are.
+    pub kept_by: Option<&'static str>,
+}
+
+impl Default for Section {
+    fn default() -> Section {
+        Section::new("", "", Vec::new(), Vec::new())
+    }
+}
+
+impl Section {
+    /// A table of statistics that has a row for each thread and the like.
+    pub fn new(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
+        Section {
+            key,
+            title: title.to_owned(),
+            view: View::Stats,
+            columns,
+            rows,
+            is_long: true,
+            forms: Forms::ALL,
+            is_titled: true,
+            notes: Vec::new(),
+            kept_by: None,
+        }
+    }
+
+    /// Says that it has few rows.
+    pub fn short(self) -> Section {
+        Section {
+            is_long: false,
+            ..self
+        }
+    }
+
+    /// Says of which view it is a part.
+    pub fn of(self, view: View) -> Section {
+        Section { view, ..self }
+    }
+
+    /// Says which formats show it.
+    pub fn only(self, forms: Forms) -> Section {
+        Section { forms, ..self }
+    }
+
+    /// Says that text shows it without its title, since its columns say what it is.
+    pub fn untitled(self) -> Section {
+        Section {
+            is_titled: false,
+            ..self
+        }
+    }
+
+    /// Adds a sentence below it.
+    pub fn noted(mut self, note: Option<Sentence>) -> Section {
+        self.notes.extend(note);
+        self
+    }
+
+    /// Names the column whose greatest numbers choose the rows that are kept.
+    pub fn kept_by(self, key: &'static str) -> Section {
+        Section {
+            kept_by: Some(key),
+            ..self
+        }
+    }
+
+    /// The cell of a row in the column with that key.
+    pub fn cell<'r>(&self, row: &'r [Value], key: &str) -> Option<&'r Value> {
+        let columns = self.columns.iter().zip(row);
+        columns
+            .filter(|(column, _)| column.key == key)
+            .map(|(_, value)| value)
+            .next()
+    }
+
+    /// The rows, with their columns.
+    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        self.rows.iter().map(|values| Row {
+            columns: &self.columns,
+            values,
+        })
+    }
+
+    /// The rows of which at most that number are shown, in their order.
+    pub fn kept(&self, most: usize) -> Vec<&Vec<Value>> {
+        if !self.is_long || self.rows.len() <= most {
+            return self.rows.iter().collect();
+        }
+        let Some(key) = self.kept_by else {
+            return self.rows.iter().take(most).collect();
+        };
+        let number = |at: usize| match self.cell(&self.rows[at], key) {
+            Some(Value::Unsigned(number)) => *number,
+            _ => 0,
+        };
+        let mut best: Vec<usize> = (0..self.rows.len()).collect();
+        best.sort_by_key(|&at| (Reverse(number(at)), at));
+        best.truncate(most);
+        best.sort_unstable();
+        best.into_iter().map(|at| &self.rows[at]).collect()
+    }
+
+    /// Removes the rows that are not kept where at most that number are.
+    pub fn truncate(&mut self, most: usize) {
+        if self.is_long && most < self.rows.len() {
+            self.rows = self.kept(most).into_iter().cloned().collect();
+        }
+    }
+}
+
+/// A row of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'s> {
+    columns: &'s [Column],
+    values: &'s [Value],
+}
+
+impl<'s> Row<'s> {
+    /// The value in the column with that key.
+    pub fn value(&self, key: &str) -> &'s Value {
+        let mut columns = self.columns.iter().zip(self.values);
+        let found = columns.find(|(column, _)| column.key == key);
+        found.map_or(&Value::None, |(_, value)| value)
+    }
+
+    /// The number without sign there; 0 if it is none.
+    pub fn unsigned(&self, key: &str) -> u64 {
+        match self.value(key) {
+            Value::Unsigned(number) => *number,
+            _ => 0,
+        }
+    }
+
+    /// The number there, or the share; 0 if it is none.
+    pub fn number(&self, key: &str) -> f64 {
+        self.value(key).number().unwrap_or(0.0)
+    }
+
+    /// The text there.
+    pub fn text(&self, key: &str) -> &'s str {
+        match self.value(key) {
+            Value::Text(text) => text,
+            _ => "",
+        }
+    }
+
+    /// The thread that the row is about; of a process the one that stands for it.
+    pub fn thread(&self) -> Option<Arc<Thread>> {
+        let mut columns = self.columns.iter().zip(self.values);
+        columns.find_map(|(column, value)| match value {
+            Value::Thread(thread) if is_about(column) => Some(thread.clone()),
+            Value::Process(process) => Some(Arc::new(Thread::from(&**process))),
+            _ => None,
+        })
+    }
+
+    /// The rows of the table in the column with that key.
+    pub fn rows(&self, key: &str) -> impl Iterator<Item = Row<'s>> + use<'s> {
+        let mut columns = self.columns.iter().zip(self.values);
+        let found = columns.find(|(column, _)| column.key == key);
+        let rows = match found {
+            Some((column, Value::Rows(rows))) => Some(rows.iter().map(|values| Row {
+                columns: column.nested,
+                values,
+            })),
+            _ => None,
+        };
+        rows.into_iter().flatten()
+    }
+}
+
+/// True for the thread or process that a row is about.
+pub(crate) fn is_about(column: &Column) -> bool {
+    matches!(
+        (column.unit, column.key),
+        (Unit::Thread | Unit::ProcessThread, "thread") | (Unit::Process, "process")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section() -> Section {
+        let columns = vec![Column::new("size", "Size", Unit::Bytes)];
+        let rows = [3, 9, 1, 9, 5].map(|size| vec![Value::Unsigned(size)]);
+        Section::new("sizes", "Sizes", columns, rows.to_vec())
+    }
+
+    fn sizes(section: &Section) -> Vec<u64> {
+        section.iter().map(|row| row.unsigned("size")).collect()
+    }
+
+    #[test]
+    fn the_first_rows_are_kept_or_those_with_the_greatest_numbers_in_their_order() {
+        let mut first = section();
+        first.truncate(2);
+        assert_eq!(sizes(&first), [3, 9]);
+        let mut greatest = section().kept_by("size");
+        greatest.truncate(3);
+        assert_eq!(sizes(&greatest), [9, 9, 5]);
+        let mut all = section().short();
+        all.truncate(2);
+        assert_eq!(sizes(&all), [3, 9, 1, 9, 5]);
+    }
+}

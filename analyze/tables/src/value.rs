@@ -1,0 +1,129 @@
+//! What stands in the rows of tables.
+
+use std::sync::Arc;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_follow::{Process, Thread, share};
+
+/// What stands in a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// It is not known, or there is none.
+    None,
+    /// A number.
+    Unsigned(u64),
+    /// A number that may be negative.
+    Signed(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// A part and its whole; 0 of nothing.
+    Part(u64, u64),
+    /// A time.
+    Time(Timestamp),
+    /// Text.
+    Text(String),
+    /// A thread; the rows of a log share those of few.
+    Thread(Arc<Thread>),
+    /// A process.
+    Process(Arc<Process>),
+    /// A process in a tree.
+    Branch(Arc<Branch>),
+    /// Several values.
+    List(Arc<[Value]>),
+    /// A row of the table whose columns its column names.
+    Row(Arc<[Value]>),
+    /// Rows of that table.
+    Rows(Arc<[Vec<Value>]>),
+}
+
+/// A process in the tree of those that made each other. Each comes after the one that made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Branch {
+    /// Its first thread; as its name all that it had.
+    pub thread: Thread,
+    /// How many processes lead to it.
+    pub depth: u32,
+    /// True if the trace tells who made it.
+    pub is_maker_known: bool,
+}
+
+impl Value {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Value {
+        Value::Text(text.into())
+    }
+
+    /// The number that it is; of a part its share.
+    pub fn number(&self) -> Option<f64> {
+        match *self {
+            Value::Unsigned(number) => Some(number as f64),
+            Value::Signed(number) => Some(number as f64),
+            Value::Float(number) => Some(number),
+            Value::Part(part, whole) => Some(share(part, whole)),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::None, T::into)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(value: u64) -> Value {
+        Value::Unsigned(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Value {
+        Value::Signed(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value::Float(value)
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(value: Timestamp) -> Value {
+        Value::Time(value)
+    }
+}
+
+impl From<Thread> for Value {
+    fn from(value: Thread) -> Value {
+        Value::Thread(Arc::new(value))
+    }
+}
+
+impl From<Arc<Thread>> for Value {
+    fn from(value: Arc<Thread>) -> Value {
+        Value::Thread(value)
+    }
+}
+
+impl From<Process> for Value {
+    fn from(value: Process) -> Value {
+        Value::Process(Arc::new(value))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Value {
+        Value::text(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Logs have millions of them.
+    #[test]
+    fn values_are_small() {
+        assert_eq!(size_of::<super::Value>(), 24);
+    }
+}

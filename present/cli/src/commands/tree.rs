@@ -1,0 +1,56 @@
+//! The lines of a tree of processes.
+
+use tracebraid_tables::{Branch, Section, Unit, Value};
+
+use crate::table;
+
+/// The processes of a table's tree; none where it has none.
+fn tree<'r>(section: &Section, rows: &[&'r Vec<Value>]) -> Vec<&'r Branch> {
+    let mut columns = section.columns.iter();
+    let Some(at) = columns.position(|column| column.unit == Unit::Tree) else {
+        return Vec::new();
+    };
+    let branches = rows.iter().filter_map(|row| match row.get(at) {
+        Some(Value::Branch(branch)) => Some(&**branch),
+        _ => None,
+    });
+    branches.collect()
+}
+
+/// The lines that lead to each process from the one that made it; those whose maker is not known are
+/// marked.
+pub(super) fn branches(section: &Section, rows: &[&Vec<Value>]) -> Vec<String> {
+    // For each depth whether another one follows there; from the last row on.
+    let mut follows: Vec<bool> = Vec::new();
+    let mut lines: Vec<String> = Vec::with_capacity(rows.len());
+    for branch in tree(section, rows).into_iter().rev() {
+        let depth = branch.depth as usize;
+        let follows_here = follows.get(depth).copied().unwrap_or(false);
+        follows.resize(depth + 1, false);
+        let mut line: String = (1..depth)
+            .map(|depth| if follows[depth] { "│ " } else { "  " })
+            .collect();
+        if depth > 0 {
+            line += if follows_here { "├─" } else { "└─" };
+        } else if !branch.is_maker_known {
+            line += "? ";
+        }
+        follows[depth] = true;
+        lines.push(line);
+    }
+    lines.reverse();
+    lines
+}
+
+/// What the marks of a tree mean, if it has some.
+pub(super) fn legend(section: &Section, rows: &[&Vec<Value>]) -> String {
+    let branches = tree(section, rows);
+    let unknown = branches.iter().filter(|branch| !branch.is_maker_known).count();
+    if unknown == 0 {
+        return String::new();
+    }
+    let processes = table::number_of(unknown as u64, "process", "processes");
+    table::paragraph(&format!(
+        "  Of {processes} (marked ?) the trace does not tell who made them"
+    ))
+}
