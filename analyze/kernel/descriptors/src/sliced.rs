@@ -92,16 +92,34 @@ impl Moment {
     const LAST: Moment = Moment(u32::MAX);
 }
 
-/// The value at a time, and whether none is later.
-fn at<V: Copy>(history: &[From<V>], time: i64, until: Moment) -> Option<(V, bool)> {
-    let end = match until {
+/// The value at a time, and when it becomes another one.
+fn at<V: Copy>(history: &[From<V>], time: i64) -> Option<(V, Option<i64>)> {
+    let after = history.partition_point(|from| from.time <= time);
+    let found = history.get(after.checked_sub(1)?)?;
+    Some((found.value, begin(history.get(after..).unwrap_or_default())))
+}
+
+/// The value at a moment.
+fn before<V: Copy>(history: &[From<V>], moment: Moment) -> Option<V> {
+    let end = match moment {
         Moment::LAST => history.len(),
-        Moment(until) => history.partition_point(|from| from.order < until),
+        Moment(moment) => history.partition_point(|from| from.order < moment),
     };
-    let known = history.get(..end).unwrap_or_default();
-    let after = known.partition_point(|from| from.time <= time);
-    let found = known.get(after.checked_sub(1)?)?;
-    Some((found.value, after == history.len()))
+    Some(history.get(end.checked_sub(1)?)?.value)
+}
+
+/// When the first value began to be so.
+fn begin<V>(history: &[From<V>]) -> Option<i64> {
+    history.first().map(|from| from.time)
+}
+
+/// A descriptor at a time in a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlicedAnswer {
+    /// What it is.
+    pub value: ValueId,
+    /// It may be another from this time on.
+    pub until: Option<i64>,
 }
 
 /// Whether what seems to have changed turns out to have been the same.
@@ -213,44 +231,47 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         thread.with(self.belonging(thread).table)
     }
 
-    /// What a thread's descriptor was at a time that is in the slice, as far as changes tell that come before a moment; and
-    /// whether it still is that.
-    pub fn at(&mut self, thread: ThreadKey, fd: i32, time: i64, until: Option<Moment>) -> (ValueId, bool) {
-        let until = until.unwrap_or(Moment::LAST);
+    /// What a thread's descriptor was at a time that is in the slice.
+    pub fn at(&mut self, thread: ThreadKey, fd: i32, time: i64) -> SlicedAnswer {
         let history = self.members.find(thread).map(Vec::as_slice).unwrap_or_default();
-        let (table, is_table) = match at(history, time, until) {
-            Some((belonging, is_last)) => (belonging.table, is_last),
-            None => (self.start.belonging(thread).table, history.is_empty()),
+        let (table, moves) = match at(history, time) {
+            Some((belonging, until)) => (belonging.table, until),
+            None => (self.start.belonging(thread).table, begin(history)),
         };
-        let table = thread.with(table);
-        let Some(of_table) = self.tables.find(table) else {
-            let base = self.values.base(Base::Start(table));
-            return (self.values.of_base(base, fd), is_table);
-        };
-        let history = of_table.fds.get(&fd).map(Vec::as_slice).unwrap_or_default();
-        if let Some((value, is_last)) = at(history, time, until) {
-            return (value, is_table && is_last);
-        }
-        let (base, is_last) = match at(&of_table.bases, time, until) {
-            Some(found) => found,
-            None => (self.values.base(Base::Start(table)), of_table.bases.is_empty()),
-        };
-        let is_last = is_table && is_last && history.is_empty();
-        (self.values.of_base(base, fd), is_last)
+        let SlicedAnswer { value, until } = self.in_table(thread.with(table), fd, time);
+        let until = moves.into_iter().chain(until).min();
+        SlicedAnswer { value, until }
     }
 
-    /// What a table's descriptor is, as far as changes tell that come before a moment.
-    pub fn now(&mut self, table: ThreadKey, fd: i32, until: Option<Moment>) -> ValueId {
-        let until = until.unwrap_or(Moment::LAST);
+    fn in_table(&mut self, table: ThreadKey, fd: i32, time: i64) -> SlicedAnswer {
         let of_table = self.tables.find(table);
         let history = of_table.and_then(|of_table| of_table.fds.get(&fd));
         let history = history.map(Vec::as_slice).unwrap_or_default();
-        if let Some((value, _)) = at(history, i64::MAX, until) {
+        if let Some((value, until)) = at(history, time) {
+            return SlicedAnswer { value, until };
+        }
+        let bases = of_table.map(|of_table| of_table.bases.as_slice());
+        let bases = bases.unwrap_or_default();
+        let (base, changes) = match at(bases, time) {
+            Some((base, changes)) => (Some(base), changes),
+            None => (None, begin(bases)),
+        };
+        let until = changes.into_iter().chain(begin(history)).min();
+        let base = base.unwrap_or_else(|| self.values.base(Base::Start(table)));
+        let value = self.values.of_base(base, fd);
+        SlicedAnswer { value, until }
+    }
+
+    /// What a table's descriptor is, as far as changes tell that come before a moment.
+    pub fn now(&mut self, table: ThreadKey, fd: i32, moment: Option<Moment>) -> ValueId {
+        let moment = moment.unwrap_or(Moment::LAST);
+        let of_table = self.tables.find(table);
+        let history = of_table.and_then(|of_table| of_table.fds.get(&fd));
+        if let Some(value) = before(history.map(Vec::as_slice).unwrap_or_default(), moment) {
             return value;
         }
         let bases = of_table.map(|of_table| of_table.bases.as_slice());
-        let base = at(bases.unwrap_or_default(), i64::MAX, until);
-        let base = base.map(|(base, _)| base);
+        let base = before(bases.unwrap_or_default(), moment);
         let base = base.unwrap_or_else(|| self.values.base(Base::Start(table)));
         self.values.of_base(base, fd)
     }
@@ -500,7 +521,6 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         late: LateCall<'_, K>,
         targets: &[i32],
     ) {
-        self.resolve(&mut known, usize::MAX, descriptors, what, late);
         let (mut of_bases, mut own) = (Vec::new(), Vec::new());
         for (table, of_table) in std::mem::take(&mut self.tables).into_entries() {
             if !of_table.bases.is_empty() {
@@ -509,6 +529,9 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
             }
             for (fd, history) in of_table.fds {
                 let values = |from: &From<ValueId>| (from.time, from.value);
+                for from in &history {
+                    self.resolve_one(&mut known, from.value, descriptors, what, late);
+                }
                 let mut first = history.partition_point(|from| from.time <= since);
                 // The last one before, and when that came to be so.
                 first = first.saturating_sub(1);
@@ -520,7 +543,9 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
             }
         }
         // All of them before any changes what they are made of.
-        self.resolve(&mut known, usize::MAX, descriptors, what, late);
+        for (_, value) in of_bases.iter().flat_map(|(.., history)| history) {
+            self.resolve_one(&mut known, *value, descriptors, what, late);
+        }
         for (table, fd, history) in of_bases.into_iter().chain(own) {
             install_one((table, fd), &history, &known, descriptors, since);
         }

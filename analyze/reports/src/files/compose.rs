@@ -1,6 +1,6 @@
 //! Joining a slice of time that was played to what was before it.
 
-use tracebraid_descriptors::{Change, Deed, NO_FD, Resolved, Text, Texts, ValueId};
+use tracebraid_descriptors::{Change, Deed, LateChange, Resolved, Text, Texts, ValueId};
 
 use crate::files::FilesRules;
 use crate::files::call::Parked;
@@ -11,51 +11,8 @@ use crate::files::naming::{Naming, Need};
 use crate::files::slice::{Cell, Input, Late, LateWhat, Slice, SliceFile, Step};
 use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
-/// What a late call does to its thread's table.
-#[derive(Clone, Copy, Debug)]
-enum Outcome {
-    Nothing,
-    /// Changes it; and what a copy is a copy of.
-    Change(Change<FileId>, FileId),
-    /// A descriptor turns out to be something else.
-    Rename(i32, FileId),
-}
-
-impl Outcome {
-    /// The descriptors that it changes.
-    fn fds(&self) -> [i32; 2] {
-        match *self {
-            Outcome::Rename(fd, _) => [fd, NO_FD],
-            Outcome::Change(change, _) => change.fds().map_or([NO_FD; 2], |fds| [fds.0, fds.1]),
-            Outcome::Nothing => [NO_FD; 2],
-        }
-    }
-
-    /// What becomes of a descriptor of the table.
-    fn of(&self, fd: i32, before: (FileId, bool)) -> (FileId, bool) {
-        match *self {
-            Outcome::Rename(to, file) if to == fd => (file, before.1),
-            Outcome::Change(change, copied) => match change {
-                Change::Opened {
-                    fd: to,
-                    kind,
-                    cloexec,
-                } if to == fd => (kind, cloexec),
-                Change::Pair { fds, kind, cloexec } if fds.0 == fd || fds.1 == fd => (kind, cloexec),
-                Change::Accepted {
-                    fd: to,
-                    kind: Some(kind),
-                    cloexec,
-                    ..
-                } if to == fd => (kind, cloexec),
-                Change::Duplicated { to, cloexec, .. } if to == fd => (copied, cloexec),
-                Change::CloseOnExec { fd: to, cloexec } if to == fd => (before.0, cloexec),
-                _ => before,
-            },
-            _ => before,
-        }
-    }
-}
+/// What becomes of a late call.
+type Outcome = LateChange<FileId>;
 
 /// What is known of a slice by what was before it.
 struct Composer<'a, 's> {
@@ -237,7 +194,7 @@ impl Composer<'_, '_> {
                 let held = |fd| machine.descriptors.kind(thread, fd, at).kind;
                 let held = (held(call.fds.0), held(call.fds.1));
                 machine.call(&mut around, cpu, &call, Some(held));
-                Outcome::Nothing
+                LateChange::Nothing
             }
             LateWhat::Made(mut made, held) => {
                 made.entered.text = self.text(made.entered.text);
@@ -253,7 +210,7 @@ impl Composer<'_, '_> {
                 exited.text = self.text(exited.text);
                 let arrives = CallItem::Arrives(tid, exited);
                 let whole = self.machine.thread(cpu, tid).play(cpu, time, &arrives);
-                whole.map_or(Outcome::Nothing, |whole| self.whole(&end, tid, whole))
+                whole.map_or(LateChange::Nothing, |whole| self.whole(&end, tid, whole))
             }
             LateWhat::Leaves(tid, mut entered, held) => {
                 entered.text = self.text(entered.text);
@@ -264,15 +221,15 @@ impl Composer<'_, '_> {
                 };
                 let leaves = CallItem::Leaves(tid, Parked { entered, held });
                 let whole = self.machine.thread(cpu, tid).play(cpu, time, &leaves);
-                whole.map_or(Outcome::Nothing, |whole| self.whole(&end, tid, whole))
+                whole.map_or(LateChange::Nothing, |whole| self.whole(&end, tid, whole))
             }
             LateWhat::TakesOver(tid, old) => {
                 self.machine.takes_over(cpu, tid, old);
-                Outcome::Nothing
+                LateChange::Nothing
             }
             LateWhat::Known(thread, cell) => {
                 self.install(thread, cell);
-                Outcome::Nothing
+                LateChange::Nothing
             }
         }
     }
@@ -283,10 +240,10 @@ impl Composer<'_, '_> {
             Some(Item::Call(call)) => {
                 let (machine, mut around) = self.around();
                 machine.call(&mut around, cpu, &call, Some(held));
-                Outcome::Nothing
+                LateChange::Nothing
             }
             Some(Item::Made(made)) => self.made(end, cpu, &made, held),
-            _ => Outcome::Nothing,
+            _ => LateChange::Nothing,
         }
     }
 
@@ -295,7 +252,7 @@ impl Composer<'_, '_> {
         if open.call.action() == tracebraid_kernel_model::Action::ChangeDirectory {
             let (machine, mut around) = self.around();
             machine.goes_to(&mut around, end.process, made, held.0);
-            return Outcome::Nothing;
+            return LateChange::Nothing;
         }
         let listener = match open.deed {
             Deed::Accept => self.now(end, open.fds.0),
@@ -310,10 +267,13 @@ impl Composer<'_, '_> {
                     Change::Duplicated { from, .. } => self.now(end, from),
                     _ => FileId::default(),
                 };
-                Outcome::Change(change.with(file), copied)
+                LateChange::Change {
+                    change: change.with(file),
+                    copied,
+                }
             }
-            None if connects(open.call, exit.result) => Outcome::Rename(open.fds.0, file),
-            None => Outcome::Nothing,
+            None if connects(open.call, exit.result) => LateChange::Rename(open.fds.0, file),
+            None => LateChange::Nothing,
         }
     }
 
@@ -358,10 +318,10 @@ impl Composer<'_, '_> {
         } = self;
         let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
         let late = |call: u32, fd, before| match outcomes.get(call as usize) {
-            Some(outcome) => Outcome::of(outcome, fd, before),
+            Some(outcome) => outcome.of(fd, before),
             None => before,
         };
-        let targets: Vec<i32> = outcomes.iter().flat_map(Outcome::fds).collect();
+        let targets: Vec<i32> = outcomes.iter().flat_map(LateChange::fds).collect();
         let descriptors = &mut machine.descriptors;
         let sliced = slice.descriptors;
         sliced.install(known, descriptors, since, &what, &late, &targets);

@@ -358,7 +358,7 @@ impl<'a> Slice<'a> {
     fn held(&mut self, thread: ThreadKey, entered: &Entered) -> (ValueId, ValueId) {
         let (first, second) = entered.named();
         let mut held = |fd| match fd {
-            0.. => self.descriptors.at(thread, fd, entered.named_at(), None).0,
+            0.. => self.descriptors.at(thread, fd, entered.named_at()).value,
             _ => ValueId::default(),
         };
         (held(first), held(second))
@@ -485,9 +485,9 @@ impl<'a> Slice<'a> {
         if let Some(file) = self.cache.find(place, fd) {
             return file;
         }
-        let (value, is_last) = self.descriptors.at(thread, fd, time, None);
-        let file = self.known(thread.trace, value);
-        if is_last {
+        let answer = self.descriptors.at(thread, fd, time);
+        let file = self.known(thread.trace, answer.value);
+        if answer.until.is_none() {
             self.cache.put(place, fd, file);
         }
         file
