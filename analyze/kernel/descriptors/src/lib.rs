@@ -25,5 +25,5 @@ pub use descriptors::Descriptors;
 pub use interned::{Dictionaries, Interned, Text, Texts};
 pub use late::LateChange;
 pub use shared::Shared;
-pub use sliced::{Ahead, Moment, Sliced, SlicedAnswer};
+pub use sliced::{Ahead, Moment, OfBefore, Sliced, SlicedAnswer};
 pub use values::{LateCall, Resolved, ValueId};

@@ -49,12 +49,11 @@ impl Composer<'_> {
         sliced.resolve_one(&mut self.known, value, start, &|kind| kind, &late)
     }
 
-    /// Something ends a call that began before the slice, perhaps.
+    /// An exit ends a call that began before the slice, perhaps.
     fn late(&mut self, late: &Late) {
-        let Some((time, exit)) = late.exit else {
-            return self.machine.drop_parked(&mut self.around, late.thread);
-        };
-        let thread = late.thread;
+        let Late {
+            thread, time, exit, ..
+        } = *late;
         let ended = self.machine.ends(&mut self.around, time, thread, &exit);
         if let Some((io, types)) = ended.io {
             let looked_up = || self.machine.types(thread, io.call, io.fds, io.entry).0;
@@ -118,15 +117,17 @@ impl Composer<'_> {
     /// What is known of threads' calls.
     fn threads(&mut self) {
         for (thread, cell) in std::mem::take(&mut self.left.cells).into_entries() {
-            match cell {
-                Cell::Unknown => {}
-                Cell::Nothing => *self.machine.parked.get(thread) = None,
-                Cell::Parked(SliceCall { open, cpu, held }) => {
-                    let types = held.map(|held| self.types_of(held));
-                    let looked_up = || self.machine.types(thread, open.call, open.fds, open.time).0;
-                    let types = types.or_else(|| open.is_io().then(looked_up));
-                    *self.machine.parked.get(thread) = Some(Parked { open, cpu, types });
-                }
+            let Cell::Known { is_lost, parked } = cell else {
+                continue;
+            };
+            if is_lost {
+                self.machine.drop_parked(&mut self.around, thread);
+            }
+            if let Some(SliceCall { open, cpu, held }) = parked {
+                let types = held.map(|held| self.types_of(held));
+                let looked_up = || self.machine.types(thread, open.call, open.fds, open.time).0;
+                let types = types.or_else(|| open.is_io().then(looked_up));
+                self.machine.parked.insert(thread, Parked { open, cpu, types });
             }
         }
     }
@@ -136,7 +137,7 @@ impl Composer<'_> {
     }
 
     /// What descriptors are when the slice ends.
-    fn end(self, since: i64) {
+    fn end(mut self, since: i64) {
         let changes = &self.changes;
         let late = |number: u32, fd, before| match changes.get(number as usize) {
             Some(change) => change.of(fd, before),
@@ -144,8 +145,8 @@ impl Composer<'_> {
         };
         let targets: Vec<i32> = changes.iter().flat_map(LateChange::fds).collect();
         let descriptors = &mut self.machine.descriptors;
-        let sliced = self.left.descriptors;
-        sliced.install(self.known, descriptors, since, &|kind| kind, &late, &targets);
+        let sliced = &mut self.left.descriptors;
+        sliced.install(&mut self.known, descriptors, since, &|kind| kind, &late, &targets);
         descriptors.forget(since);
     }
 }

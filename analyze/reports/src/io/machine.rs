@@ -1,9 +1,12 @@
 //! Putting together what happened on several CPUs, in the order of time: calls that threads took from one CPU to
 //! another, and what their descriptors were.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Exit, Open};
-use tracebraid_follow::{CpuKey, Selection, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, KeyHasher, Selection, ThreadKey};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::call::{Done, EndingCall, Io};
@@ -22,13 +25,16 @@ pub(super) struct Parked {
     pub(super) types: Option<Types>,
 }
 
+/// Calls in which threads left their CPUs, at most one for each thread.
+pub(super) type Parking = HashMap<ThreadKey, Parked, BuildHasherDefault<KeyHasher>>;
+
 /// What is known after a part of the trace. Holds an entry for each thread, and for each descriptor that is open or changed since
 /// the first call began that is open.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Machine {
     pub(super) descriptors: Descriptors,
     /// Calls that threads are in that run nowhere.
-    pub(super) parked: Table<Option<Parked>>,
+    pub(super) parked: Parking,
     /// Threads whose parked call's types are still to be looked up.
     fresh: Vec<ThreadKey>,
 }
@@ -79,13 +85,13 @@ impl Machine {
 
     /// Looks up the types of a parked call's descriptors, unless that is done.
     fn look_up(&mut self, thread: ThreadKey) {
-        let parked = self.parked.find(thread).copied().flatten();
+        let parked = self.parked.get(&thread).copied();
         let Some(parked) = parked.filter(|parked| parked.types.is_none() && parked.open.is_io()) else {
             return;
         };
         let Open { call, fds, time, .. } = parked.open;
         let types = Some(self.types(thread, call, fds, time).0);
-        *self.parked.get(thread) = Some(Parked { types, ..parked });
+        self.parked.insert(thread, Parked { types, ..parked });
     }
 
     fn item(&mut self, around: &mut Around<'_>, cpu: CpuKey, item: Item, taken: &mut Vec<Taken>) {
@@ -102,7 +108,7 @@ impl Machine {
             What::Park(open) => {
                 self.drop_parked(around, thread);
                 let types = None;
-                *self.parked.get(thread) = Some(Parked { open, cpu, types });
+                self.parked.insert(thread, Parked { open, cpu, types });
                 self.fresh.push(thread);
             }
             What::Unfinished(began) => around.lost_exit(thread, began, cpu),
@@ -159,7 +165,7 @@ impl Machine {
         exit: &Exit,
     ) -> Ended {
         let known = thread.tid != ThreadKey::UNKNOWN;
-        let parked = known.then(|| self.parked.get(thread).take()).flatten();
+        let parked = self.parked.remove(&thread).filter(|_| known);
         let Some(parked) = parked else {
             return Ended::alone();
         };
@@ -177,7 +183,7 @@ impl Machine {
     }
 
     pub(super) fn drop_parked(&mut self, around: &mut Around<'_>, thread: ThreadKey) {
-        if let Some(parked) = self.parked.get(thread).take() {
+        if let Some(parked) = self.parked.remove(&thread) {
             around.unfinished(thread, &parked.open, parked.cpu);
         }
     }
@@ -227,17 +233,15 @@ impl Machine {
 
     /// Nothing follows: what is parked stays unfinished.
     pub(super) fn finish(self, around: &mut Around<'_>) {
-        for (thread, parked) in self.parked.into_entries() {
-            if let Some(parked) = parked {
-                around.unfinished(thread, &parked.open, parked.cpu);
-            }
+        for (thread, parked) in self.parked {
+            around.unfinished(thread, &parked.open, parked.cpu);
         }
     }
 
     /// Whether a thread may get a table of its own when its call ends.
     pub(super) fn is_unclear(&self) -> bool {
-        let mut parked = self.parked.entries();
-        parked.any(|(_, parked)| parked.is_some_and(|parked| parked.open.deed == Deed::Unshare))
+        let mut parked = self.parked.values();
+        parked.any(|parked| parked.open.deed == Deed::Unshare)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What descriptors are is known by what they were when the slice began ([`Sliced`]). A thread's call is unknown until the thread
 //! enters one, ends one or leaves its CPU in one: what may have ended a call from before is late, and is done when the slice is
-//! composed ([`compose`](crate::io::compose)). There are a few late events for each thread.
+//! composed ([`compose`](crate::io::compose)). There is one for each thread, at most.
 
 use tracebraid_descriptors::{Ahead, Change, Exit, Interned, Moment, Open, Sliced, ValueId};
 use tracebraid_follow::{CpuKey, Selection, Table, ThreadKey};
@@ -23,13 +23,27 @@ type Held = (ValueId, ValueId);
 /// What is known in a slice of the call in which a thread left its CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Cell {
-    /// Nothing.
+    /// Nothing: it is the one that it was in when the slice began.
     #[default]
     Unknown,
-    /// There is none.
-    Nothing,
-    /// It is that.
-    Parked(SliceCall),
+    /// The thread has done something since.
+    Known {
+        /// The exit of the one that it was in when the slice began is lost.
+        is_lost: bool,
+        /// It is that, if there is one.
+        parked: Option<SliceCall>,
+    },
+}
+
+impl Cell {
+    /// The call ends, or a call of which nothing is known. Gives what was known of it.
+    fn ends(&mut self) -> Cell {
+        let before = *self;
+        let is_lost = matches!(before, Cell::Known { is_lost: true, .. });
+        let parked = None;
+        *self = Cell::Known { is_lost, parked };
+        before
+    }
 }
 
 /// A call in which a thread left its CPU in a slice.
@@ -41,15 +55,15 @@ pub(super) struct SliceCall {
     pub(super) held: Option<Held>,
 }
 
-/// Something that may end a call that began before the slice.
+/// An exit that may end a call that began before the slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Late {
     pub(super) thread: ThreadKey,
     /// Its table.
     pub(super) table: ThreadKey,
     pub(super) moment: Moment,
-    /// Nothing: the exit of the call was lost.
-    pub(super) exit: Option<(i64, Exit)>,
+    pub(super) time: i64,
+    pub(super) exit: Exit,
     /// It may change descriptors; such ones have numbers from 0 on, in their order.
     pub(super) may_change: bool,
 }
@@ -110,12 +124,11 @@ impl Player<'_> {
         let unknown = tid == ThreadKey::UNKNOWN;
         match what {
             What::Exit(exit) => self.exit(cpu, (time, thread), &exit),
-            What::Entry => self.drop_parked(thread),
+            What::Entry => self.parks(thread, None),
             What::Park(open) if unknown => self.around.unfinished(thread, &open, cpu),
             What::Park(open) => {
-                self.drop_parked(thread);
                 let held = None;
-                *self.left.cells.get(thread) = Cell::Parked(SliceCall { open, cpu, held });
+                self.parks(thread, Some(SliceCall { open, cpu, held }));
             }
             What::Unfinished(began) => self.around.lost_exit(thread, began, cpu),
             What::Unstarted => self.around.unstarted(thread),
@@ -146,26 +159,32 @@ impl Player<'_> {
         descriptors.change(thread, time, change);
     }
 
-    /// The thread's call has ended, if it was in one.
-    fn drop_parked(&mut self, thread: ThreadKey) {
-        match std::mem::replace(self.left.cells.get(thread), Cell::Nothing) {
-            Cell::Unknown => self.late(thread, None),
-            Cell::Nothing => {}
-            Cell::Parked(parked) => self.around.unfinished(thread, &parked.open, parked.cpu),
+    /// Whatever call the thread was in, it is in that one now, or in none.
+    fn parks(&mut self, thread: ThreadKey, parked: Option<SliceCall>) {
+        let cell = self.left.cells.get(thread);
+        let (is_lost, before) = match *cell {
+            Cell::Unknown => (true, None),
+            Cell::Known { is_lost, parked } => (is_lost, parked),
+        };
+        *cell = Cell::Known { is_lost, parked };
+        if let Some(before) = before {
+            self.around.unfinished(thread, &before.open, before.cpu);
         }
     }
 
-    fn late(&mut self, thread: ThreadKey, exit: Option<(i64, Exit)>) {
-        let changes = exit.filter(|(_, exit)| exit.may_change());
+    /// The exit of a call that began before the slice, perhaps.
+    fn late(&mut self, thread: ThreadKey, time: i64, exit: &Exit) {
+        let may_change = exit.may_change();
         let descriptors = &mut self.left.descriptors;
         self.left.late.push(Late {
             thread,
             table: descriptors.table(thread),
             moment: descriptors.moment(),
-            exit,
-            may_change: changes.is_some(),
+            time,
+            exit: *exit,
+            may_change,
         });
-        if let Some((time, _)) = changes {
+        if may_change {
             descriptors.late(thread, time, self.left.changes);
             self.left.changes += 1;
         }
@@ -176,19 +195,26 @@ impl Player<'_> {
         if thread.tid == ThreadKey::UNKNOWN {
             return self.alone(cpu, (time, thread), exit);
         }
-        match std::mem::replace(self.left.cells.get(thread), Cell::Nothing) {
-            Cell::Unknown => self.late(thread, Some((time, *exit))),
-            Cell::Nothing => self.alone(cpu, (time, thread), exit),
-            Cell::Parked(parked) => match parked.open.end(time, exit, &self.around.selection.limits) {
-                Done::Io(io) if io.entry < time => self.ended(thread, &io, parked.held),
-                Done::Io(io) => self.taken.push((thread, io, parked.held)),
-                Done::Change(change) => self.change(thread, time, change),
-                Done::Nothing => {}
-                Done::Mismatch => {
-                    self.around.unfinished(thread, &parked.open, parked.cpu);
-                    self.alone(cpu, (time, thread), exit);
-                }
-            },
+        match self.left.cells.get(thread).ends() {
+            Cell::Unknown => self.late(thread, time, exit),
+            Cell::Known { parked: None, .. } => self.alone(cpu, (time, thread), exit),
+            Cell::Known {
+                parked: Some(parked), ..
+            } => self.ends(cpu, (time, thread), exit, &parked),
+        }
+    }
+
+    /// The exit of a call that began in the slice.
+    fn ends(&mut self, cpu: CpuKey, (time, thread): (i64, ThreadKey), exit: &Exit, parked: &SliceCall) {
+        match parked.open.end(time, exit, &self.around.selection.limits) {
+            Done::Io(io) if io.entry < time => self.ended(thread, &io, parked.held),
+            Done::Io(io) => self.taken.push((thread, io, parked.held)),
+            Done::Change(change) => self.change(thread, time, change),
+            Done::Nothing => {}
+            Done::Mismatch => {
+                self.around.unfinished(thread, &parked.open, parked.cpu);
+                self.alone(cpu, (time, thread), exit);
+            }
         }
     }
 
@@ -267,7 +293,10 @@ impl Player<'_> {
         let mut cells = std::mem::take(&mut self.left.cells);
         for at in 0.. {
             let Some(thread) = cells.key(at) else { break };
-            if let Some(Cell::Parked(SliceCall { open, held, .. })) = cells.at(at)
+            if let Some(Cell::Known {
+                parked: Some(SliceCall { open, held, .. }),
+                ..
+            }) = cells.at(at)
                 && open.is_io()
                 && open.time >= self.begin
             {
