@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Table, ThreadKey};
 
 use crate::change::Sharing;
+use crate::shared::Shared;
 
 /// Which process a thread belongs to, and which table it has, from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,11 +120,22 @@ pub(crate) enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unclear;
 
+/// Threads; who is not in it is alone in its process.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Members(Table<Person>);
+
+impl Members {
+    /// What a thread belongs to.
+    pub(crate) fn belonging(&self, thread: ThreadKey) -> Belonging {
+        let known = self.0.find(thread).and_then(|person| person.belonging);
+        known.unwrap_or_else(|| Belonging::alone(thread))
+    }
+}
+
 /// Which process each thread belongs to, and which table it has. Takes a few dozen bytes a thread that was met.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Belongings {
-    /// Who is not in it is alone in its process.
-    people: Table<Person>,
+    pub(crate) people: Shared<Members>,
     /// What was before, by thread, in the order of time.
     earlier: Table<Vec<Belonging>>,
     users: Table<Users>,
@@ -141,7 +153,7 @@ impl Belongings {
     pub(crate) fn is_sound(&self) -> bool {
         const MOST: usize = 1 << 30;
         let are_few = |(_, users): (_, &Users)| (users.others as usize) < MOST;
-        self.people.is_sound()
+        self.people.0.is_sound()
             && self.earlier.is_sound()
             && self.users.is_sound()
             && self.entries.max(self.kept) < MOST
@@ -151,13 +163,12 @@ impl Belongings {
 
     /// What a thread belongs to now.
     pub(crate) fn belonging(&self, thread: ThreadKey) -> Belonging {
-        let known = self.people.find(thread).and_then(|person| person.belonging);
-        known.unwrap_or_else(|| Belonging::alone(thread))
+        self.people.belonging(thread)
     }
 
     /// The table of a thread at a time, and when it gets another one.
     pub(crate) fn table_at(&self, thread: ThreadKey, time: i64) -> (ThreadKey, Option<i64>) {
-        let Some(now) = self.people.find(thread).and_then(|person| person.belonging) else {
+        let Some(now) = self.people.0.find(thread).and_then(|person| person.belonging) else {
             return (thread, None);
         };
         if now.since <= time {
@@ -173,7 +184,7 @@ impl Belongings {
 
     /// Whether a thread had that table at all times after one.
     pub(crate) fn had_since(&self, thread: ThreadKey, table: ThreadKey, time: i64) -> bool {
-        let now = self.people.find(thread).and_then(|person| person.belonging);
+        let now = self.people.0.find(thread).and_then(|person| person.belonging);
         let earlier = self.earlier.find(thread).into_iter().flatten();
         let mut all = earlier.chain(now.iter()).rev();
         all.by_ref()
@@ -204,7 +215,7 @@ impl Belongings {
     ) -> Result<(), Unclear> {
         match act {
             Act::Touch => self.touch(thread.with(self.belonging(thread).table)),
-            Act::Cloning(sharing) => self.people.get(thread).cloning = sharing,
+            Act::Cloning(sharing) => self.people.change().0.get(thread).cloning = sharing,
             Act::Unshare => {
                 self.unshare(thread, time, effects);
             }
@@ -232,12 +243,12 @@ impl Belongings {
     }
 
     pub(crate) fn touch(&mut self, table: ThreadKey) {
-        self.people.get(table).is_touched = true;
+        self.people.change().0.get(table).is_touched = true;
     }
 
     /// Whether nothing is known of what is in the table with that number but what it has from another one.
     pub(crate) fn is_untouched(&self, table: ThreadKey) -> bool {
-        let person = self.people.find(table);
+        let person = self.people.0.find(table);
         person.is_none_or(|person| !person.is_touched)
     }
 
@@ -249,7 +260,7 @@ impl Belongings {
     }
 
     fn belongs(&mut self, thread: ThreadKey, belonging: Belonging, effects: &mut Vec<Effect>) {
-        let before = self.people.get(thread).belonging.replace(belonging);
+        let before = self.people.change().0.get(thread).belonging.replace(belonging);
         if let Some(before) = before {
             self.earlier.get(thread).push(before);
             self.entries += 1;
@@ -306,7 +317,7 @@ impl Belongings {
         let from = self.belonging(parent);
         // The call may have failed, and another one have been lost.
         let fits = |how: &Sharing| child_pid.is_none_or(|pid| (pid != child.tid) == how.process);
-        let how = self.people.get(parent).cloning.take().filter(fits);
+        let how = self.people.change().0.get(parent).cloning.take().filter(fits);
         let same_process = how.is_some_and(|how| how.process);
         let pid = child_pid.unwrap_or(if same_process { from.pid } else { child.tid });
         if how.map_or(pid != child.tid, |how| how.files) {
@@ -380,6 +391,7 @@ impl Belongings {
     ) -> Result<(), Unclear> {
         let has_belonging = self
             .people
+            .0
             .find(process)
             .is_some_and(|person| person.belonging.is_some());
         let addresses = self.addresses.entry(process.trace).or_default();

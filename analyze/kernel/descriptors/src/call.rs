@@ -78,6 +78,18 @@ pub struct Exit {
 impl Exit {
     /// Of a call that made no two descriptors.
     pub const NO_PAIR: (i32, i32) = (NO_FD, NO_FD);
+
+    /// Whether it may be the end of a call that makes or changes descriptors.
+    pub fn may_change(&self) -> bool {
+        use Action::*;
+        let changes = |action| {
+            matches!(
+                action,
+                Open(..) | Socket | SocketPair | Pipe | Accept | Duplicate | DuplicateTo | Control | Unshare
+            )
+        };
+        self.result >= 0 && self.call.is_none_or(|call| changes(call.action()))
+    }
 }
 
 /// No descriptor.

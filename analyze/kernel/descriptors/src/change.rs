@@ -171,14 +171,42 @@ impl Change {
     /// The same, of which it is told what the descriptors are by something else than their type.
     pub fn with<K>(self, kind: K) -> Change<K> {
         match self {
-            Change::Opened { fd, cloexec, .. } => Change::Opened { fd, kind, cloexec },
-            Change::Pair { fds, cloexec, .. } => Change::Pair { fds, kind, cloexec },
             Change::Accepted {
                 fd, from, cloexec, ..
             } => Change::Accepted {
                 fd,
                 from,
                 kind: Some(kind),
+                cloexec,
+            },
+            change => change.map(|_| kind),
+        }
+    }
+}
+
+impl<K> Change<K> {
+    /// The same, of which it is told otherwise what the descriptors are.
+    pub fn map<L>(self, kind_of: impl FnOnce(K) -> L) -> Change<L> {
+        match self {
+            Change::Opened { fd, kind, cloexec } => Change::Opened {
+                fd,
+                kind: kind_of(kind),
+                cloexec,
+            },
+            Change::Pair { fds, kind, cloexec } => Change::Pair {
+                fds,
+                kind: kind_of(kind),
+                cloexec,
+            },
+            Change::Accepted {
+                fd,
+                from,
+                kind,
+                cloexec,
+            } => Change::Accepted {
+                fd,
+                from,
+                kind: kind.map(kind_of),
                 cloexec,
             },
             Change::Duplicated { from, to, cloexec } => Change::Duplicated { from, to, cloexec },
@@ -199,9 +227,7 @@ impl Change {
             Change::Unshared => Change::Unshared,
         }
     }
-}
 
-impl<K> Change<K> {
     /// The descriptors that it changes; `None` if it does not say which.
     pub fn fds(&self) -> Option<(i32, i32)> {
         match *self {

@@ -7,14 +7,13 @@ use tracebraid_kernel_model::FdType;
 use crate::belongings::{Act, Belongings, Effect};
 use crate::change::Change;
 use crate::contents::{Answer, Contents, Held, Turn};
-use crate::shared::Shared;
 
 /// Descriptors of all processes. Changes must be told in the order of time.
 ///
 /// A change at a time holds for calls that begin at that time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Descriptors<K = FdType> {
-    pub(crate) belongings: Shared<Belongings>,
+    pub(crate) belongings: Belongings,
     pub(crate) contents: Contents<K>,
     #[serde(skip)]
     effects: Vec<Effect>,
@@ -23,7 +22,7 @@ pub struct Descriptors<K = FdType> {
 impl<K> Default for Descriptors<K> {
     fn default() -> Self {
         Descriptors {
-            belongings: Shared::default(),
+            belongings: Belongings::default(),
             contents: Contents::default(),
             effects: Vec::new(),
         }
@@ -112,9 +111,7 @@ impl<K: Held> Descriptors<K> {
         } = self;
         let is_empty = |table| contents.is_empty(table);
         // Nothing is unclear where it is known what is in tables.
-        let _ = belongings
-            .change()
-            .act(thread, time, act, Some(&is_empty), effects);
+        let _ = belongings.act(thread, time, act, Some(&is_empty), effects);
         let mut holder = None;
         for effect in effects.drain(..) {
             if let Effect::Held(table) = effect {
@@ -129,7 +126,7 @@ impl<K: Held> Descriptors<K> {
     pub fn forget(&mut self, before: i64) {
         self.contents.forget(before);
         if self.belongings.is_worth_forgetting() {
-            self.belongings.change().forget(before);
+            self.belongings.forget(before);
         }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A value that may be kept as it was at little cost: the first change after that copies it.
-#[derive(Debug, Default)]
-pub(crate) struct Shared<T>(Arc<T>);
+#[derive(Debug, Default, PartialEq)]
+pub struct Shared<T>(Arc<T>);
 
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
@@ -23,9 +23,16 @@ impl<T> Deref for Shared<T> {
     }
 }
 
+impl<T> Shared<T> {
+    /// The value, which others do not look at yet.
+    pub fn new(value: T) -> Shared<T> {
+        Shared(Arc::new(value))
+    }
+}
+
 impl<T: Clone> Shared<T> {
     /// The value, to be changed.
-    pub(crate) fn change(&mut self) -> &mut T {
+    pub fn change(&mut self) -> &mut T {
         Arc::make_mut(&mut self.0)
     }
 }

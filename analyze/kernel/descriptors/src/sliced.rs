@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use tracebraid_follow::{Table, ThreadKey};
 
-use crate::belongings::{Act, Belonging, Belongings, Effect};
+use crate::belongings::{Act, Belonging, Effect, Members};
 use crate::call::NO_FD;
 use crate::change::Change;
 use crate::contents::Held;
@@ -16,7 +16,7 @@ use crate::values::{Base, LateCall, Resolved, Resolving, Value, ValueId, Values}
 /// What is known of the acts in a slice before it is played: which thread has which table.
 #[derive(Debug)]
 pub struct Ahead {
-    start: Shared<Belongings>,
+    start: Shared<Members>,
     /// What comes of acts, by their number.
     effects: Vec<(u32, Effect)>,
 }
@@ -29,39 +29,43 @@ impl<K: Held> Descriptors<K> {
         &mut self,
         play: impl FnOnce(&mut dyn FnMut(ThreadKey, i64, Option<Act>)),
     ) -> Option<Ahead> {
-        let start = self.belongings.clone();
-        let mut effects = Vec::new();
-        let (mut number, mut is_clear, mut of_act) = (0, true, Vec::new());
-        let mut touched = Vec::new();
-        play(&mut |thread, time, act| {
-            if act == Some(Act::Touch) {
-                touched.push(thread);
-            }
-            if !is_clear {
-                return;
-            }
-            let belongings = self.belongings.change();
-            let done = act.map(|act| belongings.act(thread, time, act, None, &mut of_act));
-            let is_clear_move = |effect: &Effect| match effect {
-                Effect::Moved { from, .. } => belongings.is_untouched(*from),
-                _ => true,
-            };
-            is_clear = done == Some(Ok(())) && of_act.iter().all(is_clear_move);
-            effects.extend(of_act.drain(..).map(|effect| (number, effect)));
-            number += u32::from(act != Some(Act::Touch));
-        });
-        if !is_clear {
-            self.belongings = start;
-            touched.into_iter().for_each(|thread| self.touched(thread));
+        let mut acts = Vec::new();
+        play(&mut |thread, time, act| acts.push((thread, time, act)));
+        let start = self.belongings.people.clone();
+        // Other acts are clear whatever is in tables.
+        let is_in_doubt = |act: &Option<Act>| matches!(act, None | Some(Act::Member { .. }));
+        let is_in_doubt = acts.iter().any(|(.., act)| is_in_doubt(act));
+        let before = is_in_doubt.then(|| self.belongings.clone());
+        let Some(effects) = self.effects(&acts) else {
+            self.belongings = before.unwrap_or_default();
+            let touches = acts.iter().filter(|(.., act)| *act == Some(Act::Touch));
+            touches.for_each(|(thread, ..)| self.touched(*thread));
             return None;
-        }
+        };
         Some(Ahead { start, effects })
+    }
+
+    /// What comes of acts, by their number; nothing, if that cannot be said.
+    fn effects(&mut self, acts: &[(ThreadKey, i64, Option<Act>)]) -> Option<Vec<(u32, Effect)>> {
+        let belongings = &mut self.belongings;
+        let (mut effects, mut of_act, mut number) = (Vec::new(), Vec::new(), 0);
+        for &(thread, time, act) in acts {
+            belongings.act(thread, time, act?, None, &mut of_act).ok()?;
+            for effect in of_act.drain(..) {
+                if matches!(effect, Effect::Moved { from, .. } if !belongings.is_untouched(from)) {
+                    return None;
+                }
+                effects.push((number, effect));
+            }
+            number += u32::from(act != Some(Act::Touch));
+        }
+        Some(effects)
     }
 
     /// There is an [`Act::Touch`] of that thread among what is not looked at ahead.
     pub fn touched(&mut self, thread: ThreadKey) {
         let table = self.table_of(thread);
-        let belongings = self.belongings.change();
+        let belongings = &mut self.belongings;
         [thread, table]
             .into_iter()
             .for_each(|table| belongings.touch(table));
@@ -83,6 +87,10 @@ struct SlicedTable {
     fds: BTreeMap<i32, Vec<From<ValueId>>>,
 }
 
+/// It depends on what was before the slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfBefore;
+
 /// A point between changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u32);
@@ -92,16 +100,34 @@ impl Moment {
     const LAST: Moment = Moment(u32::MAX);
 }
 
-/// The value at a time, and whether none is later.
-fn at<V: Copy>(history: &[From<V>], time: i64, until: Moment) -> Option<(V, bool)> {
-    let end = match until {
+/// The value at a time, and when it becomes another one.
+fn at<V: Copy>(history: &[From<V>], time: i64) -> Option<(V, Option<i64>)> {
+    let after = history.partition_point(|from| from.time <= time);
+    let found = history.get(after.checked_sub(1)?)?;
+    Some((found.value, begin(history.get(after..).unwrap_or_default())))
+}
+
+/// The value at a moment.
+fn before<V: Copy>(history: &[From<V>], moment: Moment) -> Option<V> {
+    let end = match moment {
         Moment::LAST => history.len(),
-        Moment(until) => history.partition_point(|from| from.order < until),
+        Moment(moment) => history.partition_point(|from| from.order < moment),
     };
-    let known = history.get(..end).unwrap_or_default();
-    let after = known.partition_point(|from| from.time <= time);
-    let found = known.get(after.checked_sub(1)?)?;
-    Some((found.value, after == history.len()))
+    Some(history.get(end.checked_sub(1)?)?.value)
+}
+
+/// When the first value began to be so.
+fn begin<V>(history: &[From<V>]) -> Option<i64> {
+    history.first().map(|from| from.time)
+}
+
+/// A descriptor at a time in a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlicedAnswer {
+    /// What it is.
+    pub value: ValueId,
+    /// It may be another from this time on.
+    pub until: Option<i64>,
 }
 
 /// Whether what seems to have changed turns out to have been the same.
@@ -145,7 +171,7 @@ fn install_one<K: Held>(
 /// Descriptors in a slice, where `A` stands for what the slice knows.
 #[derive(Debug)]
 pub struct Sliced<A> {
-    start: Shared<Belongings>,
+    start: Shared<Members>,
     effects: std::iter::Peekable<std::vec::IntoIter<(u32, Effect)>>,
     /// Acts so far.
     acts: u32,
@@ -175,26 +201,24 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         Moment(self.changes)
     }
 
-    /// How many values there are.
-    pub fn count(&self) -> usize {
-        self.values.len()
-    }
-
     /// Something known, as a value.
     pub fn is(&mut self, what: A) -> ValueId {
         self.values.is(what)
     }
 
-    /// What a value is, as far as the slice knows: nothing, if it is not open; an error, if the slice does not know.
-    pub fn known(&self, value: ValueId) -> Result<Option<A>, ()> {
+    /// What a value is: nothing, if it is not open.
+    ///
+    /// # Errors
+    /// When it depends on what was before the slice.
+    pub fn known(&self, value: ValueId) -> Result<Option<A>, OfBefore> {
         match self.values.get(value) {
             None => Ok(None),
             Some(Value::Is(what, _)) => Ok(Some(what)),
             Some(Value::Renamed(what, _) | Value::Flagged(what, _)) => match self.values.get(what) {
                 Some(Value::Is(what, _)) => Ok(Some(what)),
-                _ => Err(()),
+                _ => Err(OfBefore),
             },
-            Some(_) => Err(()),
+            Some(_) => Err(OfBefore),
         }
     }
 
@@ -213,44 +237,47 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         thread.with(self.belonging(thread).table)
     }
 
-    /// What a thread's descriptor was at a time that is in the slice, as far as changes tell that come before a moment; and
-    /// whether it still is that.
-    pub fn at(&mut self, thread: ThreadKey, fd: i32, time: i64, until: Option<Moment>) -> (ValueId, bool) {
-        let until = until.unwrap_or(Moment::LAST);
+    /// What a thread's descriptor was at a time that is in the slice.
+    pub fn at(&mut self, thread: ThreadKey, fd: i32, time: i64) -> SlicedAnswer {
         let history = self.members.find(thread).map(Vec::as_slice).unwrap_or_default();
-        let (table, is_table) = match at(history, time, until) {
-            Some((belonging, is_last)) => (belonging.table, is_last),
-            None => (self.start.belonging(thread).table, history.is_empty()),
+        let (table, moves) = match at(history, time) {
+            Some((belonging, until)) => (belonging.table, until),
+            None => (self.start.belonging(thread).table, begin(history)),
         };
-        let table = thread.with(table);
-        let Some(of_table) = self.tables.find(table) else {
-            let base = self.values.base(Base::Start(table));
-            return (self.values.of_base(base, fd), is_table);
-        };
-        let history = of_table.fds.get(&fd).map(Vec::as_slice).unwrap_or_default();
-        if let Some((value, is_last)) = at(history, time, until) {
-            return (value, is_table && is_last);
-        }
-        let (base, is_last) = match at(&of_table.bases, time, until) {
-            Some(found) => found,
-            None => (self.values.base(Base::Start(table)), of_table.bases.is_empty()),
-        };
-        let is_last = is_table && is_last && history.is_empty();
-        (self.values.of_base(base, fd), is_last)
+        let SlicedAnswer { value, until } = self.in_table(thread.with(table), fd, time);
+        let until = moves.into_iter().chain(until).min();
+        SlicedAnswer { value, until }
     }
 
-    /// What a table's descriptor is, as far as changes tell that come before a moment.
-    pub fn now(&mut self, table: ThreadKey, fd: i32, until: Option<Moment>) -> ValueId {
-        let until = until.unwrap_or(Moment::LAST);
+    fn in_table(&mut self, table: ThreadKey, fd: i32, time: i64) -> SlicedAnswer {
         let of_table = self.tables.find(table);
         let history = of_table.and_then(|of_table| of_table.fds.get(&fd));
         let history = history.map(Vec::as_slice).unwrap_or_default();
-        if let Some((value, _)) = at(history, i64::MAX, until) {
+        if let Some((value, until)) = at(history, time) {
+            return SlicedAnswer { value, until };
+        }
+        let bases = of_table.map(|of_table| of_table.bases.as_slice());
+        let bases = bases.unwrap_or_default();
+        let (base, changes) = match at(bases, time) {
+            Some((base, changes)) => (Some(base), changes),
+            None => (None, begin(bases)),
+        };
+        let until = changes.into_iter().chain(begin(history)).min();
+        let base = base.unwrap_or_else(|| self.values.base(Base::Start(table)));
+        let value = self.values.of_base(base, fd);
+        SlicedAnswer { value, until }
+    }
+
+    /// What a table's descriptor is, as far as changes tell that come before a moment.
+    pub fn now(&mut self, table: ThreadKey, fd: i32, moment: Option<Moment>) -> ValueId {
+        let moment = moment.unwrap_or(Moment::LAST);
+        let of_table = self.tables.find(table);
+        let history = of_table.and_then(|of_table| of_table.fds.get(&fd));
+        if let Some(value) = before(history.map(Vec::as_slice).unwrap_or_default(), moment) {
             return value;
         }
         let bases = of_table.map(|of_table| of_table.bases.as_slice());
-        let base = at(bases.unwrap_or_default(), i64::MAX, until);
-        let base = base.map(|(base, _)| base);
+        let base = before(bases.unwrap_or_default(), moment);
         let base = base.unwrap_or_else(|| self.values.base(Base::Start(table)));
         self.values.of_base(base, fd)
     }
@@ -452,24 +479,6 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         self.tables.get(to).bases.push(From { order, time, value });
     }
 
-    /// Resolves values, up to that number of them, by what was when the slice began.
-    pub fn resolve<K: Held>(
-        &self,
-        known: &mut Resolved<K>,
-        count: usize,
-        start: &Descriptors<K>,
-        what: &dyn Fn(A) -> K,
-        late: LateCall<'_, K>,
-    ) {
-        let by = Resolving {
-            values: &self.values,
-            start: &start.contents,
-            what,
-            late,
-        };
-        known.resolve(&by, count);
-    }
-
     /// Resolves one value, and what it is made of.
     pub fn resolve_one<K: Held>(
         &self,
@@ -492,15 +501,14 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
     /// Makes of what was when the slice began what is when it ends; changes before `since` are of no interest but for the last
     /// one of each descriptor. `targets` are all descriptors that late calls change.
     pub fn install<K: Held>(
-        mut self,
-        mut known: Resolved<K>,
+        &mut self,
+        known: &mut Resolved<K>,
         descriptors: &mut Descriptors<K>,
         since: i64,
         what: &dyn Fn(A) -> K,
         late: LateCall<'_, K>,
         targets: &[i32],
     ) {
-        self.resolve(&mut known, usize::MAX, descriptors, what, late);
         let (mut of_bases, mut own) = (Vec::new(), Vec::new());
         for (table, of_table) in std::mem::take(&mut self.tables).into_entries() {
             if !of_table.bases.is_empty() {
@@ -509,10 +517,13 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
             }
             for (fd, history) in of_table.fds {
                 let values = |from: &From<ValueId>| (from.time, from.value);
+                for from in &history {
+                    self.resolve_one(known, from.value, descriptors, what, late);
+                }
                 let mut first = history.partition_point(|from| from.time <= since);
                 // The last one before, and when that came to be so.
                 first = first.saturating_sub(1);
-                while first > 0 && is_same(&known, &history, first) {
+                while first > 0 && is_same(known, &history, first) {
                     first -= 1;
                 }
                 let history = history.iter().skip(first.saturating_sub(1)).map(values);
@@ -520,9 +531,11 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
             }
         }
         // All of them before any changes what they are made of.
-        self.resolve(&mut known, usize::MAX, descriptors, what, late);
+        for (_, value) in of_bases.iter().flat_map(|(.., history)| history) {
+            self.resolve_one(known, *value, descriptors, what, late);
+        }
         for (table, fd, history) in of_bases.into_iter().chain(own) {
-            install_one((table, fd), &history, &known, descriptors, since);
+            install_one((table, fd), &history, known, descriptors, since);
         }
     }
 

@@ -85,10 +85,6 @@ impl<A: Copy + Eq + Hash> Values<A> {
         first.into_iter().chain(second)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.values.keys().len()
-    }
-
     pub(crate) fn is(&mut self, what: A) -> ValueId {
         self.put(Value::Is(what, false))
     }
@@ -202,16 +198,11 @@ pub type LateCall<'a, K> = &'a dyn Fn(u32, i32, (K, bool)) -> (K, bool);
 #[derive(Clone, Debug)]
 pub struct Resolved<K> {
     known: Vec<Option<(K, bool)>>,
-    /// Up to here all are resolved.
-    done: usize,
 }
 
 impl<K> Default for Resolved<K> {
     fn default() -> Self {
-        Resolved {
-            known: Vec::new(),
-            done: 0,
-        }
+        Resolved { known: Vec::new() }
     }
 }
 
@@ -242,15 +233,6 @@ impl<K: Held> Resolved<K> {
             self.known.resize(at + 1, None);
         }
         self.known[at] = Some(known);
-    }
-
-    /// Resolves the values up to that number of them.
-    pub(crate) fn resolve<A: Copy + Eq + Hash>(&mut self, by: &Resolving<'_, A, K>, count: usize) {
-        let count = count.min(by.values.len());
-        while self.done < count {
-            self.resolve_one(by, ValueId(self.done as u32 + 1));
-            self.done += 1;
-        }
     }
 
     /// Resolves a value, and what it is made of.

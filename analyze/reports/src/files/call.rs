@@ -177,12 +177,8 @@ impl Call {
 impl Exited {
     /// Whether the call may change what descriptors are, whichever it is.
     pub(super) fn may_change(&self) -> bool {
-        let result = self.exit.result;
-        match self.exit.call.map(|call| (call, call.action())) {
-            None => true,
-            Some((call, Action::Connect)) => connects(call, result),
-            Some((_, action)) => result >= 0 && !action.is_io() && action != Action::ChangeDirectory,
-        }
+        let connects = |call| connects(call, self.exit.result);
+        self.exit.may_change() || self.exit.call.is_some_and(connects)
     }
 }
 

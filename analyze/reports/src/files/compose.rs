@@ -1,6 +1,6 @@
 //! Joining a slice of time that was played to what was before it.
 
-use tracebraid_descriptors::{Change, Deed, NO_FD, Resolved, Text, Texts, ValueId};
+use tracebraid_descriptors::{Change, Deed, LateChange, Resolved, Text, Texts, ValueId};
 
 use crate::files::FilesRules;
 use crate::files::call::Parked;
@@ -9,53 +9,11 @@ use crate::files::machine::{Around, Machine, connects};
 use crate::files::names::{self, File, FileId};
 use crate::files::naming::{Naming, Need};
 use crate::files::slice::{Cell, Input, Late, LateWhat, Slice, SliceFile, Step};
+use crate::files::unmerged::{Unmerged, numbered};
 use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
-/// What a late call does to its thread's table.
-#[derive(Clone, Copy, Debug)]
-enum Outcome {
-    Nothing,
-    /// Changes it; and what a copy is a copy of.
-    Change(Change<FileId>, FileId),
-    /// A descriptor turns out to be something else.
-    Rename(i32, FileId),
-}
-
-impl Outcome {
-    /// The descriptors that it changes.
-    fn fds(&self) -> [i32; 2] {
-        match *self {
-            Outcome::Rename(fd, _) => [fd, NO_FD],
-            Outcome::Change(change, _) => change.fds().map_or([NO_FD; 2], |fds| [fds.0, fds.1]),
-            Outcome::Nothing => [NO_FD; 2],
-        }
-    }
-
-    /// What becomes of a descriptor of the table.
-    fn of(&self, fd: i32, before: (FileId, bool)) -> (FileId, bool) {
-        match *self {
-            Outcome::Rename(to, file) if to == fd => (file, before.1),
-            Outcome::Change(change, copied) => match change {
-                Change::Opened {
-                    fd: to,
-                    kind,
-                    cloexec,
-                } if to == fd => (kind, cloexec),
-                Change::Pair { fds, kind, cloexec } if fds.0 == fd || fds.1 == fd => (kind, cloexec),
-                Change::Accepted {
-                    fd: to,
-                    kind: Some(kind),
-                    cloexec,
-                    ..
-                } if to == fd => (kind, cloexec),
-                Change::Duplicated { to, cloexec, .. } if to == fd => (copied, cloexec),
-                Change::CloseOnExec { fd: to, cloexec } if to == fd => (before.0, cloexec),
-                _ => before,
-            },
-            _ => before,
-        }
-    }
-}
+/// What becomes of a late call.
+type Outcome = LateChange<FileId>;
 
 /// What is known of a slice by what was before it.
 struct Composer<'a, 's> {
@@ -70,14 +28,14 @@ struct Composer<'a, 's> {
     outcomes: Vec<Outcome>,
 }
 
-/// Joins a slice to what was before it. What descriptors were before `since` nobody will ask.
+/// Joins a slice to what was before it. What descriptors were before `since` nobody will ask. Gives what is to be added up.
 pub(super) fn compose(
     rules: &FilesRules,
     machine: &mut Machine,
     texts: &mut Texts,
     mut slice: Slice<'_>,
     since: i64,
-) {
+) -> Unmerged {
     let steps = std::mem::take(&mut slice.steps);
     let mut composer = Composer {
         rules,
@@ -92,7 +50,7 @@ pub(super) fn compose(
     for step in steps {
         composer.step(step);
     }
-    composer.end(since);
+    composer.end(since)
 }
 
 impl Composer<'_, '_> {
@@ -108,43 +66,26 @@ impl Composer<'_, '_> {
                 self.directories.push(directory);
             }
             Step::Late(late) => {
-                self.resolve(late.files, late.values);
+                self.resolve(late.files);
                 let outcome = self.late(*late);
                 self.outcomes.push(outcome);
             }
         }
     }
 
-    /// Says what files and values are, up to so many of them, in the order in which they were met.
-    fn resolve(&mut self, files: usize, values: usize) {
+    /// Says what files are, up to so many of them, in the order in which they were met.
+    fn resolve(&mut self, files: usize) {
         while self.files.len() < files {
             let Some(&file) = self.slice.files.keys().get(self.files.len()) else {
                 break;
             };
-            let values = self.slice.values.get(self.files.len()).copied();
-            self.resolve_values(values.unwrap_or(0));
             let file = self.file(file);
             self.files.push(file);
         }
-        self.resolve_values(values);
     }
 
-    fn resolve_values(&mut self, count: usize) {
-        let (files, outcomes) = (&self.files, &self.outcomes);
-        let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
-        let late = |call: u32, fd, before| match outcomes.get(call as usize) {
-            Some(outcome) => outcome.of(fd, before),
-            None => before,
-        };
-        let start = &self.machine.descriptors;
-        self.slice
-            .descriptors
-            .resolve(&mut self.known, count, start, &what, &late);
-    }
-
-    /// What a descriptor of a late call's table was when the call ended.
-    fn now(&mut self, late: &LateEnd, fd: i32) -> FileId {
-        let value = self.slice.descriptors.now(late.table, fd, Some(late.moment));
+    /// What a value is.
+    fn held(&mut self, value: ValueId) -> FileId {
         let (files, outcomes) = (&self.files, &self.outcomes);
         let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
         let of_late = |call: u32, fd, before| match outcomes.get(call as usize) {
@@ -154,6 +95,12 @@ impl Composer<'_, '_> {
         let start = &self.machine.descriptors;
         let sliced = &self.slice.descriptors;
         sliced.resolve_one(&mut self.known, value, start, &what, &of_late)
+    }
+
+    /// What a descriptor of a late call's table was when the call ended.
+    fn now(&mut self, late: &LateEnd, fd: i32) -> FileId {
+        let value = self.slice.descriptors.now(late.table, fd, Some(late.moment));
+        self.held(value)
     }
 
     /// A text of the slice.
@@ -181,7 +128,7 @@ impl Composer<'_, '_> {
                 ..file
             },
             SliceFile::Held(value, trace) => {
-                let held = self.known.get(value).0;
+                let held = self.held(value);
                 let (machine, mut around) = self.around();
                 return machine.known(&mut around, trace, held);
             }
@@ -200,7 +147,7 @@ impl Composer<'_, '_> {
                 (None, directory.copied().flatten())
             }
             Input::Held(value) => {
-                let held = self.known.get(value).0;
+                let held = self.held(value);
                 (self.machine.files.get(held), self.machine.path_of(held))
             }
         };
@@ -237,14 +184,14 @@ impl Composer<'_, '_> {
                 let held = |fd| machine.descriptors.kind(thread, fd, at).kind;
                 let held = (held(call.fds.0), held(call.fds.1));
                 machine.call(&mut around, cpu, &call, Some(held));
-                Outcome::Nothing
+                LateChange::Nothing
             }
             LateWhat::Made(mut made, held) => {
                 made.entered.text = self.text(made.entered.text);
                 made.exited.text = self.text(made.exited.text);
                 let (trace, tid) = (cpu.trace, made.tid);
                 let held = match held {
-                    Some((first, second)) => (self.known.get(first).0, self.known.get(second).0),
+                    Some((first, second)) => (self.held(first), self.held(second)),
                     None => self.machine.held(ThreadKey { trace, tid }, &made.entered),
                 };
                 self.made(&end, cpu, &made, held)
@@ -253,26 +200,26 @@ impl Composer<'_, '_> {
                 exited.text = self.text(exited.text);
                 let arrives = CallItem::Arrives(tid, exited);
                 let whole = self.machine.thread(cpu, tid).play(cpu, time, &arrives);
-                whole.map_or(Outcome::Nothing, |whole| self.whole(&end, tid, whole))
+                whole.map_or(LateChange::Nothing, |whole| self.whole(&end, tid, whole))
             }
             LateWhat::Leaves(tid, mut entered, held) => {
                 entered.text = self.text(entered.text);
                 let trace = cpu.trace;
                 let held = match held {
-                    Some((first, second)) => (self.known.get(first).0, self.known.get(second).0),
+                    Some((first, second)) => (self.held(first), self.held(second)),
                     None => self.machine.held(ThreadKey { trace, tid }, &entered),
                 };
                 let leaves = CallItem::Leaves(tid, Parked { entered, held });
                 let whole = self.machine.thread(cpu, tid).play(cpu, time, &leaves);
-                whole.map_or(Outcome::Nothing, |whole| self.whole(&end, tid, whole))
+                whole.map_or(LateChange::Nothing, |whole| self.whole(&end, tid, whole))
             }
             LateWhat::TakesOver(tid, old) => {
                 self.machine.takes_over(cpu, tid, old);
-                Outcome::Nothing
+                LateChange::Nothing
             }
             LateWhat::Known(thread, cell) => {
                 self.install(thread, cell);
-                Outcome::Nothing
+                LateChange::Nothing
             }
         }
     }
@@ -283,10 +230,10 @@ impl Composer<'_, '_> {
             Some(Item::Call(call)) => {
                 let (machine, mut around) = self.around();
                 machine.call(&mut around, cpu, &call, Some(held));
-                Outcome::Nothing
+                LateChange::Nothing
             }
             Some(Item::Made(made)) => self.made(end, cpu, &made, held),
-            _ => Outcome::Nothing,
+            _ => LateChange::Nothing,
         }
     }
 
@@ -295,7 +242,7 @@ impl Composer<'_, '_> {
         if open.call.action() == tracebraid_kernel_model::Action::ChangeDirectory {
             let (machine, mut around) = self.around();
             machine.goes_to(&mut around, end.process, made, held.0);
-            return Outcome::Nothing;
+            return LateChange::Nothing;
         }
         let listener = match open.deed {
             Deed::Accept => self.now(end, open.fds.0),
@@ -310,68 +257,61 @@ impl Composer<'_, '_> {
                     Change::Duplicated { from, .. } => self.now(end, from),
                     _ => FileId::default(),
                 };
-                Outcome::Change(change.with(file), copied)
+                LateChange::Change {
+                    change: change.with(file),
+                    copied,
+                }
             }
-            None if connects(open.call, exit.result) => Outcome::Rename(open.fds.0, file),
-            None => Outcome::Nothing,
+            None if connects(open.call, exit.result) => LateChange::Rename(open.fds.0, file),
+            None => LateChange::Nothing,
         }
     }
 
     /// What is known in the slice of a thread's call is so.
     fn install(&mut self, thread: ThreadKey, cell: Cell) {
         let Some(open) = cell.open else { return };
-        let Composer {
-            slice, texts, known, ..
-        } = self;
-        let mut text = |text: Text| match slice.texts.get(text) {
-            Some(text) => texts.number(text),
-            None => Text::NONE,
-        };
-        let held = |value: ValueId| known.get(value).0;
-        let begin = |Parked { entered, held: of }: Parked<ValueId>| Parked {
-            entered,
-            held: (held(of.0), held(of.1)),
+        let begin = |Parked { mut entered, held }: Parked<ValueId>| {
+            entered.text = self.text(entered.text);
+            let held = (self.held(held.0), self.held(held.1));
+            Parked { entered, held }
         };
         let mut open = open.map(begin, |exited| exited);
-        let (parked, missed) = open.parts();
-        if let Some(parked) = parked {
-            parked.entered.text = text(parked.entered.text);
-        }
-        missed.for_each(|exited| exited.text = text(exited.text));
+        let (_, missed) = open.parts();
+        missed.for_each(|exited| exited.text = self.text(exited.text));
         self.machine.threads.get(thread).goes_on(open, cell.waiting);
     }
 
     /// All is known.
-    fn end(mut self, since: i64) {
-        self.resolve(usize::MAX, usize::MAX);
+    fn end(mut self, since: i64) -> Unmerged {
+        self.resolve(usize::MAX);
         for (thread, cell) in std::mem::take(&mut self.slice.threads).into_entries() {
             self.install(thread, cell);
         }
         let Composer {
             rules,
             machine,
-            slice,
-            known,
+            mut slice,
+            mut known,
             files,
             outcomes,
             ..
         } = self;
         let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
         let late = |call: u32, fd, before| match outcomes.get(call as usize) {
-            Some(outcome) => Outcome::of(outcome, fd, before),
+            Some(outcome) => outcome.of(fd, before),
             None => before,
         };
-        let targets: Vec<i32> = outcomes.iter().flat_map(Outcome::fds).collect();
+        let targets: Vec<i32> = outcomes.iter().flat_map(LateChange::fds).collect();
         let descriptors = &mut machine.descriptors;
-        let sliced = slice.descriptors;
-        sliced.install(known, descriptors, since, &what, &late, &targets);
-        machine.descriptors.forget(since);
-        let file = |file: FileId| {
-            let at = (file.0 as usize).checked_sub(1);
-            at.and_then(|at| files.get(at)).copied().unwrap_or_default()
-        };
-        machine.tally.merge(slice.tally, rules.selection.top(), file);
+        let sliced = &mut slice.descriptors;
+        sliced.install(&mut known, descriptors, since, &what, &late, &targets);
+        descriptors.forget(since);
+        let top = rules.selection.top();
+        let log = slice.tally.take_log();
+        machine.tally.merge(log, top, |file| numbered(&files, file));
         machine.changed_by_slice();
+        let garbage = (slice.descriptors, slice.files, slice.texts, known);
+        Unmerged::new(slice.tally, files, garbage)
     }
 }
 

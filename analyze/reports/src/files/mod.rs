@@ -22,6 +22,7 @@ mod slice;
 mod stats;
 mod tally;
 mod tell;
+mod unmerged;
 
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ use crate::files::item::{Item, Made, Step, What};
 use crate::files::machine::{Around, Machine};
 use crate::files::queue::{Ahead, ChunkTexts, Queue};
 use crate::files::slice::{Beginning, Slice};
+use crate::files::tally::Tally;
+use crate::files::unmerged::Unmerged;
 use tracebraid_follow::{
     ByCpu, ChosenCalls, CpuKey, EndedCall, Event, Input, Items, Lane, Packet, People, PerCpu, Rules,
     Selection, ThreadKey,
@@ -76,6 +79,10 @@ pub struct FilesPartial {
     replayed: u32,
     /// A thread may get a table of its own when its call ends.
     is_unclear: bool,
+    /// What calls add up to, beside what the machine adds up.
+    sums: Tally,
+    /// Sums of slices that were composed.
+    unmerged: Vec<Unmerged>,
     /// What came of all that was played, and its texts.
     machine: Machine,
     known: Texts,
@@ -162,6 +169,10 @@ impl Rules for FilesRules {
         self.step(partial, event.cpu, event.time, Step { tid, pid, what });
     }
 
+    fn exchange(&self, partial: &mut FilesPartial, resident: &mut FilesPartial) {
+        std::mem::swap(&mut partial.sums, &mut resident.sums);
+    }
+
     fn merge(&self, earlier: &mut FilesPartial, mut later: FilesPartial) {
         // What is open ends there, perhaps.
         for (cpu, _) in later.lanes.iter() {
@@ -184,6 +195,7 @@ impl Rules for FilesRules {
             .dictionaries
             .add(later.texts.0, earlier.queue.items.latest());
         earlier.nobodys += later.nobodys;
+        earlier.sums.join(later.sums, self.selection.top());
     }
 
     fn slices<'a>(
@@ -197,8 +209,9 @@ impl Rules for FilesRules {
         let since = partial.asked_since(watermark);
         let dictionaries = Arc::new(partial.dictionaries.clone());
         partial.forget_texts(watermark);
+        let mut slices = self.unmerged(partial);
         if items.is_empty() {
-            return Vec::new();
+            return slices;
         }
         // Which calls are asked for depends on what is not known in a slice.
         let is_clear = self.selection.paths.is_empty() && !partial.is_unclear && partial.replayed == 0;
@@ -208,14 +221,16 @@ impl Rules for FilesRules {
         };
         let Some(ahead) = ahead else {
             partial.replayed += 1;
-            return vec![self.replayed(items, dictionaries, since)];
+            slices.push(self.replayed(items, dictionaries, since));
+            return slices;
         };
         let beginning = Beginning {
             ahead,
             dictionaries,
             time: begin,
         };
-        vec![self.slice(items, beginning, since)]
+        slices.push(self.slice(items, beginning, since));
+        slices
     }
 
     fn finish(&self, input: &Input, mut partial: FilesPartial) -> Report {
@@ -228,6 +243,13 @@ impl Rules for FilesRules {
         let items = std::mem::take(&mut partial.queue.items);
         let dictionaries = std::mem::take(&mut partial.dictionaries);
         self.replay(&mut partial, items, &dictionaries);
+        let top = self.selection.top();
+        let tally = std::mem::take(&mut partial.machine.tally);
+        partial.sums.join(tally, top);
+        for unmerged in std::mem::take(&mut partial.unmerged) {
+            unmerged.merge_into(&mut partial.sums, top);
+        }
+        partial.machine.tally = std::mem::take(&mut partial.sums);
         report::report(self, input, partial)
     }
 }
@@ -293,6 +315,19 @@ impl FilesPartial {
 }
 
 impl FilesRules {
+    /// Sums of slices that were composed, to be merged.
+    fn unmerged<'a>(&'a self, partial: &mut FilesPartial) -> Vec<tracebraid_engine::Slice<'a, FilesPartial>> {
+        let all = std::mem::take(&mut partial.unmerged);
+        let top = self.selection.top();
+        let one = |unmerged: Unmerged| -> tracebraid_engine::Slice<'a, FilesPartial> {
+            Box::new(move |resident: &mut FilesPartial| {
+                unmerged.merge_into(&mut resident.sums, top);
+                Box::new(|_: &mut FilesPartial| {})
+            })
+        };
+        all.into_iter().map(one).collect()
+    }
+
     /// What happened in a slice, to be played beside others.
     fn slice<'a>(
         &'a self,
@@ -305,7 +340,8 @@ impl FilesRules {
             items.play(None, |cpu, time, item| slice.apply(cpu, time, item));
             Box::new(move |partial: &mut FilesPartial| {
                 let FilesPartial { machine, known, .. } = partial;
-                compose::compose(self, machine, known, slice, since);
+                let unmerged = compose::compose(self, machine, known, slice, since);
+                partial.unmerged.push(unmerged);
             })
         })
     }

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use tracebraid_descriptors::{Ahead, Change, Dictionaries, Interned, Moment, Sliced, Texts, ValueId};
+use tracebraid_descriptors::{
+    Ahead, Change, Dictionaries, Interned, Moment, OfBefore, Sliced, Texts, ValueId,
+};
 use tracebraid_kernel_model::Action;
 
 use crate::files::FilesRules;
@@ -75,9 +77,8 @@ pub(super) struct Late {
     pub(super) moment: Moment,
     pub(super) process: ThreadKey,
     pub(super) table: ThreadKey,
-    /// Files and values that were met before.
+    /// Files that were met before.
     pub(super) files: usize,
-    pub(super) values: usize,
     pub(super) what: LateWhat,
 }
 
@@ -110,8 +111,6 @@ pub(super) struct Slice<'a> {
     pub(super) texts: Texts,
     pub(super) descriptors: Sliced<u32>,
     pub(super) files: Interned<SliceFile>,
-    /// By file: how many values there were when it was met first.
-    pub(super) values: Vec<usize>,
     pub(super) threads: Table<Cell>,
     pub(super) tally: Tally,
     pub(super) steps: Vec<Step>,
@@ -133,7 +132,6 @@ impl<'a> Slice<'a> {
             texts: Texts::default(),
             descriptors: Sliced::new(beginning.ahead),
             files: Interned::default(),
-            values: Vec::new(),
             threads: Table::default(),
             tally: Tally::default(),
             steps: Vec::new(),
@@ -253,7 +251,6 @@ impl<'a> Slice<'a> {
             process: self.descriptors.process(thread),
             table: self.descriptors.table(thread),
             files: self.files.keys().len(),
-            values: self.descriptors.count(),
             what,
         };
         self.steps.push(Step::Late(Box::new(late)));
@@ -358,7 +355,7 @@ impl<'a> Slice<'a> {
     fn held(&mut self, thread: ThreadKey, entered: &Entered) -> (ValueId, ValueId) {
         let (first, second) = entered.named();
         let mut held = |fd| match fd {
-            0.. => self.descriptors.at(thread, fd, entered.named_at(), None).0,
+            0.. => self.descriptors.at(thread, fd, entered.named_at()).value,
             _ => ValueId::default(),
         };
         (held(first), held(second))
@@ -434,7 +431,7 @@ impl<'a> Slice<'a> {
                     Some(SliceFile::File(file)) => Some(file.name).filter(|_| file.kind.has_path()),
                     _ => return self.file(SliceFile::Named(naming, Input::Held(held))),
                 },
-                Err(()) => return self.file(SliceFile::Named(naming, Input::Held(held))),
+                Err(OfBefore) => return self.file(SliceFile::Named(naming, Input::Held(held))),
             }
         };
         let file = naming.file(&mut self.texts, None, directory);
@@ -452,11 +449,7 @@ impl<'a> Slice<'a> {
     }
 
     fn file(&mut self, file: SliceFile) -> FileId {
-        let number = self.files.number(file);
-        if number as usize >= self.values.len() {
-            self.values.push(self.descriptors.count());
-        }
-        FileId(number + 1)
+        FileId(self.files.number(file) + 1)
     }
 
     /// A file as what a descriptor is.
@@ -475,7 +468,7 @@ impl<'a> Slice<'a> {
                 let unknown = names::unknown(&mut self.texts, trace);
                 self.file(SliceFile::File(unknown))
             }
-            Err(()) => self.file(SliceFile::Held(held, trace)),
+            Err(OfBefore) => self.file(SliceFile::Held(held, trace)),
         }
     }
 
@@ -485,9 +478,9 @@ impl<'a> Slice<'a> {
         if let Some(file) = self.cache.find(place, fd) {
             return file;
         }
-        let (value, is_last) = self.descriptors.at(thread, fd, time, None);
-        let file = self.known(thread.trace, value);
-        if is_last {
+        let answer = self.descriptors.at(thread, fd, time);
+        let file = self.known(thread.trace, answer.value);
+        if answer.until.is_none() {
             self.cache.put(place, fd, file);
         }
         file

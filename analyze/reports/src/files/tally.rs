@@ -86,6 +86,26 @@ impl Tally {
         }
     }
 
+    /// Takes out the list of calls, with the threads to which it refers.
+    pub(super) fn take_log(&mut self) -> Tally {
+        let mut taken = Tally::default();
+        if !self.log.is_empty() {
+            taken.log = std::mem::take(&mut self.log);
+            for (thread, _) in self.threads.entries() {
+                taken.place(thread);
+            }
+        }
+        taken
+    }
+
+    /// Adds what others add up to, with the same files.
+    pub(super) fn join(&mut self, mut others: Tally, top: usize) {
+        if others.sums.len() > self.sums.len() && self.log.is_empty() {
+            std::mem::swap(self, &mut others);
+        }
+        self.merge(others, top, |file| file);
+    }
+
     fn class(&mut self, place: u32, class: Class) -> Option<&mut ClassStats> {
         let classes = self.threads.at(place as usize)?;
         let at = classes.iter().position(|(of, _)| *of == class);

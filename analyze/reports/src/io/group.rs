@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
 use crate::io::call::Io;
+use crate::io::span::Span;
 use crate::io::sums::Tally;
 use crate::pages::Pages;
 
@@ -204,6 +205,11 @@ impl Group {
         self.first.saturating_add(i64::from(self.span))
     }
 
+    /// Whether all its calls began in that part of time.
+    pub(super) fn is_in(&self, span: Span) -> bool {
+        span.contains(self.first) && span.contains(self.last())
+    }
+
     /// Its calls all together.
     pub(super) fn tally(&self) -> Tally {
         Tally {
@@ -212,6 +218,18 @@ impl Group {
             bytes: self.bytes,
             latency: self.latency,
             longest: self.longest,
+        }
+    }
+
+    /// Of a group of one: its call.
+    pub(super) fn only_io(&self) -> Io {
+        let bytes = i64::try_from(self.bytes).unwrap_or(i64::MAX);
+        Io {
+            entry: self.first,
+            latency: self.latency,
+            result: if self.errors > 0 { -1 } else { bytes },
+            fds: self.fds,
+            call: self.call,
         }
     }
 

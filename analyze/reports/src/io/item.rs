@@ -1,7 +1,7 @@
 //! What happens to threads besides calls that begin and end in one stretch.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_descriptors::{Change, Exit, Holder, Open};
+use tracebraid_descriptors::{Act, Change, Deed, Exit, Holder, Open};
 
 /// Something that happened to a thread at a time, to be looked at in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,45 @@ pub(super) enum What {
         kind: tracebraid_kernel_model::FdType,
         cloexec: bool,
     },
+    /// Among acts only ([`Act::Touch`]).
+    Touch,
+}
+
+impl What {
+    /// What it does to the question which thread has which table, if it does; nothing if that cannot be said yet.
+    pub(super) fn act(&self) -> Option<Option<Act>> {
+        let act = match *self {
+            What::Change(change) => change.act()?,
+            What::Fork {
+                child,
+                child_pid,
+                parent_pid,
+            } => Act::Fork {
+                child,
+                child_pid,
+                parent_pid,
+            },
+            What::Exec => Act::Exec,
+            What::End => Act::End,
+            What::Member { pid, table } => Act::Member { pid, table },
+            What::Holds { holder, .. } => Act::Holds(holder),
+            What::Touch => Act::Touch,
+            // Where it ends the thread gets a table of its own.
+            What::Park(open) if open.deed == Deed::Unshare => return Some(None),
+            _ => return None,
+        };
+        Some(Some(act))
+    }
+
+    /// Whether it may change what is in the thread's table.
+    pub(super) fn touches(&self) -> bool {
+        match self {
+            What::Change(change) => !matches!(change, Change::Cloning(_)),
+            What::Exit(exit) => exit.may_change(),
+            What::Park(open) => !matches!(open.deed, Deed::Io | Deed::Nothing),
+            _ => false,
+        }
+    }
 }
 
 /// Stands for a thread that will be known later.

@@ -1,6 +1,10 @@
 //! Lists of items, packed: there are many, and they wait.
 
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+
 use serde::{Deserialize, Serialize};
+use tracebraid_follow::KeyHasher;
 
 use crate::io::item::{Item, UNNAMED, What};
 use crate::packed::{Packed, Place};
@@ -8,24 +12,27 @@ use crate::packed::{Packed, Place};
 /// Items that are being listed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
-    packed: Packed,
+    list: List,
     count: usize,
-    last: Base,
+    /// Those that decide which thread has which table, and a touch by each thread that may change one.
+    acts: List,
+    touched: HashSet<i32, BuildHasherDefault<KeyHasher>>,
+    /// One of every [`INTERVAL`] items: its time, and where it is.
+    index: Vec<(i64, Position)>,
     /// True if one is earlier than the one before it.
     unsorted: bool,
     /// When the first call began that is parked here.
     since: Option<i64>,
 }
 
-/// A list of items in the order of time, of which the first can be taken.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Items {
+/// Who looks for a time decodes fewer items.
+const INTERVAL: usize = 128;
+
+/// Items, packed one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct List {
     packed: Packed,
-    next: Option<Item>,
-    /// Where those are that follow it.
-    behind: Mark,
-    /// Whose the items are that do not tell it themselves.
-    named: i32,
+    last: Base,
 }
 
 /// What an item is written against: time and thread of the one before it.
@@ -35,32 +42,74 @@ struct Base {
     tid: i32,
 }
 
-/// A place between two items.
+/// Where reading goes on in a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Mark {
+pub(super) struct Position {
     place: Place,
-    /// Of the items before it, the last, and how many they are.
+    /// Of the items before it, the last.
     last: Base,
+}
+
+/// A place between two items of a log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    items: Position,
+    acts: Position,
+    /// How many items are before it.
     count: usize,
+}
+
+/// A list of items in the order of time, which is complete.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Items {
+    list: List,
+    index: Vec<(i64, Position)>,
+    /// When the first and the last one happen.
+    pub(super) range: Option<(i64, i64)>,
+}
+
+/// Reads items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Cursor {
+    /// Where those are that follow the next one.
+    at: Position,
+    next: Option<Item>,
+}
+
+/// Those of the items that decide which thread has which table, in the same order; taken one after the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Acts {
+    list: List,
+    cursor: Cursor,
 }
 
 impl Log {
     /// Adds an item.
+    #[inline]
     pub(super) fn push(&mut self, item: Item) {
         if let What::Park(open) = &item.what {
             self.since = Some(self.since.map_or(open.time, |since| since.min(open.time)));
         }
-        self.unsorted |= item.time < self.last.time && !self.packed.is_empty();
-        write(&mut self.packed, self.last, &item);
-        self.last = Base::of(&item);
+        self.unsorted |= item.time < self.list.last.time && !self.list.packed.is_empty();
+        if self.count.is_multiple_of(INTERVAL) {
+            self.index.push((item.time, self.list.end()));
+        }
+        self.list.push(&item);
         self.count += 1;
+        if item.what.touches() && (item.tid == UNNAMED || self.touched.insert(item.tid)) {
+            let what = What::Touch;
+            self.acts.push(&Item { what, ..item });
+        }
+        if item.what.act().is_some() {
+            self.acts.push(&item);
+        }
     }
 
     /// The place behind the last item.
     pub(super) fn mark(&self) -> Mark {
         Mark {
-            place: self.packed.end(),
-            last: self.last,
+            items: self.list.end(),
+            acts: self.acts.end(),
             count: self.count,
         }
     }
@@ -82,10 +131,13 @@ impl Log {
 
     /// Takes out the items behind a mark.
     pub(super) fn split_off(&mut self, mark: Mark) -> Vec<Item> {
-        let mut at = mark;
-        let rest = std::iter::from_fn(|| read(&self.packed, &mut at)).collect();
-        self.packed.truncate(mark.place);
-        (self.last, self.count) = (mark.last, mark.count);
+        let mut at = mark.items;
+        let rest = std::iter::from_fn(|| self.list.read(&mut at)).collect();
+        self.list.truncate(mark.items);
+        self.acts.truncate(mark.acts);
+        self.index.truncate(mark.count.div_ceil(INTERVAL));
+        self.touched.clear();
+        self.count = mark.count;
         rest
     }
 
@@ -95,20 +147,25 @@ impl Log {
     }
 
     /// Nothing will be added. Items of one time stay in their order.
-    pub(super) fn finish(mut self) -> Items {
+    pub(super) fn finish(mut self) -> (Items, Acts) {
         if self.unsorted {
             let mut items = self.split_off(Mark::default());
             items.sort_by_key(|item| item.time);
             self.extend(items);
         }
-        let mut items = Items {
-            packed: self.packed,
-            next: None,
-            behind: Mark::default(),
-            named: UNNAMED,
+        let first = self.index.first().map(|(time, _)| *time);
+        let items = Items {
+            range: first.map(|first| (first, self.list.last.time)),
+            list: self.list,
+            index: self.index,
         };
-        items.read_next();
-        items
+        let mut cursor = Cursor::default();
+        cursor.step(&self.acts);
+        let acts = Acts {
+            list: self.acts,
+            cursor,
+        };
+        (items, acts)
     }
 }
 
@@ -119,33 +176,64 @@ impl Extend<Item> for Log {
 }
 
 impl Items {
-    /// The time of the first item.
+    /// Begins to read at a position, with the first item that is not before a time.
+    pub(super) fn read_from(&self, at: Position, from: i64) -> Cursor {
+        let mut cursor = Cursor { at, next: None };
+        cursor.step(&self.list);
+        while cursor.next_time().is_some_and(|time| time < from) {
+            cursor.step(&self.list);
+        }
+        cursor
+    }
+
+    /// A position that is not behind the first item that is not before a time, and not far before it.
+    pub(super) fn seek(&self, time: i64) -> Position {
+        let before = self.index.partition_point(|(first, _)| *first < time);
+        let found = before.checked_sub(1).and_then(|at| self.index.get(at));
+        found.map_or(Position::default(), |(_, at)| *at)
+    }
+
+    /// Takes the next item; that thread's, if it does not tell itself whose it is.
+    #[inline]
+    pub(super) fn take_next(&self, cursor: &mut Cursor, named: i32) -> Option<Item> {
+        cursor.take_next(&self.list, named)
+    }
+}
+
+impl Acts {
+    /// When the next one happens.
+    pub(super) fn next_time(&self) -> Option<i64> {
+        self.cursor.next_time()
+    }
+
+    /// Takes the next one; that thread's, if it does not tell itself whose it is.
+    pub(super) fn take_next(&mut self, named: i32) -> Option<Item> {
+        let item = self.cursor.take_next(&self.list, named);
+        self.list.packed.free(self.cursor.at.place);
+        item
+    }
+}
+
+impl Cursor {
+    /// The time of the next item.
+    #[inline]
     pub(super) fn next_time(&self) -> Option<i64> {
         Some(self.next?.time)
     }
 
-    /// Takes the first item.
     #[inline]
-    pub(super) fn take_next(&mut self) -> Option<Item> {
+    fn step(&mut self, list: &List) {
+        self.next = list.read(&mut self.at);
+    }
+
+    #[inline]
+    fn take_next(&mut self, list: &List, named: i32) -> Option<Item> {
         let mut item = self.next?;
         if item.tid == UNNAMED {
-            item.tid = self.named;
+            item.tid = named;
         }
-        self.read_next();
+        self.step(list);
         Some(item)
-    }
-
-    #[inline]
-    fn read_next(&mut self) {
-        self.next = read(&self.packed, &mut self.behind);
-        self.packed.free(self.behind.place);
-    }
-
-    /// It turns out whose the items are that do not tell it themselves.
-    pub(super) fn name(&mut self, tid: i32) {
-        if self.named == UNNAMED {
-            self.named = tid;
-        }
     }
 }
 
@@ -161,35 +249,49 @@ impl Base {
 /// Set in the tag of an item of another thread than the one before it.
 const OTHER_THREAD: u8 = 0x80;
 
-#[inline]
-fn write(to: &mut Packed, last: Base, item: &Item) {
-    to.push(|record| {
-        let other = item.tid != last.tid;
-        record.byte(item.what.tag() | if other { OTHER_THREAD } else { 0 });
-        record.int(item.time.wrapping_sub(last.time));
-        if other {
-            record.int(item.tid.into());
-        }
-        item.what.pack(item.time, record);
-    });
-}
+impl List {
+    #[inline]
+    fn push(&mut self, item: &Item) {
+        let other = item.tid != self.last.tid;
+        let last = std::mem::replace(&mut self.last, Base::of(item));
+        self.packed.push(|record| {
+            record.byte(item.what.tag() | if other { OTHER_THREAD } else { 0 });
+            record.int(item.time.wrapping_sub(last.time));
+            if other {
+                record.int(item.tid.into());
+            }
+            item.what.pack(item.time, record);
+        });
+    }
 
-#[inline]
-fn read(from: &Packed, at: &mut Mark) -> Option<Item> {
-    let last = at.last;
-    let item = from.read(&mut at.place, |reader| {
-        let tag = reader.byte()?;
-        let time = last.time.wrapping_add(reader.int()?);
-        let tid = match tag & OTHER_THREAD {
-            0 => last.tid,
-            _ => reader.int()? as i32,
-        };
-        let what = What::unpack(tag & !OTHER_THREAD, time, reader)?;
-        Some(Item { time, tid, what })
-    })?;
-    at.last = Base::of(&item);
-    at.count += 1;
-    Some(item)
+    fn end(&self) -> Position {
+        Position {
+            place: self.packed.end(),
+            last: self.last,
+        }
+    }
+
+    fn truncate(&mut self, end: Position) {
+        self.packed.truncate(end.place);
+        self.last = end.last;
+    }
+
+    #[inline]
+    fn read(&self, at: &mut Position) -> Option<Item> {
+        let last = at.last;
+        let item = self.packed.read(&mut at.place, |reader| {
+            let tag = reader.byte()?;
+            let time = last.time.wrapping_add(reader.int()?);
+            let tid = match tag & OTHER_THREAD {
+                0 => last.tid,
+                _ => reader.int()? as i32,
+            };
+            let what = What::unpack(tag & !OTHER_THREAD, time, reader)?;
+            Some(Item { time, tid, what })
+        })?;
+        at.last = Base::of(&item);
+        Some(item)
+    }
 }
 
 #[cfg(test)]
@@ -204,14 +306,42 @@ mod tests {
         }
     }
 
-    fn taken(mut items: Items) -> Vec<(i64, i32)> {
+    fn taken_from(items: &Items, from: i64, named: i32) -> Vec<(i64, i32)> {
+        let mut cursor = items.read_from(items.seek(from), from);
         let items = std::iter::from_fn(|| {
-            let next = items.next_time();
-            let item = items.take_next();
+            let next = cursor.next_time();
+            let item = items.take_next(&mut cursor, named);
             assert_eq!(next, item.map(|item| item.time));
             item
         });
         items.map(|item| (item.time, item.tid)).collect()
+    }
+
+    fn taken((items, mut acts): (Items, Acts)) -> Vec<(i64, i32)> {
+        let taken = taken_from(&items, i64::MIN, UNNAMED);
+        assert_eq!(items.range.map(|range| range.0), taken.first().map(|item| item.0));
+        assert_eq!(items.range.map(|range| range.1), taken.last().map(|item| item.0));
+        let acts = std::iter::from_fn(|| {
+            let next = acts.next_time();
+            let act = acts.take_next(UNNAMED);
+            assert_eq!(next, act.map(|act| act.time));
+            act
+        });
+        // All of them end their threads.
+        assert!(acts.map(|act| (act.time, act.tid)).eq(taken.iter().copied()));
+        taken
+    }
+
+    #[test]
+    fn items_are_found_by_time() {
+        let mut log = Log::default();
+        log.extend((0..1000).map(|at| ended(at / 7 * 10, at as i32)));
+        let (items, _) = log.finish();
+        for from in [i64::MIN, 0, 1, 10, 180, 185, 1000, 1420, 1421, i64::MAX] {
+            let expected = (0..1000).filter(|at| at / 7 * 10 >= from);
+            let expected: Vec<_> = expected.map(|at| (at / 7 * 10, at as i32)).collect();
+            assert_eq!(taken_from(&items, from, UNNAMED), expected, "{from}");
+        }
     }
 
     #[test]
@@ -230,10 +360,8 @@ mod tests {
     fn items_without_a_thread_are_of_whom_it_turns_out() {
         let mut log = Log::default();
         log.extend([ended(1, UNNAMED), ended(2, 8), ended(3, UNNAMED)]);
-        let mut items = log.finish();
-        items.name(7);
-        items.name(6);
-        assert_eq!(taken(items), [(1, 7), (2, 8), (3, 7)]);
+        let (items, _) = log.finish();
+        assert_eq!(taken_from(&items, i64::MIN, 7), [(1, 7), (2, 8), (3, 7)]);
     }
 
     #[test]

@@ -1,30 +1,35 @@
 //! What was read and written: bytes, calls, errors and latency by process, thread, system call
 //! and type of descriptor.
 //!
-//! Each CPU's chunks join entries with exits (`lane`); what threads take to other CPUs, and
-//! what descriptors are, is put together behind the watermark (`settle`).
+//! Each CPU's chunks join entries with exits (`lane`). What threads take to other CPUs, and
+//! what descriptors are, is put together in slices of time beside each other (`slice`), which are joined to what was before
+//! them (`compose`); or, where that does not do, by one `machine` in the order of time.
 //! `docs/reports-io.md` defines each number.
 
 mod cache;
 mod call;
+mod compose;
+mod cut;
 mod group;
 mod item;
 mod items;
 mod lane;
+mod machine;
 mod pack;
-mod parking;
 mod partial;
 mod report;
 mod sections;
-mod settle;
 mod sink;
+mod slice;
+mod span;
 mod stretch;
 mod sums;
 mod tell;
+mod totals;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Record, Slice, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 pub use partial::IoPartial;
@@ -118,8 +123,13 @@ impl Analysis for IoAnalysis {
         earlier.merge(&self.input.selection, later);
     }
 
-    fn settle(&self, partial: &mut IoPartial, watermark: Timestamp) {
-        partial.settle(&self.input.selection, watermark.0);
+    fn exchange(&self, partial: &mut IoPartial, resident: &mut IoPartial) {
+        partial.exchange(resident);
+    }
+
+    fn slices<'a>(&'a self, partial: &mut IoPartial, watermark: Timestamp) -> Vec<Slice<'a, IoPartial>> {
+        let slice = partial.slice(&self.input.selection, watermark.0);
+        slice.into_iter().collect()
     }
 
     fn finish(&self, partial: IoPartial) -> Report {

@@ -26,6 +26,7 @@ const CLOSED: u8 = 16;
 const RANGE: u8 = 17;
 const CLONING: u8 = 18;
 const UNSHARED: u8 = 19;
+const TOUCH: u8 = 20;
 
 impl What {
     /// Tells which it is: less than 128.
@@ -56,6 +57,7 @@ impl What {
                 Change::Cloning(_) => CLONING,
                 Change::Unshared => UNSHARED,
             },
+            What::Touch => TOUCH,
         }
     }
 
@@ -93,7 +95,7 @@ impl What {
                 record.int(fd.into());
                 record.byte(flagged(kind, cloexec));
             }
-            What::Entry | What::Unstarted | What::Exec | What::End => {}
+            What::Entry | What::Unstarted | What::Exec | What::End | What::Touch => {}
         }
     }
 
@@ -119,6 +121,7 @@ impl What {
             },
             PROCESS_HOLDS => holds(Holder::Process(reader.int()? as i32), reader)?,
             TABLE_HOLDS => holds(Holder::Table(reader.int()?), reader)?,
+            TOUCH => What::Touch,
             tag => What::Change(Change::unpack(tag, reader)?),
         })
     }
@@ -437,7 +440,7 @@ mod tests {
 
     /// What else there is.
     fn others() -> Vec<What> {
-        let mut whats = vec![What::Exec, What::End];
+        let mut whats = vec![What::Exec, What::End, What::Touch];
         for pid in [None, Some(0), Some(-1), Some(i32::MIN), Some(i32::MAX)] {
             whats.push(What::Fork {
                 child: 77,
@@ -478,14 +481,14 @@ mod tests {
             assert_eq!(read, Some((what, 77)));
             tags.insert(what.tag());
         }
-        assert_eq!(tags, (EXIT..=UNSHARED).collect());
+        assert_eq!(tags, (EXIT..=TOUCH).collect());
     }
 
     #[test]
     fn other_bytes_are_nothing() {
         let no_type = FdType::ALL.len() as u8;
         for (tag, bytes) in [
-            (UNSHARED + 1, &[0, 0, 0, 0][..]),
+            (TOUCH + 1, &[0, 0, 0, 0][..]),
             (EXIT, &[]),
             (EXIT, &[PEER, 5, no_type]),
             (OPENED, &[3, no_type * 2]),

@@ -3,15 +3,20 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Ahead};
+use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Context, EventModel, KernelEvent, Switch};
 
 use crate::io::IoAnalysis;
+use crate::io::cut::Cut;
 use crate::io::item::What;
 use crate::io::lane::Lane;
-use crate::io::settle::Settled;
+use crate::io::machine::{Around, Machine};
 use crate::io::sink::Sink;
 use crate::io::stretch::Edges;
 use crate::io::tell;
+use crate::io::totals::Totals;
+use crate::io::{compose, slice};
 use tracebraid_follow::{CpuKey, Event, Packet, People, Selection, Table, ThreadKey};
 
 /// What is known after some chunks.
@@ -31,7 +36,14 @@ pub struct IoPartial {
     edges: Vec<Edges>,
     sink: Sink,
     pub(super) people: People,
-    settled: Settled,
+    /// Everything before that time was cut out.
+    until: Option<i64>,
+    /// Slices that are played one after the other, and not composed yet.
+    replayed: u32,
+    /// A thread may get a table of its own when its call ends.
+    is_unclear: bool,
+    machine: Machine,
+    totals: Totals,
 }
 
 /// What a context told of a thread. In another stretch it may be another thread of that id.
@@ -196,17 +208,63 @@ impl IoPartial {
             }
         }
         self.sink.append(later.sink);
+        self.totals.merge(later.totals);
     }
 
-    /// Puts together all that is before the watermark and waits for nothing else.
-    pub(super) fn settle(&mut self, selection: &Selection, watermark: i64) {
+    /// Exchanges what was added up.
+    pub(super) fn exchange(&mut self, resident: &mut IoPartial) {
+        std::mem::swap(&mut self.totals, &mut resident.totals);
+    }
+
+    /// Takes out all that is before the watermark and waits for nothing else.
+    pub(super) fn slice<'a>(
+        &mut self,
+        selection: &'a Selection,
+        watermark: i64,
+    ) -> Option<Slice<'a, IoPartial>> {
         for edges in &mut self.edges {
             edges.open_beginning(&mut self.sink);
         }
         let waits = self.edges.iter().filter_map(Edges::waits_since).min();
         let until = waits.map_or(watermark, |waits| waits.min(watermark));
-        self.settled.settle(selection, &mut self.sink, Some(until));
-        self.settled.forget(self.asked_since(until));
+        let begin = self.until.replace(until).unwrap_or(i64::MIN);
+        let ahead = self.look_ahead(until);
+        let cut = self.sink.cut(Some(until));
+        let since = self.asked_since(until);
+        if cut.is_empty() {
+            return None;
+        }
+        Some(match ahead {
+            Some(ahead) => sliced(selection, cut, ahead, begin, since),
+            None => {
+                self.replayed += 1;
+                replayed(selection, cut, since)
+            }
+        })
+    }
+
+    /// Follows which thread has which table up to a time, if that can be said without knowing what is in them.
+    fn look_ahead(&mut self, until: i64) -> Option<Ahead> {
+        let is_clear = !self.is_unclear && self.replayed == 0;
+        let (sink, descriptors) = (&mut self.sink, &mut self.machine.descriptors);
+        let mut acts = |to: &mut dyn FnMut(ThreadKey, i64, Option<Act>)| {
+            sink.take_acts(until, |cpu, item| {
+                let (trace, tid) = (cpu.trace, item.tid);
+                let is_ignored = tid == ThreadKey::UNKNOWN && matches!(item.what, What::Change(_));
+                if let Some(act) = item.what.act().filter(|_| !is_ignored) {
+                    to(ThreadKey { trace, tid }, item.time, act);
+                }
+            });
+        };
+        if is_clear {
+            return descriptors.look_ahead(acts);
+        }
+        acts(&mut |thread, _, act| {
+            if act == Some(Act::Touch) {
+                descriptors.touched(thread);
+            }
+        });
+        None
     }
 
     /// Nobody will ask for descriptors before this time.
@@ -216,14 +274,49 @@ impl IoPartial {
     }
 
     /// Nothing follows.
-    pub(super) fn finish(mut self, selection: &Selection) -> (Settled, People) {
+    pub(super) fn finish(mut self, selection: &Selection) -> (Totals, People) {
         for edges in std::mem::take(&mut self.edges) {
             edges.close(&mut self.sink);
         }
-        self.settled.settle(selection, &mut self.sink, None);
-        self.settled.finish(selection);
-        (self.settled, self.people)
+        let mut around = Around {
+            selection,
+            totals: &mut self.totals,
+        };
+        self.machine.play(&mut around, &self.sink.cut(None));
+        self.machine.finish(&mut around);
+        (self.totals, self.people)
     }
+}
+
+/// A slice to be played beside others.
+fn sliced<'a>(
+    selection: &'a Selection,
+    cut: Cut,
+    ahead: Ahead,
+    begin: i64,
+    since: i64,
+) -> Slice<'a, IoPartial> {
+    Box::new(move |resident: &mut IoPartial| {
+        let left = slice::play(selection, &mut resident.totals, &cut, ahead, begin);
+        Box::new(move |partial: &mut IoPartial| {
+            let totals = &mut partial.totals;
+            let around = Around { selection, totals };
+            compose::compose(around, &mut partial.machine, left, since);
+        })
+    })
+}
+
+/// A slice to be played when it is known what was before it.
+fn replayed<'a>(selection: &'a Selection, cut: Cut, since: i64) -> Slice<'a, IoPartial> {
+    Box::new(move |_: &mut IoPartial| {
+        Box::new(move |partial: &mut IoPartial| {
+            let totals = &mut partial.totals;
+            partial.machine.play(&mut Around { selection, totals }, &cut);
+            partial.machine.descriptors.forget(since);
+            partial.replayed = partial.replayed.saturating_sub(1);
+            partial.is_unclear = partial.machine.is_unclear();
+        })
+    })
 }
 
 /// A thread that an event's context names runs now, whatever was known.

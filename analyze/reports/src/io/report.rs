@@ -7,8 +7,8 @@ use tracebraid_kernel_model::{FdType, Syscall};
 use crate::io::IoAnalysis;
 use crate::io::partial::IoPartial;
 use crate::io::sections;
-use crate::io::settle::{Losses, Sheet};
 use crate::io::sums::Sums;
+use crate::io::totals::{Losses, Sheet};
 use tracebraid_follow::{People, Process, Selection, Thread, ThreadKey};
 use tracebraid_tables::Report;
 
@@ -121,13 +121,13 @@ fn order(stats: &IoStats) -> std::cmp::Reverse<(u64, u64)> {
 }
 
 pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> Report {
-    let (settled, people) = partial.finish(&analysis.input.selection);
+    let (totals, people) = partial.finish(&analysis.input.selection);
     let mut accounts: BTreeMap<ThreadKey, Account> = BTreeMap::new();
     let mut syscalls: BTreeMap<Syscall, Sums> = BTreeMap::new();
     let mut total = Account::default();
     let filter = &analysis.input.selection.threads;
     let chosen = analysis.input.selection.chosen_calls();
-    for (key, sheet) in settled
+    for (key, sheet) in totals
         .sheets
         .entries()
         .filter(|(key, _)| filter.shows(&people.thread(*key)))
@@ -148,7 +148,7 @@ pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> Report {
             syscalls.entry(*call).or_default().add(sums);
         }
     }
-    for (key, losses) in settled
+    for (key, losses) in totals
         .losses
         .entries()
         .filter(|(key, _)| filter.shows(&people.thread(*key)))

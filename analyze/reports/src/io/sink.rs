@@ -10,11 +10,14 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use serde::{Deserialize, Serialize};
-
-use crate::io::group::{self, Calls, Group};
-use crate::io::item::Item;
-use crate::io::items::{self, Items, Log};
+use tracebraid_descriptors::Shared;
 use tracebraid_follow::CpuKey;
+
+use crate::io::cut::{Cut, Piece};
+use crate::io::group::{self, Calls, Group};
+use crate::io::item::{Item, UNNAMED};
+use crate::io::items::{self, Acts, Items, Log, Position};
+use crate::io::span::Span;
 
 /// What happens on a CPU in a part of the trace that is being read.
 #[derive(Clone, Debug)]
@@ -24,12 +27,19 @@ pub(super) struct Draft {
     pub(super) calls: Calls,
 }
 
-/// What happened on a CPU in a part of the trace.
+/// What happened on a CPU in a part of the trace. It is taken out in slices of time, which share it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
     cpu: CpuKey,
-    items: Items,
-    calls: Calls,
+    items: Shared<Items>,
+    /// Near the first item that was not taken out.
+    at: Position,
+    acts: Acts,
+    calls: Shared<Calls>,
+    /// Whose the items are that do not tell it themselves.
+    named: i32,
+    /// What happened before that was taken out.
+    from: i64,
     /// When the first call began that something here tells of.
     since: Option<i64>,
     /// When the last call of a group began.
@@ -72,32 +82,78 @@ impl Draft {
     pub(super) fn finish(self) -> Option<Batch> {
         let groups = || self.calls.groups();
         let first = groups().map(|group| group.first).min();
-        let batch = Batch {
+        let until = groups().map(Group::last).max();
+        let since = self.items.since().into_iter().chain(first).min();
+        let (items, acts) = self.items.finish();
+        let is_empty = items.range.is_none() && self.calls.is_empty();
+        (!is_empty).then(|| Batch {
             cpu: self.cpu,
-            since: self.items.since().into_iter().chain(first).min(),
-            until: groups().map(Group::last).max(),
-            items: self.items.finish(),
-            calls: self.calls,
-        };
-        (!batch.is_empty()).then_some(batch)
+            items: Shared::new(items),
+            at: Position::default(),
+            acts,
+            calls: Shared::new(self.calls),
+            named: UNNAMED,
+            from: i64::MIN,
+            since,
+            until,
+        })
     }
 }
 
 impl Batch {
     /// It turns out whose it is.
     pub(super) fn name(&mut self, tid: i32) {
-        self.items.name(tid);
-        self.calls.name(Default::default(), tid);
+        if self.named == UNNAMED {
+            self.named = tid;
+        }
+        if !self.calls.is_empty() {
+            self.calls.change().name(Default::default(), tid);
+        }
     }
 
     /// The earliest time that it tells of.
     pub(super) fn begin(&self) -> Option<i64> {
-        self.items.next_time().into_iter().chain(self.since).min()
+        let first = self.items.range.map(|range| range.0);
+        first.into_iter().chain(self.since).min()
     }
 
-    /// True if all has been taken.
-    fn is_empty(&self) -> bool {
-        self.items.next_time().is_none() && self.calls.is_empty()
+    /// Takes out what happens before a time, or all.
+    fn cut(&mut self, until: Option<i64>) -> Option<Piece> {
+        let span = Span {
+            from: self.from,
+            until,
+        };
+        let items = self.items.range.is_some_and(|range| span.meets(range));
+        let calls = self.since.zip(self.until);
+        let calls = calls.is_some_and(|range| span.meets(range));
+        if !items && !calls {
+            return None;
+        }
+        let piece = Piece {
+            cpu: self.cpu,
+            items: self.items.clone(),
+            at: self.at,
+            calls: self.calls.clone(),
+            named: self.named,
+            span,
+        };
+        if let Some(until) = until {
+            self.at = self.items.seek(until);
+            self.from = until;
+        }
+        Some(piece)
+    }
+
+    /// Whether nothing is left from that time on.
+    fn is_before(&self, until: Option<i64>) -> bool {
+        let last = self.items.range.map(|range| range.1);
+        let last = last.into_iter().chain(self.until).max();
+        until.is_none_or(|until| last.is_none_or(|last| last < until))
+    }
+
+    /// When the next act happens, if that is before a time.
+    fn next_act(&self, until: i64) -> Option<i64> {
+        self.acts.next_time().filter(|time| *time < until)
     }
 }
 
@@ -133,23 +189,17 @@ impl Sink {
         *self = earlier;
     }
 
-    /// Gives away the items before a time, or all, that were not yet given: by time and CPU, those of
-    /// one CPU and one time in their order.
-    pub(super) fn take_items(&mut self, until: Option<i64>, mut to: impl FnMut(CpuKey, Item)) {
-        let due = |batch: &Batch| {
-            let time = batch.items.next_time()?;
-            until.is_none_or(|until| time < until).then_some(time)
-        };
+    /// Gives away the acts before a time that were not yet given, in the order of the items.
+    pub(super) fn take_acts(&mut self, until: i64, mut to: impl FnMut(CpuKey, Item)) {
         let heads = self.batches.iter().enumerate();
-        let heads = heads.filter_map(|(at, batch)| Some(Reverse((due(batch)?, batch.cpu, at))));
+        let heads = heads.filter_map(|(at, batch)| Some(Reverse((batch.next_act(until)?, batch.cpu, at))));
         let mut heads: BinaryHeap<_> = heads.collect();
-        // What comes next is most often of the same batch, which then stays on top.
         while let Some(mut head) = heads.peek_mut() {
             let Reverse((_, cpu, at)) = *head;
             let batch = self.batches.get_mut(at);
             let next = batch.and_then(|batch| {
-                to(cpu, batch.items.take_next()?);
-                due(batch)
+                to(cpu, batch.acts.take_next(batch.named)?);
+                batch.next_act(until)
             });
             match next {
                 Some(time) => *head = Reverse((time, cpu, at)),
@@ -160,22 +210,13 @@ impl Sink {
         }
     }
 
-    /// Gives away the calls of batches all of which began before a time, or of all batches.
-    pub(super) fn take_calls(&mut self, until: Option<i64>, mut to: impl FnMut(CpuKey, &Calls)) {
-        for batch in &mut self.batches {
-            if batch
-                .until
-                .is_some_and(|last| until.is_none_or(|until| last < until))
-            {
-                to(batch.cpu, &std::mem::take(&mut batch.calls));
-                batch.until = None;
-            }
-        }
-    }
-
-    /// Drops what has been taken.
-    pub(super) fn tidy(&mut self) {
-        self.batches.retain(|batch| !batch.is_empty());
+    /// Takes out what happens before a time, or all, and calls that began before it. Takes a time that depends on the number of
+    /// batches. Acts must be taken before.
+    pub(super) fn cut(&mut self, until: Option<i64>) -> Cut {
+        let pieces = self.batches.iter_mut().filter_map(|batch| batch.cut(until));
+        let pieces = pieces.collect();
+        self.batches.retain(|batch| !batch.is_before(until));
+        Cut { pieces }
     }
 
     /// When the first call began that something here tells of.

@@ -1,0 +1,265 @@
+//! Putting together what happened on several CPUs, in the order of time: calls that threads took from one CPU to
+//! another, and what their descriptors were.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Exit, Open};
+use tracebraid_follow::{CpuKey, KeyHasher, Selection, ThreadKey};
+use tracebraid_kernel_model::{Action, FdType, Syscall};
+
+use crate::io::call::{Done, EndingCall, Io};
+use crate::io::cut::Cut;
+use crate::io::item::{Item, What};
+use crate::io::stretch;
+use crate::io::sums::Types;
+use crate::io::totals::Totals;
+
+/// A call that left its CPU with its thread.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Parked {
+    pub(super) open: Open,
+    pub(super) cpu: CpuKey,
+    /// Of its descriptors when it began, once that is known.
+    pub(super) types: Option<Types>,
+}
+
+/// Calls in which threads left their CPUs, at most one for each thread.
+pub(super) type Parking = HashMap<ThreadKey, Parked, BuildHasherDefault<KeyHasher>>;
+
+/// What is known after a part of the trace. Holds an entry for each thread, and for each descriptor that is open or changed since
+/// the first call began that is open.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Machine {
+    pub(super) descriptors: Descriptors,
+    /// Calls that threads are in that run nowhere.
+    pub(super) parked: Parking,
+    /// Threads whose parked call's types are still to be looked up.
+    fresh: Vec<ThreadKey>,
+}
+
+/// What is asked for, and what was added up.
+pub(super) struct Around<'a> {
+    pub(super) selection: &'a Selection,
+    pub(super) totals: &'a mut Totals,
+}
+
+/// A call that is done, whose descriptors may have been looked up.
+type Taken = (ThreadKey, Io, Option<Types>);
+
+impl Around<'_> {
+    pub(super) fn unfinished(&mut self, thread: ThreadKey, open: &Open, cpu: CpuKey) {
+        if open.is_io() {
+            self.lost_exit(thread, open.time, cpu);
+        }
+    }
+
+    /// A call that moves bytes, and that began then, lost its exit.
+    pub(super) fn lost_exit(&mut self, thread: ThreadKey, began: i64, cpu: CpuKey) {
+        if self.selection.counts(began, cpu.cpu) {
+            self.totals.losses.get(thread).unfinished += 1;
+        }
+    }
+
+    pub(super) fn unstarted(&mut self, thread: ThreadKey) {
+        self.totals.losses.get(thread).unstarted += 1;
+    }
+}
+
+impl Machine {
+    /// Plays what was taken out: the items in the order of time, then the calls.
+    pub(super) fn play(&mut self, around: &mut Around<'_>, cut: &Cut) {
+        let mut taken = Vec::new();
+        cut.play(|cpu, item| self.item(around, cpu, item, &mut taken));
+        self.calls(around, cut);
+        // Only now all changes of the time are known.
+        for (thread, io, types) in taken {
+            let types = types.unwrap_or_else(|| self.types(thread, io.call, io.fds, io.entry).0);
+            around.totals.add(thread, io.call, &io.tally(), types);
+        }
+        for thread in std::mem::take(&mut self.fresh) {
+            self.look_up(thread);
+        }
+    }
+
+    /// Looks up the types of a parked call's descriptors, unless that is done.
+    fn look_up(&mut self, thread: ThreadKey) {
+        let parked = self.parked.get(&thread).copied();
+        let Some(parked) = parked.filter(|parked| parked.types.is_none() && parked.open.is_io()) else {
+            return;
+        };
+        let Open { call, fds, time, .. } = parked.open;
+        let types = Some(self.types(thread, call, fds, time).0);
+        self.parked.insert(thread, Parked { types, ..parked });
+    }
+
+    fn item(&mut self, around: &mut Around<'_>, cpu: CpuKey, item: Item, taken: &mut Vec<Taken>) {
+        let Item { time, tid, what } = item;
+        let thread = ThreadKey {
+            trace: cpu.trace,
+            tid,
+        };
+        let unknown = tid == ThreadKey::UNKNOWN;
+        match what {
+            What::Exit(exit) => self.exit(around, cpu, (time, thread), &exit, taken),
+            What::Entry => self.drop_parked(around, thread),
+            What::Park(open) if unknown => around.unfinished(thread, &open, cpu),
+            What::Park(open) => {
+                self.drop_parked(around, thread);
+                let types = None;
+                self.parked.insert(thread, Parked { open, cpu, types });
+                self.fresh.push(thread);
+            }
+            What::Unfinished(began) => around.lost_exit(thread, began, cpu),
+            What::Unstarted => around.unstarted(thread),
+            What::Change(_) if unknown => {}
+            what => self.of_descriptors(thread, time, what),
+        }
+    }
+
+    /// Something that tells of descriptors.
+    fn of_descriptors(&mut self, thread: ThreadKey, time: i64, what: What) {
+        let act = what.act().flatten().filter(|act| *act != Act::Touch);
+        match (what, act) {
+            (What::Change(change), _) => self.descriptors.change(thread, time, change),
+            (
+                What::Holds {
+                    fd, kind, cloexec, ..
+                },
+                Some(act),
+            ) => self.descriptors.holds(thread, time, act, (fd, kind, cloexec)),
+            (_, Some(act)) => self.descriptors.act(thread, time, act),
+            (_, None) => {}
+        }
+    }
+
+    /// The exit of a call that may have begun on another CPU.
+    fn exit(
+        &mut self,
+        around: &mut Around<'_>,
+        cpu: CpuKey,
+        (time, thread): (i64, ThreadKey),
+        exit: &Exit,
+        taken: &mut Vec<Taken>,
+    ) {
+        let ended = self.ends(around, time, thread, exit);
+        if let Some((io, types)) = ended.io {
+            taken.push((thread, io, types));
+        }
+        if let Some(change) = ended.change {
+            self.descriptors.change(thread, time, change);
+        }
+        if ended.is_alone {
+            let items = stretch::alone(exit, time, thread.tid);
+            items.for_each(|item| self.item(around, cpu, item, taken));
+        }
+    }
+
+    /// What an exit ends, if it is that of the call in which the thread left a CPU.
+    pub(super) fn ends(
+        &mut self,
+        around: &mut Around<'_>,
+        time: i64,
+        thread: ThreadKey,
+        exit: &Exit,
+    ) -> Ended {
+        let known = thread.tid != ThreadKey::UNKNOWN;
+        let parked = self.parked.remove(&thread).filter(|_| known);
+        let Some(parked) = parked else {
+            return Ended::alone();
+        };
+        let mut ended = Ended::default();
+        match parked.open.end(time, exit, &around.selection.limits) {
+            Done::Io(io) => ended.io = Some((io, parked.types)),
+            Done::Change(change) => ended.change = Some(change),
+            Done::Nothing => {}
+            Done::Mismatch => {
+                around.unfinished(thread, &parked.open, parked.cpu);
+                ended.is_alone = true;
+            }
+        }
+        ended
+    }
+
+    pub(super) fn drop_parked(&mut self, around: &mut Around<'_>, thread: ThreadKey) {
+        if let Some(parked) = self.parked.remove(&thread) {
+            around.unfinished(thread, &parked.open, parked.cpu);
+        }
+    }
+
+    /// Types of a call's descriptors when it began, and up to when they stay so.
+    pub(super) fn types(
+        &self,
+        thread: ThreadKey,
+        call: Syscall,
+        fds: (i32, i32),
+        time: i64,
+    ) -> (Types, Option<i64>) {
+        if thread.tid == ThreadKey::UNKNOWN {
+            return ((FdType::Unknown, FdType::Unknown), None);
+        }
+        let from = self.descriptors.kind(thread, fds.0, time);
+        if call.action() != Action::Copy {
+            return ((from.kind, from.kind), from.until);
+        }
+        let to = self.descriptors.kind(thread, fds.1, time);
+        ((from.kind, to.kind), from.until.into_iter().chain(to.until).min())
+    }
+
+    /// Adds up calls whose descriptors are known.
+    fn calls(&mut self, around: &mut Around<'_>, cut: &Cut) {
+        for (piece, group) in cut.groups() {
+            let trace = piece.cpu.trace;
+            let thread = ThreadKey {
+                trace,
+                tid: group.tid,
+            };
+            let totals = &mut *around.totals;
+            if group.is_in(piece.span) {
+                let (types, until) = self.types(thread, group.call, group.fds, group.first);
+                if group.is_single() || until.is_none_or(|until| until > group.last()) {
+                    totals.add(thread, group.call, &group.tally(), types);
+                    continue;
+                }
+            }
+            let calls = piece.calls.split(group);
+            for io in calls.filter(|io| piece.span.contains(io.entry)) {
+                let (types, _) = self.types(thread, io.call, io.fds, io.entry);
+                totals.add(thread, io.call, &io.tally(), types);
+            }
+        }
+    }
+
+    /// Nothing follows: what is parked stays unfinished.
+    pub(super) fn finish(self, around: &mut Around<'_>) {
+        for (thread, parked) in self.parked {
+            around.unfinished(thread, &parked.open, parked.cpu);
+        }
+    }
+
+    /// Whether a thread may get a table of its own when its call ends.
+    pub(super) fn is_unclear(&self) -> bool {
+        let mut parked = self.parked.values();
+        parked.any(|parked| parked.open.deed == Deed::Unshare)
+    }
+}
+
+/// What an exit ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ended {
+    /// A call that moved bytes, and the types of its descriptors if they were looked up.
+    pub(super) io: Option<(Io, Option<Types>)>,
+    pub(super) change: Option<Change>,
+    /// A call of which only the exit is known.
+    pub(super) is_alone: bool,
+}
+
+impl Ended {
+    fn alone() -> Ended {
+        Ended {
+            is_alone: true,
+            ..Ended::default()
+        }
+    }
+}
