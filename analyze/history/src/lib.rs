@@ -11,8 +11,10 @@
 #![forbid(unsafe_code)]
 
 mod append;
+mod assembly;
 mod attribute;
 mod block;
+mod by_attribute;
 mod build;
 mod checkpoint;
 mod derived;
@@ -28,12 +30,17 @@ mod levels;
 mod marks;
 mod origin;
 mod packing;
+mod pipeline;
 mod piece;
 mod query;
 mod report;
 mod resume;
 mod run;
+mod settling;
+mod shard;
 mod slices;
+mod snapshots;
+mod texts;
 mod user;
 mod value;
 mod varint;
