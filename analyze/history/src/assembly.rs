@@ -3,14 +3,15 @@
 use crate::block::{self, Content, Place};
 use crate::run::Run;
 use crate::shard::{Runs, Snapshot};
+use crate::snapshots::Weight;
 use crate::texts::SliceTexts;
 
 /// What is to become a block.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     pub(crate) place: Place,
-    /// Of level 0: its texts, and how many the file has behind it.
-    pub(crate) texts: Option<(SliceTexts, usize)>,
+    /// Of a block of all changes: its texts, and what it counts for.
+    pub(crate) fine: Option<(SliceTexts, Weight)>,
     /// Of each shard; none if it has none.
     pub(crate) snapshots: Option<Vec<Snapshot>>,
     /// Of each shard.
@@ -23,8 +24,8 @@ pub(crate) struct Assembled {
     pub(crate) place: Place,
     pub(crate) bytes: Vec<u8>,
     pub(crate) has_snapshot: bool,
-    /// Of level 0: how many texts the file has behind it.
-    pub(crate) texts: Option<usize>,
+    /// Of a block of all changes: how many texts the file has behind it, and what it counts for.
+    pub(crate) fine: Option<(usize, Weight)>,
 }
 
 impl Assembly {
@@ -34,7 +35,7 @@ impl Assembly {
         runs.map(|(_, run, _)| 8 + run.bytes.len() as u64).sum()
     }
 
-    /// Puts it together; none if there is nothing in it.
+    /// Puts it together; none if it is coarse, and there is nothing in it.
     pub(crate) fn run(self) -> Option<Assembled> {
         let snapshot = self.snapshots.map(|parts| {
             let mut snapshot = parts.concat();
@@ -43,18 +44,20 @@ impl Assembly {
         });
         let has_snapshot = snapshot.is_some();
         let content = Content {
-            texts: self.texts.as_ref().map_or_else(Vec::new, |texts| texts.0.numbers()),
+            texts: self.fine.as_ref().map_or_else(Vec::new, |fine| fine.0.numbers()),
             snapshot,
             runs: in_order(self.runs),
         };
-        if content.runs.is_empty() && content.snapshot.as_ref().is_none_or(Vec::is_empty) {
+        // A block of all changes is there in any case, as it was counted before it was known what changes.
+        let is_empty = content.runs.is_empty() && content.snapshot.as_ref().is_none_or(Vec::is_empty);
+        if is_empty && self.fine.is_none() {
             return None;
         }
         Some(Assembled {
             place: self.place,
             bytes: block::write(self.place, &content),
             has_snapshot,
-            texts: self.texts.map(|texts| texts.1),
+            fine: self.fine.map(|(texts, weight)| (texts.in_file(), weight)),
         })
     }
 }

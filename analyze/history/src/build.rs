@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Chunk, Control, FoldError, Options, Record, Slice, StreamPlace, StreamRef, fold};
+use tracebraid_engine::{
+    Analysis, Chunk, Control, FoldError, Options, Record, Slice, StreamPlace, StreamRef, fold,
+};
 use tracebraid_follow::{Extent, Head, Input, NotRecorded, Packet, Recorded, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
@@ -100,7 +102,12 @@ pub fn build(
         ..Meta::default()
     };
     let writer = Writer::create(to, &meta)?;
-    let output = Output::new(slices, times, ground.grid, (Settling::new(ground.levels()), writer));
+    let output = Output::new(
+        slices,
+        times,
+        ground.grid,
+        (Settling::new(ground.levels()), writer),
+    );
     let analysis = HistoryAnalysis {
         known: BTreeMap::new(),
         knowledge: Knowledge::default(),

@@ -30,7 +30,10 @@ impl Hasher for BitsHasher {
 
 /// The entries in the order of attributes.
 pub(crate) fn sorted(values: &ByAttribute<u64>) -> Vec<(Attribute, u64)> {
-    let mut sorted: Vec<_> = values.iter().map(|(attribute, code)| (*attribute, *code)).collect();
+    let mut sorted: Vec<_> = values
+        .iter()
+        .map(|(attribute, code)| (*attribute, *code))
+        .collect();
     sorted.sort_unstable_by_key(|entry| entry.0);
     sorted
 }

@@ -91,12 +91,15 @@ impl Levels {
 
     /// What attributes are behind the blocks of a level so far, in order, but null.
     pub(crate) fn snapshot(&mut self, level: u8) -> Vec<(Attribute, u64)> {
-        self.level(level).map_or_else(Vec::new, |level| sorted(&level.values))
+        self.level(level)
+            .map_or_else(Vec::new, |level| sorted(&level.values))
     }
 
     /// How many these are.
     pub(crate) fn count(&self, level: u8) -> usize {
-        let level = usize::from(level).checked_sub(1).and_then(|at| self.levels.get(at));
+        let level = usize::from(level)
+            .checked_sub(1)
+            .and_then(|at| self.levels.get(at));
         level.map_or(0, |level| level.values.len())
     }
 

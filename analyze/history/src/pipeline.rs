@@ -18,11 +18,12 @@ use crate::piece::Piece;
 use crate::settling::Settling;
 use crate::shard::{Order, Settled, Shard};
 use crate::slices::Slices;
+use crate::snapshots::{LATER, Weight};
 use crate::texts::{GroupTexts, SliceTexts};
 use crate::writer::Writer;
 
 /// Slices that are settled together: more of them cost less, fewer keep less in memory.
-const GROUP: usize = 16;
+const GROUP: usize = LATER;
 
 /// Work that any thread can do.
 #[derive(Debug)]
@@ -65,9 +66,8 @@ impl Job {
 #[derive(Debug, Default)]
 struct Group {
     encoded: Vec<Encoded>,
-    /// Once they are united; and how many the file has then.
+    /// Once they are united.
     texts: Option<Vec<SliceTexts>>,
-    texts_in_file: usize,
     order: Option<Arc<Order>>,
     /// By shard.
     settled: Vec<Settled>,
@@ -151,10 +151,10 @@ impl Pipeline {
     }
 
     fn united(&mut self, number: usize, texts: GroupTexts) {
+        let in_file = self.writer.texts();
         let numbers = texts.texts.iter().map(|text| self.writer.text(text)).collect();
         if let Some(group) = self.groups.get_mut(&number) {
-            group.texts = Some(texts.numbered(numbers));
-            group.texts_in_file = self.writer.texts();
+            group.texts = Some(texts.numbered(numbers, in_file));
         }
         self.settle_next();
     }
@@ -174,7 +174,10 @@ impl Pipeline {
             until,
         });
         group.order = Some(order.clone());
-        for (at, shard) in std::mem::take(&mut self.settling.shards.0).into_iter().enumerate() {
+        for (at, shard) in std::mem::take(&mut self.settling.shards.0)
+            .into_iter()
+            .enumerate()
+        {
             let parts = group.encoded.iter_mut().map(|encoded| {
                 let part = encoded.parts.get_mut(at);
                 part.map(std::mem::take).unwrap_or_default()
@@ -206,7 +209,6 @@ impl Pipeline {
         let slices = self.slices_of(number);
         let Group {
             encoded,
-            texts_in_file,
             order,
             settled,
             ..
@@ -219,14 +221,24 @@ impl Pipeline {
             coarse.push(settled.coarse);
         }
         for ((slice, encoded), texts) in slices.zip(&encoded).zip(&order.texts) {
+            let mut weight = Weight {
+                bytes: encoded.bytes,
+                changing: encoded.runs,
+                attributes: 0,
+            };
             let parts = of_shards.iter_mut().filter_map(Iterator::next);
+            let parts = parts.map(|part| {
+                weight.attributes += part.attributes;
+                (part.snapshot, part.runs)
+            });
             let (snapshots, runs): (Vec<_>, Vec<_>) = parts.unzip();
             let Some(place) = self.place(slice, encoded.extent) else {
                 continue;
             };
+            self.settling.fine_snapshots.learn(weight.attributes);
             self.ready.push(Job::Assemble(Box::new(Assembly {
                 place,
-                texts: Some((texts.clone(), texts_in_file)),
+                fine: Some((texts.clone(), weight)),
                 snapshots: snapshots.into_iter().collect(),
                 runs,
             })));

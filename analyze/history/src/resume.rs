@@ -74,8 +74,11 @@ pub(crate) fn resume(
     let mut settling = Settling::new(levels);
     settling.shards.take_over(&values);
     for block in &index.blocks {
-        let snapshot = block.has_snapshot.then_some(0);
-        settling.snapshots.count(block.level, block.length, snapshot);
+        let has_snapshot = block.has_snapshot;
+        match block.level {
+            0 => settling.fine_snapshots.take_over(block.weight, has_snapshot),
+            level => settling.coarse_snapshots.count(level, block.length, has_snapshot),
+        }
     }
     writer.take_over(index);
     for (level, values) in of_levels {

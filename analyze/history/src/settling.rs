@@ -6,14 +6,15 @@ use crate::assembly::Assembly;
 use crate::encode::Encoded;
 use crate::levels::Levels;
 use crate::shard::{CoarseParts, Shards};
-use crate::snapshots::Snapshots;
+use crate::snapshots::{CoarseSnapshots, FineSnapshots};
 use crate::varint::NULL;
 
 /// The state behind the slices that were settled.
 #[derive(Clone, Debug)]
 pub(crate) struct Settling {
     pub(crate) shards: Shards,
-    pub(crate) snapshots: Snapshots,
+    pub(crate) fine_snapshots: FineSnapshots,
+    pub(crate) coarse_snapshots: CoarseSnapshots,
     /// By coarse level, from 1 on: up to when its blocks were complete.
     complete_until: Vec<i64>,
     levels: Levels,
@@ -24,27 +25,18 @@ impl Settling {
     pub(crate) fn new(levels: Levels) -> Settling {
         Settling {
             shards: Shards::new(&levels),
-            snapshots: Snapshots::default(),
+            fine_snapshots: FineSnapshots::default(),
+            coarse_snapshots: CoarseSnapshots::default(),
             complete_until: Vec::new(),
             levels,
         }
     }
 
-    /// By slice: whether its block has a snapshot. Attributes that come up in the slices themselves count as far as one
-    /// slice shows them.
+    /// By slice: whether its block has a snapshot.
     pub(crate) fn snapshots_of(&mut self, slices: &[Encoded]) -> Vec<bool> {
-        let mut attributes = self.shards.count();
-        let mut of_slice = |slice: &Encoded| {
-            let has_block = slice.extent.is_some();
-            let is_worth = has_block && self.snapshots.are_worth(0, attributes);
-            if has_block {
-                self.snapshots
-                    .count(0, slice.bytes, is_worth.then_some(attributes));
-            }
-            attributes = attributes.max(slice.runs);
-            is_worth
-        };
-        slices.iter().map(&mut of_slice).collect()
+        let snapshots = &mut self.fine_snapshots;
+        let of_slice = |slice: &Encoded| slice.extent.is_some() && snapshots.next(slice.bytes, slice.runs);
+        slices.iter().map(of_slice).collect()
     }
 
     /// By coarse level: whether the first of its blocks that will be complete, as nothing will change before a time, has
@@ -56,10 +48,8 @@ impl Settling {
         let ends = self.complete_until.iter().zip(1..);
         let is_worth = ends.map(|(&end, level)| {
             let is_first = known.next().is_none_or(|known| known < end);
-            is_first
-                && self
-                    .snapshots
-                    .are_worth(level, self.shards.count_of_level(level))
+            let attributes = self.shards.count_of_level(level);
+            is_first && self.coarse_snapshots.are_worth(level, attributes)
         });
         is_worth.collect()
     }
@@ -77,12 +67,14 @@ impl Settling {
                 let place = part.place;
                 let block = blocks.entry((place.level, place.begin)).or_insert(Assembly {
                     place,
-                    texts: None,
+                    fine: None,
                     snapshots: None,
                     runs: Vec::new(),
                 });
                 let runs = part.runs.into_iter();
-                block.runs.push(runs.map(|(attribute, run)| (attribute, run, NULL)).collect());
+                block
+                    .runs
+                    .push(runs.map(|(attribute, run)| (attribute, run, NULL)).collect());
             }
             snapshots.resize_with(of_levels.len(), || None);
             for (all, of_level) in snapshots.iter_mut().zip(of_levels) {
@@ -93,11 +85,12 @@ impl Settling {
         }
         for block in blocks.values_mut() {
             let level = block.place.level;
-            let of_level = usize::from(level).checked_sub(1).and_then(|at| snapshots.get_mut(at));
+            let of_level = usize::from(level)
+                .checked_sub(1)
+                .and_then(|at| snapshots.get_mut(at));
             block.snapshots = of_level.and_then(Option::take);
-            let attributes = block.snapshots.as_ref();
-            let attributes = attributes.map(|parts| parts.iter().map(Vec::len).sum());
-            self.snapshots.count(level, block.bytes(), attributes);
+            let has_snapshot = block.snapshots.is_some();
+            self.coarse_snapshots.count(level, block.bytes(), has_snapshot);
         }
         blocks.into_values().collect()
     }

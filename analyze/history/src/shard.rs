@@ -47,8 +47,18 @@ pub(crate) struct Order {
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     /// By slice.
-    pub(crate) slices: Vec<(Option<Snapshot>, Runs)>,
+    pub(crate) slices: Vec<SettledSlice>,
     pub(crate) coarse: CoarseParts,
+}
+
+/// Its part of a slice.
+#[derive(Debug, Default)]
+pub(crate) struct SettledSlice {
+    /// How many attributes have a value when it begins.
+    pub(crate) attributes: usize,
+    /// These, if the block has a snapshot.
+    pub(crate) snapshot: Option<Snapshot>,
+    pub(crate) runs: Runs,
 }
 
 /// Its part of the coarse blocks that are complete.
@@ -63,9 +73,10 @@ impl Shard {
     /// Settles its part of a group of slices.
     pub(crate) fn settle(&mut self, parts: Vec<Part>, order: &Order) -> Settled {
         let of_slices = parts.into_iter().zip(&order.texts).zip(&order.snapshots);
-        let slices = of_slices.map(|((part, texts), wants_snapshot)| {
-            let snapshot = wants_snapshot.then(|| sorted(&self.values));
-            (snapshot, self.settle_slice(part, texts))
+        let slices = of_slices.map(|((part, texts), wants_snapshot)| SettledSlice {
+            attributes: self.values.len(),
+            snapshot: wants_snapshot.then(|| sorted(&self.values)),
+            runs: self.settle_slice(part, texts),
         });
         Settled {
             slices: slices.collect(),
@@ -150,12 +161,7 @@ impl Shards {
         }
     }
 
-    /// How many attributes have a value.
-    pub(crate) fn count(&self) -> usize {
-        self.0.iter().map(|shard| shard.values.len()).sum()
-    }
-
-    /// The same, behind the last block of a level.
+    /// How many attributes have a value behind the last block of a level.
     pub(crate) fn count_of_level(&self, level: u8) -> usize {
         self.0.iter().map(|shard| shard.levels.count(level)).sum()
     }

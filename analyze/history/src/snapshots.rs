@@ -1,6 +1,11 @@
 //! Which blocks get a snapshot of all values, so that reading an attribute never leads far back.
 //!
-//! That is decided before blocks are made, by what they take about: so it does not depend on when they are made.
+//! That is decided before blocks are made, by what they take about: so it does not depend on when they are made, nor on
+//! where a history was gone on with.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
 
 /// A snapshot may take that part of what was written since the last one.
 const SHARE: u64 = 8;
@@ -8,52 +13,132 @@ const SHARE: u64 = 8;
 const BYTES: u64 = 4;
 /// No snapshot is further back than so many blocks.
 const MOST_BLOCKS: u32 = 64;
+/// How many attributes have a value is known so many blocks later.
+pub(crate) const LATER: usize = 16;
 
-/// What was written since the last snapshot, by level.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Snapshots(Vec<Since>);
+/// What a block of all changes counts for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Weight {
+    /// Bytes that its changes take, about.
+    pub(crate) bytes: u64,
+    /// Attributes that may change in it.
+    pub(crate) changing: usize,
+    /// Attributes that have a value when it begins.
+    pub(crate) attributes: usize,
+}
 
+impl Weight {
+    /// That of a coarse block.
+    pub(crate) fn is_nothing(&self) -> bool {
+        *self == Weight::default()
+    }
+}
+
+/// What was written since the last snapshot.
 #[derive(Clone, Copy, Debug)]
 struct Since {
     bytes: u64,
     blocks: u32,
 }
 
-/// Before the first block there is none.
-const NEVER: Since = Since {
-    bytes: u64::MAX,
-    blocks: MOST_BLOCKS,
-};
+impl Default for Since {
+    /// Before the first block there is none.
+    fn default() -> Since {
+        Since {
+            bytes: u64::MAX,
+            blocks: MOST_BLOCKS,
+        }
+    }
+}
 
-impl Snapshots {
+impl Since {
+    fn is_worth(self, attributes: usize) -> bool {
+        self.bytes / SHARE >= attributes as u64 * BYTES || self.blocks >= MOST_BLOCKS
+    }
+
+    fn count(&mut self, bytes: u64, has_snapshot: bool) {
+        *self = match has_snapshot {
+            true => Since { bytes, blocks: 1 },
+            false => Since {
+                bytes: self.bytes.saturating_add(bytes),
+                blocks: self.blocks.saturating_add(1),
+            },
+        };
+    }
+}
+
+/// Snapshots of blocks of all changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FineSnapshots {
+    since: Since,
+    /// The last blocks, [`LATER`] at most; of how many attributes it is known how many have a value.
+    recent: VecDeque<Weight>,
+    known: usize,
+}
+
+impl FineSnapshots {
+    /// Whether the next block has one. Its attributes with a value are told later, but before [`LATER`] more blocks.
+    pub(crate) fn next(&mut self, bytes: u64, changing: usize) -> bool {
+        let known = match self.recent.len() == LATER {
+            true => self.recent.front().map_or(0, |block| block.attributes),
+            false => 0,
+        };
+        let changing_most = self.recent.iter().map(|block| block.changing).max();
+        let has_snapshot = self.since.is_worth(known.max(changing_most.unwrap_or(0)));
+        self.since.count(bytes, has_snapshot);
+        self.push(Weight {
+            bytes,
+            changing,
+            attributes: 0,
+        });
+        has_snapshot
+    }
+
+    fn push(&mut self, block: Weight) {
+        if self.recent.len() == LATER {
+            self.recent.pop_front();
+            self.known = self.known.saturating_sub(1);
+        }
+        self.recent.push_back(block);
+    }
+
+    /// The first block of which it is not known yet begins with so many attributes that have a value.
+    pub(crate) fn learn(&mut self, attributes: usize) {
+        if let Some(block) = self.recent.get_mut(self.known) {
+            block.attributes = attributes;
+            self.known += 1;
+        }
+    }
+
+    /// A block that is there already.
+    pub(crate) fn take_over(&mut self, weight: Weight, has_snapshot: bool) {
+        self.since.count(weight.bytes, has_snapshot);
+        self.push(weight);
+        self.known = self.recent.len();
+    }
+}
+
+/// Snapshots of blocks of coarse levels.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CoarseSnapshots(Vec<Since>);
+
+impl CoarseSnapshots {
     fn since(&mut self, level: u8) -> &mut Since {
         let level = usize::from(level);
         if self.0.len() <= level {
-            self.0.resize(level + 1, NEVER);
+            self.0.resize_with(level + 1, Since::default);
         }
         &mut self.0[level]
     }
 
     /// Whether the next block of a level is worth a snapshot of so many attributes.
     pub(crate) fn are_worth(&mut self, level: u8, attributes: usize) -> bool {
-        let since = self.since(level);
-        since.bytes / SHARE >= attributes as u64 * BYTES || since.blocks >= MOST_BLOCKS
+        self.since(level).is_worth(attributes)
     }
 
-    /// A block of so many bytes, without its snapshot, comes next in its level; with a snapshot of so many attributes, if
-    /// it has one.
-    pub(crate) fn count(&mut self, level: u8, bytes: u64, snapshot: Option<usize>) {
-        let since = self.since(level);
-        *since = match snapshot {
-            Some(attributes) => Since {
-                bytes: bytes.saturating_add(attributes as u64 * BYTES),
-                blocks: 1,
-            },
-            None => Since {
-                bytes: since.bytes.saturating_add(bytes),
-                blocks: since.blocks.saturating_add(1),
-            },
-        };
+    /// A block of so many bytes comes next in its level.
+    pub(crate) fn count(&mut self, level: u8, bytes: u64, has_snapshot: bool) {
+        self.since(level).count(bytes, has_snapshot);
     }
 }
 
@@ -63,18 +148,58 @@ mod tests {
 
     #[test]
     fn snapshots_take_an_eighth_of_the_rest() {
-        let mut snapshots = Snapshots::default();
-        assert!(snapshots.are_worth(1, 1_000_000), "the first block begins with one");
-        snapshots.count(1, 0, Some(0));
+        let mut snapshots = CoarseSnapshots::default();
+        assert!(
+            snapshots.are_worth(1, 1_000_000),
+            "the first block begins with one"
+        );
+        snapshots.count(1, 0, true);
         assert!(snapshots.are_worth(1, 0) && !snapshots.are_worth(1, 1));
-        snapshots.count(1, 31, None);
+        snapshots.count(1, 31, false);
         assert!(!snapshots.are_worth(1, 1));
-        snapshots.count(1, 1, None);
+        snapshots.count(1, 1, false);
         assert!(snapshots.are_worth(1, 1) && !snapshots.are_worth(1, 2));
-        for _ in 0..61 {
-            snapshots.count(1, 0, None);
-            assert_eq!(snapshots.are_worth(1, 9), snapshots.0[1].blocks == MOST_BLOCKS);
+        for blocks in 4..=MOST_BLOCKS {
+            assert!(!snapshots.are_worth(1, 9), "{blocks}");
+            snapshots.count(1, 0, false);
         }
         assert!(snapshots.are_worth(1, 9), "the last one is 64 blocks back");
+    }
+
+    /// Blocks that are planned together, or after what a file holds, get the same snapshots.
+    #[test]
+    fn snapshots_do_not_depend_on_groups() {
+        let blocks: Vec<Weight> = (0..200u64)
+            .map(|at| Weight {
+                bytes: 100 + at * 37 % 900,
+                changing: (at * 13 % 70) as usize,
+                attributes: (at * at / 50) as usize,
+            })
+            .collect();
+        let planned = |group: usize, cut: usize| {
+            let mut snapshots = FineSnapshots::default();
+            let mut found: Vec<bool> = Vec::new();
+            for part in [&blocks[..cut], &blocks[cut..]] {
+                for group in part.chunks(group) {
+                    found.extend(
+                        group
+                            .iter()
+                            .map(|block| snapshots.next(block.bytes, block.changing)),
+                    );
+                    group.iter().for_each(|block| snapshots.learn(block.attributes));
+                }
+                snapshots = FineSnapshots::default();
+                for (block, &has_snapshot) in blocks.iter().zip(&found) {
+                    snapshots.take_over(*block, has_snapshot);
+                }
+            }
+            found
+        };
+        let expected = planned(1, 0);
+        let count = expected.iter().filter(|&&has_snapshot| has_snapshot).count();
+        assert!((20..150).contains(&count), "{count}");
+        for (group, cut) in [(LATER, 0), (7, 0), (LATER, 41), (3, 100), (1, 199)] {
+            assert_eq!(planned(group, cut), expected, "{group} {cut}");
+        }
     }
 }

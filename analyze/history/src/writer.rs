@@ -162,7 +162,8 @@ impl Writer {
             offset,
             length: block.bytes.len() as u64,
             has_snapshot: block.has_snapshot,
-            texts: block.texts,
+            weight: block.fine.map(|(_, weight)| weight).unwrap_or_default(),
+            texts: block.fine.map(|(texts, _)| texts),
         });
         self.flusher.wrote(self.offset);
         Ok(())
