@@ -29,12 +29,6 @@ pub(crate) struct Assembled {
 }
 
 impl Assembly {
-    /// What its runs take in the block, about.
-    pub(crate) fn bytes(&self) -> u64 {
-        let runs = self.runs.iter().flatten();
-        runs.map(|(_, run, _)| 8 + run.bytes.len() as u64).sum()
-    }
-
     /// Puts it together; none if it is coarse, and there is nothing in it.
     pub(crate) fn run(self) -> Option<Assembled> {
         let snapshot = self.snapshots.map(|parts| {

@@ -35,12 +35,8 @@ pub(crate) struct Encoded {
     pub(crate) parts: Vec<Part>,
     /// How often events were lost.
     pub(crate) losses: u64,
-    /// How many attributes may change.
-    pub(crate) runs: usize,
     /// The first and the latest change.
     pub(crate) extent: Option<(i64, i64)>,
-    /// Bytes that all this takes in a block, about.
-    pub(crate) bytes: u64,
 }
 
 /// The changes of the attributes of a shard.
@@ -52,16 +48,11 @@ pub(crate) struct Part {
     pub(crate) coarse: Vec<Change>,
 }
 
-/// What a text and what a run take in a block besides the run's bytes, about.
-const TEXT_BYTES: u64 = 2;
-const RUN_BYTES: u64 = 8;
-
 /// Encodes the pieces of a slice: those of each CPU in its order, CPU after CPU; in grids of `grid` nanoseconds.
 pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
     let texts = unite_texts(&mut pieces);
     let mut groups = Groups::new(&pieces);
     let mut encoded = Encoded {
-        bytes: texts.len() as u64 * TEXT_BYTES,
         texts,
         parts: vec![Part::default(); SHARDS],
         losses: pieces.iter().map(|piece| piece.losses).sum(),
@@ -84,8 +75,6 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
         if let Some(run) = folding.into_run() {
             let (first, last) = encoded.extent.unwrap_or((run.first.0, latest));
             encoded.extent = Some((first.min(run.first.0), last.max(latest)));
-            encoded.bytes += RUN_BYTES + run.bytes.len() as u64;
-            encoded.runs += 1;
             part.coarse.append(&mut room.coarse);
             part.runs.push((attribute, run, part.coarse.len()));
         }
@@ -350,7 +339,7 @@ mod tests {
         );
         let coarse: Vec<_> = encoded.parts.iter().flat_map(|part| &part.coarse).collect();
         assert_eq!(coarse, [&(4, 8), &(12, 7)]);
-        assert_eq!((encoded.runs, encoded.extent), (1, Some((1, 9))));
+        assert_eq!(encoded.extent, Some((1, 9)));
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub(crate) struct Coarse {
     pub(crate) place: Place,
     /// In the order of attributes.
     pub(crate) runs: Vec<(Attribute, Run)>,
+    /// Bytes that these take, about.
+    pub(crate) bytes: u64,
 }
 
 impl Levels {
@@ -224,7 +226,8 @@ impl Level {
             begin,
             end,
         };
-        Some(Coarse { place, runs })
+        let bytes = runs.iter().map(|(_, run)| run.size()).sum();
+        Some(Coarse { place, runs, bytes })
     }
 }
 

@@ -221,21 +221,18 @@ impl Pipeline {
             coarse.push(settled.coarse);
         }
         for ((slice, encoded), texts) in slices.zip(&encoded).zip(&order.texts) {
-            let mut weight = Weight {
-                bytes: encoded.bytes,
-                changing: encoded.runs,
-                attributes: 0,
-            };
+            let mut weight = Weight::default();
             let parts = of_shards.iter_mut().filter_map(Iterator::next);
             let parts = parts.map(|part| {
                 weight.attributes += part.attributes;
+                weight.bytes += part.bytes;
                 (part.snapshot, part.runs)
             });
             let (snapshots, runs): (Vec<_>, Vec<_>) = parts.unzip();
             let Some(place) = self.place(slice, encoded.extent) else {
                 continue;
             };
-            self.settling.fine_snapshots.learn(weight.attributes);
+            self.settling.fine_snapshots.learn(weight);
             self.ready.push(Job::Assemble(Box::new(Assembly {
                 place,
                 fine: Some((texts.clone(), weight)),

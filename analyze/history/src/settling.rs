@@ -35,7 +35,7 @@ impl Settling {
     /// By slice: whether its block has a snapshot.
     pub(crate) fn snapshots_of(&mut self, slices: &[Encoded]) -> Vec<bool> {
         let snapshots = &mut self.fine_snapshots;
-        let of_slice = |slice: &Encoded| slice.extent.is_some() && snapshots.next(slice.bytes, slice.runs);
+        let of_slice = |slice: &Encoded| slice.extent.is_some() && snapshots.next();
         slices.iter().map(of_slice).collect()
     }
 
@@ -56,7 +56,7 @@ impl Settling {
 
     /// The coarse blocks that shards have taken out, each of all shards, in their order.
     pub(crate) fn coarse(&mut self, of_shards: impl Iterator<Item = CoarseParts>) -> Vec<Assembly> {
-        let mut blocks: BTreeMap<(u8, i64), Assembly> = BTreeMap::new();
+        let mut blocks: BTreeMap<(u8, i64), (Assembly, u64)> = BTreeMap::new();
         let mut snapshots: Vec<Option<Vec<_>>> = Vec::new();
         for CoarseParts {
             blocks: parts,
@@ -65,12 +65,14 @@ impl Settling {
         {
             for part in parts {
                 let place = part.place;
-                let block = blocks.entry((place.level, place.begin)).or_insert(Assembly {
+                let new = Assembly {
                     place,
                     fine: None,
                     snapshots: None,
                     runs: Vec::new(),
-                });
+                };
+                let (block, bytes) = blocks.entry((place.level, place.begin)).or_insert((new, 0));
+                *bytes += part.bytes;
                 let runs = part.runs.into_iter();
                 block
                     .runs
@@ -83,15 +85,15 @@ impl Settling {
                 }
             }
         }
-        for block in blocks.values_mut() {
+        for (block, bytes) in blocks.values_mut() {
             let level = block.place.level;
             let of_level = usize::from(level)
                 .checked_sub(1)
                 .and_then(|at| snapshots.get_mut(at));
             block.snapshots = of_level.and_then(Option::take);
             let has_snapshot = block.snapshots.is_some();
-            self.coarse_snapshots.count(level, block.bytes(), has_snapshot);
+            self.coarse_snapshots.count(level, *bytes, has_snapshot);
         }
-        blocks.into_values().collect()
+        blocks.into_values().map(|(block, _)| block).collect()
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Settled {
 pub(crate) struct SettledSlice {
     /// How many attributes have a value when it begins.
     pub(crate) attributes: usize,
+    /// Bytes that its runs take, about.
+    pub(crate) bytes: u64,
     /// These, if the block has a snapshot.
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) runs: Runs,
@@ -73,10 +75,16 @@ impl Shard {
     /// Settles its part of a group of slices.
     pub(crate) fn settle(&mut self, parts: Vec<Part>, order: &Order) -> Settled {
         let of_slices = parts.into_iter().zip(&order.texts).zip(&order.snapshots);
-        let slices = of_slices.map(|((part, texts), wants_snapshot)| SettledSlice {
-            attributes: self.values.len(),
-            snapshot: wants_snapshot.then(|| sorted(&self.values)),
-            runs: self.settle_slice(part, texts),
+        let slices = of_slices.map(|((part, texts), wants_snapshot)| {
+            let attributes = self.values.len();
+            let snapshot = wants_snapshot.then(|| sorted(&self.values));
+            let runs = self.settle_slice(part, texts);
+            SettledSlice {
+                attributes,
+                bytes: runs.iter().map(|(_, run, _)| run.size()).sum(),
+                snapshot,
+                runs,
+            }
         });
         Settled {
             slices: slices.collect(),

@@ -13,7 +13,9 @@ const SHARE: u64 = 8;
 const BYTES: u64 = 4;
 /// No snapshot is further back than so many blocks.
 const MOST_BLOCKS: u32 = 64;
-/// How many attributes have a value is known so many blocks later.
+/// As long as nothing is known of the blocks before, snapshots are so many blocks from each other.
+const FIRST_BLOCKS: u32 = 4;
+/// What a block takes is known so many blocks later.
 pub(crate) const LATER: usize = 16;
 
 /// What a block of all changes counts for.
@@ -21,8 +23,6 @@ pub(crate) const LATER: usize = 16;
 pub(crate) struct Weight {
     /// Bytes that its changes take, about.
     pub(crate) bytes: u64,
-    /// Attributes that may change in it.
-    pub(crate) changing: usize,
     /// Attributes that have a value when it begins.
     pub(crate) attributes: usize,
 }
@@ -70,51 +70,58 @@ impl Since {
 /// Snapshots of blocks of all changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FineSnapshots {
-    since: Since,
-    /// The last blocks, [`LATER`] at most; of how many attributes it is known how many have a value.
+    /// Blocks since the last snapshot; none before the first block.
+    blocks: Option<u32>,
+    /// Blocks that were made, in their order: those of the last [`LATER`] are not looked at, whether they are known or not.
     recent: VecDeque<Weight>,
-    known: usize,
+    /// How many blocks have been planned that are not among these.
+    planned: usize,
 }
 
 impl FineSnapshots {
-    /// Whether the next block has one. Its attributes with a value are told later, but before [`LATER`] more blocks.
-    pub(crate) fn next(&mut self, bytes: u64, changing: usize) -> bool {
-        let known = match self.recent.len() == LATER {
-            true => self.recent.front().map_or(0, |block| block.attributes),
-            false => 0,
+    /// Whether the next block has one.
+    pub(crate) fn next(&mut self) -> bool {
+        let has_snapshot = match self.blocks {
+            None => true,
+            Some(blocks) => blocks >= MOST_BLOCKS || self.is_worth(blocks),
         };
-        let changing_most = self.recent.iter().map(|block| block.changing).max();
-        let has_snapshot = self.since.is_worth(known.max(changing_most.unwrap_or(0)));
-        self.since.count(bytes, has_snapshot);
-        self.push(Weight {
-            bytes,
-            changing,
-            attributes: 0,
-        });
+        self.blocks = match has_snapshot {
+            true => Some(1),
+            false => self.blocks.map(|blocks| blocks + 1),
+        };
+        self.planned += 1;
         has_snapshot
     }
 
-    fn push(&mut self, block: Weight) {
-        if self.recent.len() == LATER {
-            self.recent.pop_front();
-            self.known = self.known.saturating_sub(1);
-        }
-        self.recent.push_back(block);
+    fn is_worth(&self, blocks: u32) -> bool {
+        let until = (self.recent.len() + self.planned).saturating_sub(LATER);
+        let from = until.saturating_sub(LATER);
+        let known = self.recent.iter().take(until).skip(from);
+        let Some(last) = known.clone().next_back() else {
+            return blocks >= FIRST_BLOCKS;
+        };
+        let bytes = known.map(|block| block.bytes).sum::<u64>() / (until - from) as u64;
+        bytes.saturating_mul(blocks.into()) / SHARE >= last.attributes as u64 * BYTES
     }
 
-    /// The first block of which it is not known yet begins with so many attributes that have a value.
-    pub(crate) fn learn(&mut self, attributes: usize) {
-        if let Some(block) = self.recent.get_mut(self.known) {
-            block.attributes = attributes;
-            self.known += 1;
+    /// The first of the planned blocks has been made.
+    pub(crate) fn learn(&mut self, weight: Weight) {
+        self.planned = self.planned.saturating_sub(1);
+        self.recent.push_back(weight);
+        // Whatever is planned next looks at no others.
+        if self.recent.len() > 2 * LATER {
+            self.recent.pop_front();
         }
     }
 
     /// A block that is there already.
     pub(crate) fn take_over(&mut self, weight: Weight, has_snapshot: bool) {
-        self.since.count(weight.bytes, has_snapshot);
-        self.push(weight);
-        self.known = self.recent.len();
+        self.blocks = match has_snapshot {
+            true => Some(1),
+            false => Some(self.blocks.map_or(1, |blocks| blocks + 1)),
+        };
+        self.planned += 1;
+        self.learn(weight);
     }
 }
 
@@ -172,7 +179,6 @@ mod tests {
         let blocks: Vec<Weight> = (0..200u64)
             .map(|at| Weight {
                 bytes: 100 + at * 37 % 900,
-                changing: (at * 13 % 70) as usize,
                 attributes: (at * at / 50) as usize,
             })
             .collect();
@@ -181,12 +187,8 @@ mod tests {
             let mut found: Vec<bool> = Vec::new();
             for part in [&blocks[..cut], &blocks[cut..]] {
                 for group in part.chunks(group) {
-                    found.extend(
-                        group
-                            .iter()
-                            .map(|block| snapshots.next(block.bytes, block.changing)),
-                    );
-                    group.iter().for_each(|block| snapshots.learn(block.attributes));
+                    found.extend(group.iter().map(|_| snapshots.next()));
+                    group.iter().for_each(|block| snapshots.learn(*block));
                 }
                 snapshots = FineSnapshots::default();
                 for (block, &has_snapshot) in blocks.iter().zip(&found) {
