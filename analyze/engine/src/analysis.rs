@@ -100,6 +100,14 @@ pub trait Analysis: Sync {
         Vec::new()
     }
 
+    /// Further slices, for work in several steps of which each needs what another one found: asked for after each
+    /// composition. They are played beside all others, and composed after those that were there already. Before the
+    /// report is made, all of them are.
+    fn follow_up<'a>(&'a self, partial: &mut Self::Partial) -> Vec<Slice<'a, Self::Partial>> {
+        let _ = partial;
+        Vec::new()
+    }
+
     /// Turns the state of everything into the report.
     fn finish(&self, partial: Self::Partial) -> Self::Report;
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::timings::Timings;
+use crate::timings::{Stopwatch, Timings};
 
 /// Shared between the engine and whoever watches it.
 #[derive(Debug, Default)]
@@ -18,6 +18,21 @@ impl Control {
     /// Collects the times of all folds from now on.
     pub fn collect(&self, timings: Arc<Timings>) {
         let _ = self.timings.set(timings);
+    }
+
+    /// Does work besides all folds, which is counted among what only one thread can do at a time.
+    pub fn serially<T>(&self, name: &'static str, work: impl FnOnce() -> T) -> T {
+        let watch = Stopwatch::start();
+        let done = work();
+        self.add_serial(name, watch.elapsed());
+        done
+    }
+
+    /// Counts CPU time in nanoseconds of a thread besides those of folds.
+    pub fn add_serial(&self, name: &'static str, cpu_ns: u64) {
+        if let Some(timings) = self.timings() {
+            timings.add_serial(name, cpu_ns);
+        }
     }
 
     pub(crate) fn timings(&self) -> Option<&Timings> {

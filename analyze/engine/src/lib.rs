@@ -62,4 +62,4 @@ pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, first_reaching};
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
 pub use feed::{Feed, Lane, Shared};
-pub use timings::{ChunkTimes, FoldTimes, SliceTimes, Timings, process_cpu_ns};
+pub use timings::{ChunkTimes, FoldTimes, SerialWork, SliceTimes, Stopwatch, Timings, process_cpu_ns};

@@ -26,6 +26,15 @@ pub(crate) struct PlayedSlice<'a, A: Analysis> {
 }
 
 impl<'a, A: Analysis> PendingSlice<'a, A> {
+    fn all(slices: Vec<Slice<'a, A::Partial>>, after_chunk: usize) -> Vec<PendingSlice<'a, A>> {
+        let times = SliceTimes {
+            after_chunk,
+            ..SliceTimes::default()
+        };
+        let pending = |slice| PendingSlice { slice, times };
+        slices.into_iter().map(pending).collect()
+    }
+
     pub(crate) fn play(self, resident: &mut A::Partial) -> PlayedSlice<'a, A> {
         let watch = Stopwatch::start();
         let composition = (self.slice)(resident);
@@ -90,26 +99,21 @@ impl<'a, A: Analysis> Merge<'a, A> {
             return Vec::new();
         }
         self.unsliced = 0;
-        let slices = self.job.analysis.slices(state, watermark);
-        let times = SliceTimes {
-            after_chunk: index,
-            ..SliceTimes::default()
-        };
-        slices
-            .into_iter()
-            .map(|slice| PendingSlice { slice, times })
-            .collect()
+        PendingSlice::all(self.job.analysis.slices(state, watermark), index)
     }
 
-    /// Composes the next slice.
-    pub(crate) fn compose(&mut self, played: PlayedSlice<'a, A>) {
+    /// Composes the next slice; gives those that follow from it.
+    pub(crate) fn compose(&mut self, played: PlayedSlice<'a, A>) -> Vec<PendingSlice<'a, A>> {
         let watch = Stopwatch::start();
+        let mut times = played.times;
+        let mut further = Vec::new();
         if let Some(state) = &mut self.state {
             (played.composition)(state);
+            further = PendingSlice::all(self.job.analysis.follow_up(state), times.after_chunk);
         }
-        let mut times = played.times;
         times.compose_ns = watch.elapsed();
         self.meter.times().slices.push(times);
+        further
     }
 
     fn keep(&mut self, mut damage: Vec<Damage>) {

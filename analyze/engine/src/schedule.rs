@@ -31,8 +31,9 @@ pub(crate) fn run<'a, A: Analysis>(
         let mut resident = job.resident();
         for chunk in &job.plan.chunks {
             let folded = job.run(chunk, &mut resident).ok_or(FoldError::Cancelled)?;
-            for slice in merge.merge(chunk.index, folded) {
-                merge.compose(slice.play(&mut resident));
+            let mut slices = VecDeque::from(merge.merge(chunk.index, folded));
+            while let Some(slice) = slices.pop_front() {
+                slices.extend(merge.compose(slice.play(&mut resident)));
             }
         }
         return Ok((merge, vec![resident]));
@@ -212,25 +213,20 @@ impl<'a, A: Analysis> Board<'a, A> {
         while let Some(step) = work.step() {
             drop(work);
             let mut merge = self.merge.lock().unwrap_or_else(PoisonError::into_inner);
-            let done = match step {
-                Step::Merge(index, folded) => Some(merge.merge(index, folded)),
-                Step::Compose(played) => {
-                    merge.compose(played);
-                    None
-                }
+            let (slices, is_merged) = match step {
+                Step::Merge(index, folded) => (merge.merge(index, folded), true),
+                Step::Compose(played) => (merge.compose(played), false),
             };
             drop(merge);
             work = self.lock();
-            match done {
-                Some(slices) => {
-                    work.merged += 1;
-                    for slice in slices {
-                        let number = work.next_slice;
-                        work.next_slice += 1;
-                        work.pending.push_back((number, slice));
-                    }
-                }
-                None => work.composed += 1,
+            match is_merged {
+                true => work.merged += 1,
+                false => work.composed += 1,
+            }
+            for slice in slices {
+                let number = work.next_slice;
+                work.next_slice += 1;
+                work.pending.push_back((number, slice));
             }
             self.moved.notify_all();
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The CPU time that a piece of work took its thread.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stopwatch(u64);
+pub struct Stopwatch(u64);
 
 fn nanoseconds(clock: ClockId) -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
@@ -18,12 +18,13 @@ fn nanoseconds(clock: ClockId) -> u64 {
 }
 
 impl Stopwatch {
-    pub(crate) fn start() -> Stopwatch {
+    /// Starts at the CPU time of the calling thread.
+    pub fn start() -> Stopwatch {
         Stopwatch(nanoseconds(ClockId::ThreadCPUTime))
     }
 
-    /// Nanoseconds since the start.
-    pub(crate) fn elapsed(self) -> u64 {
+    /// Nanoseconds since the start, on the same thread.
+    pub fn elapsed(self) -> u64 {
         nanoseconds(ClockId::ThreadCPUTime).saturating_sub(self.0)
     }
 }
@@ -95,21 +96,46 @@ pub fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::ProcessCPUTime)
 }
 
-/// Collects the times of all folds of a command.
+/// Work besides all folds that only one thread can do at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SerialWork {
+    /// Names the work: `history index`, `database`.
+    pub name: &'static str,
+    /// CPU time in nanoseconds.
+    pub cpu_ns: u64,
+}
+
+/// Collects the times of all folds of a command, and of serial work besides them.
 #[derive(Debug, Default)]
-pub struct Timings(Mutex<Vec<FoldTimes>>);
+pub struct Timings(Mutex<Collected>);
+
+#[derive(Debug, Default)]
+struct Collected {
+    folds: Vec<FoldTimes>,
+    serial: Vec<SerialWork>,
+}
 
 impl Timings {
     /// The folds so far, in the order in which they ended.
     pub fn folds(&self) -> Vec<FoldTimes> {
-        self.lock().clone()
+        self.lock().folds.clone()
+    }
+
+    /// Serial work besides the folds, in the order in which it ended.
+    pub fn serial(&self) -> Vec<SerialWork> {
+        self.lock().serial.clone()
     }
 
     fn add(&self, fold: FoldTimes) {
-        self.lock().push(fold);
+        self.lock().folds.push(fold);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<FoldTimes>> {
+    /// Counts CPU time in nanoseconds of work besides the folds that only one thread can do.
+    pub fn add_serial(&self, name: &'static str, cpu_ns: u64) {
+        self.lock().serial.push(SerialWork { name, cpu_ns });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Collected> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -139,7 +139,7 @@ pub fn append(
     let analysis = HistoryAnalysis {
         known: resumed.values,
         knowledge: knowledge.unwrap_or_default(),
-        output: Output::new(slices, times, resumed.writer, ground.grid),
+        output: Output::new(slices, times, ground.grid, (resumed.settling, resumed.writer)),
         ground,
     };
     let meta = Meta {

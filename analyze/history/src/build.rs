@@ -1,11 +1,9 @@
 //! Builds a history of a trace set, in parallel.
 //!
-//! Chunks of each CPU are folded into changes of attributes by slice of time ([`crate::kernel`]). A slice that is complete becomes a
-//! piece of work: whoever is between two chunks encodes it ([`crate::encode`]). Encoded slices are written in their order
-//! ([`crate::writer`]).
+//! Chunks of each CPU are folded into changes of attributes by slice of time ([`crate::kernel`]). Slices that are complete
+//! go on to the file in jobs beside the fold ([`crate::pipeline`]).
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::io;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,19 +11,21 @@ use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_engine::{
+    Analysis, Chunk, Control, FoldError, Options, Record, Slice, StreamPlace, StreamRef, fold,
+};
 use tracebraid_follow::{Extent, Head, Input, NotRecorded, Packet, Recorded, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
 use crate::attribute::{Attribute, Kind};
 use crate::checkpoint::{self, Checkpoint, Knowledge};
-use crate::encode::{Encoded, encode};
 use crate::file::{self, HistoryError, Meta};
 use crate::files::{self, Files};
 use crate::kernel::{self, wants};
 use crate::levels::{self, Levels};
 use crate::marks::StreamMark;
-use crate::piece::Piece;
+use crate::pipeline::{Job, Pipeline};
+use crate::settling::Settling;
 use crate::slices::Slices;
 use crate::user::{self, Definition, Follows, Machine, Plan};
 use crate::writer::Writer;
@@ -101,8 +101,13 @@ pub fn build(
         streams: StreamMark::of(set),
         ..Meta::default()
     };
-    let writer = Writer::create(to, ground.levels(), &meta)?;
-    let output = Output::new(slices, times, writer, ground.grid);
+    let writer = Writer::create(to, &meta)?;
+    let output = Output::new(
+        slices,
+        times,
+        ground.grid,
+        (Settling::new(ground.levels()), writer),
+    );
     let analysis = HistoryAnalysis {
         known: BTreeMap::new(),
         knowledge: Knowledge::default(),
@@ -319,7 +324,7 @@ impl HistoryAnalysis {
             custom,
             ..self.ground.describe(set, meta)
         };
-        let bytes = self.output.finish(meta.clone())?;
+        let bytes = control.serially("history index", || self.output.finish(meta.clone()))?;
         let damage = outcome.damage;
         Ok(Built {
             meta,
@@ -335,11 +340,25 @@ impl HistoryAnalysis {
             self.play_and_keep(partial, until);
         }
         let more = [&mut partial.user.pieces, &mut partial.files.pieces];
-        let to = |slice, pieces| self.output.take(slice, pieces);
+        let mut pipeline = self.output.pipeline();
+        let to = |slice, pieces| pipeline.take(slice, pieces);
         let recorded = &self.ground.input.recorded;
         partial
             .kernel
             .hand_on((&self.output.slices, recorded), until, more, to);
+    }
+
+    /// Jobs that can be done now.
+    fn jobs(&self) -> Vec<Slice<'_, Partial>> {
+        let jobs = self.output.pipeline().take_jobs();
+        jobs.into_iter().map(|job| self.slice(job)).collect()
+    }
+
+    fn slice(&self, job: Job) -> Slice<'_, Partial> {
+        Box::new(move |_: &mut Partial| {
+            let done = job.run();
+            Box::new(move |_: &mut Partial| self.output.pipeline().done(done))
+        })
     }
 
     /// Follows what is before a time, and keeps what is known at some times until then.
@@ -403,8 +422,6 @@ impl Analysis for HistoryAnalysis {
     }
 
     fn begin(&self, chunk: &Chunk) -> Partial {
-        // Between two chunks there is time for what merging has left.
-        while self.output.work() {}
         let files = self.ground.files.as_ref();
         let files = files.map(|files| match chunk.index {
             0 => files.behind(self.knowledge.files.as_ref()),
@@ -467,6 +484,7 @@ impl Analysis for HistoryAnalysis {
     }
 
     fn end(&self, partial: &mut Partial, _: &Chunk) {
+        partial.kernel.end();
         partial.user.end();
     }
 
@@ -478,13 +496,20 @@ impl Analysis for HistoryAnalysis {
         earlier.user.merge(later.user);
     }
 
-    fn settle(&self, partial: &mut Partial, watermark: Timestamp) {
-        self.hand_on(partial, Some(watermark.0));
+    fn slices<'a>(&'a self, partial: &mut Partial, watermark: Timestamp) -> Vec<Slice<'a, Partial>> {
+        // After the last chunk nothing is left.
+        let until = Some(watermark.0).filter(|&until| until < i64::MAX);
+        self.hand_on(partial, until);
+        self.jobs()
+    }
+
+    fn follow_up<'a>(&'a self, _: &mut Partial) -> Vec<Slice<'a, Partial>> {
+        self.jobs()
     }
 
     fn finish(&self, mut partial: Partial) -> Told {
         self.hand_on(&mut partial, None);
-        while self.output.work() {}
+        self.output.complete();
         Told {
             losses: partial.kernel.losses,
             machine: partial.user.into_machine(),
@@ -499,83 +524,48 @@ pub(crate) struct Output {
     /// When checkpoints are made of what an analysis knows.
     times: Vec<i64>,
     checkpoints: Mutex<Vec<Checkpoint>>,
-    grid: i64,
-    /// Slices that wait to be encoded.
-    waiting: Mutex<VecDeque<(usize, Vec<Piece>)>>,
-    /// Slices that wait for those before them to be written.
-    encoded: Mutex<BTreeMap<usize, Encoded>>,
-    written: Mutex<Written>,
-}
-
-#[derive(Debug)]
-struct Written {
-    writer: Writer,
-    next: usize,
-    error: Option<io::Error>,
+    /// Only who merges and composes takes it.
+    pipeline: Mutex<Pipeline>,
 }
 
 impl Output {
     /// At these times it is kept what is known.
-    pub(crate) fn new(slices: Slices, times: Vec<i64>, writer: Writer, grid: i64) -> Output {
+    pub(crate) fn new(
+        slices: Slices,
+        times: Vec<i64>,
+        grid: i64,
+        (settling, writer): (Settling, Writer),
+    ) -> Output {
         Output {
             times,
             checkpoints: Mutex::default(),
+            pipeline: Mutex::new(Pipeline::new(slices.clone(), grid, settling, writer)),
             slices,
-            grid,
-            waiting: Mutex::default(),
-            encoded: Mutex::default(),
-            written: Mutex::new(Written {
-                writer,
-                next: 0,
-                error: None,
-            }),
         }
     }
 
-    /// A slice is complete.
-    fn take(&self, slice: usize, pieces: Vec<Piece>) {
-        lock(&self.waiting).push_back((slice, pieces));
+    fn pipeline(&self) -> MutexGuard<'_, Pipeline> {
+        lock(&self.pipeline)
     }
 
-    /// Encodes a slice that waits, and writes what can be; false if none waits.
-    fn work(&self) -> bool {
-        let Some((slice, pieces)) = lock(&self.waiting).pop_front() else {
-            return false;
-        };
-        let encoded = encode(pieces, self.grid);
-        lock(&self.encoded).insert(slice, encoded);
-        // Whoever is writing takes it along, or whoever comes next.
-        if let Ok(mut written) = self.written.try_lock() {
-            self.write(&mut written);
-        }
-        true
-    }
-
-    fn write(&self, written: &mut Written) {
-        while let Some(encoded) = lock(&self.encoded).remove(&written.next) {
-            let slice = written.next;
-            written.next += 1;
-            if written.error.is_none() {
-                let (begin, end) = (self.slices.begin(slice), self.slices.end(slice));
-                let added = written.writer.add(encoded, begin, end);
-                written.error = added.err();
+    /// Does what is left, on this thread.
+    fn complete(&self) {
+        loop {
+            let jobs = self.pipeline().take_jobs();
+            if jobs.is_empty() {
+                return;
+            }
+            for job in jobs {
+                let done = job.run();
+                self.pipeline().done(done);
             }
         }
     }
 
     fn finish(self, meta: Meta) -> Result<u64, HistoryError> {
-        {
-            let mut written = lock(&self.written);
-            self.write(&mut written);
-        }
-        let written = self.written.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = written.error {
-            return Err(written.writer.failed(error));
-        }
+        let pipeline = self.pipeline.into_inner().unwrap_or_else(PoisonError::into_inner);
         let checkpoints = self.checkpoints.into_inner();
-        written
-            .writer
-            .finish(meta, checkpoints.unwrap_or_else(PoisonError::into_inner))
+        pipeline.finish(meta, checkpoints.unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -1,30 +1,49 @@
 //! From the changes of a slice, as events of each CPU tell them, to runs of each attribute.
 //!
 //! What came before the slice is not known here, so slices are encoded side by side: the first change of an attribute is
-//! kept even if it may change nothing, sums begin at 0, and a wake-up that comes first is kept as such. Whoever writes the
-//! slices one after the other settles that ([`crate::writer`]).
+//! kept even if it may change nothing, sums begin at 0, and a wake-up that comes first is kept as such. The shard that
+//! the attribute belongs to settles that, slice after slice ([`crate::shard`]).
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::ops::Range;
 
 use crate::attribute::{Attribute, Form};
+use crate::by_attribute::{BitsHasher, SPREAD};
 use crate::piece::{Piece, WAKE};
 use crate::run::{Change, Run};
 use crate::value::ThreadState;
 use crate::varint::{self, NULL};
+
+/// Shards that attributes are divided into: more than that can work on one file at a time, as slices are encoded and blocks
+/// made beside them.
+pub(crate) const SHARDS: usize = 1 << SHARD_BITS;
+const SHARD_BITS: u32 = 4;
+
+/// The shard of an attribute.
+#[inline]
+pub(crate) fn shard_of(attribute: u64) -> usize {
+    (attribute.wrapping_mul(SPREAD) >> (u64::BITS - SHARD_BITS)) as usize
+}
 
 /// Changes of one slice, of all CPUs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Encoded {
     /// In order; codes of texts count from 1 in that order.
     pub(crate) texts: Vec<String>,
-    /// In the order of attributes; with each where its part of `coarse` ends.
-    pub(crate) runs: Vec<(Attribute, Run, usize)>,
+    /// By shard.
+    pub(crate) parts: Vec<Part>,
     /// How often events were lost.
     pub(crate) losses: u64,
-    /// The latest change.
-    pub(crate) latest: i64,
+    /// The first and the latest change.
+    pub(crate) extent: Option<(i64, i64)>,
+}
+
+/// The changes of the attributes of a shard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    /// In the order of attributes; with each where its part of `coarse` ends.
+    pub(crate) runs: Vec<(Attribute, Run, usize)>,
     /// Changes in the grid: see [`crate::levels`].
     pub(crate) coarse: Vec<Change>,
 }
@@ -35,8 +54,8 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
     let mut groups = Groups::new(&pieces);
     let mut encoded = Encoded {
         texts,
+        parts: vec![Part::default(); SHARDS],
         losses: pieces.iter().map(|piece| piece.losses).sum(),
-        latest: i64::MIN,
         ..Encoded::default()
     };
     let mut room = Room::default();
@@ -46,15 +65,18 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
         if !changes.is_sorted_by_key(|change| change.0) {
             changes.sort_by_key(|change| change.0);
         }
-        let Some(attribute) = Attribute::of_bits(attribute) else {
+        let part = encoded.parts.get_mut(shard_of(attribute));
+        let Some((attribute, part)) = Attribute::of_bits(attribute).zip(part) else {
             continue;
         };
         let mut folding = Folding::new(attribute.kind().form(), grid, &mut room);
         changes.iter().for_each(|&(time, code)| folding.add(time, code));
-        encoded.latest = encoded.latest.max(folding.time);
+        let latest = folding.time;
         if let Some(run) = folding.into_run() {
-            encoded.coarse.append(&mut room.coarse);
-            encoded.runs.push((attribute, run, encoded.coarse.len()));
+            let (first, last) = encoded.extent.unwrap_or((run.first.0, latest));
+            encoded.extent = Some((first.min(run.first.0), last.max(latest)));
+            part.coarse.append(&mut room.coarse);
+            part.runs.push((attribute, run, part.coarse.len()));
         }
     }
     encoded
@@ -174,9 +196,6 @@ impl Index {
     }
 }
 
-/// Odd, and half of its bits are set at random: 2^64 divided by the golden ratio.
-const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-
 /// Folds the changes of an attribute into a run.
 struct Folding<'r> {
     form: Form,
@@ -273,23 +292,6 @@ pub(crate) fn ceil(time: i64, grid: i64) -> i64 {
     }
 }
 
-/// Attributes differ in few bits: these are spread.
-#[derive(Clone, Copy, Debug, Default)]
-struct BitsHasher(u64);
-
-impl Hasher for BitsHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-    fn write_u64(&mut self, number: u64) {
-        let product = (self.0 ^ number).wrapping_mul(SPREAD);
-        self.0 = product ^ product >> 32;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,9 +300,9 @@ mod tests {
     use crate::run::Steps;
 
     fn changes(encoded: &Encoded, kind: Kind) -> Vec<(i64, u64)> {
-        let (_, run, _) = encoded
-            .runs
-            .iter()
+        let runs = encoded.parts.iter().flat_map(|part| &part.runs);
+        let (_, run, _) = runs
+            .into_iter()
             .find(|(attribute, ..)| attribute.kind() == kind)
             .unwrap();
         [run.first]
@@ -335,7 +337,9 @@ mod tests {
             changes(&encoded, Kind::ThreadCpu),
             [(1, 5), (4, 6), (4, 8), (9, 7)]
         );
-        assert_eq!(encoded.coarse, [(4, 8), (12, 7)]);
+        let coarse: Vec<_> = encoded.parts.iter().flat_map(|part| &part.coarse).collect();
+        assert_eq!(coarse, [&(4, 8), &(12, 7)]);
+        assert_eq!(encoded.extent, Some((1, 9)));
     }
 
     #[test]

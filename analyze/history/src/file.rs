@@ -26,6 +26,7 @@ use crate::block::{Block, Place};
 use crate::checkpoint::CheckpointRef;
 use crate::marks::{self, StreamMark};
 use crate::origin;
+use crate::snapshots::Weight;
 
 pub(crate) const HEAD: u64 = 64;
 const MAGIC: [u8; 8] = *b"TBHISTRY";
@@ -111,6 +112,9 @@ pub(crate) struct BlockRef {
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) has_snapshot: bool,
+    /// Of a block of all changes: what it counts for where snapshots are placed.
+    #[serde(default, skip_serializing_if = "Weight::is_nothing")]
+    pub(crate) weight: Weight,
     /// Of all changes: how many texts there are behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) texts: Option<usize>,

@@ -250,6 +250,11 @@ impl Partial {
         self.losses += later.losses;
     }
 
+    /// A chunk ends: what only adding changes needs is dropped.
+    pub(crate) fn end(&mut self) {
+        self.pieces.iter_mut().for_each(|(_, pieces)| pieces.end());
+    }
+
     /// Hands on the slices before a time, with more of them; all, if no time is given.
     pub(crate) fn hand_on(
         &mut self,

@@ -3,10 +3,9 @@
 //! A change at a time shows at the first multiple of the grid at or after it; of several that show at one multiple, the last.
 //! Each level's grid is [`FACTOR`] times as wide as that of the one below, of whose changes its own are made.
 
-use std::collections::BTreeMap;
-
 use crate::attribute::Attribute;
-use crate::block::{Content, Place};
+use crate::block::Place;
+use crate::by_attribute::{ByAttribute, sorted};
 use crate::encode::{ceil, put_coarse};
 use crate::run::Run;
 use crate::varint::NULL;
@@ -29,29 +28,30 @@ pub(crate) fn finest(duration: u64, bytes: u64) -> i64 {
 }
 
 /// The levels above all changes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Levels {
     levels: Vec<Level>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Level {
     grid: i64,
     /// Changes that wait for their block to be complete.
-    pending: BTreeMap<Attribute, Vec<(i64, u64)>>,
+    pending: ByAttribute<Vec<(i64, u64)>>,
     /// When the first of them shows; never, if there is none.
     first: i64,
     /// What was in the last block, by attribute; not null.
-    values: BTreeMap<Attribute, u64>,
+    values: ByAttribute<u64>,
 }
 
-/// A block of a level, and what it finds.
+/// A block of a level, or a part of it.
 #[derive(Debug)]
 pub(crate) struct Coarse {
     pub(crate) place: Place,
-    pub(crate) content: Content,
-    /// The values before it.
-    pub(crate) before: Vec<(Attribute, u64)>,
+    /// In the order of attributes.
+    pub(crate) runs: Vec<(Attribute, Run)>,
+    /// Bytes that these take, about.
+    pub(crate) bytes: u64,
 }
 
 impl Levels {
@@ -63,9 +63,9 @@ impl Levels {
             .take_while(|(at, grid)| *at == 0 || is_useful(grid));
         let level = |(_, grid)| Level {
             grid,
-            pending: BTreeMap::new(),
+            pending: ByAttribute::default(),
             first: i64::MAX,
-            values: BTreeMap::new(),
+            values: ByAttribute::default(),
         };
         Levels {
             levels: grids.take(MOST_LEVELS).map(level).collect(),
@@ -84,11 +84,35 @@ impl Levels {
         (1..).zip(self.levels.iter().map(|level| level.grid)).collect()
     }
 
-    /// What attributes are behind the blocks of a level that are there already.
-    pub(crate) fn go_on(&mut self, level: u8, values: BTreeMap<Attribute, u64>) {
+    /// What an attribute is behind the blocks of a level that are there already.
+    pub(crate) fn know(&mut self, level: u8, attribute: Attribute, code: u64) {
         if let Some(level) = self.level(level) {
-            level.values = values;
+            level.values.insert(attribute, code);
         }
+    }
+
+    /// What attributes are behind the blocks of a level so far, in order, but null.
+    pub(crate) fn snapshot(&mut self, level: u8) -> Vec<(Attribute, u64)> {
+        self.level(level)
+            .map_or_else(Vec::new, |level| sorted(&level.values))
+    }
+
+    /// How many these are.
+    pub(crate) fn count(&self, level: u8) -> usize {
+        let level = usize::from(level)
+            .checked_sub(1)
+            .and_then(|at| self.levels.get(at));
+        level.map_or(0, |level| level.values.len())
+    }
+
+    /// By level: up to when its blocks are complete when nothing will change before a time.
+    pub(crate) fn complete_until(&self, mut until: i64) -> Vec<i64> {
+        let levels = self.levels.iter();
+        let ends = levels.map(|level| {
+            until = level.first_open(until);
+            until
+        });
+        ends.collect()
     }
 
     /// Changes of an attribute that one level alone does not know yet.
@@ -117,7 +141,7 @@ impl Levels {
             let Some(level) = lower.last_mut() else { return };
             while let Some(coarse) = level.next_block(at as u8 + 1, until) {
                 if let Some(upper) = upper.first_mut() {
-                    for (attribute, run, _) in &coarse.content.runs {
+                    for (attribute, run) in &coarse.runs {
                         upper.take(*attribute, level.grid, run);
                     }
                 }
@@ -179,13 +203,10 @@ impl Level {
         if ceil(until, self.grid) < end && until != i64::MAX {
             return None;
         }
-        let before: Vec<_> = self
-            .values
-            .iter()
-            .map(|(attribute, code)| (*attribute, *code))
-            .collect();
-        let mut content = Content::default();
-        for (&attribute, changes) in &mut self.pending {
+        let mut pending: Vec<_> = self.pending.iter_mut().collect();
+        pending.sort_unstable_by_key(|(attribute, _)| **attribute);
+        let mut runs = Vec::new();
+        for (&attribute, changes) in pending {
             let count = changes.partition_point(|change| change.0 < end);
             let value = self.values.get(&attribute).copied().unwrap_or(NULL);
             let (grid, ready) = (self.grid, changes.drain(..count));
@@ -194,7 +215,7 @@ impl Level {
                 NULL => self.values.remove(&attribute),
                 last => self.values.insert(attribute, last),
             };
-            content.runs.extend(run.map(|run| (attribute, run, NULL)));
+            runs.extend(run.map(|run| (attribute, run)));
         }
         self.pending.retain(|_, changes| !changes.is_empty());
         self.first = self.first_pending().unwrap_or(i64::MAX);
@@ -205,11 +226,8 @@ impl Level {
             begin,
             end,
         };
-        Some(Coarse {
-            place,
-            content,
-            before,
-        })
+        let bytes = runs.iter().map(|(_, run)| run.size()).sum();
+        Some(Coarse { place, runs, bytes })
     }
 }
 
@@ -246,7 +264,7 @@ mod tests {
         assert!(blocks.is_empty(), "the first block reaches to 16384");
         levels.complete(i64::MAX, |coarse| blocks.push(coarse));
         let steps = |coarse: &Coarse| {
-            let (_, run, _) = &coarse.content.runs[0];
+            let (_, run) = &coarse.runs[0];
             let steps = crate::run::Steps::new(run.first.0, &run.bytes);
             let all = [run.first].into_iter().chain(steps);
             all.map(|(time, code)| (time * coarse.place.grid, code))

@@ -35,9 +35,11 @@
 #![forbid(unsafe_code)]
 
 mod append;
+mod assembly;
 mod attribute;
 mod block;
 mod build;
+mod by_attribute;
 mod checkpoint;
 mod derived;
 mod disks;
@@ -53,11 +55,16 @@ mod marks;
 mod origin;
 mod packing;
 mod piece;
+mod pipeline;
 mod query;
 mod report;
 mod resume;
 mod run;
+mod settling;
+mod shard;
 mod slices;
+mod snapshots;
+mod texts;
 mod user;
 mod value;
 mod varint;

@@ -231,6 +231,15 @@ impl Pieces {
         place
     }
 
+    /// No changes are added for now: drops what only adding needs.
+    pub(crate) fn end(&mut self) {
+        self.end = None;
+        self.names = HashMap::default();
+        self.places = HashMap::new();
+        self.numbered = Vec::new();
+        self.strings = HashMap::new();
+    }
+
     /// Adds what later chunks tell. Where the clock goes back between chunks, changes are held.
     pub(crate) fn append(&mut self, slices: &Slices, later: Pieces) {
         let latest = self.latest();

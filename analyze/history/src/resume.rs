@@ -1,10 +1,13 @@
 //! Taking up a history where it was cut: what stays of it, and what has to be known there.
 
 use std::collections::BTreeMap;
+use std::io;
 
+use crate::assembly::Assembly;
 use crate::attribute::Attribute;
 use crate::file::{BlockRef, HistoryError, Index, Meta, Source};
 use crate::levels::{Levels, span};
+use crate::settling::Settling;
 use crate::varint::NULL;
 use crate::writer::Writer;
 
@@ -14,6 +17,7 @@ const MOST_UNUSED: u64 = 1 << 20;
 /// A history that is gone on with.
 pub(crate) struct Resumed {
     pub(crate) writer: Writer,
+    pub(crate) settling: Settling,
     /// What attributes are where it was cut.
     pub(crate) values: BTreeMap<Attribute, u64>,
     /// How often events were lost before.
@@ -54,7 +58,7 @@ pub(crate) fn resume(
     let of_levels: Vec<_> = of_levels.collect::<Result<_, HistoryError>>()?;
     let mut writer = match unused > used.max(MOST_UNUSED) {
         true => {
-            let mut writer = Writer::create(&source.path, levels, of)?;
+            let mut writer = Writer::create(&source.path, of)?;
             for block in &mut index.blocks {
                 let copied = writer.copy(&source.bytes(block)?);
                 block.offset = copied.map_err(|error| writer.failed(error))?;
@@ -65,24 +69,34 @@ pub(crate) fn resume(
             }
             writer
         }
-        false => Writer::behind(&source.path, source.end, levels)?,
+        false => Writer::behind(&source.path, source.end)?,
     };
-    writer.take_over(index, values.clone());
-    of_levels
-        .into_iter()
-        .for_each(|(level, values)| writer.levels().go_on(level, values));
+    let mut settling = Settling::new(levels);
+    settling.shards.take_over(&values);
+    for block in &index.blocks {
+        let has_snapshot = block.has_snapshot;
+        match block.level {
+            0 => settling.fine_snapshots.take_over(block.weight, has_snapshot),
+            level => settling.coarse_snapshots.count(level, block.length, has_snapshot),
+        }
+    }
+    writer.take_over(index);
+    for (level, values) in of_levels {
+        settling.shards.go_on(level, values);
+    }
     for (level, from, below) in refills.iter().filter(|(level, ..)| *level > 1) {
         for place in below {
-            refill(source, &mut writer, place, (*level, *from))?;
+            refill(source, &mut settling, place, (*level, *from))?;
         }
     }
     let from = refills.first().map_or(i64::MAX, |(_, from, _)| *from);
     for place in fine.iter().filter(|place| place.end > from) {
-        refill(source, &mut writer, place, (1, from))?;
-        writer.complete(place.end).map_err(|error| writer.failed(error))?;
+        refill(source, &mut settling, place, (1, from))?;
+        complete(&mut settling, &mut writer, place.end).map_err(|error| writer.failed(error))?;
     }
     Ok(Resumed {
         writer,
+        settling,
         values,
         losses,
     })
@@ -137,17 +151,27 @@ fn refilled_from(index: &Index, (level, grid): (u8, i64), cut: i64) -> i64 {
     }
 }
 
+/// Writes the coarse blocks to which nothing is added any longer.
+fn complete(settling: &mut Settling, writer: &mut Writer, until: i64) -> io::Result<()> {
+    let snapshots = settling.coarse_snapshots(until);
+    let shards = settling.shards.0.iter_mut();
+    let parts: Vec<_> = shards.map(|shard| shard.complete(until, &snapshots)).collect();
+    let blocks = settling.coarse(parts.into_iter());
+    let mut blocks = blocks.into_iter().filter_map(Assembly::run);
+    blocks.try_for_each(|block| writer.append(&block))
+}
+
 /// Gives a level the changes of a block that it does not know.
 fn refill(
     source: &Source,
-    writer: &mut Writer,
+    settling: &mut Settling,
     place: &BlockRef,
     (level, from): (u8, i64),
 ) -> Result<(), HistoryError> {
     let block = source.block(place)?;
     for entry in &block.directory {
         let changes = block.changes(entry).filter(|change| change.0 > from);
-        writer.levels().refill(level, entry.attribute, changes);
+        settling.shards.refill(level, entry.attribute, changes);
     }
     Ok(())
 }

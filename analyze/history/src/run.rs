@@ -39,6 +39,12 @@ impl Run {
         }
     }
 
+    /// Bytes that it takes in a block, about.
+    pub(crate) fn size(&self) -> u64 {
+        const HEAD: u64 = 8;
+        HEAD + self.bytes.len() as u64
+    }
+
     /// Adds a change, so much later than the one before.
     #[inline]
     pub(crate) fn push(&mut self, step: u64, code: u64) {

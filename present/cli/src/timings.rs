@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use serde::Serialize;
-use tracebraid_engine::{Control, FoldTimes, Timings, process_cpu_ns};
+use tracebraid_engine::{Control, FoldTimes, SerialWork, Stopwatch, Timings, process_cpu_ns};
 
 use crate::failure::Failure;
 
@@ -29,6 +29,17 @@ pub(crate) fn collect(path: &Path, control: &Control) {
     control.collect(asked.timings.clone());
 }
 
+/// Counts the CPU time of work that only one thread can do, besides the folds: gives what the work gives, which also
+/// gives the CPU time in nanoseconds of a thread of its own.
+pub(crate) fn serially<T>(name: &'static str, work: impl FnOnce() -> (T, u64)) -> T {
+    let watch = Stopwatch::start();
+    let (done, of_thread) = work();
+    if let Some(asked) = ASKED.get() {
+        asked.timings.add_serial(name, watch.elapsed() + of_thread);
+    }
+    done
+}
+
 /// Contents of the file.
 #[derive(Serialize)]
 struct Document {
@@ -38,12 +49,15 @@ struct Document {
     wall_s: f64,
     /// Threads of the fold that had most.
     threads: usize,
-    /// CPU time of the folds that only one thread can spend at a time: planning, merging, composing, finishing.
+    /// CPU time that only one thread can spend at a time: planning, merging, composing and finishing of folds, and
+    /// `serial_work`.
     serial_s: f64,
-    /// `serial_s` over the CPU time of the folds.
+    /// `serial_s` over the CPU time of the folds and of `serial_work`.
     serial_share: f64,
-    /// CPU time outside of the folds: opening the traces, showing the answer, threads that only write.
+    /// CPU time outside of both: opening the traces, showing the answer.
     outside_s: f64,
+    /// Work besides the folds that one thread does: writing a database, an index.
+    serial_work: Vec<SerialWork>,
     /// Bytes of the largest partial state of a chunk.
     partial_bytes: u64,
     folds: Vec<FoldTimes>,
@@ -60,7 +74,10 @@ impl Document {
         let chunks = || folds.iter().flat_map(|fold| &fold.chunks);
         let measured: u64 = chunks().map(|chunk| chunk.measure_ns).sum();
         let cpu = process_cpu_ns().saturating_sub(measured);
-        let (folded, serial) = (sum(FoldTimes::cpu_ns), sum(FoldTimes::serial_ns));
+        let serial_work = asked.timings.serial();
+        let besides: u64 = serial_work.iter().map(|work| work.cpu_ns).sum();
+        let folded = sum(FoldTimes::cpu_ns) + besides;
+        let serial = sum(FoldTimes::serial_ns) + besides;
         Document {
             cpu_s: seconds(cpu),
             wall_s: asked.begin.elapsed().as_secs_f64(),
@@ -68,6 +85,7 @@ impl Document {
             serial_s: seconds(serial),
             serial_share: serial as f64 / folded.max(1) as f64,
             outside_s: seconds(cpu.saturating_sub(folded)),
+            serial_work,
             partial_bytes: chunks().map(|chunk| chunk.partial_bytes).max().unwrap_or(0),
             folds,
         }

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement};
+use tracebraid_engine::Stopwatch;
 use tracebraid_language::Datum;
 
 use crate::database::schema::{COLUMNS, quoted};
@@ -157,6 +158,8 @@ pub(super) struct Store {
     pub(super) columns: Vec<StoredColumn>,
     /// The id of the next execution.
     pub(super) next: i64,
+    /// CPU time in nanoseconds that writing rows took its thread.
+    pub(super) busy_ns: u64,
 }
 
 /// A store that is written to.
@@ -245,6 +248,7 @@ impl Drop for Writing {
 
 impl Store {
     fn write(mut self, batches: &Receiver<Batch>, done: &Sender<Batch>) -> rusqlite::Result<Store> {
+        let watch = Stopwatch::start();
         for mut batch in batches {
             let mut place = 0;
             while let Some(row) = batch.row(place) {
@@ -255,6 +259,7 @@ impl Store {
             // Whoever has all that is to be written takes none back.
             let _ = done.send(batch);
         }
+        self.busy_ns = watch.elapsed();
         Ok(self)
     }
 
@@ -266,6 +271,7 @@ impl Store {
             kinds,
             columns,
             next,
+            ..
         } = self;
         let mut insert = connection.prepare_cached(&insertion(columns))?;
         while let Some(row) = batch.row(place)

@@ -130,8 +130,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         writer, executions, ..
     } = counting;
     let contexts = built.union.contexts.count() as u64 - 1;
-    let size = writer
-        .finish(&built)
+    let size = timings::serially("database", || writer.finish_timed(&built))
         .map_err(|error| Failure::output(error.to_string()))?;
     let added = if args.append { " added" } else { "" };
     let of_packets = match args.append || packets == 0 {
