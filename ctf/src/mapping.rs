@@ -1,16 +1,19 @@
 //! Pieces of files in memory without a copy.
 //!
-//! Reading by a mapping takes half of the processor's time of `pread` where the page cache keeps large folios (`make bench`
-//! measures both), but a page that cannot be had any more, since the file became shorter or the disk failed, is a
-//! signal and not a result. So mapping is only for programs that [`allow`] it, which takes over SIGBUS: a page of ours
-//! that is not there becomes one of zeros, and is counted ([`lost_pages`]). Files that somebody may still be
-//! writing are not mapped.
+//! Reading by a mapping takes half of the processor's time of `pread` where the page cache keeps
+//! large folios (`make bench` measures both). Pieces are mapped and given back in turn; pieces
+//! smaller than 16 MiB disturb other threads too often. But a page that is no longer available,
+//! since the file became shorter or the disk failed, is a signal and not a result. So mapping is
+//! only for programs that [`allow`] it, which takes over SIGBUS: a missing page becomes one of
+//! zeros, and is counted ([`lost_pages`]), and the program reports in the end that its results are
+//! not sound. Files that may still be written to are not mapped.
 //!
 //! # Safety argument
-//! The signal handler reads atomics and makes one system call, which replaces a page of a mapping of this module, found in
-//! `PIECES`, where it stays as long as it is mapped. Slices of a piece live no longer than it. That nobody changes the bytes meanwhile
-//! cannot be had from the operating system: files that were changed within the last `SETTLED` are left to `pread`, and
-//! a page that is replaced by zeros under a slice is what a writer could have done too. All that is read
+//! The signal handler reads atomics and makes one system call, which replaces a page of a mapping
+//! of this module, found in `PIECES`, where it stays as long as it is mapped. Slices of a piece
+//! live no longer than it. The operating system cannot promise that the bytes do not change
+//! meanwhile: files that were changed within the last `SETTLED` are left to `pread`, and a page
+//! that is replaced by zeros under a slice is what a writer could have done too. All that is read
 //! from a trace is checked against its bounds when it is used, and values are read once.
 
 #![allow(unsafe_code)]

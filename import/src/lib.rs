@@ -1,13 +1,16 @@
 //! Other tools' recordings to CTF on disk: perf.data, and trace.dat of trace-cmd.
 //!
-//! In: a file. Out: the directory of a CTF 1.8 trace as LTTng lays it out, whose event classes have the
-//! names and fields that the kernel gives tracepoints (`sched:sched_switch`, `next_pid`), with a stream
-//! for each CPU; and a [`Summary`] of what was imported and what it lacks. Promise: no file makes it
-//! panic, hang or allocate without bound; damage is told with its place, and hides nothing but itself;
-//! when it fails, no directory is left.
+//! In: a file. Out: the directory of a CTF 1.8 trace as LTTng lays it out, whose event classes have
+//! the names and fields that the kernel gives tracepoints (`sched:sched_switch`, `next_pid`), with
+//! a stream for each CPU; and a [`Summary`] of what was imported and what it lacks. Promise: no
+//! file makes it panic, hang or allocate without bound; damage is reported with its place, and
+//! hides nothing but itself; when it fails, no directory is left.
 //!
 //! From above: `perf` and `ftrace` read the two formats, `tracepoint` the `format` files that both
-//! contain, `output` writes.
+//! contain, `output` writes event classes as they are met. Records of perf wait (`perf/order.rs`)
+//! until a finished round shows that no older one can come; trace.dat has the pages of each CPU in
+//! order. The program imports into a temporary directory (`present/cli/src/imported.rs`), so that
+//! no other code needs to know that a trace was a file.
 #![forbid(unsafe_code)]
 
 mod bytes;

@@ -1,9 +1,50 @@
-//! The parallel engine: it plans chunks of a trace, folds each into a partial state on any number
-//! of threads, and merges the partial states in one order.
+//! The parallel engine: plans the chunks of a trace set, folds them on any number of threads, and
+//! merges the partial states in one order.
 //!
 //! In: a [`TraceSet`](tracebraid_ctf::trace::TraceSet) and an [`Analysis`]. Out: the analysis's
-//! report, the same for every number of threads and every chunk size. This crate knows no event
-//! names.
+//! report and the damage met on the way ([`Outcome`]); on request the time that each piece of work
+//! took ([`Timings`]). Promise: the report is the same, byte for byte, for every number of threads
+//! and every chunk size, if the analysis keeps the contract of [`Analysis`]. This crate knows no
+//! event names.
+//!
+//! **The plan** (`chunk`) cuts each group of streams into chunks: runs of packets of one stream
+//! whose sizes reach a threshold (the hybrid partitioning of Reumont-Locke et al., 2019, section
+//! 4.1.3). For analyses that need one order over several streams, a chunk is an interval of time,
+//! and its streams are merged on the fly. Such an interval is eight packets of each stream long,
+//! since each of its ends lies within a packet of every stream, and those packets are read twice.
+//!
+//! **The merge** (`merge`, `schedule`) takes chunks in the order of their earliest time. The plan
+//! gives a watermark for each: once the chunk is merged, so is everything earlier than the
+//! watermark. The worker that completes what the merge waits for does the merge itself. A thread
+//! for merging alone would be one more to schedule, and partial states would wait for it to wake
+//! up. Workers run ahead of the merge by a bounded number of chunks and slices, so that a slow
+//! chunk does not let partial states pile up.
+//!
+//! **Unknowns.** A chunk cannot know which thread runs on its CPU when it begins, nor which call an
+//! exit ends that was entered earlier. Such facts stay explicit unknowns in the partial state until
+//! the merge supplies them.
+//!
+//! **Slices of time** ([`Analysis::slices`]). Some results depend on the order of time over all
+//! CPUs: what a descriptor refers to, which wake-up ended which wait. One state machine that plays
+//! all of that, item after item, bounds the speed-up, however many threads fold chunks. So the
+//! merged state gives up what happened before the watermark as a slice, which any worker plays
+//! without knowledge of what was before it. The outcome ([`Composition`]) is then joined to the
+//! state, slice after slice:
+//!
+//! - Whatever an item sets regardless of the old value is known from that item on.
+//! - An item whose effect depends on an unknown value is kept, and replayed when the slice is
+//!   composed.
+//! - Composing takes a time that depends on the number of threads, descriptors, requests and the
+//!   like that a slice touches, not on its event records.
+//!
+//! The last point is the law of scale: the CPU time that only one thread can spend at a time must
+//! not grow with the number of event records. `--timings` measures it, and `bench/scaling.py`
+//! predicts the speed-up from it. An analysis without slices does the same work in
+//! [`Analysis::settle`], one chunk after the other.
+//!
+//! **Resident sums** ([`Analysis::exchange`]). Tables of sums stay with a worker for all chunks and
+//! slices that it works on, and are merged once, at the end. Otherwise the merge would add up the
+//! same table for each chunk.
 #![forbid(unsafe_code)]
 
 mod analysis;

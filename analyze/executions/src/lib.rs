@@ -1,11 +1,35 @@
 //! Executions of tasks: where the time of each went, by calling context, across threads.
 //!
-//! In: the execution graph of a trace ([`tracebraid_graph::Graph`]), call stacks that were sampled, and periods
-//! that are executions ([`tracebraid_periods::EndedPeriod`]). Out: for each execution its enhanced calling context tree (ECCT), as a sparse vector over the
-//! [`Contexts`] of all of them. Promise: the times of an execution's contexts add up to its duration, to the nanosecond.
+//! In: the execution graph of a trace ([`tracebraid_graph::Graph`]), sampled call stacks, and
+//! periods that are executions ([`tracebraid_periods::EndedPeriod`]). Out: for each execution its
+//! enhanced calling context tree (ECCT), as a sparse vector over the [`Contexts`] of all of them; a
+//! database of them ([`database`]); the differences of two groups of them. Promise: the times of an
+//! execution's contexts add up to its duration, to the nanosecond; executions and contexts have the
+//! same numbers however the trace is read.
 //!
-//! After sections 3.1 and 3.3.2 of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
-//! execution traces" (2016).
+//! **One pass** (`pass`) decodes each event record once and gives it to the analyses that want it:
+//! the one that delimits executions (`delimit`: periods, calls, functions, spans, processes), the
+//! graph, and `counts`. Streams are grouped by CPU, as the graph wants them; streams in which
+//! executions only begin or end are groups of their own, since their records are put in the order
+//! of time later.
+//!
+//! **Executions are made while the trace is read** (`stream`): periods that ended wait in the order
+//! of their ends. The graph is played up to the watermark, or to the time at which the first of
+//! them must be made; that execution is made once its path is final, or must be, and goes to the
+//! sink ([`build`]). Only the first is looked at, so that contexts get their numbers in one order.
+//! Then everything is dropped that no later execution needs. This state is no part of the partial
+//! state: only the state of all that was merged has it, and executions that went to the sink do not
+//! come back.
+//!
+//! Stacks are found in an earlier pass (`analyze/profile`), which passes over all other events; the
+//! kernel's trace is read once more only if it has many of them. Names of functions are kept from
+//! run to run (`analyze/symbols`).
+//!
+//! `condition`, `groups`, `texts`, `statistics` and `compare` are the queries of `tracebraid
+//! compare` and of the web page's server.
+//!
+//! After sections 3.1 and 3.3.2 of Doray and Dagenais, "Diagnosing performance variations by
+//! comparing multi-level execution traces" (2016).
 #![forbid(unsafe_code)]
 
 mod build;

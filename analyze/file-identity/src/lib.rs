@@ -1,4 +1,8 @@
-//! Whether a file without a build id is still the one that was recorded: the recorder writes the identity, readers compare it.
+//! Identity of files without a build id: whether a file is still the one that was recorded.
+//!
+//! In: a path. Out: size, time of modification and hash ([`FileIdentity`]). The recorder writes
+//! them into the trace and readers compare them, so both use this crate. Promise: a path that leads
+//! to something other than a regular file is refused without waiting for it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,13 +1,37 @@
 //! The state history: the value of every attribute of a traced machine at any time.
 //!
-//! In: a trace set with kernel events. Out: a file ([`build`]) in which the value of each [`Attribute`] at any time, its changes over a
-//! range, and what all attributes are at a time are found without reading the trace again ([`History`]). Promise: the file is
-//! the same, byte for byte, for every number of threads and every chunk size; memory does not grow with the trace.
+//! In: a trace set with kernel events. Out: a file ([`build`]) in which the value of each
+//! [`Attribute`] at any time, its changes over a range, and the values of all attributes at a time
+//! are found without reading the trace again ([`History`]). Promise: the file is the same, byte for
+//! byte, for every number of threads and every chunk size; memory does not grow with the trace.
 //!
-//! How: time is cut into slices of as many bytes of trace each; a block of the file holds, for each attribute that
-//! changes in a slice, its changes one behind the other. Chunks of each CPU give changes by slice, side by side; so are
-//! slices encoded; only what depends on the slice before (does the first change change anything?) is done one after the other.
-//! Snapshots of all values, and coarse levels for screens, are in further blocks.
+//! **An event sets attributes regardless of their old values.** The state of a thread and its
+//! system call are two attributes, so that a switch need not know of calls, nor one CPU of another.
+//! Steps that depend on the old value (does a wake-up change anything? what is the sum?) can be put
+//! off. So chunks of each CPU are folded side by side into changes by slice of time (`kernel`,
+//! `piece`); a complete slice is encoded by a worker between two chunks (`encode`); and only the
+//! steps that need the values before a slice are done one slice after the other (`writer`).
+//! Boundaries of slices come from the packet table (`slices`), so the file does not show how the
+//! work was cut. Descriptors are known in the order of time only (`files`), and so are disks
+//! (`disks`).
+//!
+//! **The file** (`file`, `block`, `run`): for each slice a directory of attributes, and their
+//! changes as numbers of variable length. Snapshots of all values, which take at most an eighth of
+//! what was written since the last one, bound how far back a query reads. Coarse levels (`levels`)
+//! have the same form: values at the multiples of a grid. A history tree, as in Trace Compass,
+//! keeps intervals, which must be known to their ends before they can be written; changes need only
+//! their beginning, take half the room, and are written in order. The description of the traces is
+//! at the end and, as far as it is known in advance, at the beginning (`origin`), for files that
+//! were cut. The state of a CPU follows from other attributes and is not kept (`derived`).
+//!
+//! **A trace that grows** (`append`, `marks`, `resume`): the history holds the state that a chunk
+//! needs from the chunks before it. So it is cut where a slice begins before everything new, seeded
+//! from itself, and the fold begins there. Blocks become the same, byte for byte, as in a build of
+//! the whole trace, because the earlier part of the packet table stays the same. Knowledge that
+//! values do not hold (stacks of users' analyses, open calls) is kept at the beginnings of some
+//! slices (`checkpoint`), and the cut is at one of these.
+//!
+//! Analyses that users define are in `user`.
 #![forbid(unsafe_code)]
 
 mod append;

@@ -1,10 +1,17 @@
 //! The filter language: text to a syntax tree to a predicate over event records.
 //!
-//! In: an expression like `sched_switch && next_tid == 42`, and traces. Out: for every event
-//! record, whether it is wanted. What the metadata decides (names, hosts, which fields there are)
-//! is decided once per event class. Promise: no expression and no event record makes it panic.
-//! The language is described in `docs/filter.md`; that of periods, which relates event records to
-//! each other, in `docs/reports-periods.md`; that of executions in `docs/executions.md`.
+//! In: an expression such as `sched_switch && next_tid == 42`, and traces. Out: for each event
+//! record, whether it is selected. Conditions that depend on metadata alone (names, hosts, which
+//! fields exist) are decided once for each event class. Promise: no expression and no event record
+//! makes it panic.
+//!
+//! Two languages build on expressions: that of periods, which relates event records to each other
+//! ([`periods`]), and that of executions ([`executions`]). [`near`] suggests known names for
+//! unknown ones, and [`doubts`] finds parts of a valid expression that select nothing in the given
+//! traces.
+//!
+//! The languages are described in `docs/filter.md`, `docs/reports-periods.md` and
+//! `docs/executions.md`.
 #![forbid(unsafe_code)]
 
 pub mod ast;

@@ -1,10 +1,19 @@
 //! Periods that users define: from an event record that one condition chooses to one that another
-//! chooses, nested, with values that are captured.
+//! chooses, nested, with captured values.
 //!
-//! Chunks look for event records that may begin or end a period, and keep the values that conditions
-//! and captures name. Once all that came before a time is merged, these go in the order of time
-//! through the `Machine`, which knows what is open: so the report is that of a plain pass.
-//! `docs/reports-periods.md` defines it.
+//! In: definitions (`tracebraid_language::periods`) and a trace set. Out: each period, the longest,
+//! statistics by group ([`PeriodAnalysis`]), or every period that ended, for analyses that go on
+//! from there ([`EndedAnalysis`]). Promise: the report is that of a plain pass in the order of
+//! time.
+//!
+//! Conditions may be about event records of any stream, so the analysis reads all streams merged by
+//! time: its chunks are intervals of time. A chunk keeps the event records that may begin or end a
+//! period, with the values that conditions and captures name (`tracebraid_follow::Candidates`).
+//! Once everything before the watermark has been merged, a state machine (`machine`) plays them.
+//! Where a condition asks for the thread of an event record that lacks it, switches are among the
+//! candidates (`running`).
+//!
+//! `docs/reports-periods.md` defines each number.
 #![forbid(unsafe_code)]
 
 mod aggregated;

@@ -1,12 +1,17 @@
 //! Call stacks of a trace: which functions used the CPU, and which waited.
 //!
-//! In goes a trace set with the events of `record/kernel` (`tracebraid_cpu_stack` and so on, `tracebraid_map_load`,
-//! `tracebraid_kernel_symbol`) or of programs that earlier versions let take their own stacks (`tracebraid:cpu_stack`,
-//! `tracebraid:syscall_stack`, with modules as LTTng-UST records them), or of an imported perf.data with
-//! call chains (`perf_callchain`, `perf_mmap2`, `perf_build_id`); out comes a [`Profile`]: stacks by the names of their functions, how often and how long each was met, and the same by function.
+//! In: a trace set with stacks. They come from `record/kernel` (`tracebraid_cpu_stack` and so on,
+//! `tracebraid_map_load`, `tracebraid_kernel_symbol`), from programs that took their own stacks
+//! with earlier versions (`tracebraid:cpu_stack`, `tracebraid:syscall_stack`, with modules as
+//! LTTng-UST records them), or from an imported perf.data with call chains (`perf_callchain`,
+//! `perf_mmap2`, `perf_build_id`). Out: a [`Profile`]: stacks by the names of their functions, how
+//! often and how long each was met, and the same by function. Promise: a stack counts where its
+//! sample was taken; frames that could not be unwound or named are never guessed.
 //!
-//! Each process is read by itself, in the order of time, since a module may be loaded where another one was before.
-//! A stack counts where its sample was taken; nothing is guessed for what could not be unwound or named.
+//! Each process is read by itself, in the order of time, since a module may be loaded where another
+//! one was before. A mapped file that differs from the one that was recorded gives no names
+//! (`mapped`). The events of stacks are found in one pass (`kinds`); they are kept while they are
+//! few, else the trace is read again (`few`).
 #![forbid(unsafe_code)]
 
 mod addresses;

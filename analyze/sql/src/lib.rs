@@ -1,9 +1,12 @@
 //! Questions in SQL about databases of executions and about traces.
 //!
-//! In: a database of executions, traces, or both ([`Questions`]), and a text in SQL. Out: rows ([`Sink`]), one by one. What is
-//! kept in compact form, and what stands in traces, are virtual tables: nothing is copied, and of a trace no more
-//! is read than a question about a range of time needs. Promise: nothing is ever written, and whatever a file says,
-//! there is a row or an error.
+//! In: a database of executions, traces, or both ([`Questions`]), and a text in SQL. Out: rows
+//! ([`Sink`]), one by one. Promise: nothing is ever written; any file, however damaged, gives rows
+//! or an error.
+//!
+//! Compact parts of a database, and traces, are virtual tables, one module each. Nothing is copied,
+//! and of a trace no more is read than a question about a range of time needs. `virtual_table` is
+//! the only module with `unsafe`.
 //!
 //! `docs/executions-sql.md` documents the tables.
 

@@ -1,13 +1,13 @@
 //! Addresses in recorded processes to functions, files and lines.
 //!
-//! In go what was mapped where in a process ([`Module`], [`AddressSpace`]) and addresses; out come [`Frame`]s: the
-//! function, and those that the compiler put into it, with C++ and Rust names as their authors wrote them, and the
-//! lines of source, where debug information tells. It comes from the file itself, from a file beside it
-//! (`.gnu_debuglink`), from directories by build id, or from the map that a just-in-time compiler wrote
-//! (`/tmp/perf-PID.map`).
+//! In: what was mapped where in a process ([`Module`], [`AddressSpace`]), and addresses. Out:
+//! [`Frame`]s: the function, the functions that the compiler inlined into it, with C++ and Rust
+//! names as their authors wrote them, and source lines where debug information has them. Promise: a
+//! file that has changed since the recording gives no names; better no name than a wrong one.
 //!
-//! Promise: a file that has changed since the recording names nothing; better no name than a wrong one. Names that were found
-//! may be kept for the next time ([`Symbols::keep_in`]), which changes nothing but how long it takes.
+//! Names come from the file itself, from a file beside it (`.gnu_debuglink`), from directories by
+//! build id, or from the map that a just-in-time compiler wrote (`/tmp/perf-PID.map`). They may be
+//! kept for the next run ([`Symbols::keep_in`]), which changes nothing but the time that it takes.
 #![forbid(unsafe_code)]
 
 mod demangle;

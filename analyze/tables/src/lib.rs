@@ -1,7 +1,9 @@
 //! Reports as lists of tables: one form from which every format is made.
 //!
-//! A [`Report`] is a head, some totals and [`Section`]s: tables whose [`Column`]s have a key for
-//! programs, a title for people and a [`Unit`], and whose rows are [`Value`]s.
+//! In: the results of an analysis. Out: a [`Report`]: a head, some totals and [`Section`]s, tables
+//! whose [`Column`]s have a key for programs, a title for people and a [`Unit`], and whose rows are
+//! [`Value`]s. Promise: text, JSON, CSV and LAMI 1.0 show the same values, since each is made from
+//! this form in one place (here `serialize`; in the program `commands/sections.rs` and `lami.rs`).
 #![forbid(unsafe_code)]
 
 mod columns;

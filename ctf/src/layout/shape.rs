@@ -1,7 +1,7 @@
 //! Shapes: skip programs whose every step leads from one byte to another, compiled further so that
 //! getting over an event record takes a handful of instructions.
 //!
-//! A shape is a graph. An [`Exit`] adds a constant number of bytes and leads to the next [`Part`]:
+//! A shape is a graph. An `Exit` adds a constant number of bytes and leads to the next `Part`:
 //! a string, an array, a choice by the value of a field. Lengths and selectors are found by their
 //! distance before the part that uses them, or in a register where something of variable size lies
 //! between.

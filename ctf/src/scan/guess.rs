@@ -1,8 +1,13 @@
-//! What helps the processor with a chain of loads: adding a size in a way that lets it go on with a guess, and fetching ahead.
+//! Two aids for a processor that follows a chain of loads: adding a size in a way that lets it go
+//! on with a guess, and fetching ahead.
 //!
-//! From one record to the next leads a chain of dependent loads. A processor guesses branches, but
-//! never the value of a load; so a sum that is reached by a branch on the size can be used before
-//! the size is known, and most sizes are guessed right: what comes after what repeats.
+//! Where the order of event records matters there is one lane, and no other chain to overlap with.
+//! A processor guesses branches, but never the value of a load. A position that is reached by a
+//! branch on the size (`at + 63` by the branch for 63) is used while the string and the selectors
+//! of the record are still being read, and most sizes are guessed right, since records repeat.
+//!
+//! Mapped bytes come from memory and not from the nearest cache, so the scanner asks for bytes
+//! ahead. Without that the walk over single lanes lost what mapping had gained.
 
 /// `at + size`.
 #[inline(always)]

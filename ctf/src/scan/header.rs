@@ -1,8 +1,9 @@
 //! Where the hot loops find id and timestamp.
 //!
-//! The loops are compiled for each [`Header`] in the list of `specialised!`, with the fields of
-//! that header as constants: LTTng's two, that of babeltrace2 and barectf, and four that leave
-//! offsets, shifts and masks to be read from the table.
+//! The loops are compiled for each [`Header`] in the list of `specialised!`. The usual headers are
+//! constants there: LTTng's two with their extended forms, and that of babeltrace2 and barectf
+//! (64-bit id, 64-bit time). For all others byte order and padding are constants, and offsets,
+//! shifts and masks are read from the table into registers.
 
 use crate::layout::StreamLayout;
 use crate::layout::header::{BitField, HeaderForm};

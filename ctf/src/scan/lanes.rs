@@ -1,18 +1,21 @@
-//! Counting in several packets at once, so that the loads of one wait beside those of the others:
-//! the way from one record to the next is a chain of dependent loads, which a processor cannot
-//! shorten but can overlap.
+//! Counting in several packets at once, so that the loads of one overlap with those of the others.
 //!
-//! One of two places of this crate with `unsafe` (the other maps files): checks of bounds at each
-//! load made this loop a third slower. Instead one comparison for each record holds for all loads
-//! of its header.
+//! From one record to the next leads a chain of dependent loads (id, size, next id), which takes
+//! longer than all other work on a record, and which a processor cannot shorten. Three chains
+//! overlap in one thread; four need more registers than there are. A lane that comes to the end of
+//! its packet takes the next packet of the chunk, so that all lanes are busy until the last
+//! packets.
+//!
+//! `unsafe` is used because checks of bounds at each load made this loop a third slower. Instead
+//! one comparison for each record holds for all loads of its header.
 //!
 //! # Safety argument
 //! A header loads at most [`Header::reach`] bytes from its first one. A lane stops where less than
 //! `reach` bytes are left of its slice, and `reach` is at least that; so each load of a header is
 //! inside of the lane's slice. What a body of variable size loads is compared with the end of the
 //! slice at each load ([`Raw`]). A count is raised only for an id whose entry in the table has a
-//! size; the table has as many ids as there are counts.
-//! The tests below compare it with the checked loop and open no file, so that Miri can run them.
+//! size; the table has as many ids as there are counts. The tests below compare it with the checked
+//! loop and open no file, so that Miri can run them.
 #![allow(unsafe_code)]
 
 use super::fast::{BYTES, ESCAPE, Fast, Place, VARIABLE, first_step};

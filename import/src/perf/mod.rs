@@ -1,7 +1,9 @@
-//! perf.data: what `perf record` writes.
+//! perf.data: the output of `perf record`.
 //!
-//! Read here and not by a library: those at hand allocate what a section's size claims, hold whole
-//! rounds and decompressed records without a bound, and add sizes without a check.
+//! Read here and not by a library: those available (linux-perf-data 0.13, linux-perf-event-reader
+//! 0.10) allocate as much as a section claims to be, index with a size from the file, hold rounds
+//! and decompressed data without a bound, and take the values of single counters for those of
+//! groups.
 
 mod attr;
 mod classes;

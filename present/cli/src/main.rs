@@ -1,7 +1,13 @@
-//! `tracebraid`: reads any CTF trace and says what ran, and what it read and wrote.
+//! `tracebraid`: reads any CTF trace and reports what ran, and what it read and wrote.
 //!
-//! The exit code is 0 (also with warnings), 1 when `--strict` was given and something was damaged
-//! or a write failed, 2 for wrong usage, 3 when nothing could be read.
+//! In: a command line. Out: text, JSON, CSV, LAMI or files of other tools; warnings on standard
+//! error. The exit code is 0 (also with warnings), 1 when `--strict` was given and something was
+//! damaged or a write failed, 2 for wrong usage, 3 when nothing could be read, 4 when a condition
+//! of `compare --fail-if` holds, 130 after Ctrl-C.
+//!
+//! Each command is a module of `commands`, with its arguments and its help. `commands/report.rs`
+//! and `commands/views.rs` run any report on kernel events, and `commands/sections.rs` shows it; a
+//! report's own command adds its options. Promise: nothing is analyzed here.
 #![forbid(unsafe_code)]
 
 mod cli;

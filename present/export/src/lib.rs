@@ -1,7 +1,7 @@
-//! Answers in the formats of other tools.
+//! Answers in the formats of other tools: Perfetto, folded stacks for flame graphs, Arrow.
 //!
-//! In: what an analysis found. Out: bytes that Perfetto reads, text for flame graphs, or Arrow's tables. Promise: nothing is analyzed
-//! here; numbers are those of the answer.
+//! In: the result of an analysis. Out: bytes in that format. Promise: nothing is analyzed here;
+//! numbers are those of the answer.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "arrow")]

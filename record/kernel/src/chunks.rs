@@ -1,10 +1,18 @@
-//! A recording as chunks: each is a complete trace, and the oldest ones may be removed while the recording goes on.
+//! A recording as chunks: each is a complete trace, and the oldest ones may be removed while the
+//! recording goes on.
 //!
-//! All chunks have the same metadata, so that readers join them to one trace. Numbers of packets and counts of lost events
-//! go on from chunk to chunk, as in LTTng's archives: a joined trace shows no gap between two chunks.
+//! When a chunk is due, all lanes are released up to one time, at which all streams end and those
+//! of the next chunk begin. It is the time of the first event that has no room, or a time up to
+//! which all rings have been emptied. All chunks have the same metadata, so that readers join them
+//! to one trace. Numbers of packets and counts of lost events go on from chunk to chunk, as in
+//! LTTng's archives: a joined trace shows no gap between two chunks.
 //!
-//! A chunk has its final name from the beginning. LTTng renames an archive when it is complete, which takes its files away
-//! from readers that have found them and not opened them yet.
+//! A chunk has its final name from the beginning. LTTng renames an archive when it is complete,
+//! which takes its files away from readers that have found them and not opened them yet.
+//!
+//! The thread that dumps the state at the beginning of the recording also dumps it for each chunk;
+//! no other chunk begins meanwhile. A separate thread removes old chunks, since unlinking large
+//! files takes as long as rings take to overflow.
 
 use std::collections::VecDeque;
 use std::fs;

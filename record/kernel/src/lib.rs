@@ -1,18 +1,47 @@
 //! Records what the kernel does, by eBPF, as one CTF trace.
 //!
-//! In goes a choice of events ([`Options`]); out comes a trace directory which is laid out, named and
-//! described as lttng-modules 2.13 would have done it, so that whatever reads those traces reads this one.
+//! In: a choice of events ([`Options`]). Out: a trace directory that is laid out, named and
+//! described as lttng-modules 2.13 would have done it, so that every reader of its traces reads
+//! this one. A test compares all classes with the metadata of a trace that lttng-modules recorded,
+//! field by field.
 //!
 //! Promises:
-//! - Each CPU has a ring between the kernel and this process. What finds no room there is counted, CPU by CPU,
-//!   and told of where it happened, as discarded events.
-//! - Events of a CPU are in the order of time.
-//! - The kernel needs BTF and tracepoints, and this process CAP_BPF and CAP_PERFMON; no module, no daemon.
-//! - The trace can be read whenever a packet has been written, and is whole when the recording has been stopped.
 //!
-//! How: `bpf/` has a program for each tracepoint, whose records have the layout of the events that they
-//! become (`events.tsdl`), but for text. System calls are decoded here, by the table `calls.txt`. A thread empties
-//! the rings every few milliseconds: waking it up would cost more than everything else.
+//! - Each CPU has a ring between the kernel and this process. Events that find no room there are
+//!   counted, CPU by CPU, and reported where they were lost, as discarded events.
+//! - Events of a CPU are in the order of time.
+//! - The kernel needs BTF and tracepoints, and this process CAP_BPF and CAP_PERFMON; no module, no
+//!   daemon.
+//! - The trace can be read whenever a packet has been written, and is whole when the recording has
+//!   been stopped. The event `tracebraid_end` (`end_mark`) ends a whole trace; a lock on the
+//!   directory marks one that is being written.
+//!
+//! **From tracepoint to trace.** `bpf/` has a program for each tracepoint. Its records have the
+//! layout of the events that they become, but for text, which has slots of constant size
+//! (`recipe`). `events.tsdl` defines the event classes in the language of the trace: the build
+//! takes the kinds of records from it, and the program its schema. A system call is one kind of
+//! record at entry and one at exit; `calls.txt` (for 32-bit programs `compat.txt`) lists the
+//! arguments that are decoded, `plan` the memory that BPF copies. `bpf/shared.h` has the numbers
+//! that both sides need. A thread empties the rings every few milliseconds (`recorder_thread`,
+//! `drain`); BPF never wakes it, since that would cost more than everything else. `lane` puts the
+//! events of a CPU in order, since an interrupt may overtake what it interrupts, and `streams`
+//! writes them, to files or to memory (`memory`). BPF decides which processes are recorded
+//! (`bpf/targets.h`), and follows their forks.
+//!
+//! **More of each event.** Contexts (`contexts`, `bpf/contexts.h`) lie between the first word and
+//! the head of a record, at offsets that are constants to the verifier. Conditions on durations and
+//! results (`conditions`, `bpf/where.h`) are decided at the exit of a call. Its entry is sent from
+//! the CPU of the entry, at the next switch, clock tick or exit, so that `lane` can still sort it;
+//! undecided entries wait in `lane`. Call stacks are in `stacks`, events chosen by name in
+//! `chosen`.
+//!
+//! **Longer recordings.** `chunks` and `drain/rotating.rs` divide a recording into complete traces.
+//! `triggers` decides when a recording in memory is written: its conditions are evaluated at the
+//! end of each batch of released events, since events of one CPU are in order and those of several
+//! are not, and a thread may change its CPU within a call.
+//!
+//! `unsafe` is confined to `ring` and `trial`; BPF programs are C, which the kernel's verifier
+//! checks.
 
 mod bpf;
 mod calls;

@@ -3,14 +3,21 @@
 //!
 //! `bpf/ring.h` has the layout. A record begins with a word that is zero until the record is
 //! complete; memory that holds no record is zero. So a ring is read without knowing how far it was
-//! written: it ends at the first zero word.
+//! written: it ends at the first zero word, and stale bytes are never taken for a record.
+//!
+//! **Why not BPF's ring buffer**: it takes a lock and two helper calls for each record. Here only
+//! the CPU itself writes to its ring, so one compare-and-swap takes room and one store completes a
+//! record. Compared with two empty programs, two recorded events cost 109 ns more with BPF ring
+//! buffers and 62 ns more with these rings, of which two readings of the clock take 44 ns. Records
+//! of unknown size (system calls with the memory that their arguments point at) take room for the
+//! largest size, and give the rest back.
 //!
 //! # Safety
 //!
-//! Besides `trial`, which never reads its mapping, this is the only module with unsafe code. A [`Region`] is mapped as long
-//! as it lives, and every access is checked against its size. Words that both sides use are atomic. The
-//! bytes of a record are read as a plain slice, and freed ones are filled with zeros, while nothing
-//! else accesses them:
+//! Besides `trial`, which never reads its mapping, this is the only module with unsafe code. A
+//! [`Region`] is mapped as long as it lives, and every access is checked against its size. Words
+//! that both sides use are atomic. The bytes of a record are read as a plain slice, and freed ones
+//! are filled with zeros, while nothing else accesses them:
 //!
 //! - The kernel's programs write a record before they complete its word, which is read with acquire
 //!   order, and never again. They take room for another record there only below `consumed` plus the

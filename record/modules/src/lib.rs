@@ -1,8 +1,8 @@
 //! Modules of a program that knows nothing of it: `libtracebraid_modules.so`, to be preloaded.
 //!
-//! **In**: `LD_PRELOAD`, the session's directory in `TRACEBRAID_SESSION`. **Out**: events of LTTng-UST's
-//! names in the trace of the process that `tracebraid_probe` writes, so that the addresses of its functions
-//! (`-finstrument-functions`) can be turned into symbols later:
+//! **In**: `LD_PRELOAD`, the session's directory in `TRACEBRAID_SESSION`. **Out**: events with
+//! LTTng-UST's names in the trace of the process that `tracebraid_probe` writes, so that the
+//! addresses of its functions (`-finstrument-functions`) can be turned into symbols later:
 //!
 //! | class | fields | meaning |
 //! |---|---|---|
@@ -12,11 +12,14 @@
 //!
 //! Programs that are not linked with the library for probes use the one in this library.
 //!
-//! **Promise**: no signal, no thread, no allocation. A module is recorded when the first function in it is.
-//! After `chroot`, and for programs that are executed in another root, the library takes itself out of `LD_PRELOAD` if it is not
-//! found there.
-//! The library writes one line to standard error where the session's directory does not exist, and nothing
-//! else.
+//! **Promise**: no signal, no thread, no allocation. A module is recorded when the first function
+//! in it is called. After `chroot`, and for programs that are executed in another root, the library
+//! takes itself out of `LD_PRELOAD` if it is not found there. It writes one line to standard error
+//! where the session's directory does not exist, and nothing else.
+//!
+//! The list of modules is the dynamic loader's, read as debuggers read it (`modules`). `dlopen` is
+//! not interposed: called from this library, it would search the library's RUNPATH instead of that
+//! of the caller.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 

@@ -1,8 +1,18 @@
 //! Starts and stops the recorders as one recording, in one directory.
 //!
-//! In goes what is to be recorded, and of whom ([`SessionOptions`]); out comes a directory with a trace of the
-//! kernel (`kernel/`) and one of each process that has probes (`ust/`), laid out as LTTng does. A command to be
-//! recorded is launched so that nothing of it is missed ([`Launched`]).
+//! In: what is recorded, and of which processes ([`SessionOptions`]). Out: a directory with a trace
+//! of the kernel (`kernel/`) and one of each process that has probes (`ust/`), laid out as LTTng
+//! does. Promise: nothing of a command to be recorded is missed ([`Launched`]).
+//!
+//! A command is launched by this same program, which waits at a named pipe until recording has
+//! begun and then becomes the command (`launch`). No file descriptor is inherited, and the end of
+//! the pipe shows that the command runs, or why it does not. The command ignores the signals, and
+//! lacks the standard streams, that were ignored or closed when the recorder was started
+//! (`dispositions`, `standard_streams`; the only `unsafe` code of the crate).
+//!
+//! A session in the background is a process with a socket ([`control`]). When a recording ends,
+//! `probe.conf` and the control files of processes are marked, so that programs that go on, or
+//! begin later, write no more events (`probes`).
 
 pub mod control;
 mod dispositions;

@@ -1,5 +1,9 @@
-//! Plain models of reports, written to be obviously right, and what tests of several crates share: generated kernel traces, recorded
-//! ones, the law that a report depends neither on threads nor on chunks, and reports of other tools.
+//! Plain models of reports, and what tests of several crates share.
+//!
+//! In: a trace set, or a seed. Out: reports by plain passes in the order of time, written to be
+//! obviously right (`model_*`); generated kernel traces ([`synthetic`]), recorded ones
+//! ([`traces`]), reports of other tools ([`lttng`]). [`law`] holds every report to the law of
+//! folding: it depends on neither threads nor chunks, and equals its model.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 

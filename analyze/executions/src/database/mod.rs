@@ -1,4 +1,9 @@
-//! Executions in one file: an SQLite database that can be copied, mailed, appended to and asked in SQL.
+//! Executions in one file: an SQLite database that can be copied, mailed, appended to and queried
+//! in SQL.
+//!
+//! `writer` encodes each execution, in flat batches that are used again; `store` inserts them in a
+//! thread of its own, and adds columns as rows need them. `reader` makes tables of columns of them,
+//! with functions renamed. `lists` reads the small tables, and trusts nothing in them.
 //!
 //! `docs/executions-database.md` documents the schema.
 

@@ -1,9 +1,15 @@
-//! What each file descriptor of each process is at any time, and which thread has which.
+//! File descriptors: what each descriptor of each process refers to at any time, and which thread
+//! uses which table of descriptors.
 //!
-//! In: what calls change ([`Change`], made of an entry and an exit, [`Open`] and [`Exit`]), and what decides which threads
-//! share descriptors ([`Act`]: forks, programs that are executed, threads that end, state dumps), in the order of time. Out: what a
-//! descriptor was at a time, in terms of the analysis ([`Held`]). Promise: what is not known stays so, and is never taken for
-//! closed.
+//! In: changes by system calls ([`Change`], made of an entry and an exit, [`Open`] and [`Exit`]),
+//! and events that decide which threads share a table ([`Act`]: forks, programs that are executed,
+//! threads that end, state dumps), in the order of time. Out: the object of a descriptor at a time,
+//! in terms of the analysis ([`Held`]). Promise: an unknown descriptor stays unknown, and is never
+//! taken for a closed one.
+//!
+//! [`Descriptors`] follows all of time. [`Sliced`] follows a slice of time without knowledge of
+//! what was before it: each descriptor is a value that is known only when the slice is composed
+//! ([`ValueId`], [`Resolved`]).
 #![forbid(unsafe_code)]
 
 mod belongings;

@@ -1,9 +1,46 @@
-//! What analyses of kernel traces share: they follow each CPU alone, and play what CPUs must know of each other in the
-//! order of time.
+//! Following kernel traces: each CPU alone, and what CPUs must know of each other in the order of
+//! time.
 //!
-//! In: a trace set, a [`Selection`] of what is asked for, and the [`Rules`] of an analysis. Out: typed [`Event`]s with their CPU and
-//! time, for chunks of one CPU each; who the threads are ([`People`]); which calls begin and end ([`OpenCall`]). Promise: what is
-//! made of [`Lane`]s and [`Items`] keeps the law of folding, whatever a chunk cannot know.
+//! In: a trace set, a [`Selection`] (time, CPUs, threads), and the [`Rules`] of an analysis. Out:
+//! an [`Analysis`](tracebraid_engine::Analysis) ([`PerCpu`]) whose rules receive typed [`Event`]s
+//! with their CPU and time. Promise: whatever rules build of [`Lane`]s, [`Items`], [`CallSlice`]s
+//! and [`PairSlice`]s keeps the law of folding.
+//!
+//! **Each CPU alone.** Most of what happens on a CPU concerns only the thread that runs there, from
+//! one switch to the next: a *stretch*. A call that begins and ends in one stretch is paired there
+//! ([`CallStretch`]), with one slot and no look-up. What a stretch leaves open or ends, and
+//! whatever names a thread that may be elsewhere (wake-ups, forks, requests), becomes an item of a
+//! few bytes. Reports whose figures never leave a CPU, such as `memory` and `irq`, have no items.
+//!
+//! **The beginning of a chunk.** Steps before the first boundary of a CPU wait as they are
+//! ([`Lane`]), and are done when the chunk is joined to the one before it on that CPU. Who runs is
+//! learned from the switches of that CPU, from its losses and from the contexts of its events,
+//! never from other CPUs: otherwise the report would show in which order chunks were joined.
+//!
+//! **The order of time.** Items of all CPUs are played once everything before the watermark has
+//! been merged: in slices beside each other (`Rules::slices`; [`CallSlice`] and [`PairSlice`] are
+//! the parts that analyses share), or one after the other (`Rules::settle`).
+//!
+//! What analyses share besides:
+//!
+//! - `frame`: [`Input`] chooses the streams and event classes to read and makes the [`Head`] of a
+//!   report. [`KernelAnalysis`] and [`KernelReport`] are what the program needs to run and show any
+//!   report.
+//! - [`Together`]: several analyses in one pass; each event is looked up once.
+//! - [`Interrupts`]: the one rule for attributing an event to the thread on a CPU, or to what
+//!   interrupts it. `kernel/threads` builds on it, and SQL uses it.
+//! - [`Recorded`]: which CPUs were recorded, and when.
+//! - [`People`] (names and processes of threads), [`OpenCall`] (calls from one stretch to another),
+//!   [`Runs`] (who ran on a CPU, from when to when), [`Candidates`] (event records of any class,
+//!   kept with the values that user-defined conditions name).
+//! - [`TraceEnd`]: distinguishes a trace that was ended from one whose recorder was killed.
+//!
+//! Damage within a packet is a loss of events from the time of the last event record that could be
+//! decoded (`Rules::cut`).
+//!
+//! Values that exist for each event ([`Event`], the scanner's cursors) are passed by reference or
+//! in registers. Copying 16 bytes of a value whose parts were just written makes the processor wait
+//! for those parts, which had taken up to a tenth of a report's time.
 #![forbid(unsafe_code)]
 
 mod by_call;

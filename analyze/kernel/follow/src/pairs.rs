@@ -1,4 +1,5 @@
-//! What begins and ends, paired by a key that both events name.
+//! Pairs of events that begin and end something, by a key that both contain: a request by its disk
+//! and sector, a packet by its buffer.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash};

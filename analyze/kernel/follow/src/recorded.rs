@@ -2,15 +2,23 @@
 //!
 //! A CPU is recorded from the first to the last packet of its streams. It is not recorded
 //!
-//! - at all, if no stream of it has a packet, or, in a trace of switches, no stream with switches. Such CPUs
-//!   are known from wake-ups and migrations to them, which must be followed by a switch there;
-//! - before its first packet, if more than a tenth of the trace comes before, and the packet's sequence number is above 0: there
-//!   were packets before it (a ring buffer, a file that is missing);
-//! - after its last packet, if more than a tenth of the trace follows, in which another CPU has packets, and that last packet
-//!   goes on after its last event record: where a tracer ends packets at their last event record, the end
-//!   shows nothing.
+//! - at all, if no stream of it has a packet, or, in a trace of switches, no stream with switches.
+//!   Such CPUs are known from wake-ups and migrations to them, which must be followed by a switch
+//!   there;
+//! - before its first packet, if more than a tenth of the trace comes before, and the packet's
+//!   sequence number is above 0: there were packets before it (a ring buffer, a file that is
+//!   missing);
+//! - after its last packet, if more than a tenth of the trace follows, in which another CPU has
+//!   packets, and that last packet goes on after its last event record: where a tracer ends packets
+//!   at their last event record, the end shows nothing.
 //!
 //! Traces whose packets do not contain the CPU are taken as complete.
+//!
+//! [`Recorded`] is made from the packet table and from the wake-ups and migrations of a few
+//! packets, once for all analyses of a pass, and given to the rules before the first chunk
+//! (`Rules::knows`). A state machine asks it when a thread moves to a CPU that may be missing, and
+//! then drops the thread's state. The answer depends on the time alone, not on the event records
+//! read so far, so the law of folding holds. Traces that have all CPUs skip all of this.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

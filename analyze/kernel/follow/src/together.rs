@@ -1,6 +1,6 @@
 //! Several analyses of kernel events in one pass.
 //!
-//! Each event is looked up once, and given to those that want it.
+//! Each event is looked up once, and given to the analyses that want it.
 
 use std::sync::Arc;
 

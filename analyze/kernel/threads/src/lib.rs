@@ -1,9 +1,16 @@
 //! States of threads: who runs, what interrupts a CPU, who wakes whom, who ended a wait and why.
 //!
-//! In: what analyses read of event records, each CPU alone ([`ThreadActs`], [`CpuContext`]), and what CPUs must know of each other
-//! in the order of time ([`ParkedThread`], [`WakerFacts`]). Out: stretches of time in which a thread does the same
-//! ([`PastStretch`]), with one list of reasons ([`WaitReason`]). Promise: an analysis that follows threads by [`ThreadCell`]
-//! agrees with all others on what each thread did when, and why.
+//! In: event records of each CPU alone ([`ThreadActs`], [`CpuContext`]), and what CPUs must know of
+//! each other in the order of time ([`ParkedThread`], [`WakerFacts`]). Out: for each thread
+//! stretches of time with one activity each ([`PastStretch`]) and one list of reasons to wait
+//! ([`WaitReason`]). Promise: all analyses that follow threads by [`ThreadCell`] agree on the
+//! activity of a thread at any time, and on its cause.
+//!
+//! Everything that decides about a thread lies in its cell, in the losses of its trace and in the
+//! facts of a wake-up, so that threads can be followed apart from each other. A change of state
+//! returns the stretch that it ends; sums by call, or a time line, are up to the analysis.
+//!
+//! `docs/reports-waits.md` has the rules for reasons as a table.
 #![forbid(unsafe_code)]
 
 mod call_class;

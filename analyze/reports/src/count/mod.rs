@@ -1,7 +1,9 @@
 //! The count report: how many event records, of which event classes, in which streams, when.
 //!
-//! Each event record counts by its own time, independent of its packet: `count` counts what a plain pass over
-//! all event records would select.
+//! Each event record counts by its own time, independent of its packet: `count` counts what a plain
+//! pass over all event records would select, whereas other analyses hold clocks that go back. It
+//! looks at no event record itself: it counts inside the scanner, and gives the scanner a range of
+//! the clock where a boundary of time must be kept.
 
 mod columns;
 mod report;

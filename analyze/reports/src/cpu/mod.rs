@@ -1,7 +1,8 @@
 //! Who used the CPUs: active time by CPU, thread and process.
 //!
-//! Of each CPU the chunks know who ran from one switch to the next. What runs into a chunk, or
-//! out of it, is joined when the chunks of that CPU are merged. `docs/reports-cpu.md` defines
+//! Chunks know who ran on a CPU from one switch to the next. The time before the first switch of a
+//! chunk goes to the thread that runs at the end of the chunk before it on that CPU, or, if there
+//! is none, to the thread that the first switch takes from the CPU. `docs/reports-cpu.md` defines
 //! each number.
 
 mod lists;

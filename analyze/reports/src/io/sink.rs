@@ -1,4 +1,9 @@
-//! What waits for its turn to be looked at.
+//! Calls and changes of descriptors that wait to be looked at.
+//!
+//! What a descriptor was at a time is known once all CPUs have been merged up to that time. Until
+//! then calls are kept in groups of the same thread, system call and descriptor (16 bytes a call),
+//! and everything else in the order of time, as records of a few bytes (`crate::packed`). That is
+//! some ten thousand entries for each chunk that waits, and most of the memory of the report.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,8 @@
 //! Network interfaces: what was sent and received, how long it took to the driver, by whom; TCP.
 //!
+//! Most packets reach the driver on the CPU that queued them, soon after. Those are paired on that
+//! CPU; only the others are played in the order of time.
+//!
 //! `docs/reports-net.md` defines each number.
 
 mod connections;

@@ -1,9 +1,14 @@
 //! Events that are chosen by name: tracepoints of the kernel, USDT probes, functions of programs
 //! and of the kernel.
 //!
-//! Their event classes are made when the recording begins ([`ChosenEvents::resolve`]);
-//! `bpf/chosen.h` copies what they describe. Tracepoints that the recorder knows have its own
-//! programs and layouts, so that all reports understand them.
+//! Their event classes are made when the recording begins ([`ChosenEvents::resolve`]). No BPF code
+//! is generated: one program for each kind of probe (`bpf/chosen.h`) copies the fields that a map
+//! element describes, which the cookie of the attachment selects. Tracepoints that the recorder
+//! knows have its own programs and layouts, so that all reports understand them; for others
+//! `import/tracepoint` parses the kernel's format files.
+//!
+//! Code is decoded (`instructions`) to refuse probes inside of instructions (`text`), and to record
+//! returns by plain probes at the instructions that end a function (`returns`).
 
 mod argument;
 mod executable;

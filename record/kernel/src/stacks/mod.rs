@@ -1,7 +1,20 @@
-//! Call stacks from the kernel: how they are taken, and what is needed to understand their addresses.
+//! Call stacks from the kernel: how they are taken, and the facts that their addresses need to be
+//! understood.
 //!
-//! BPF programs (`bpf/stacks.h`, `bpf/waits.h`) copy registers and stacks; `unwinding` turns the copies
-//! into return addresses when their events are written, with the mappings that `processes` follows.
+//! BPF programs (`bpf/stacks.h`, `bpf/waits.h`) copy registers and the used part of a stack.
+//! `unwinding` turns the copies into return addresses (`record/unwind`) when their events are
+//! written: by then all mappings up to that time are known (`processes`). Programs receive no
+//! signal and load nothing.
+//!
+//! Waits are found at `sched_switch`. The program's part of the stack can only be read while the
+//! program runs, so a task work copies it in the thread itself. Functions of Python are read from
+//! the interpreter (`python`, `bpf/python.h`). Without privileges perf events make the same copies
+//! (`perf`).
+//!
+//! The trace also contains the meaning of addresses (`meanings`): mappings, which the kernel
+//! reports by perf events, and functions of the kernel and of Python before their first use. Of a
+//! mapped file without a build id it contains size, time and hash (`mapped_files`), so that no
+//! names are later taken from another file.
 
 mod clock;
 mod files;
