@@ -14,6 +14,7 @@ mod formats;
 mod formats_real;
 mod formats_rules;
 mod formats_support;
+mod layouts;
 mod nesting;
 mod nesting_classes;
 mod packet_size;

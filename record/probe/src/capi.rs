@@ -1,4 +1,4 @@
-//! What C programs call, but for `tb_reserve`, which is [`crate::restart`]'s. `include/tracebraid/probe.h` declares it
+//! What C programs call, but for `tb_reserve`, which is [`crate::fast`]'s. `include/tracebraid/probe.h` declares it
 //! and says what it expects.
 //!
 //! Safety: pointers are what the header promises: static descriptors, strings with a NUL.
@@ -9,7 +9,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::Ordering;
 
 use crate::class::Class;
-use crate::{emit, functions, standard};
+use crate::{emit, fast, functions, standard};
 
 /// Registers a descriptor: called by constructors.
 ///
@@ -32,7 +32,7 @@ unsafe extern "C" fn tb_record(class: *const Class, fields: *const c_void, size:
     // SAFETY: the caller's; room that was given is of that size.
     unsafe {
         let class = &*class;
-        let room = emit::reserve(class, size);
+        let room = fast::reserve(class, size);
         if !room.is_null() {
             room.copy_from_nonoverlapping(fields.cast(), size);
             crate::reserve::commit(room, class.id.load(Ordering::Relaxed));

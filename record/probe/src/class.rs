@@ -9,10 +9,7 @@
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering};
 
-use crate::text::Text;
-
-/// Fields of an event class in TSDL.
-pub(crate) type Fields = Text<3000>;
+use crate::description::Description;
 
 /// A descriptor.
 #[repr(C)]
@@ -23,7 +20,7 @@ pub(crate) struct Class {
     name: *const c_char,
     /// TSDL of the fields, with a NUL; or null, and `describe` writes it.
     fields: *const c_char,
-    describe: Option<fn(&mut crate::site::Description)>,
+    describe: Option<fn(&mut Description)>,
     /// Epoch of the process for which it is registered.
     pub(crate) epoch: AtomicU32,
     pub(crate) id: AtomicU16,
@@ -41,7 +38,7 @@ static OFF: AtomicU8 = AtomicU8::new(0);
 
 impl Class {
     /// A class of a Rust site, which registers when it is first met. `name` ends with a NUL.
-    pub(crate) const fn new(name: &'static str, describe: fn(&mut crate::site::Description)) -> Class {
+    pub(crate) const fn new(name: &'static str, describe: fn(&mut Description)) -> Class {
         Class {
             enabled: AtomicPtr::new(ON.as_ptr()),
             name: name.as_ptr().cast(),
@@ -67,7 +64,7 @@ impl Class {
     }
 
     /// Its fields in TSDL, as far as they fit.
-    pub(crate) fn fields(&self, into: &mut crate::site::Description) {
+    pub(crate) fn fields(&self, into: &mut Description) {
         if let Some(describe) = self.describe {
             describe(into);
         } else if !self.fields.is_null() {

@@ -2,20 +2,18 @@
 
 #![allow(unsafe_code)]
 
-use crate::thread::Owned;
+use crate::thread_state::ThreadState;
 use crate::{clock, reserve, sys};
 
 /// Id of their event class.
 pub(crate) const ID: u16 = 1;
 const PERIOD_NS: u64 = 1_000_000_000;
 
-/// Writes one if it is time. The cycle counter and CLOCK_MONOTONIC are of the same moment.
-pub(crate) fn record(owned: &mut Owned<'_>) {
-    if !owned.process.config().correlation {
-        return;
-    }
+/// Writes one if it is time, in the slow path of the thread whose state it is. The cycle counter and CLOCK_MONOTONIC are of the
+/// same moment.
+pub(crate) fn record(state: &ThreadState) {
     // SAFETY: the slow path has the buffer's state to itself.
-    let buffer = unsafe { owned.state.slow() };
+    let buffer = unsafe { state.slow() };
     if buffer.correlated_at != 0 && clock::monotonic().wrapping_sub(buffer.correlated_at) < PERIOD_NS {
         return;
     }
@@ -24,7 +22,7 @@ pub(crate) fn record(owned: &mut Owned<'_>) {
     let fields = [pair.cycles, pair.ns, sys::clock(libc::CLOCK_REALTIME)];
     // SAFETY: the state is this thread's; 24 bytes were reserved.
     unsafe {
-        let payload = reserve::try_again(owned.state, size_of_val(&fields));
+        let payload = reserve::try_again(state, size_of_val(&fields));
         if !payload.is_null() {
             payload.cast::<[u64; 3]>().write_unaligned(fields);
             reserve::commit(payload, ID);

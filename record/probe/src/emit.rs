@@ -1,4 +1,4 @@
-//! From a probe to a reserved record: the fast path if it serves, else the slow one.
+//! From a probe to a reserved record where the fast path ([`crate::fast`]) does not serve.
 
 #![allow(unsafe_code)]
 
@@ -9,20 +9,13 @@ use crate::class::Class;
 use crate::packet::{HEAD, MOST_PAYLOAD};
 use crate::process::Process;
 use crate::reserve;
-use crate::thread::{Owned, ThreadState};
-use crate::{fork, process, restart, sys, tls};
+use crate::thread::Owned;
+use crate::thread_state::ThreadState;
+use crate::{fork, process, sys};
 
-/// Takes room for a record of a class with that many bytes of fields; null when there is none, or the class is off:
-/// then nothing is left to be done.
-#[inline(always)]
-pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
-    // SAFETY: the class is there.
-    unsafe { restart::tb_reserve(class, payload) }
-}
-
-/// The same without restartable sequences.
+/// Takes room for a record of a class as [`crate::fast::reserve`] does, without restartable sequences.
 pub(crate) extern "C" fn reserve_exchanging(class: &Class, payload: usize) -> *mut u8 {
-    let state = tls::get();
+    let state = ThreadState::current();
     // SAFETY: the states of threads are never given back; this is the thread's own.
     if let Some(state) = unsafe { state.as_ref() }
         && state.epoch.load(Ordering::Relaxed) == class.epoch.load(Ordering::Acquire)
@@ -62,7 +55,7 @@ fn registered(class: &Class, again: bool) -> Option<&'static Process> {
 #[inline(never)]
 pub(crate) extern "C" fn slow(class: &Class, payload: usize) -> *mut u8 {
     // SAFETY: as above.
-    if let Some(state) = unsafe { tls::get().as_ref() } {
+    if let Some(state) = unsafe { ThreadState::current().as_ref() } {
         let epoch = state.epoch.load(Ordering::Relaxed);
         if epoch != 0 && epoch == class.epoch.load(Ordering::Acquire) {
             if state.lose_if_full() {
@@ -85,7 +78,7 @@ pub(crate) extern "C" fn slow(class: &Class, payload: usize) -> *mut u8 {
 #[cold]
 pub(crate) extern "C" fn lose(_: &Class, _: usize) -> *mut u8 {
     // SAFETY: as above.
-    if let Some(state) = unsafe { tls::get().as_ref() } {
+    if let Some(state) = unsafe { ThreadState::current().as_ref() } {
         state.lose();
     }
     null_mut()
@@ -109,14 +102,14 @@ fn reserve_in_process(class: &Class, payload: usize) -> (*mut u8, Option<&'stati
         return (null_mut(), None);
     };
     // SAFETY: as above; a state of another epoch is of a process from which this one was forked, or that it has left.
-    let state = unsafe { tls::get().as_ref() };
+    let state = unsafe { ThreadState::current().as_ref() };
     let mut owned = match state.filter(|state| state.epoch.load(Ordering::Relaxed) == process.epoch()) {
-        Some(state) => process.attached(state),
+        Some(state) => Owned::attached(process, state),
         None => {
             if state.is_none_or(ThreadState::is_wiped) {
                 fork::leave_buffer();
             }
-            process.attach()
+            Owned::attach(process)
         }
     };
     let fits = payload <= MOST_PAYLOAD && HEAD + reserve::room(payload) <= process.config().packet_size;

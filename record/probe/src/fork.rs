@@ -12,16 +12,10 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::thread::ThreadState;
-use crate::{kept, sys, tls};
+use crate::thread_state::ThreadState;
+use crate::{kept, process, sys, tls};
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
-static UNWIPED: AtomicBool = AtomicBool::new(false);
-
-/// Notes that the kernel does not wipe pages: [`in_child`] has to.
-pub(crate) fn wiping_is_unsupported() {
-    UNWIPED.store(true, Ordering::Relaxed);
-}
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -65,15 +59,15 @@ pub(crate) fn leave_buffer() {
 }
 
 extern "C" fn in_child() {
-    let is_unwiped = UNWIPED.load(Ordering::Relaxed);
+    let is_unwiped = sys::is_unwiped();
     // SAFETY: the states of threads are never given back.
-    let state = unsafe { tls::get().as_ref() };
+    let state = unsafe { ThreadState::current().as_ref() };
     // One that is not wiped is of a buffer that this child has made itself.
     if is_unwiped || state.is_none_or(ThreadState::is_wiped) {
         leave_buffer();
     }
     if is_unwiped {
-        crate::process::forget();
-        tls::set(core::ptr::null());
+        process::forget();
+        ThreadState::set_current(core::ptr::null());
     }
 }

@@ -70,6 +70,9 @@ mod class;
 mod clock;
 mod config;
 pub mod control;
+mod description;
+#[cfg_attr(not(target_arch = "x86_64"), path = "fast/without.rs")]
+mod fast;
 pub mod finish;
 mod fork;
 pub mod functions;
@@ -84,6 +87,7 @@ mod restart;
 pub mod site;
 pub mod standard;
 mod thread;
+mod thread_state;
 
 mod capi;
 mod correlation;
@@ -95,6 +99,7 @@ mod segment;
 mod sys;
 mod text;
 mod tls;
+mod word;
 
 /// Nothing is recorded in this process and its children, whatever the environment said when this library was loaded.
 #[doc(hidden)]

@@ -8,8 +8,7 @@
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::process::below;
-use crate::sys::{self, Path};
+use crate::sys::{self, Path, below};
 
 const THROUGH: u32 = 0o711;
 const FOR_ALL: u32 = 0o1733;

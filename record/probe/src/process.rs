@@ -15,11 +15,11 @@ use crate::class::Class;
 use crate::clock::{Clock, Line};
 use crate::config::{Config, MOST_BYTES, Mode, Rules};
 use crate::control::file::{self as control_file, ControlMap, MOST_CLASSES};
+use crate::description::Description;
 use crate::futex::{Futex, Held};
 use crate::packet::{HEAD, Head, Packet};
-use crate::site::Description;
-use crate::sys::{self, Errno, Path};
-use crate::thread::{Owned, ThreadState};
+use crate::sys::{self, Errno, Path, below};
+use crate::thread_state::ThreadState;
 use crate::{clock, kept, metadata, parents, restart, tls};
 
 const BEGUN: u32 = 1;
@@ -348,13 +348,6 @@ fn read_config(session: &Path) -> Result<Config, Errno> {
     }
 }
 
-pub(crate) fn below(directory: &Path, name: &[u8]) -> Path {
-    let mut path = Path::new();
-    path.push(directory.bytes());
-    path.push(name);
-    path
-}
-
 /// The name of the program's main thread, as LTTng names directories by it.
 fn program_name(buffer: &mut [u8; 32]) -> &[u8] {
     let mut path = Path::new();
@@ -543,23 +536,15 @@ fn hash(name: &[u8], fields: &[u8]) -> u64 {
 // Buffers.
 impl Process {
     /// Gives this thread a buffer; or, when there is none, the state in which everything is counted as lost.
-    pub(crate) fn attach(&'static self) -> Owned<'static> {
+    pub(crate) fn attach(&'static self) -> &'static ThreadState {
         let state = self.take_buffer().unwrap_or(&self.nowhere);
-        tls::set(state);
+        ThreadState::set_current(state);
         if core::ptr::eq(state, &self.nowhere) {
             self.nowhere.without_buffer(self.epoch(), self.lost_counter());
         } else {
             watch_exit();
         }
-        Owned { process: self, state }
-    }
-
-    /// The same for a thread that has one.
-    pub(crate) fn attached(&'static self, state: &'static ThreadState) -> Owned<'static> {
-        if core::ptr::eq(state, &self.nowhere) {
-            return self.attach();
-        }
-        Owned { process: self, state }
+        state
     }
 
     /// Whether that is the state without a buffer.
@@ -653,8 +638,8 @@ fn watch_exit() {
 
 unsafe extern "C" fn thread_exits(_: *mut libc::c_void) {
     let _quiet = sys::Quiet::enter();
-    let state = tls::get();
-    tls::set(core::ptr::null());
+    let state = ThreadState::current();
+    ThreadState::set_current(core::ptr::null());
     tls::set_mapping(0, 0);
     let process = PROCESS.load(Ordering::Acquire);
     if state.is_null() || process.is_null() {

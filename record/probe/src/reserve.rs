@@ -1,4 +1,4 @@
-//! Taking room for an event record, where there are no restartable sequences ([`crate::restart`] has the fast path
+//! Taking room for an event record, where there are no restartable sequences ([`crate::fast`] has the fast path
 //! for where they are). The module page of the crate tells the protocol.
 //!
 //! Safety. A [`ThreadState`] is changed by its own thread only: by [`try_reserve`], through one word, and by the slow
@@ -15,48 +15,14 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use crate::clock;
 use crate::packet::{MOST_PAYLOAD, Packet, RECORD_HEAD, UNFINISHED};
-use crate::thread::ThreadState;
+use crate::thread_state::ThreadState;
+use crate::word::{MASK, Word};
 
 /// Records begin at multiples of 4 bytes. They end where their payload does: readers take bytes behind the last
 /// record for another one.
 const UNIT: usize = 4;
-/// Bits of an offset in bytes.
-const FIELD: u32 = 24;
 /// A program that overwrites a packet's head must not hang in a probe.
 const MOST_TRIES: u32 = 100;
-const MASK: u64 = (1 << FIELD) - 1;
-
-/// The word of a thread that holds where its last record begins and ends, and a generation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word(pub(crate) u64);
-
-impl Word {
-    #[inline(always)]
-    pub(crate) fn end(self) -> u64 {
-        self.0 & MASK
-    }
-
-    #[inline(always)]
-    fn start(self) -> u64 {
-        (self.0 >> FIELD) & MASK
-    }
-
-    #[inline(always)]
-    fn followed_by(self, start: u64, end: u64) -> Word {
-        Word((self.0 & !(MASK | MASK << FIELD)) | start << FIELD | end)
-    }
-
-    /// Of another generation, with nothing but the packet's head.
-    pub(crate) fn renewed(self, end: u64) -> Word {
-        let generation = (self.0 >> (2 * FIELD)).wrapping_add(1);
-        Word(generation << (2 * FIELD) | end << FIELD | end)
-    }
-
-    /// Of another generation.
-    pub(crate) fn touched(self) -> Word {
-        Word(self.0.wrapping_add(1 << (2 * FIELD)))
-    }
-}
 
 /// Compare-exchange in one instruction: atomic towards signal handlers of the same thread, which is all that
 /// is needed, at a quarter of the cost of one that is atomic towards other CPUs.
@@ -128,16 +94,6 @@ pub(crate) unsafe fn try_reserve(thread: &ThreadState, payload: usize) -> *mut u
 pub(crate) fn has_room(thread: &ThreadState, payload: usize) -> bool {
     let start = end_of(thread).next_multiple_of(UNIT as u64);
     payload <= MOST_PAYLOAD && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
-}
-
-/// Whether the last record of the packet is not finished, of a thread that the kernel watches.
-///
-/// # Safety
-/// As for [`try_reserve`].
-pub(crate) unsafe fn is_last_unfinished(thread: &ThreadState) -> bool {
-    let last = thread.last.load(Ordering::Relaxed);
-    // SAFETY: it is a record of the open packet or its head, which begins with a number that is not 0.
-    !last.is_null() && unsafe { last.cast::<u16>().read_volatile() } == UNFINISHED
 }
 
 /// Bytes of the packet that are taken.

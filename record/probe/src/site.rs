@@ -8,22 +8,15 @@
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
-use crate::class::{Class, Fields};
+use crate::class::Class;
+pub use crate::description::Description;
+use crate::description::Fields;
 use crate::reserve;
 
 /// Bytes of a string or byte array that are recorded at most.
 pub const MOST_TEXT: usize = 4095;
 
-/// Fields of an event class, as text that grows.
-pub struct Description {
-    pub(crate) text: Fields,
-}
-
 impl Description {
-    pub(crate) const fn new() -> Description {
-        Description { text: Fields::new() }
-    }
-
     /// Adds a field.
     pub fn field<T: Field>(&mut self, name: &str) {
         T::describe(&mut self.text_of(name));
@@ -272,7 +265,7 @@ impl Site {
     /// Takes room for a record with that many bytes of fields.
     #[inline(always)]
     pub fn reserve(&'static self, size: usize) -> Option<Record> {
-        let payload = crate::emit::reserve(&self.class, size);
+        let payload = crate::fast::reserve(&self.class, size);
         (!payload.is_null()).then(|| Record {
             payload,
             at: 0,

@@ -7,6 +7,7 @@
 
 use core::ffi::CStr;
 use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::text::Text;
 
@@ -204,6 +205,14 @@ pub(crate) fn map(file: &Descriptor, bytes: usize) -> Result<*mut u8, Errno> {
     }
 }
 
+/// The kernel does not wipe pages in a forked child.
+static UNWIPED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a forked child finds [`private`] memory as it was: it has to wipe it itself then.
+pub(crate) fn is_unwiped() -> bool {
+    UNWIPED.load(Ordering::Relaxed)
+}
+
 /// Zeroed private memory that is zeroed again in a forked child.
 pub(crate) fn private(bytes: usize) -> Result<*mut u8, Errno> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -215,7 +224,7 @@ pub(crate) fn private(bytes: usize) -> Result<*mut u8, Errno> {
             return Err(errno());
         }
         if libc::madvise(address, bytes, libc::MADV_WIPEONFORK) != 0 {
-            crate::fork::wiping_is_unsupported();
+            UNWIPED.store(true, Ordering::Relaxed);
         }
         Ok(address.cast())
     }
@@ -425,4 +434,12 @@ pub(crate) fn random() -> [u8; 16] {
         bytes[8..].copy_from_slice(&pid.to_le_bytes());
     }
     bytes
+}
+
+/// The path of what has that name, which begins with a slash, in a directory.
+pub(crate) fn below(directory: &Path, name: &[u8]) -> Path {
+    let mut path = Path::new();
+    path.push(directory.bytes());
+    path.push(name);
+    path
 }

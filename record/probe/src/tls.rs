@@ -10,7 +10,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::thread::ThreadState;
+use core::ffi::c_void;
 
 #[cfg(target_arch = "x86_64")]
 mod place {
@@ -78,12 +78,12 @@ mod place {
 
 /// The state of this thread's buffer; null before its first event record.
 #[inline(always)]
-pub(crate) fn get() -> *const ThreadState {
-    place::get() as *const ThreadState
+pub(crate) fn get() -> *const c_void {
+    place::get() as *const c_void
 }
 
 /// Sets what [`get`] gives.
-pub(crate) fn set(state: *const ThreadState) {
+pub(crate) fn set(state: *const c_void) {
     // SAFETY: see the module's text.
     unsafe { place::address().write_volatile(state as usize) }
 }

@@ -4,5 +4,4 @@ mod coverage;
 mod damage;
 mod generated;
 mod grow;
-mod no_test_is_lost;
 mod skip;

@@ -15,6 +15,7 @@ use crate::events::timer::{Hrtimer, Itimer, Timer};
 use crate::events::uring::Uring;
 use crate::events::work::{Contention, Work};
 use crate::field::{IntField, TextField};
+use crate::syscall::Syscall;
 
 /// What an event tells. What has many fields is boxed, so that the events of the usual reports lie
 /// close together.
@@ -154,19 +155,19 @@ impl SyscallEntry {
     /// True if the call has an action, or an exit that does not name it might be taken for that of
     /// another.
     fn is_of_files(&self) -> bool {
-        let matters = |call: crate::Syscall| call.action().is_of_descriptors();
+        let matters = |call: Syscall| call.action().is_of_descriptors();
         !self.is_fallback && (self.exit_is_anonymous || self.fixed().is_none_or(matters))
     }
 
     fn is_of_latencies(&self) -> bool {
-        let matters = |call: crate::Syscall| call.action() != Action::Other;
+        let matters = |call: Syscall| call.action() != Action::Other;
         !self.is_fallback && (self.exit_is_anonymous || self.fixed().is_none_or(matters))
     }
 }
 
 impl SyscallExit {
     fn is_of_files(&self) -> bool {
-        let matters = |call: crate::Syscall| {
+        let matters = |call: Syscall| {
             let action = call.action();
             action.is_of_descriptors() && !action.is_done_at_entry()
         };
@@ -174,7 +175,7 @@ impl SyscallExit {
     }
 
     fn is_of_latencies(&self) -> bool {
-        let matters = |call: crate::Syscall| {
+        let matters = |call: Syscall| {
             let action = call.action();
             action != Action::Other && (action == Action::Close || !action.is_done_at_entry())
         };

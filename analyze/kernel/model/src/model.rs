@@ -6,11 +6,13 @@ use tracebraid_ctf::schema::TraceClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::comm::Comm;
+use crate::context::Context;
 use crate::cpu::{event_cpu, head_cpu, packet_cpu, sound};
 use crate::event::KernelEvent;
-use crate::field::{Body, IntField, TextField};
-use crate::finder::{Finder, Machine};
+use crate::field::{Body, IntField};
+use crate::finder::Finder;
 use crate::names::meanings;
+use crate::trace_numbers::TraceNumbers;
 
 /// What is known of the kernel events of a trace set.
 #[derive(Clone, Debug, Default)]
@@ -85,28 +87,6 @@ impl EventModel {
     }
 }
 
-/// Contexts of an event class: what the tracer adds about where an event happened.
-#[derive(Clone, Debug, Default)]
-pub struct Context {
-    /// CPU.
-    pub cpu: Option<IntField>,
-    /// Thread.
-    pub tid: Option<IntField>,
-    /// Process.
-    pub pid: Option<IntField>,
-    /// Thread as numbered where the process is: `pid` counts only where this is `tid`.
-    pub pid_goes_with: Option<IntField>,
-    /// Name of the thread.
-    pub name: Option<TextField>,
-}
-
-impl Context {
-    /// True if there is none.
-    pub fn is_empty(&self) -> bool {
-        self.cpu.is_none() && self.tid.is_none() && self.pid.is_none() && self.name.is_none()
-    }
-}
-
 /// Where it stands on which CPU a stream's events happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuSource {
@@ -135,17 +115,17 @@ impl TraceModel {
         if domain.is_some_and(|domain| domain != "kernel") {
             return TraceModel::default();
         }
-        let machine = Machine::new(trace);
+        let numbers = TraceNumbers::new(trace);
         let streams = trace.layout.streams.iter();
         let streams = streams
-            .map(|layout| StreamModel::new(&trace.layout.class, layout, &machine))
+            .map(|layout| StreamModel::new(&trace.layout.class, layout, &numbers))
             .collect();
         TraceModel { streams }
     }
 }
 
 impl StreamModel {
-    fn new(class: &TraceClass, layout: &StreamLayout, machine: &Machine) -> StreamModel {
+    fn new(class: &TraceClass, layout: &StreamLayout, numbers: &TraceNumbers) -> StreamModel {
         let meanings = meanings(layout.events.iter().map(|event| &*event.name));
         let mut stream = StreamModel {
             places: vec![0; meanings.len()],
@@ -155,14 +135,14 @@ impl StreamModel {
         for ((event, meaning), place) in meanings.into_iter().enumerate().zip(&mut stream.places) {
             let Some(meaning) = meaning else { continue };
             let finder = Finder { layout, event };
-            let Some(known) = finder.event(meaning, machine) else {
+            let Some(known) = finder.event(meaning, numbers) else {
                 continue;
             };
             let cpu = (!is_of_packets)
                 .then(|| event_cpu(class, layout, event))
                 .flatten();
             let cpu = cpu.and_then(IntField::new);
-            let context = Some(finder.context(cpu))
+            let context = Some(Context::find(&finder, cpu))
                 .filter(|context| !context.is_empty())
                 .map(Box::new);
             stream.models.push(EventModel {

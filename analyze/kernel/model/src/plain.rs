@@ -9,7 +9,7 @@ use crate::events::sched::{EndStep, StatKind, WakeStep};
 use crate::events::timer::{ItimerStep, TimerStep};
 use crate::events::uring::UringStep;
 use crate::events::work::WorkStep;
-use crate::names::Meaning;
+use crate::meaning::Meaning;
 
 /// Names, the subsystems that perf and ftrace put before them, and meanings. Names that begin with
 /// the subsystem where the kernel's own do not (`irq_softirq_entry`) are those of lttng-modules.

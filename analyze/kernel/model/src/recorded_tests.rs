@@ -9,7 +9,8 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_ctf::walk::Visitor;
 use tracebraid_testkit::recorded::unpacked;
 
-use crate::names::{Meaning, meanings};
+use crate::meaning::Meaning;
+use crate::names::meanings;
 use crate::{Body, KernelEvent, KernelModel, StreamModel, Syscall, TaskState, Transport};
 
 /// The kernel trace of `tests/data` of that name.

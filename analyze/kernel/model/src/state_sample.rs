@@ -8,7 +8,8 @@ use tracebraid_ctf::trace::Trace;
 
 use crate::field::{Body, IntField};
 use crate::finder::Finder;
-use crate::names::{Meaning, meanings};
+use crate::meaning::Meaning;
+use crate::names::meanings;
 use crate::state_numbers::{Evidence, StateNumbers};
 
 /// Maximum number of switches, and of packets, read from each stream.

@@ -100,8 +100,23 @@ static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
     of_files.chain(CALLS).map(known).collect()
 });
 
+/// Numbers of all calls are below this one.
+const MOST: usize = 0x8000;
+
+/// Prefixes that architectures and tracers put on names of common calls.
+const PREFIXES: [&str; 10] = [
+    "arm_", "arm64_", "ppc_", "riscv_", "s390_", "s390x_", "sparc_", "sys32_", "old_", "_",
+];
+
+/// The category of a call that only traces name: that of the common call with that name.
+fn category_of_met(name: &str) -> Category {
+    let common = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    let common = common.and_then(Syscall::of_table);
+    common.map_or(Category::System, Syscall::category)
+}
+
 /// How many numbers the table has.
-pub(crate) static KNOWN_CALLS: LazyLock<usize> = LazyLock::new(|| KNOWN.len());
+static KNOWN_CALLS: LazyLock<usize> = LazyLock::new(|| KNOWN.len());
 
 static BY_NAME: LazyLock<HashMap<&str, Syscall>> = LazyLock::new(|| {
     let names = KNOWN.iter().map(|known| known.row.0).enumerate();
@@ -120,7 +135,7 @@ impl Syscall {
     /// By the name of the kernel's function, without prefix: `newstat`, not `stat`. Of the table, or of a
     /// trace that was opened.
     pub fn by_name(name: &str) -> Option<Syscall> {
-        Syscall::of_table(name).or_else(|| met_calls::by_name(name))
+        Syscall::of_table(name).or_else(|| Syscall::met_at(met_calls::by_name(name)?))
     }
 
     /// By that name, of the table.
@@ -130,7 +145,22 @@ impl Syscall {
 
     /// By any name: every name in a trace is a call.
     pub(crate) fn named(name: &str) -> Syscall {
-        Syscall::of_table(name).unwrap_or_else(|| met_calls::add(name))
+        Syscall::of_table(name).unwrap_or_else(|| {
+            let most = MOST - KNOWN.len();
+            let place = met_calls::add(name, most, || category_of_met(name));
+            place.and_then(Syscall::met_at).unwrap_or(Syscall::OTHER)
+        })
+    }
+
+    /// The call whose name only traces have, and which is at that place among these.
+    fn met_at(place: usize) -> Option<Syscall> {
+        let number = u16::try_from(*KNOWN_CALLS + place);
+        number.ok().map(Syscall)
+    }
+
+    /// Its place among those whose names only traces have.
+    fn place_met(self) -> Option<usize> {
+        usize::from(self.0).checked_sub(*KNOWN_CALLS)
     }
 
     /// By its number; not fast.
@@ -192,7 +222,7 @@ impl Syscall {
             Some(spec) => spec.name,
             None => match KNOWN.get(usize::from(self.0)) {
                 Some(known) => known.row.0,
-                None => met_calls::name(self).unwrap_or("other"),
+                None => self.place_met().and_then(met_calls::name).unwrap_or("other"),
             },
         }
     }
@@ -227,7 +257,10 @@ impl Syscall {
     pub fn category(self) -> Category {
         match KNOWN.get(usize::from(self.0)) {
             Some(known) => known.category,
-            None => met_calls::category(self).unwrap_or(Category::System),
+            None => {
+                let category = self.place_met().and_then(met_calls::category);
+                category.unwrap_or(Category::System)
+            }
         }
     }
 
@@ -330,5 +363,29 @@ mod tests {
                 assert_eq!(found.0, usize::from(*at), "{} {names:?}", spec.name);
             }
         }
+    }
+
+    #[test]
+    fn a_name_is_one_call() {
+        let call = Syscall::named("arm_fadvise64_64");
+        assert_eq!(call, Syscall::named("arm_fadvise64_64"));
+        assert_eq!(Syscall::by_name("arm_fadvise64_64"), Some(call));
+        assert_eq!(
+            (call.name(), call.user_name()),
+            ("arm_fadvise64_64", "arm_fadvise64_64")
+        );
+        assert_eq!(call.category(), Syscall::named("fadvise64_64").category());
+        assert_eq!((call.spec().is_none(), call.arguments()), (true, 0));
+        assert!(call.0 < Syscall::count() && Syscall::all().any(|one| one == call));
+        assert_ne!(call, Syscall::named("cacheflush"));
+        assert_eq!(Syscall::named("read"), Syscall::by_name("read").expect("a call"));
+    }
+
+    #[test]
+    fn the_order_is_that_of_names_whichever_was_met_first() {
+        let (second, first) = (Syscall::named("zz_second"), Syscall::named("zz_first"));
+        assert!(first < second);
+        assert!(Syscall::of_table("writev").expect("a call") < first);
+        assert!(second < Syscall::OTHER);
     }
 }

@@ -1,0 +1,17 @@
+//! Fields of an event class as text.
+
+use crate::text::Text;
+
+/// Fields of an event class in TSDL.
+pub(crate) type Fields = Text<3000>;
+
+/// Fields of an event class, as text that grows.
+pub struct Description {
+    pub(crate) text: Fields,
+}
+
+impl Description {
+    pub(crate) const fn new() -> Description {
+        Description { text: Fields::new() }
+    }
+}

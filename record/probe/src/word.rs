@@ -1,0 +1,38 @@
+//! The word by which a thread takes room in its packet.
+
+/// Bits of an offset in bytes.
+const FIELD: u32 = 24;
+/// An offset in bytes, all bits of it.
+pub(crate) const MASK: u64 = (1 << FIELD) - 1;
+
+/// The word of a thread that holds where its last record begins and ends, and a generation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+impl Word {
+    #[inline(always)]
+    pub(crate) fn end(self) -> u64 {
+        self.0 & MASK
+    }
+
+    #[inline(always)]
+    pub(crate) fn start(self) -> u64 {
+        (self.0 >> FIELD) & MASK
+    }
+
+    #[inline(always)]
+    pub(crate) fn followed_by(self, start: u64, end: u64) -> Word {
+        Word((self.0 & !(MASK | MASK << FIELD)) | start << FIELD | end)
+    }
+
+    /// Of another generation, with nothing but the packet's head.
+    pub(crate) fn renewed(self, end: u64) -> Word {
+        let generation = (self.0 >> (2 * FIELD)).wrapping_add(1);
+        Word(generation << (2 * FIELD) | end << FIELD | end)
+    }
+
+    /// Of another generation.
+    pub(crate) fn touched(self) -> Word {
+        Word(self.0.wrapping_add(1 << (2 * FIELD)))
+    }
+}

@@ -1,0 +1,8 @@
+//! The house: which crate may import which, and that the files of a crate do not import each other in large circles.
+//!
+//! ARCHITECTURE.md describes the order that these tests hold.
+
+mod circles;
+mod manifests;
+mod modules;
+mod no_test_is_lost;
