@@ -45,7 +45,7 @@
 //! copied in the loops over event records.
 //!
 //! The writer is `write`.
-// One module lifts this: see `scan::lanes`.
+// Lifted where the head of a module says why: `mapping`, `scan::lanes`, `scan::guess`.
 #![deny(unsafe_code)]
 
 pub mod bits;

@@ -12,7 +12,7 @@ use crate::analysis::Analysis;
 use crate::engine::{FoldError, Folded, Job};
 use crate::merge::{Merge, PendingSlice, PlayedSlice};
 
-/// Nested fields are decoded by recursion.
+/// Bytes of address space for a worker: conditions, which users may nest, are evaluated by recursion.
 const STACK: usize = 16 << 20;
 
 /// Chunks and slices that may be under way for each thread.
