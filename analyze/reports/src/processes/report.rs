@@ -6,7 +6,8 @@ use crate::processes::ProcessPartial;
 use crate::processes::life::{Life, Named, NamedBy, Sums};
 use crate::processes::lists::lists;
 use crate::processes::sections;
-use crate::processes::tree::{Node, Place, ProcessKey, Threads, tree};
+use crate::processes::tree::{Node, Place, ProcessKey, Threads, known, tree};
+use tracebraid_engine::parallel;
 use tracebraid_follow::{Head, Input, Selection, Thread, ThreadKey};
 use tracebraid_tables::{Report, View, nothing_to_list};
 
@@ -86,13 +87,11 @@ impl ProcessRow {
 
 pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessPartial) -> Report {
     let unknown_thread = partial.nobodys;
-    let mut threads = Threads::default();
-    for (key, lives) in partial.machine.lives.entries() {
-        let key = Some(key).filter(|key| key.tid > 0);
-        if let Some(key) = key {
-            threads.add(key, lives.all(), partial.people.thread(key).pid);
-        }
-    }
+    let threads = partial.machine.lives.entries().filter(|(key, _)| key.tid > 0);
+    let threads = parallel::map(threads.collect(), |(key, lives)| {
+        (key, known(lives.all(), partial.people.thread(key).pid))
+    });
+    let threads = Threads::new(threads);
     let nodes = threads.processes();
     let head = input.head();
     let mut total = ProcessTotal {
@@ -105,11 +104,9 @@ pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessParti
         total.used.add(&node.own);
     }
     let places = tree(&nodes);
-    let rows: Vec<ProcessRow> = places
-        .iter()
-        .enumerate()
-        .filter_map(|(id, place)| Some(row(&partial, id, place, nodes.get(&place.key)?)))
-        .collect();
+    let of_place = |(id, place): (usize, &Place)| Some(row(&partial, id, place, nodes.get(&place.key)?));
+    let rows = parallel::map(places.iter().enumerate().collect(), of_place);
+    let rows: Vec<ProcessRow> = rows.into_iter().flatten().collect();
     let lists = lists(selection, &rows);
     let shown = shown(selection, &head, rows);
     let is_chosen = !shown.is_empty();
@@ -184,10 +181,10 @@ fn shown(selection: &Selection, head: &Head, rows: Vec<ProcessRow>) -> Vec<Proce
                 .end
                 .is_none_or(|end| head.begin.is_none_or(|begin| begin <= end))
     };
-    let mut keep = vec![false; rows.len()];
+    let is_asked_for = |row: &ProcessRow| is_there(row) && row.is_chosen(selection);
+    let mut keep = parallel::map(rows.iter().collect(), is_asked_for);
     for (at, row) in rows.iter().enumerate().rev() {
         // Children come later, and have been asked.
-        keep[at] |= is_there(row) && row.is_chosen(selection);
         if let Some(parent) = row.parent.filter(|_| keep[at]) {
             keep[parent as usize] = true;
         }

@@ -2,6 +2,7 @@
 
 use crate::processes::life::NamedBy;
 use crate::processes::report::{ProcessRow, ProcessTotal};
+use tracebraid_engine::parallel;
 use tracebraid_follow::{Head, Thread};
 use tracebraid_tables::{Branch, Column, Forms, Section, Sentence, Total, Unit, Value, lengths};
 
@@ -94,7 +95,7 @@ const PROCESSES: [Column; 24] = [
 
 pub(super) fn processes(head: &Head, rows: &[ProcessRow], lists: &[Section]) -> Section {
     let lives = lists.iter().find(|section| section.key == "lives");
-    let rows = rows.iter().map(|row| values(head, row)).collect();
+    let rows = parallel::map(rows.iter().collect(), |row| values(head, row));
     Section::new("processes", "Processes", PROCESSES.to_vec(), rows)
         .kept_by("tree_active_ns")
         .untitled()

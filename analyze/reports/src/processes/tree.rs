@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::processes::life::{Life, Parent, Sums};
+use tracebraid_engine::parallel;
 use tracebraid_follow::ThreadKey;
 
 /// A process: the id of its first thread, and which of the lives under that id.
@@ -45,30 +46,42 @@ pub(super) struct Place {
     pub(super) whole: Sums,
 }
 
-/// The lives of all threads.
+/// The lives of all threads, in the order of threads.
 #[derive(Debug, Default)]
-pub(super) struct Threads<'p>(BTreeMap<ThreadKey, Vec<Known<'p>>>);
+pub(super) struct Threads<'p>(Vec<(ThreadKey, Vec<Known<'p>>)>);
 
+/// A life, and its process.
 #[derive(Debug)]
-struct Known<'p> {
+pub(super) struct Known<'p> {
     life: &'p Life,
     pid: Option<i32>,
 }
 
+/// The lives of a thread, in their order; `pid` is what is known of the last one from elsewhere.
+pub(super) fn known<'p>(lives: impl Iterator<Item = &'p Life>, pid: Option<i32>) -> Vec<Known<'p>> {
+    let mut known: Vec<_> = lives.map(|life| Known { life, pid: life.pid }).collect();
+    if let Some(last) = known.last_mut() {
+        last.pid = last.pid.or(pid);
+    }
+    known
+}
+
 impl<'p> Threads<'p> {
-    /// The lives of a thread, in their order; `pid` is what is known of the last one from elsewhere.
-    pub(super) fn add(&mut self, key: ThreadKey, lives: impl Iterator<Item = &'p Life>, pid: Option<i32>) {
-        let mut known: Vec<_> = lives.map(|life| Known { life, pid: life.pid }).collect();
-        if let Some(last) = known.last_mut() {
-            last.pid = last.pid.or(pid);
-        }
-        self.0.insert(key, known);
+    /// Those threads, each once.
+    pub(super) fn new(mut threads: Vec<(ThreadKey, Vec<Known<'p>>)>) -> Threads<'p> {
+        threads.sort_unstable_by_key(|(key, _)| *key);
+        Threads(threads)
+    }
+
+    fn lives(&self, key: ThreadKey) -> &[Known<'p>] {
+        let at = self.0.binary_search_by_key(&key, |(thread, _)| *thread);
+        at.map_or(&[], |at| self.0[at].1.as_slice())
     }
 
     /// The life that a thread lived then; if none had begun, the first one.
     fn at(&self, key: ThreadKey, time: Option<i64>) -> usize {
-        let lives = self.0.get(&key).map_or(&[][..], Vec::as_slice);
-        let begun = lives.iter().filter(|known| known.life.begin <= time).count();
+        let lives = self.lives(key).iter();
+        let begun = lives.filter(|known| known.life.begin <= time).count();
         begun.saturating_sub(1)
     }
 
@@ -80,7 +93,7 @@ impl<'p> Threads<'p> {
     /// The process of a life.
     fn process_of(&self, key: ThreadKey, number: usize) -> ProcessKey {
         let ThreadKey { trace, tid } = key;
-        let known = self.0.get(&key).and_then(|lives| lives.get(number));
+        let known = self.lives(key).get(number);
         match known.and_then(|known| Some((known, known.pid?))) {
             Some((known, pid)) if pid != tid => self.process(trace, pid, known.life.begin),
             _ => ProcessKey {
@@ -107,29 +120,37 @@ impl<'p> Threads<'p> {
 
     /// All processes.
     pub(super) fn processes(&self) -> BTreeMap<ProcessKey, Node<'p>> {
+        let of_piece = |threads: &[(ThreadKey, Vec<Known<'p>>)]| {
+            let lives = threads.iter().flat_map(|(key, lives)| {
+                let numbers = 0..lives.len();
+                numbers.map(move |number| (*key, number, self.process_of(*key, number)))
+            });
+            lives.collect::<Vec<_>>()
+        };
         let mut nodes: BTreeMap<ProcessKey, Node<'p>> = BTreeMap::new();
-        for (&key, lives) in &self.0 {
-            for (number, known) in lives.iter().enumerate() {
-                let process = self.process_of(key, number);
-                let node = nodes.entry(process).or_default();
-                let ends = node.threads == 0 || node.end.is_some();
-                node.end = known
-                    .life
-                    .end
-                    .filter(|_| ends)
-                    .max(node.end.filter(|_| known.life.end.is_some()));
-                node.threads += 1;
-                node.own.add(&known.life.sums);
-                node.is_process |= known.pid.is_some();
-                if process.id == key.tid {
-                    node.first = Some(known.life);
-                    node.is_last = number + 1 == lives.len();
-                    let parent = known.life.parent.map(|parent| self.parent(key.trace, parent));
-                    (node.parent_pid, node.parent) = parent.unwrap_or_default();
-                }
-            }
+        for (key, number, process) in parallel::map_pieces(&self.0, of_piece).into_iter().flatten() {
+            let node = nodes.entry(process).or_default();
+            self.add(node, key, number, process);
         }
         nodes
+    }
+
+    /// Adds a life to its process.
+    fn add(&self, node: &mut Node<'p>, key: ThreadKey, number: usize, process: ProcessKey) {
+        let lives = self.lives(key);
+        let Some(known) = lives.get(number) else { return };
+        let ends = node.threads == 0 || node.end.is_some();
+        let end = known.life.end.filter(|_| ends);
+        node.end = end.max(node.end.filter(|_| known.life.end.is_some()));
+        node.threads += 1;
+        node.own.add(&known.life.sums);
+        node.is_process |= known.pid.is_some();
+        if process.id == key.tid {
+            node.first = Some(known.life);
+            node.is_last = number + 1 == lives.len();
+            let parent = known.life.parent.map(|parent| self.parent(key.trace, parent));
+            (node.parent_pid, node.parent) = parent.unwrap_or_default();
+        }
     }
 }
 
@@ -157,10 +178,8 @@ pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<Place> {
         }
     }
     // Those that nobody leads to come last: they are made to begin a tree by `walk`.
-    let rank = |&at: &usize| {
-        let begin = nodes.get(&keys[at]).and_then(|node| node.first?.begin);
-        (Reverse(whole[at].active), begin, keys[at])
-    };
+    let begins: Vec<Option<i64>> = nodes.values().map(|node| node.first?.begin).collect();
+    let rank = |&at: &usize| (Reverse(whole[at].active), begins[at], keys[at]);
     children.iter_mut().for_each(|list| list.sort_by_key(rank));
     let mut tops: Vec<usize> = order
         .iter()
