@@ -4,7 +4,8 @@ use tracebraid_descriptors::{Change, Held, LateChange, Resolved, ValueId};
 use tracebraid_kernel_model::FdType;
 
 use crate::io::item::What;
-use crate::io::machine::{Around, Machine, Parked};
+use crate::io::machine::{Around, Machine};
+use crate::io::parking::Parked;
 use crate::io::slice::{Cell, Late, Left, SliceCall};
 use crate::io::stretch;
 use crate::io::sums::Types;
@@ -127,7 +128,7 @@ impl Composer<'_> {
                 let types = held.map(|held| self.types_of(held));
                 let looked_up = || self.machine.types(thread, open.call, open.fds, open.time).0;
                 let types = types.or_else(|| open.is_io().then(looked_up));
-                self.machine.parked.insert(thread, Parked { open, cpu, types });
+                self.machine.parked.put(thread, Parked { open, cpu, types });
             }
         }
     }

@@ -1,32 +1,18 @@
 //! Putting together what happened on several CPUs, in the order of time: calls that threads took from one CPU to
 //! another, and what their descriptors were.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Exit, Open};
-use tracebraid_follow::{CpuKey, KeyHasher, Selection, ThreadKey};
+use tracebraid_follow::{CpuKey, Selection, ThreadKey};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::call::{Done, EndingCall, Io};
 use crate::io::cut::Cut;
 use crate::io::item::{Item, What};
+use crate::io::parking::{Parked, Parking};
 use crate::io::stretch;
 use crate::io::sums::Types;
 use crate::io::totals::Totals;
-
-/// A call that left its CPU with its thread.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Parked {
-    pub(super) open: Open,
-    pub(super) cpu: CpuKey,
-    /// Of its descriptors when it began, once that is known.
-    pub(super) types: Option<Types>,
-}
-
-/// Calls in which threads left their CPUs, at most one for each thread.
-pub(super) type Parking = HashMap<ThreadKey, Parked, BuildHasherDefault<KeyHasher>>;
 
 /// What is known after a part of the trace. Holds an entry for each thread, and for each descriptor that is open or changed since
 /// the first call began that is open.
@@ -85,13 +71,13 @@ impl Machine {
 
     /// Looks up the types of a parked call's descriptors, unless that is done.
     fn look_up(&mut self, thread: ThreadKey) {
-        let parked = self.parked.get(&thread).copied();
+        let parked = self.parked.get(thread);
         let Some(parked) = parked.filter(|parked| parked.types.is_none() && parked.open.is_io()) else {
             return;
         };
         let Open { call, fds, time, .. } = parked.open;
         let types = Some(self.types(thread, call, fds, time).0);
-        self.parked.insert(thread, Parked { types, ..parked });
+        self.parked.put(thread, Parked { types, ..parked });
     }
 
     fn item(&mut self, around: &mut Around<'_>, cpu: CpuKey, item: Item, taken: &mut Vec<Taken>) {
@@ -108,7 +94,7 @@ impl Machine {
             What::Park(open) => {
                 self.drop_parked(around, thread);
                 let types = None;
-                self.parked.insert(thread, Parked { open, cpu, types });
+                self.parked.put(thread, Parked { open, cpu, types });
                 self.fresh.push(thread);
             }
             What::Unfinished(began) => around.lost_exit(thread, began, cpu),
@@ -165,7 +151,7 @@ impl Machine {
         exit: &Exit,
     ) -> Ended {
         let known = thread.tid != ThreadKey::UNKNOWN;
-        let parked = self.parked.remove(&thread).filter(|_| known);
+        let parked = self.parked.take(thread).filter(|_| known);
         let Some(parked) = parked else {
             return Ended::alone();
         };
@@ -183,7 +169,7 @@ impl Machine {
     }
 
     pub(super) fn drop_parked(&mut self, around: &mut Around<'_>, thread: ThreadKey) {
-        if let Some(parked) = self.parked.remove(&thread) {
+        if let Some(parked) = self.parked.take(thread) {
             around.unfinished(thread, &parked.open, parked.cpu);
         }
     }
@@ -233,15 +219,15 @@ impl Machine {
 
     /// Nothing follows: what is parked stays unfinished.
     pub(super) fn finish(self, around: &mut Around<'_>) {
-        for (thread, parked) in self.parked {
+        for (thread, parked) in self.parked.iter() {
             around.unfinished(thread, &parked.open, parked.cpu);
         }
     }
 
     /// Whether a thread may get a table of its own when its call ends.
     pub(super) fn is_unclear(&self) -> bool {
-        let mut parked = self.parked.values();
-        parked.any(|parked| parked.open.deed == Deed::Unshare)
+        let mut parked = self.parked.iter();
+        parked.any(|(_, parked)| parked.open.deed == Deed::Unshare)
     }
 }
 

@@ -16,11 +16,14 @@ mod items;
 mod lane;
 mod machine;
 mod pack;
+mod parking;
 mod partial;
 mod report;
 mod sections;
 mod sink;
 mod slice;
+#[cfg(test)]
+mod slice_tests;
 mod span;
 mod stretch;
 mod sums;

@@ -33,13 +33,13 @@ pub struct IoPartial {
     /// What contexts told last, in the chunk that is being read.
     #[serde(skip)]
     told: Table<Told>,
-    edges: Vec<Edges>,
-    sink: Sink,
+    pub(super) edges: Vec<Edges>,
+    pub(super) sink: Sink,
     pub(super) people: People,
     /// Everything before that time was cut out.
     until: Option<i64>,
     /// Slices that are played one after the other, and not composed yet.
-    replayed: u32,
+    pub(super) replayed: u32,
     /// A thread may get a table of its own when its call ends.
     is_unclear: bool,
     machine: Machine,

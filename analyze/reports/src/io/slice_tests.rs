@@ -1,0 +1,274 @@
+//! Slices that are played beside each other come to the same as one machine in the order of time.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tracebraid_descriptors::{Change, Deed, Exit, Holder, NO_FD, Open, Sharing};
+use tracebraid_follow::{CpuKey, Selection, ThreadKey};
+use tracebraid_kernel_model::{Action, FdType, Syscall};
+
+use crate::io::call::Io;
+use crate::io::item::{Item, What};
+use crate::io::partial::IoPartial;
+use crate::io::sink::Draft;
+use crate::io::stretch::{Edges, Stretch};
+use crate::io::sums::Sums;
+
+/// An item by what it is, its thread and CPU, how long after the last one it happens, two descriptors, and how long before that its
+/// call began.
+type Told = (u8, i32, u32, i64, (i32, i32), i64);
+
+/// A call that does that, from the kernel's table.
+fn call(is_it: impl Fn(Action) -> bool) -> Syscall {
+    let found = Syscall::all().find(|call| is_it(call.action()));
+    found.expect("a call with that action")
+}
+
+fn open(kind: u8, time: i64, fds: (i32, i32)) -> Open {
+    let (call, deed) = match kind % 7 {
+        0 => (call(|action| action == Action::Read), Deed::Io),
+        1 => (call(|action| action == Action::Copy), Deed::Io),
+        2 => (call(|action| matches!(action, Action::Open(..))), Deed::Make),
+        3 => (call(|action| action == Action::Duplicate), Deed::Duplicate),
+        4 => (call(|action| action == Action::Accept), Deed::Accept),
+        5 => (call(|action| action == Action::Unshare), Deed::Unshare),
+        _ => (call(|action| action == Action::Sync), Deed::Nothing),
+    };
+    Open {
+        time,
+        fds,
+        call,
+        deed,
+        kind: FdType::Disk,
+        cloexec: fds.1 == 2,
+    }
+}
+
+fn exit(kind: u8, fds: (i32, i32)) -> Exit {
+    let of = open(kind, 0, fds);
+    Exit {
+        result: i64::from(fds.1) - 1,
+        pair: Exit::NO_PAIR,
+        call: Some(of.call).filter(|_| kind % 5 > 0),
+        peer: None,
+        counts: true,
+    }
+}
+
+fn change(kind: u8, (fd, other): (i32, i32)) -> Change {
+    let cloexec = kind % 2 == 0;
+    match kind % 9 {
+        0 => Change::Closed { fd },
+        1 => Change::Duplicated {
+            from: fd,
+            to: other,
+            cloexec,
+        },
+        2 => Change::Range {
+            first: 1,
+            last: 2,
+            only_flag: cloexec,
+            unshared: fd == 0,
+        },
+        3 => Change::Cloning(Some(Sharing {
+            process: fd > 1,
+            files: fd > 0,
+        })),
+        4 => Change::Unshared,
+        5 => Change::CloseOnExec { fd, cloexec },
+        6 => Change::Accepted {
+            fd,
+            from: other,
+            kind: None,
+            cloexec,
+        },
+        _ => Change::Opened {
+            fd,
+            kind: [FdType::Pipe, FdType::Disk][kind as usize % 2],
+            cloexec,
+        },
+    }
+}
+
+/// What happens, but for calls that begin and end in one stretch.
+fn what(&(kind, tid, _, _, fds, ago): &Told, time: i64) -> Option<What> {
+    let number = kind / 32;
+    Some(match kind % 32 {
+        0..4 => What::Entry,
+        4..10 => What::Exit(exit(number, fds)),
+        10..15 => What::Park(open(number, time - ago, fds)),
+        15..21 => What::Change(change(number + kind % 2, fds)),
+        21 => What::Fork {
+            child: (tid + 1) % 4,
+            child_pid: (fds.0 > 0).then_some(fds.0),
+            parent_pid: (fds.1 > 1).then_some(tid),
+        },
+        22 => What::Exec,
+        23 => What::End,
+        24 => What::Member {
+            pid: fds.0,
+            table: (fds.1 > 1).then_some(7),
+        },
+        25 => What::Holds {
+            holder: match ago {
+                0 => Holder::Table(7),
+                _ => Holder::Process(tid),
+            },
+            fd: fds.0,
+            kind: FdType::Network,
+            cloexec: fds.1 == 1,
+        },
+        26 => What::Unfinished(time - ago),
+        27 => What::Unstarted,
+        _ => return None,
+    })
+}
+
+/// What the parts of a trace contain, each of which ends where the next one begins.
+fn parts(told: &[Told], size: usize) -> Vec<(i64, IoPartial)> {
+    let mut time = 100;
+    let mut parts = Vec::new();
+    for told in told.chunks(size) {
+        let mut drafts: BTreeMap<u32, Draft> = BTreeMap::new();
+        for told in told {
+            let &(kind, tid, cpu, after, fds, ago) = told;
+            time += after;
+            let key = CpuKey { trace: 0, cpu };
+            let draft = drafts.entry(cpu).or_insert_with(|| Draft::new(key));
+            match what(told, time) {
+                Some(what) => draft.items.push(Item { time, tid, what }),
+                None => {
+                    let io = Io {
+                        entry: time - ago,
+                        latency: ago as u64,
+                        result: i64::from(kind),
+                        fds: (fds.0, NO_FD),
+                        call: open(kind % 2, 0, fds).call,
+                    };
+                    let group = draft.calls.groups().count().wrapping_sub(1);
+                    if !draft.calls.join(group, tid, &io) {
+                        draft.calls.begin(tid, &io);
+                    }
+                }
+            }
+        }
+        let mut part = IoPartial::default();
+        part.sink.add(drafts.into_values().filter_map(Draft::finish));
+        parts.push((time, part));
+    }
+    parts
+}
+
+/// What came of it.
+#[derive(Debug, Default, PartialEq)]
+struct Outcome {
+    sums: BTreeMap<(ThreadKey, Syscall, FdType), Sums>,
+    losses: BTreeMap<ThreadKey, (u64, u64)>,
+}
+
+fn outcome(partial: IoPartial, selection: &Selection) -> Outcome {
+    let (totals, _) = partial.finish(selection);
+    let mut outcome = Outcome::default();
+    for (thread, sheet) in totals.sheets.entries() {
+        for (call, kind, sums) in sheet {
+            outcome.sums.insert((thread, *call, *kind), *sums);
+        }
+    }
+    for (thread, losses) in totals.losses.entries() {
+        let losses = (losses.unfinished, losses.unstarted);
+        if losses != (0, 0) {
+            outcome.losses.insert(thread, losses);
+        }
+    }
+    outcome
+}
+
+/// How many slices there were, and how many were played when it was known what was before.
+type Counts = (usize, u32);
+
+/// The state before the first part, in which a call is open since the beginning: nothing is forgotten.
+fn remembering() -> IoPartial {
+    let head = Stretch {
+        tid: Some(9),
+        begun: true,
+        open: Some(open(6, 0, (0, 0))),
+        ..Stretch::default()
+    };
+    let key = CpuKey { trace: 0, cpu: 9 };
+    let tail = None;
+    let mut partial = IoPartial::default();
+    partial.edges.push(Edges { key, head, tail });
+    partial
+}
+
+fn sliced(told: &[Told], size: usize, is_late: bool) -> (Outcome, Counts) {
+    let selection = Selection::default();
+    let (mut all, mut resident) = (remembering(), IoPartial::default());
+    let mut counts = (0, 0);
+    let mut pending = Vec::new();
+    for (until, part) in parts(told, size) {
+        all.merge(&selection, part);
+        let replayed = all.replayed;
+        if let Some(slice) = all.slice(&selection, until) {
+            counts.0 += 1;
+            counts.1 += all.replayed - replayed;
+            pending.push(slice(&mut resident));
+        }
+        // What was played may be composed after the next one was taken out.
+        if pending.len() > usize::from(is_late) {
+            pending.remove(0)(&mut all);
+        }
+    }
+    pending.into_iter().for_each(|composition| composition(&mut all));
+    all.merge(&selection, resident);
+    (outcome(all, &selection), counts)
+}
+
+/// By one machine, in the order of time.
+fn whole(told: &[Told]) -> Outcome {
+    let selection = Selection::default();
+    let mut all = IoPartial::default();
+    for (_, part) in parts(told, usize::MAX) {
+        all.merge(&selection, part);
+    }
+    outcome(all, &selection)
+}
+
+fn told() -> impl Strategy<Value = Vec<Told>> {
+    let fds = (0..4_i32, 0..4_i32);
+    let one = (any::<u8>(), -1..4_i32, 0..3_u32, 0..3_i64, fds, 0..12_i64);
+    prop::collection::vec(one, 0..80)
+}
+
+/// One part after the other in which many things happen: most slices are played beside others.
+#[test]
+fn all_that_slices_can_do_happens() {
+    let told: Vec<Told> = (0..9000_i64)
+        .map(|at| {
+            let of = |prime: i64, most: i64| at * prime % 1009 % most;
+            // Few that make it unclear which thread has which table.
+            let kind = [of(7, 21), of(11, 24), 27, 29][at as usize % 4] + 32 * of(5, 5);
+            let fds = (of(13, 4) as i32, of(17, 4) as i32);
+            (
+                kind as u8,
+                of(3, 4) as i32,
+                of(19, 3) as u32,
+                of(23, 3),
+                fds,
+                of(29, 12),
+            )
+        })
+        .collect();
+    let (found, counts) = sliced(&told, 30, true);
+    assert_eq!(found, whole(&told));
+    assert!(counts.0 > 250 && counts.1 < counts.0 as u32 / 2, "{counts:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #[test]
+    fn slices_are_composed_to_the_whole(told in told(), size in 1..30_usize, is_late: bool) {
+        let (found, _) = sliced(&told, size, is_late);
+        prop_assert_eq!(found, whole(&told));
+    }
+}
