@@ -6,7 +6,8 @@
 //!
 //! How: time is cut into slices of as many bytes of trace each; a block of the file holds, for each attribute that
 //! changes in a slice, its changes one behind the other. Chunks of each CPU give changes by slice, side by side; so are
-//! slices encoded; only what depends on the slice before (does the first change change anything?) is done one after the other.
+//! slices encoded. What depends on the slice before (does the first change change anything?) is found out slice after slice, but
+//! for shards of attributes beside each other. One thread numbers texts and appends blocks.
 //! Snapshots of all values, and coarse levels for screens, are in further blocks.
 #![forbid(unsafe_code)]
 
