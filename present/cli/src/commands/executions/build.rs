@@ -28,6 +28,7 @@ use crate::output::Output;
 use crate::spare;
 use crate::stack_quality;
 use crate::table::{bytes, grouped, number_of};
+use crate::timings;
 use crate::warnings::Warnings;
 
 /// Builds a database of executions from traces, or adds those of further traces to one.
