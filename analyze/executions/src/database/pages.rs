@@ -70,7 +70,11 @@ impl PageWriter {
         let file = File::options().read(true).write(true).open(path)?;
         let mut head = [0; HEAD];
         file.read_exact_at(&mut head, 0)?;
-        let word = |at: usize| head.get(at..at + 4).and_then(|word| word.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let word = |at: usize| {
+            head.get(at..at + 4)
+                .and_then(|word| word.try_into().ok())
+                .map_or(0, u32::from_be_bytes)
+        };
         let size = match u16::from_be_bytes([head[16], head[17]]) {
             1 => 1 << 16,
             size => usize::from(size),
@@ -255,7 +259,8 @@ impl Pages {
     /// Writes the root of the table, and to the head that there are more pages.
     fn finish(mut self, root: u32, bytes: &[u8]) -> io::Result<()> {
         self.flush()?;
-        self.file.write_all_at(bytes, u64::from(root - 1) * self.size as u64)?;
+        self.file
+            .write_all_at(bytes, u64::from(root - 1) * self.size as u64)?;
         let mut changes = [0; 4];
         self.file.read_exact_at(&mut changes, 24)?;
         let changes = u32::from_be_bytes(changes).wrapping_add(1).to_be_bytes();
@@ -362,7 +367,8 @@ impl Record {
             _ => (6, 8),
         };
         self.kinds.push(kind);
-        self.values.extend_from_slice(bytes.get(8 - length..).unwrap_or_default());
+        self.values
+            .extend_from_slice(bytes.get(8 - length..).unwrap_or_default());
     }
 
     /// What is no number is nothing, as SQLite has it.
@@ -452,13 +458,17 @@ mod tests {
         pages.finish().unwrap();
         let connection = Connection::open(&path).unwrap();
         let check = |connection: &Connection| {
-            let sound: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+            let sound: String = connection
+                .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+                .unwrap();
             assert_eq!(sound, "ok");
         };
         check(&connection);
         connection.execute_batch("INSERT INTO t (one) VALUES (5); INSERT INTO other VALUES ('more'); DELETE FROM t WHERE one = 5 AND two IS NULL AND id = (SELECT max(id) FROM t)").unwrap();
         check(&connection);
-        let mut select = connection.prepare("SELECT id, one, two FROM t ORDER BY id").unwrap();
+        let mut select = connection
+            .prepare("SELECT id, one, two FROM t ORDER BY id")
+            .unwrap();
         let found = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
         found.unwrap().map(Result::unwrap).collect()
     }
@@ -490,7 +500,13 @@ mod tests {
     #[test]
     fn tables_are_as_high_as_they_must_be() {
         for count in [0, 1, 2, 40, 3_000, 60_000] {
-            let row = |id| (id, Value::Integer(id * id), Value::Text("x".repeat((id % 50) as usize)));
+            let row = |id| {
+                (
+                    id,
+                    Value::Integer(id * id),
+                    Value::Text("x".repeat((id % 50) as usize)),
+                )
+            };
             let rows: Vec<_> = (1..=count).map(row).collect();
             assert!(written(512, &rows) == rows, "{count}");
         }
