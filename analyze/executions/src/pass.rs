@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_engine::{Analysis, Chunk, Control, Record, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Control, Record, Slice, StreamPlace, StreamRef};
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_graph::{GraphAnalysis, GraphPartial};
 use tracebraid_periods::Ended;
@@ -215,6 +215,21 @@ where
         if !self.stream().settle(&self.pass, partial, Some(watermark.0)) {
             self.control.cancel();
         }
+    }
+
+    fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
+        let Some(calls) = self.pass.periods.cut_calls(&mut partial.0, watermark) else {
+            self.settle(partial, watermark);
+            return Vec::new();
+        };
+        let slice: Slice<'a, PassPartial> = Box::new(move |_: &mut PassPartial| {
+            let played = calls.play();
+            Box::new(move |partial: &mut PassPartial| {
+                played.compose(&mut partial.0);
+                self.settle(partial, watermark);
+            })
+        });
+        vec![slice]
     }
 
     fn finish(&self, mut partial: PassPartial) -> Ended {

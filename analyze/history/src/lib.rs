@@ -9,11 +9,15 @@
 //! system call are two attributes, so that a switch need not know of calls, nor one CPU of another.
 //! Steps that depend on the old value (does a wake-up change anything? what is the sum?) can be put
 //! off. So chunks of each CPU are folded side by side into changes by slice of time (`kernel`,
-//! `piece`); a complete slice is encoded by a worker between two chunks (`encode`); and only the
-//! steps that need the values before a slice are done one slice after the other (`writer`).
-//! Boundaries of slices come from the packet table (`slices`), so the file does not show how the
-//! work was cut. Descriptors are known in the order of time only (`files`), and so are disks
-//! (`disks`).
+//! `piece`). Complete slices go on in jobs that any thread does (`pipeline`; `Analysis::follow_up` tells
+//! the engine what follows from what): each slice is encoded (`encode`); sixteen of them are settled
+//! together, by sixteen shards of attributes beside each other (`shard`: the first change of each
+//! attribute is left out if it changes nothing, sums get their beginning); each block is put together
+//! and packed (`assembly`). One thread numbers texts and appends blocks. Which blocks get a snapshot
+//! is decided by what blocks at least sixteen before them took (`snapshots`), so it depends neither on
+//! groups nor on where a history was continued. Boundaries of slices come from the packet table
+//! (`slices`), so the file does not show how the work was cut. Descriptors are known in the order of
+//! time only (`files`), and so are disks (`disks`).
 //!
 //! **The file** (`file`, `block`, `run`): for each slice a directory of attributes, and their
 //! changes as numbers of variable length. Snapshots of all values, which take at most an eighth of

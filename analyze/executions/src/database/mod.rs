@@ -12,6 +12,7 @@ mod blobs;
 mod error;
 mod lists;
 mod otherwise;
+mod pages;
 mod reader;
 mod schema;
 mod store;

@@ -1,16 +1,21 @@
 //! Rows of executions on their way into a database, in a thread of its own: encoding them is one thing, keeping them another.
 //!
+//! Of a new database the pages of their table are written here ([`crate::database::pages`]); to one that is appended to, SQLite
+//! adds rows.
+//!
 //! A column is there as soon as an execution has something else in it than all before, who have no room for it in their
 //! rows: most executions have nothing at all in most figures.
 
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Statement};
 use tracebraid_engine::Stopwatch;
 use tracebraid_language::Datum;
 
+use crate::database::pages::{PageWriter, Record};
 use crate::database::schema::{COLUMNS, quoted};
 use crate::database::table::Column;
 
@@ -154,6 +159,8 @@ pub(super) enum Constant {
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) connection: Connection,
+    /// There are no executions yet, and nothing else but what this program has just made.
+    pub(super) is_new: bool,
     pub(super) kinds: Vec<StoredKind>,
     pub(super) columns: Vec<StoredColumn>,
     /// The id of the next execution.
@@ -171,6 +178,9 @@ pub(super) struct Writing {
     written: Receiver<Batch>,
     thread: Option<JoinHandle<rusqlite::Result<Store>>>,
 }
+
+/// Where batches come from, and go to.
+type Ways<'w> = (&'w Receiver<Batch>, &'w Sender<Batch>);
 
 /// Rows that go over to the other thread at once, and how many such batches may wait.
 const BATCH: usize = 256;
@@ -249,6 +259,104 @@ impl Drop for Writing {
 impl Store {
     fn write(mut self, batches: &Receiver<Batch>, done: &Sender<Batch>) -> rusqlite::Result<Store> {
         let watch = Stopwatch::start();
+        let table = if self.is_new { self.table()? } else { None };
+        match table {
+            Some(table) => self.write_pages(table, (batches, done))?,
+            None => self.write_rows((batches, done))?,
+        }
+        self.busy_ns = watch.elapsed();
+        Ok(self)
+    }
+
+    /// Where the table of executions is written; none if SQLite must do that.
+    fn table(&self) -> rusqlite::Result<Option<(PathBuf, u32)>> {
+        let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'execution'";
+        let root = self.connection.query_row(root, [], |row| row.get(0))?;
+        Ok(self.connection.path().map(|path| (PathBuf::from(path), root)))
+    }
+
+    /// Writes the pages of the table, while nobody has the database open; columns are added behind that, in the order in which
+    /// rows needed them.
+    fn write_pages(&mut self, (path, root): (PathBuf, u32), ways: Ways<'_>) -> rusqlite::Result<()> {
+        self.connection.execute_batch("COMMIT")?;
+        // Nothing else is known of the file until its pages are written.
+        let nothing = Connection::open_in_memory()?;
+        let connection = std::mem::replace(&mut self.connection, nothing);
+        connection.close().map_err(|(_, error)| error)?;
+        let Some(mut pages) = PageWriter::new(&path, root).map_err(of_file)? else {
+            self.connection = connected(&path)?;
+            self.connection.execute_batch("BEGIN")?;
+            return self.write_rows(ways);
+        };
+        let mut added: Vec<(usize, State)> = Vec::new();
+        let mut record = Record::default();
+        for mut batch in ways.0 {
+            let mut place = 0;
+            while let Some(row) = batch.row(place) {
+                if !fits(&mut self.columns, &self.kinds, &row) {
+                    self.make_columns(&row, &mut added);
+                }
+                self.record(&mut record, &added, &row);
+                pages.push(self.next, record.bytes()).map_err(of_file)?;
+                self.next += 1;
+                place += 1;
+            }
+            batch.clear();
+            let _ = ways.1.send(batch);
+        }
+        pages.finish().map_err(of_file)?;
+        self.connection = connected(&path)?;
+        self.connection.execute_batch("BEGIN")?;
+        for (place, state) in added {
+            self.alter(place, state)?;
+        }
+        Ok(())
+    }
+
+    /// Counts the columns that a row has something in as added.
+    fn make_columns(&mut self, row: &Row<'_>, added: &mut Vec<(usize, State)>) {
+        for place in 0..self.columns.len() {
+            let constant = constant(of(&self.kinds, row, place));
+            if let Some(column) = self.columns.get_mut(place)
+                && !column.state.takes(constant)
+            {
+                added.push((place, column.state));
+                column.state = State::There;
+            }
+        }
+    }
+
+    /// A row, with the columns that were added so far.
+    fn record(&self, record: &mut Record, added: &[(usize, State)], row: &Row<'_>) {
+        record.clear();
+        // The id is that of the cell.
+        record.null();
+        record.integer(self.kinds.get(row.kind).map_or(0, |kind| kind.id));
+        record.integer(row.source);
+        match row.numbers {
+            [number] => record.integer(saturated(*number)),
+            numbers => record.text(&joined(numbers)),
+        }
+        record.integer(row.begin);
+        match row.thread {
+            Some(thread) => record.integer(thread.into()),
+            None => record.null(),
+        }
+        match row.times {
+            Some(times) => record.blob(times),
+            None => record.null(),
+        }
+        record.blob(row.path);
+        for (place, _) in added {
+            match of(&self.kinds, row, *place) {
+                Cell::Figure(Some(figure)) => record.integer(saturated(figure)),
+                Cell::Figure(None) => record.null(),
+                Cell::Value(value) => put_value(record, value),
+            }
+        }
+    }
+
+    fn write_rows(&mut self, (batches, done): Ways<'_>) -> rusqlite::Result<()> {
         for mut batch in batches {
             let mut place = 0;
             while let Some(row) = batch.row(place) {
@@ -259,8 +367,7 @@ impl Store {
             // Whoever has all that is to be written takes none back.
             let _ = done.send(batch);
         }
-        self.busy_ns = watch.elapsed();
-        Ok(self)
+        Ok(())
     }
 
     /// Inserts rows from that place on, as far as there is room for what is in them; gives the place of the first that is not
@@ -333,12 +440,22 @@ impl Store {
         let Some(column) = self.columns.get_mut(place) else {
             return Ok(());
         };
-        let default = match column.state {
-            State::There => return Ok(()),
-            State::All(Constant::Zero) => " DEFAULT 0",
-            State::All(Constant::Null) | State::New => "",
+        let state = std::mem::replace(&mut column.state, State::There);
+        match state {
+            State::There => Ok(()),
+            state => self.alter(place, state),
+        }
+    }
+
+    /// Adds a column of which that was there so far.
+    fn alter(&self, place: usize, state: State) -> rusqlite::Result<()> {
+        let Some(column) = self.columns.get(place) else {
+            return Ok(());
         };
-        column.state = State::There;
+        let default = match state {
+            State::All(Constant::Zero) => " DEFAULT 0",
+            State::All(Constant::Null) | State::New | State::There => "",
+        };
         let name = quoted(&column.column.name);
         let kind = if column.column.is_value { "" } else { " INTEGER" };
         let add = format!("ALTER TABLE execution ADD COLUMN {name}{kind}{default}");
@@ -423,10 +540,7 @@ fn bind(
     insert.raw_bind_parameter(3, row.source)?;
     match row.numbers {
         [number] => insert.raw_bind_parameter(4, saturated(*number))?,
-        numbers => {
-            let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-            insert.raw_bind_parameter(4, numbers.join("."))?;
-        }
+        numbers => insert.raw_bind_parameter(4, joined(numbers))?,
     }
     insert.raw_bind_parameter(5, row.begin)?;
     insert.raw_bind_parameter(6, row.thread)?;
@@ -443,8 +557,41 @@ fn bind(
     Ok(())
 }
 
+/// Numbers of executions, one within the other.
+fn joined(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.join(".")
+}
+
+/// Opens a database that nobody else knows, and of which a half one is thrown away: no journal is needed.
+pub(super) fn connected(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF; \
+                 PRAGMA trusted_schema = OFF;";
+    connection.execute_batch(quick)?;
+    Ok(connection)
+}
+
+fn of_file(error: std::io::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
+
 fn saturated(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Puts a captured value into a row, as [`bound`] gives it.
+fn put_value(record: &mut Record, value: Option<&Datum>) {
+    match bound(value) {
+        ToSqlOutput::Borrowed(ValueRef::Integer(number)) | ToSqlOutput::Owned(Value::Integer(number)) => {
+            record.integer(number);
+        }
+        ToSqlOutput::Borrowed(ValueRef::Real(number)) | ToSqlOutput::Owned(Value::Real(number)) => {
+            record.float(number);
+        }
+        ToSqlOutput::Owned(Value::Text(text)) => record.text(&text),
+        _ => record.null(),
+    }
 }
 
 /// A captured value as SQLite keeps it: integers of more than 64 bits as text.

@@ -18,7 +18,7 @@ use crate::database::error::DatabaseError;
 use crate::database::otherwise;
 use crate::database::reader::Database;
 use crate::database::schema::{APPLICATION, TABLES, VERSION, value_column};
-use crate::database::store::{Constant, Row, State, Store, StoredColumn, StoredKind, Writing};
+use crate::database::store::{self, Constant, Row, State, Store, StoredColumn, StoredKind, Writing};
 use crate::database::table::Column;
 use crate::ecct::Step;
 use crate::metrics::Metric;
@@ -76,6 +76,7 @@ impl Writer {
             "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; BEGIN; {TABLES}"
         );
         let begun = store.connection.execute_batch(&tables);
+        store.is_new = true;
         let told = begun.and_then(|()| tell(&mut store, about));
         let sources = told.map_err(DatabaseError::sqlite(path))?;
         Writer::new(path, (hidden, store), about, sources)
@@ -348,13 +349,9 @@ fn aside(path: &Path, copied: Option<&Path>) -> Result<(TempPath, Store), Databa
         std::fs::set_permissions(&hidden, permissions).map_err(error)?;
     }
     let sqlite = DatabaseError::sqlite(path);
-    let connection = Connection::open(&hidden).map_err(&sqlite)?;
-    // Nobody else knows the file, and a half one is thrown away: no journal is needed. What executions refer to is written last.
-    let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF; \
-                 PRAGMA trusted_schema = OFF;";
-    connection.execute_batch(quick).map_err(&sqlite)?;
     let store = Store {
-        connection,
+        connection: store::connected(&hidden).map_err(&sqlite)?,
+        is_new: false,
         kinds: Vec::new(),
         columns: Vec::new(),
         next: 1,

@@ -5,7 +5,7 @@ use tracebraid_follow::{CpuKey, Pairs, ThreadKey};
 use tracebraid_kernel_model::Syscall;
 use tracebraid_language::Datum;
 
-use crate::delimit::kernel::{Kernel, What};
+use crate::delimit::kernel::{Item, Kernel, What};
 use crate::delimit::log::{Log, bound};
 
 /// What is known of calls.
@@ -27,8 +27,29 @@ struct Open {
 }
 
 impl Calls {
+    /// What matters of an item.
+    pub(crate) fn play(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: &Item) {
+        match *item {
+            Item::Call(tid, what) => self.step(kernel, at, tid, what),
+            Item::Made(tid, ..) => self.forget(at.0, tid),
+            Item::Executes(tid, old, _) if tid != old => self.moves(at.0, old, tid),
+            _ => {}
+        }
+    }
+
+    /// Takes over calls that began later, and are numbered from 1, but for those that have ended. Gives what their numbers
+    /// grow by.
+    pub(crate) fn take_over(&mut self, later: Calls) -> u64 {
+        let before = self.log.take_over(&later.log);
+        for (key, mut open) in Vec::from(later.open) {
+            open.numbers.iter_mut().for_each(|number| *number += before);
+            self.open.begin(key, open);
+        }
+        before
+    }
+
     /// A thread makes a call.
-    pub(crate) fn step(&mut self, kernel: &Kernel, (cpu, time): (CpuKey, i64), tid: i32, what: What) {
+    fn step(&mut self, kernel: &Kernel, (cpu, time): (CpuKey, i64), tid: i32, what: What) {
         let key = ThreadKey {
             trace: cpu.trace,
             tid,
@@ -95,7 +116,7 @@ impl Calls {
     }
 
     /// A thread has another id from now on.
-    pub(crate) fn moves(&mut self, cpu: CpuKey, from: i32, to: i32) {
+    fn moves(&mut self, cpu: CpuKey, from: i32, to: i32) {
         let trace = cpu.trace;
         self.forget(cpu, to);
         if let Some(open) = self.open.end(ThreadKey { trace, tid: from }) {

@@ -14,6 +14,7 @@ use tracebraid_follow::{
 use tracebraid_kernel_model::{Body, Comm, IntField, KernelEvent, Syscall, SyscallEntry};
 use tracebraid_language::near::did_you_mean;
 
+use crate::delimit::call_slice::CallSlice;
 use crate::delimit::calls::Calls;
 use crate::delimit::log::Log;
 use crate::delimit::processes::Processes;
@@ -369,12 +370,7 @@ impl Kernel {
         let (calls, processes) = (&mut partial.calls, &mut partial.processes);
         let from = self.window.from.map_or(i64::MIN, |from| from.0);
         partial.items.play(until, |cpu, time, item| {
-            match item {
-                Item::Call(tid, what) => calls.step(self, (cpu, time), tid, what),
-                Item::Made(tid, ..) => calls.forget(cpu, tid),
-                Item::Executes(tid, old, _) if tid != old => calls.moves(cpu, old, tid),
-                _ => {}
-            }
+            calls.play(self, (cpu, time), &item);
             if !self.processes.is_empty() {
                 processes.play(&self.processes, from, (cpu, time), &item);
             }
@@ -383,6 +379,11 @@ impl Kernel {
         if until.is_none_or(|until| until == i64::MAX) {
             processes.close_all(&self.processes);
         }
+    }
+
+    /// Takes out what is played for calls before a time, if nothing is asked for of processes.
+    pub(crate) fn cut_calls(&self, partial: &mut KernelPartial, until: i64) -> Option<Items<Item>> {
+        self.processes.is_empty().then(|| partial.items.cut(until))
     }
 
     /// True if what begins then is asked for.
@@ -398,6 +399,11 @@ impl KernelPartial {
             is_first,
             ..KernelPartial::default()
         }
+    }
+
+    /// Adds the calls of a slice of time.
+    pub(crate) fn compose(&mut self, kernel: &Kernel, slice: CallSlice) {
+        slice.compose(kernel, &mut self.calls);
     }
 
     /// What ended.

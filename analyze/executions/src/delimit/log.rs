@@ -28,6 +28,16 @@ impl Log {
         self.numbered
     }
 
+    /// Counts what began later, numbered from 1, and what ended of that. Gives how many had begun before.
+    pub(crate) fn take_over(&mut self, later: &Log) -> u64 {
+        for (kind, open) in later.open.iter().enumerate() {
+            *self.of(kind) += open;
+        }
+        let before = self.numbered;
+        self.numbered += later.numbered;
+        before
+    }
+
     /// One of that definition begins.
     pub(crate) fn begins(&mut self, kind: usize) {
         *self.of(kind) += 1;

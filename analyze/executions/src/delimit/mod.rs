@@ -5,6 +5,7 @@
 //! periods that ended, with the thread as the last of their captures.
 
 mod addresses;
+mod call_slice;
 mod calls;
 mod functions;
 mod kernel;
@@ -18,8 +19,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
-use tracebraid_follow::Window;
+use tracebraid_engine::{Analysis, Chunk, Record, Slice, StreamPlace, StreamRef};
+use tracebraid_follow::{Items, Window};
 use tracebraid_language::executions::{Definitions, Delimiter};
 use tracebraid_language::glob::Glob;
 use tracebraid_periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
@@ -27,7 +28,8 @@ use tracebraid_periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, 
 use crate::execution::with_threads;
 use crate::turns::{Label, RecordThread, Turn};
 pub use addresses::FunctionNames;
-use kernel::{Kernel, KernelPartial};
+use call_slice::CallSlice;
+use kernel::{Item, Kernel, KernelPartial};
 use log::Log;
 use user::{User, UserPartial};
 
@@ -122,6 +124,14 @@ impl DelimitedAnalysis {
         })
     }
 
+    /// Takes out what calls were made before a time, if that is all that is asked of the kernel: then it is played on any
+    /// thread, and [`Analysis::settle`] has nothing to do for it.
+    pub(crate) fn cut_calls(&self, partial: &mut DelimitedPartial, until: Timestamp) -> Option<CutCalls<'_>> {
+        let kernel = self.kernel.as_ref()?;
+        let items = kernel.cut_calls(&mut partial.kernel, until.0)?;
+        Some(CutCalls { kernel, items })
+    }
+
     /// What in the definitions is probably wrong, for people.
     pub fn doubts(&self) -> Vec<String> {
         let periods = self.periods.iter().flat_map(EndedAnalysis::doubts).cloned();
@@ -200,6 +210,35 @@ impl DelimitedAnalysis {
             period: kind.unwrap_or(period.period),
             ..period
         }
+    }
+}
+
+/// What threads called in a slice of time.
+pub(crate) struct CutCalls<'a> {
+    kernel: &'a Kernel,
+    items: Items<Item>,
+}
+
+/// Calls in a slice of time.
+pub(crate) struct PlayedCalls<'a> {
+    kernel: &'a Kernel,
+    slice: CallSlice,
+}
+
+impl<'a> CutCalls<'a> {
+    /// Finds the calls that began there.
+    pub(crate) fn play(self) -> PlayedCalls<'a> {
+        PlayedCalls {
+            kernel: self.kernel,
+            slice: CallSlice::play(self.kernel, self.items),
+        }
+    }
+}
+
+impl PlayedCalls<'_> {
+    /// Adds them to what is known before.
+    pub(crate) fn compose(self, partial: &mut DelimitedPartial) {
+        partial.kernel.compose(self.kernel, self.slice);
     }
 }
 
@@ -338,6 +377,25 @@ impl Analysis for DelimitedAnalysis {
         if let Some(user) = &self.user {
             user.play(&mut partial.user, Some(watermark.0));
         }
+    }
+
+    fn slices<'a>(
+        &'a self,
+        partial: &mut DelimitedPartial,
+        watermark: Timestamp,
+    ) -> Vec<Slice<'a, DelimitedPartial>> {
+        let Some(calls) = self.cut_calls(partial, watermark) else {
+            self.settle(partial, watermark);
+            return Vec::new();
+        };
+        let slice: Slice<'a, DelimitedPartial> = Box::new(move |_: &mut DelimitedPartial| {
+            let played = calls.play();
+            Box::new(move |partial: &mut DelimitedPartial| {
+                played.compose(partial);
+                self.settle(partial, watermark);
+            })
+        });
+        vec![slice]
     }
 
     fn finish(&self, mut partial: DelimitedPartial) -> Ended {

@@ -1,0 +1,164 @@
+//! System calls in a slice of time, without knowledge of which had begun before.
+//!
+//! What a thread does whose state at the beginning of the slice matters is kept, and done once that is known: an exit before any
+//! entry, and what ends a call that may be open. After it the thread's state is known, but where it takes over that of another
+//! thread of which nothing is known.
+
+use std::collections::HashSet;
+
+use tracebraid_follow::{CpuKey, Items, ThreadKey};
+use tracebraid_periods::EndedPeriod;
+
+use crate::contexts::Hasher;
+use crate::delimit::calls::Calls;
+use crate::delimit::kernel::{Item, Kernel, What};
+
+/// Calls in a slice of time.
+#[derive(Debug, Default)]
+pub(crate) struct CallSlice {
+    /// Those that began in it. They are numbered from 1.
+    calls: Calls,
+    /// Places of the items that ended those in the log.
+    ended: Vec<usize>,
+    /// Threads of which it is known whether they are in a call.
+    known: HashSet<ThreadKey, Hasher>,
+    /// Items that wait for what came before, with their places.
+    deferred: Vec<(usize, CpuKey, i64, Item)>,
+    place: usize,
+}
+
+impl CallSlice {
+    /// Plays the items of a slice.
+    pub(crate) fn play(kernel: &Kernel, mut items: Items<Item>) -> CallSlice {
+        let mut slice = CallSlice::default();
+        items.play(None, |cpu, time, item| {
+            slice.step(kernel, (cpu, time), item);
+            slice.place += 1;
+        });
+        slice
+    }
+
+    fn step(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: Item) {
+        let trace = at.0.trace;
+        let key = |tid| ThreadKey { trace, tid };
+        match item {
+            Item::Call(tid, what) => {
+                let is_new = self.known.insert(key(tid));
+                match what {
+                    What::Enter(..) if is_new => self.defer(at, Item::Call(tid, What::Lose)),
+                    _ if is_new => return self.defer(at, item),
+                    _ => {}
+                }
+            }
+            Item::Made(tid, ..) => {
+                if self.known.insert(key(tid)) {
+                    return self.defer(at, item);
+                }
+            }
+            Item::Executes(tid, old, _) if tid != old => {
+                if self.known.insert(key(old)) {
+                    self.calls.forget(at.0, tid);
+                    self.known.remove(&key(tid));
+                    return self.defer(at, item);
+                }
+                if self.known.insert(key(tid)) {
+                    self.defer(at, Item::Made(tid, None, None));
+                }
+            }
+            _ => return,
+        }
+        self.calls.play(kernel, at, &item);
+        self.ended.resize(self.calls.log.ended.len(), self.place);
+    }
+
+    fn defer(&mut self, (cpu, time): (CpuKey, i64), item: Item) {
+        self.deferred.push((self.place, cpu, time, item));
+    }
+
+    /// Adds it to what was known before.
+    pub(crate) fn compose(mut self, kernel: &Kernel, calls: &mut Calls) {
+        let earlier = std::mem::take(&mut calls.log.ended);
+        let mut late: Vec<(usize, (i64, EndedPeriod))> = Vec::new();
+        for (place, cpu, time, item) in self.deferred {
+            calls.play(kernel, (cpu, time), &item);
+            late.extend(calls.log.ended.drain(..).map(|ended| (place, ended)));
+        }
+        calls.log.ended = earlier;
+        let ended = std::mem::take(&mut self.calls.log.ended);
+        let before = calls.take_over(self.calls);
+        let mut late = late.into_iter().peekable();
+        for (place, (told, mut period)) in self.ended.into_iter().zip(ended) {
+            while let Some((_, of_before)) = late.next_if(|late| late.0 < place) {
+                calls.log.ended.push(of_before);
+            }
+            period.numbers.iter_mut().for_each(|number| *number += before);
+            calls.log.ended.push((told, period));
+        }
+        calls.log.ended.extend(late.map(|(_, ended)| ended));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tracebraid_ctf::trace::TraceSet;
+    use tracebraid_follow::Window;
+    use tracebraid_kernel_model::Syscall;
+    use tracebraid_language::glob::Glob;
+
+    use super::*;
+
+    fn kernel() -> Kernel {
+        let patterns = ["read", "*"].map(Glob::new).into_iter().enumerate().collect();
+        let kernel = Kernel::new(&TraceSet::default(), patterns, Vec::new(), Window::default());
+        kernel.expect("calls are asked for")
+    }
+
+    fn item() -> impl Strategy<Value = Item> {
+        let tid = 1..5i32;
+        let call = (0..3u16).prop_map(Syscall);
+        let what = prop_oneof![
+            call.clone().prop_map(|call| What::Enter(call, Some(3))),
+            (prop::option::of(call), 0..9i64).prop_map(|(call, result)| What::Exit(call, Some(result))),
+            Just(What::Lose),
+        ];
+        prop_oneof![
+            12 => (tid.clone(), what).prop_map(|(tid, what)| Item::Call(tid, what)),
+            1 => tid.clone().prop_map(|tid| Item::Made(tid, None, None)),
+            2 => (tid.clone(), tid).prop_map(|(tid, old)| Item::Executes(tid, old, None)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn slices_are_composed_to_the_whole(
+            items in prop::collection::vec((0..3u32, 0..2i64, item()), 0..80),
+            cuts in prop::collection::vec(0..80i64, 0..5),
+        ) {
+            let kernel = kernel();
+            let mut all = Items::default();
+            let mut times = [0; 3];
+            for (cpu, gap, item) in items {
+                times[cpu as usize] += gap;
+                all.push(CpuKey { trace: 0, cpu }, times[cpu as usize], item);
+            }
+            let mut expected = Calls::default();
+            all.clone().play(None, |cpu, time, item| expected.play(&kernel, (cpu, time), &item));
+            let mut found = Calls::default();
+            let mut cuts = cuts;
+            cuts.sort_unstable();
+            for cut in cuts.into_iter().chain([i64::MAX]) {
+                CallSlice::play(&kernel, all.cut(cut)).compose(&kernel, &mut found);
+            }
+            let open = |calls: &Calls| {
+                let mut open: Vec<_> = calls.open().collect();
+                open.sort_unstable();
+                open
+            };
+            prop_assert_eq!(open(&found), open(&expected));
+            let unfinished = |calls: &Calls| calls.log.unfinished().take(2).collect::<Vec<_>>();
+            prop_assert_eq!(unfinished(&found), unfinished(&expected));
+            prop_assert_eq!(found.log.ended, expected.log.ended);
+        }
+    }
+}
