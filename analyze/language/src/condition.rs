@@ -216,9 +216,7 @@ impl<'a> Conditions<'a> {
                 Value::Text(_) => Err(self.tokens.error("this is not a number")),
                 value => Ok(value),
             },
-            _ => Err(self
-                .tokens
-                .error("a number, a string or a word is expected here")),
+            _ => Err(self.tokens.error("a number, a string or a word is expected here")),
         }
     }
 

@@ -25,7 +25,9 @@ impl OldForms {
         const MOST: usize = 3;
         let (old, new) = self.0.first()?;
         let others = self.0.iter().skip(1).take(MOST - 1);
-        let others: String = others.map(|(old, new)| format!(", `{new}` for `{old}`")).collect();
+        let others: String = others
+            .map(|(old, new)| format!(", `{new}` for `{old}`"))
+            .collect();
         let more = match self.0.len().saturating_sub(MOST) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -191,7 +193,9 @@ mod tests {
         for text in all {
             assert_eq!(spelling(&field(text).unwrap()), text);
         }
-        for wrong in ["", "a.", ".a", "a[", "a[x]", "a[1", "f*", "$a", "payload.", "a[1]b"] {
+        for wrong in [
+            "", "a.", ".a", "a[", "a[x]", "a[1", "f*", "$a", "payload.", "a[1]b",
+        ] {
             assert!(field(wrong).is_err(), "{wrong}");
         }
     }

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::is_switch;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_ctf::walk::walk;
 use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_kernel_model::is_switch;
 
 use crate::events::{Kind, Place, Weight};
 use crate::fields::Fields;

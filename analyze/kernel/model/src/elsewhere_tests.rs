@@ -35,7 +35,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// The literals of a program's text that stand in one line, without those of its tests.
 fn literals(text: &str) -> impl Iterator<Item = &str> {
     let program = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let lines = program.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let lines = program
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
     lines.flat_map(|line| line.split('"').skip(1).step_by(2))
 }
 
@@ -61,7 +63,11 @@ fn names_of_events_stand_nowhere_else() {
     for file in files {
         let text = fs::read_to_string(&file).expect("a program is text");
         let names: Vec<&str> = literals(&text).filter(|literal| is_of_event(literal)).collect();
-        met.extend(names.into_iter().map(|name| format!("{}: {name}", file.display())));
+        met.extend(
+            names
+                .into_iter()
+                .map(|name| format!("{}: {name}", file.display())),
+        );
     }
     assert_eq!(met, [""; 0], "compared outside of the kernel model");
 }

@@ -164,7 +164,10 @@ impl<'a> Parser<'a> {
         };
         if periods.find(&name).is_some() {
             self.conditions.tokens.at = place;
-            return Err(self.conditions.tokens.error(format!("a period `{name}` is defined already")));
+            return Err(self
+                .conditions
+                .tokens
+                .error(format!("a period `{name}` is defined already")));
         }
         if !self.conditions.tokens.take("(") {
             return Ok((Some(name), None));

@@ -187,7 +187,7 @@ impl Composer<'_, '_> {
             }
             SliceFile::Named(naming, input) => self.named(naming, input),
         };
-        let globs = &self.rules.selection.paths;
+        let globs = &self.rules.options.paths;
         self.machine.files.file(self.texts, globs, file)
     }
 
@@ -370,7 +370,7 @@ impl Composer<'_, '_> {
             let at = (file.0 as usize).checked_sub(1);
             at.and_then(|at| files.get(at)).copied().unwrap_or_default()
         };
-        machine.tally.merge(slice.tally, rules.selection.top(), file);
+        machine.tally.merge(slice.tally, rules.options.views.top(), file);
         machine.changed_by_slice();
     }
 }

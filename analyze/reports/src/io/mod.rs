@@ -11,6 +11,7 @@ mod group;
 mod item;
 mod items;
 mod lane;
+mod options;
 mod pack;
 mod parking;
 mod partial;
@@ -22,6 +23,7 @@ mod stretch;
 mod sums;
 mod tell;
 
+pub use options::IoOptions;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
@@ -31,20 +33,38 @@ pub use partial::IoPartial;
 use tracebraid_follow::{Event, Input, KernelAnalysis, Selection};
 use tracebraid_tables::Report;
 
+/// What is asked for.
+#[derive(Debug)]
+struct IoRules {
+    selection: Selection,
+    options: IoOptions,
+}
+
 /// The analysis. Calls count where and when they end.
 #[derive(Debug)]
 pub struct IoAnalysis {
     input: Input,
+    rules: IoRules,
     /// By trace: true if nothing in it tells who runs.
     anonymous: Vec<bool>,
 }
 
 impl KernelAnalysis for IoAnalysis {
-    fn new(set: &TraceSet, selection: Selection) -> IoAnalysis {
+    type Options = IoOptions;
+
+    fn with(set: &TraceSet, selection: Selection, options: IoOptions) -> IoAnalysis {
+        let rules = IoRules {
+            selection: selection.clone(),
+            options,
+        };
         let input = Input::new(set, selection, KernelEvent::is_of_files);
         let tells = (0..set.traces.len()).map(|trace| input.sources.tells_threads(trace));
         let anonymous = tells.map(|tells| !tells).collect();
-        IoAnalysis { input, anonymous }
+        IoAnalysis {
+            input,
+            rules,
+            anonymous,
+        }
     }
 
     fn input(&self) -> &Input {
@@ -115,11 +135,11 @@ impl Analysis for IoAnalysis {
     }
 
     fn merge(&self, earlier: &mut IoPartial, later: IoPartial) {
-        earlier.merge(&self.input.selection, later);
+        earlier.merge(&self.rules, later);
     }
 
     fn settle(&self, partial: &mut IoPartial, watermark: Timestamp) {
-        partial.settle(&self.input.selection, watermark.0);
+        partial.settle(&self.rules, watermark.0);
     }
 
     fn finish(&self, partial: IoPartial) -> Report {

@@ -1,5 +1,6 @@
 //! Partial state of the io analysis.
 
+use crate::io::IoRules;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use crate::io::settle::Settled;
 use crate::io::sink::Sink;
 use crate::io::stretch::Edges;
 use crate::io::tell;
-use tracebraid_follow::{CpuKey, Event, Packet, People, Selection, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, Event, Packet, People, Table, ThreadKey};
 
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -54,8 +55,9 @@ impl IoPartial {
     #[cold]
     fn find_lane(&mut self, analysis: &IoAnalysis, key: CpuKey) -> usize {
         *self.lane_of.entry(key).or_insert_with(|| {
-            let selection = &analysis.input.selection;
-            let (counts, limits) = (selection.cpus.contains(key.cpu), selection.limits);
+            let rules = &analysis.rules;
+            let counts = rules.selection.cpus.contains(key.cpu);
+            let limits = rules.options.limits;
             let anonymous = analysis.is_anonymous(key.trace);
             self.lanes.push(Lane::new(key, counts, limits, anonymous));
             self.lanes.len() - 1
@@ -187,11 +189,11 @@ impl IoPartial {
         self.told = Table::default();
     }
 
-    pub(super) fn merge(&mut self, selection: &Selection, later: IoPartial) {
+    pub(super) fn merge(&mut self, rules: &IoRules, later: IoPartial) {
         self.people.merge(later.people);
         for edges in later.edges {
             match self.edges.binary_search_by_key(&edges.key, |edges| edges.key) {
-                Ok(at) => self.edges[at].join(edges, &selection.limits, &mut self.sink),
+                Ok(at) => self.edges[at].join(edges, &rules.options.limits, &mut self.sink),
                 Err(at) => self.edges.insert(at, edges),
             }
         }
@@ -199,13 +201,13 @@ impl IoPartial {
     }
 
     /// Puts together all that is before the watermark and waits for nothing else.
-    pub(super) fn settle(&mut self, selection: &Selection, watermark: i64) {
+    pub(super) fn settle(&mut self, rules: &IoRules, watermark: i64) {
         for edges in &mut self.edges {
             edges.open_beginning(&mut self.sink);
         }
         let waits = self.edges.iter().filter_map(Edges::waits_since).min();
         let until = waits.map_or(watermark, |waits| waits.min(watermark));
-        self.settled.settle(selection, &mut self.sink, Some(until));
+        self.settled.settle(rules, &mut self.sink, Some(until));
         self.settled.forget(self.asked_since(until));
     }
 
@@ -216,12 +218,12 @@ impl IoPartial {
     }
 
     /// Nothing follows.
-    pub(super) fn finish(mut self, selection: &Selection) -> (Settled, People) {
+    pub(super) fn finish(mut self, rules: &IoRules) -> (Settled, People) {
         for edges in std::mem::take(&mut self.edges) {
             edges.close(&mut self.sink);
         }
-        self.settled.settle(selection, &mut self.sink, None);
-        self.settled.finish(selection);
+        self.settled.settle(rules, &mut self.sink, None);
+        self.settled.finish(rules);
         (self.settled, self.people)
     }
 }

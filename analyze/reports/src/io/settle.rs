@@ -1,6 +1,7 @@
 //! Putting together what happened on several CPUs: calls that threads took from one CPU to
 //! another, and what their descriptors were.
 
+use crate::io::IoRules;
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Descriptors, Exit, Open};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
@@ -12,7 +13,7 @@ use crate::io::parking::{Parked, Parking};
 use crate::io::sink::Sink;
 use crate::io::stretch;
 use crate::io::sums::{Sums, Tally, Types};
-use tracebraid_follow::{CpuKey, Selection, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, Table, ThreadKey};
 
 /// Sums by system call and type of descriptor.
 pub(super) type Sheet = Vec<(Syscall, FdType, Sums)>;
@@ -41,9 +42,9 @@ pub(super) struct Settled {
 impl Settled {
     /// Takes from the sink what happened before `until`, or all: the items in the order of time, then
     /// the calls.
-    pub(super) fn settle(&mut self, selection: &Selection, sink: &mut Sink, until: Option<i64>) {
+    pub(super) fn settle(&mut self, rules: &IoRules, sink: &mut Sink, until: Option<i64>) {
         let mut taken = Vec::new();
-        sink.take_items(until, |cpu, item| self.item(selection, cpu, item, &mut taken));
+        sink.take_items(until, |cpu, item| self.item(rules, cpu, item, &mut taken));
         sink.take_calls(until, |cpu, calls| self.calls(cpu.trace, calls));
         sink.tidy();
         // Only now all changes of the time are known.
@@ -69,7 +70,7 @@ impl Settled {
         }
     }
 
-    fn item(&mut self, selection: &Selection, cpu: CpuKey, item: Item, taken: &mut Vec<Taken>) {
+    fn item(&mut self, rules: &IoRules, cpu: CpuKey, item: Item, taken: &mut Vec<Taken>) {
         let Item { time, tid, what } = item;
         let thread = ThreadKey {
             trace: cpu.trace,
@@ -77,17 +78,17 @@ impl Settled {
         };
         let unknown = tid == ThreadKey::UNKNOWN;
         match what {
-            What::Exit(exit) => self.exit(selection, cpu, (time, thread), &exit, taken),
-            What::Entry => self.drop_parked(selection, thread),
-            What::Park(open) if unknown => self.unfinished(selection, thread, open, cpu),
+            What::Exit(exit) => self.exit(rules, cpu, (time, thread), &exit, taken),
+            What::Entry => self.drop_parked(rules, thread),
+            What::Park(open) if unknown => self.unfinished(rules, thread, open, cpu),
             What::Park(open) => {
-                self.drop_parked(selection, thread);
+                self.drop_parked(rules, thread);
                 let types = None;
                 self.parked.put(thread, Parked { open, cpu, types });
                 self.fresh.push(thread);
             }
             What::Unfinished(began) => {
-                self.losses.get(thread).unfinished += u64::from(selection.counts(began, cpu.cpu));
+                self.losses.get(thread).unfinished += u64::from(rules.selection.counts(began, cpu.cpu));
             }
             What::Unstarted => self.losses.get(thread).unstarted += 1,
             What::Change(_) if unknown => {}
@@ -129,7 +130,7 @@ impl Settled {
     /// The exit of a call that may have begun on another CPU.
     fn exit(
         &mut self,
-        selection: &Selection,
+        rules: &IoRules,
         cpu: CpuKey,
         (time, thread): (i64, ThreadKey),
         exit: &Exit,
@@ -137,24 +138,24 @@ impl Settled {
     ) {
         let known = thread.tid != ThreadKey::UNKNOWN;
         if let Some(parked) = self.parked.take(thread).filter(|_| known) {
-            match parked.open.end(time, exit, &selection.limits) {
+            match parked.open.end(time, exit, &rules.options.limits) {
                 Done::Io(io) => return taken.push((thread, io, parked.types)),
                 Done::Change(change) => return self.descriptors.change(thread, time, change),
                 Done::Nothing => return,
-                Done::Mismatch => self.unfinished(selection, thread, parked.open, parked.cpu),
+                Done::Mismatch => self.unfinished(rules, thread, parked.open, parked.cpu),
             }
         }
-        stretch::alone(exit, time, thread.tid).for_each(|item| self.item(selection, cpu, item, taken));
+        stretch::alone(exit, time, thread.tid).for_each(|item| self.item(rules, cpu, item, taken));
     }
 
-    fn drop_parked(&mut self, selection: &Selection, thread: ThreadKey) {
+    fn drop_parked(&mut self, rules: &IoRules, thread: ThreadKey) {
         if let Some(parked) = self.parked.take(thread) {
-            self.unfinished(selection, thread, parked.open, parked.cpu);
+            self.unfinished(rules, thread, parked.open, parked.cpu);
         }
     }
 
-    fn unfinished(&mut self, selection: &Selection, thread: ThreadKey, open: Open, cpu: CpuKey) {
-        if open.is_io() && selection.counts(open.time, cpu.cpu) {
+    fn unfinished(&mut self, rules: &IoRules, thread: ThreadKey, open: Open, cpu: CpuKey) {
+        if open.is_io() && rules.selection.counts(open.time, cpu.cpu) {
             self.losses.get(thread).unfinished += 1;
         }
     }
@@ -207,9 +208,9 @@ impl Settled {
     }
 
     /// Nothing follows: what is parked stays unfinished.
-    pub(super) fn finish(&mut self, selection: &Selection) {
+    pub(super) fn finish(&mut self, rules: &IoRules) {
         for (thread, parked) in std::mem::take(&mut self.parked).into_entries() {
-            self.unfinished(selection, thread, parked.open, parked.cpu);
+            self.unfinished(rules, thread, parked.open, parked.cpu);
         }
     }
 

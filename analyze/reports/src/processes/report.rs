@@ -1,5 +1,6 @@
 //! The report.
 
+use crate::processes::ProcessRules;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::processes::ProcessPartial;
@@ -84,7 +85,7 @@ impl ProcessRow {
     }
 }
 
-pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessPartial) -> Report {
+pub(super) fn report(rules: &ProcessRules, input: &Input, partial: ProcessPartial) -> Report {
     let unknown_thread = partial.nobodys;
     let mut threads = Threads::default();
     for (key, lives) in partial.machine.lives.entries() {
@@ -110,8 +111,8 @@ pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessParti
         .enumerate()
         .filter_map(|(id, place)| Some(row(&partial, id, place, nodes.get(&place.key)?)))
         .collect();
-    let lists = lists(selection, &rows);
-    let shown = shown(selection, &head, rows);
+    let lists = lists(rules, &rows);
+    let shown = shown(&rules.selection, &head, rows);
     let is_chosen = !shown.is_empty();
     let mut report = Report {
         is_chosen: Some(is_chosen),
@@ -121,7 +122,7 @@ pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessParti
             .collect(),
         ..Report::default()
     };
-    if selection.shows(View::Stats) {
+    if rules.options.views.shows(View::Stats) {
         report.summary = vec![sections::summary(&head, &total)];
         report.totals = sections::totals(&total);
         report.sections = vec![sections::processes(&head, &shown, &lists)];

@@ -267,7 +267,7 @@ impl Player<'_> {
     /// Keeps a wait that is to be listed if its call is.
     fn list(&mut self, thread: ThreadKey, spent: SpentTime) {
         let most = self.rules.listed();
-        let limits = &self.rules.selection.limits;
+        let limits = &self.rules.options.views.limits;
         if most == 0 || spent.duration == 0 || !limits.contain(spent.duration) {
             return;
         }
@@ -353,11 +353,11 @@ impl Player<'_> {
             return;
         }
         let waits = std::mem::take(&mut of.waits);
-        let selection = &self.rules.selection;
+        let options = &self.rules.options;
         let sums = self.sums.get(thread);
-        let top = selection.top();
+        let top = options.views.top();
         waits.iter().for_each(|wait| sums.top.add(*wait, top));
-        if selection.shows(View::Log) {
+        if options.views.shows(View::Log) {
             self.machine.log.extend(waits);
         }
     }
