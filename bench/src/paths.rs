@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Selection};
-use tracebraid_graph::{Asked, Graph, GraphAnalysis};
+use tracebraid_follow::{CallNames, KernelAnalysis, Selection};
+use tracebraid_graph::{Asked, Graph, GraphAnalysis, GraphOptions};
 use tracebraid_language::glob::Glob;
 
 const EXECUTIONS: usize = 10_000;
@@ -27,13 +27,12 @@ fn main() {
 
 fn measure(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let set = TraceSet::open(&[path.to_owned()])?;
-    let selection = Selection {
-        calls: vec![Glob::new("*")],
+    let asked = GraphOptions {
+        longest: CallNames(vec![Glob::new("*")]),
         rows: EXECUTIONS,
-        ..Selection::default()
     };
     let graph = |options: Options| {
-        let analysis = GraphAnalysis::new(&set, selection.clone());
+        let analysis = GraphAnalysis::with(&set, Selection::default(), asked.clone());
         fold(&set, &analysis, options, &Control::default()).map(|outcome| outcome.report)
     };
     let one = Options {
@@ -52,7 +51,7 @@ fn measure(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     // The same of the last tenth: what came before is forgotten.
     let head = &graph.head;
     let tenth = head.duration_ns / 10;
-    let mut of_tenth = selection.clone();
+    let mut of_tenth = Selection::default();
     of_tenth.window.from = head
         .end
         .map(|end| Timestamp(end.0.saturating_sub_unsigned(tenth)));

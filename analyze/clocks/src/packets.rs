@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_follow::{Event, Head, Input, KernelReport, Packet, PerCpu, Rules, Selection};
+use tracebraid_follow::{Event, Head, Input, KernelReport, NoOptions, Packet, PerCpu, Rules, Selection};
 use tracebraid_kernel_model::events::network::{PacketStep, Socket, SocketStep};
 use tracebraid_kernel_model::{Body, Headers, IntField, KernelEvent, Transport};
 
@@ -102,7 +102,9 @@ impl Rules for PacketRules {
     type Partial = Gathered;
     type Report = Packets;
 
-    fn new(selection: &Selection) -> Self {
+    type Options = NoOptions;
+
+    fn new(selection: &Selection, _: &NoOptions) -> Self {
         PacketRules {
             selection: selection.clone(),
         }

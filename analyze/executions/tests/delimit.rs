@@ -6,13 +6,13 @@ use std::path::Path;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_executions::{DelimitedAnalysis, FunctionNames};
-use tracebraid_follow::{KernelAnalysis, Selection, View, Window};
+use tracebraid_follow::{CallNames, KernelAnalysis, Selection, View, Views, Window};
 use tracebraid_language::Datum;
 use tracebraid_language::executions::Definitions;
 use tracebraid_language::glob::Glob;
 use tracebraid_periods::{Ended, EndedPeriod};
 use tracebraid_reports::processes::ProcessAnalysis;
-use tracebraid_reports::syscalls::SyscallAnalysis;
+use tracebraid_reports::syscalls::{SyscallAnalysis, SyscallOptions};
 use tracebraid_symbols::Symbols;
 use tracebraid_tables::{Row as TableRow, Value};
 
@@ -107,12 +107,22 @@ fn rows(ended: &Ended, kind: usize) -> Vec<Row> {
 /// What the report on system calls lists, and how many it says did not end.
 fn listed(set: &TraceSet, glob: &str, window: Window) -> (Vec<(Row, Option<i64>)>, u64) {
     let selection = Selection {
-        views: vec![View::Log],
-        calls: vec![Glob::new(glob)],
         window,
         ..Selection::default()
     };
-    let report = folded(set, &SyscallAnalysis::new(set, selection), Options::default());
+    let views = Views {
+        views: vec![View::Log],
+        ..Views::default()
+    };
+    let options = SyscallOptions {
+        calls: CallNames(vec![Glob::new(glob)]),
+        ..views.into()
+    };
+    let report = folded(
+        set,
+        &SyscallAnalysis::with(set, selection, options),
+        Options::default(),
+    );
     let row = |row: &Vec<Value>| match &row[..] {
         [
             Value::Time(begin),

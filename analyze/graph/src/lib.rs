@@ -84,7 +84,7 @@ pub use kept::Kept;
 pub use lacks::NO_SWITCHES;
 pub use path::{Hop, Kind, Link, Path, Role, Segment};
 pub use report::{Asked, PathReport, PathRow, SegmentRow};
-pub use rules::{GraphPartial, GraphRules};
+pub use rules::{GraphOptions, GraphPartial, GraphRules};
 pub use service::Served;
 pub use summary::{Competitor, ReasonSum, Summary, ThreadSum};
 use tracebraid_follow::PerCpu;

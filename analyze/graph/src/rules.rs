@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{
-    ByCpu, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Recorded, Rules, Selection,
+    ByCpu, CallNames, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Recorded, Rules,
+    Selection, Views,
 };
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::work::WorkStep;
@@ -21,10 +22,28 @@ use crate::graph_step::{Act, CpuStep, GraphItem};
 use crate::lacks::lacks;
 use crate::names::{Names, Told};
 
+/// What is asked for besides a part of the traces.
+#[derive(Clone, Debug, Default)]
+pub struct GraphOptions {
+    /// System calls of which the longest that begin in the window are found; without patterns, none.
+    pub longest: CallNames,
+    /// How many of them.
+    pub rows: usize,
+}
+
+impl From<Views> for GraphOptions {
+    fn from(views: Views) -> GraphOptions {
+        GraphOptions {
+            rows: views.rows,
+            ..GraphOptions::default()
+        }
+    }
+}
+
 /// What the analysis makes of events.
 ///
 /// Of a [`Selection`] it takes the end of the window, and how much is read behind it, to tell what ended waits that go on
-/// there; and, if it has patterns of system calls, how many of the longest of those that begin in the window to find.
+/// there.
 #[derive(Debug)]
 pub struct GraphRules {
     pub(crate) selection: Selection,
@@ -64,13 +83,15 @@ impl Rules for GraphRules {
     type Partial = GraphPartial;
     type Report = Graph;
 
-    fn new(selection: &Selection) -> Self {
+    type Options = GraphOptions;
+
+    fn new(selection: &Selection, options: &GraphOptions) -> Self {
         GraphRules {
             classes: CallClasses::default(),
-            chosen: selection.chosen_calls(),
-            wanted: Wanted::new(match selection.calls.is_empty() {
+            chosen: options.longest.chosen(),
+            wanted: Wanted::new(match options.longest.0.is_empty() {
                 true => 0,
-                false => selection.rows,
+                false => options.rows,
             }),
             from: selection.window.from.map_or(i64::MIN, |from| from.0),
             until: selection.read_until().map_or(i64::MAX, |until| until.0),

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{CpuSet, KernelAnalysis, seen_cpus};
+use tracebraid_follow::{CpuSet, seen_cpus};
 use tracebraid_graph::GraphAnalysis;
 use tracebraid_models::law::{ALL, Asked, Lawful, SMALL, as_told, folded};
 use tracebraid_models::naming::Naming;
@@ -43,7 +43,7 @@ const PLACES: [(Naming, CpuPlace); 8] = [
 fn same<A: Lawful>(what: &str, per_cpu: &TraceSet, shared: &TraceSet) {
     const SOME: Option<&[u32]> = Some(&[1, 3]);
     for asked in [ALL, Asked { cpus: SOME, ..ALL }] {
-        let expected = folded(per_cpu, &A::new(per_cpu, asked.selection()), (1, u64::MAX));
+        let expected = folded(per_cpu, &asked.analysis::<A>(per_cpu), (1, u64::MAX));
         as_told::<A>(what, shared, asked, &expected, SMALL);
     }
 }
@@ -116,7 +116,7 @@ fn losses_of_a_shared_stream_are_those_of_each_cpu() {
         .filter(|&packet| stream.lost_before(packet))
         .count();
     assert!(lost > 3, "{lost}");
-    let report = folded(&set, &CpuAnalysis::new(&set, ALL.selection()), (1, u64::MAX));
+    let report = folded(&set, &ALL.analysis::<CpuAnalysis>(&set), (1, u64::MAX));
     let json: Json = serde_json::from_str(&report).expect("JSON");
     let rows = json["cpus"].as_array().expect("CPUs");
     assert_eq!(rows.len(), 4);

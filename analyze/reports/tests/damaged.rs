@@ -152,7 +152,7 @@ fn damage_is_the_same_where_streams_are_merged() {
     let damaged = Damaged::new("kernel-discarded");
     let set = damaged.set();
     type Parts = (CpuAnalysis, IoAnalysis, SyscallAnalysis);
-    let together = Together::<Parts>::new(&set, &Selection::default());
+    let together = Together::<Parts>::new(&set, &Selection::default(), Default::default());
     let outcome = fold(&set, &together, Options::default(), &Control::default());
     let whole = outcome.expect("nobody cancels").report;
     assert_eq!(json(&whole.0), json(&cpu(&set)));

@@ -3,9 +3,9 @@
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Limits, Selection, ThreadFilter};
+use tracebraid_follow::{KernelAnalysis, Limits, Selection, ThreadFilter, Views};
 use tracebraid_language::glob::Glob;
-use tracebraid_reports::files::FilesAnalysis;
+use tracebraid_reports::files::{FilesAnalysis, FilesOptions};
 use tracebraid_tables::View;
 
 use tracebraid_models::law::{ALL, SMALL, as_in_one_piece};
@@ -23,18 +23,19 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-fn report(set: &TraceSet, selection: Selection) -> Value {
-    let analysis = FilesAnalysis::new(set, selection);
+fn report(set: &TraceSet, selection: Selection, options: FilesOptions) -> Value {
+    let analysis = FilesAnalysis::with(set, selection, options);
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
     serde_json::to_value(outcome.expect("nobody cancels").report).expect("JSON")
 }
 
-fn with_log() -> Selection {
-    Selection {
+fn with_log() -> FilesOptions {
+    let views = Views {
         views: vec![View::Stats, View::Top, View::Log],
         rows: 50,
-        ..Selection::default()
-    }
+        ..Views::default()
+    };
+    views.into()
 }
 
 fn rows<'v>(report: &'v Value, key: &str) -> &'v [Value] {
@@ -96,7 +97,7 @@ fn same_durations(what: &str, row: &Value, sums: &Sums) {
 /// Every call of the log, and what the tables add up, is what a plain pass finds.
 fn as_modelled(name: &str, set: &TraceSet) -> usize {
     let model = calls(set);
-    let report = report(set, with_log());
+    let report = report(set, Selection::default(), with_log());
     let log = rows(&report, "log");
     for (expected, found) in model.iter().zip(log) {
         let found = KEYS.map(|key| found[key].clone());
@@ -218,9 +219,10 @@ fn filters_choose_calls() {
     };
     let found = report(
         &set,
-        Selection {
+        Selection::default(),
+        FilesOptions {
             sizes,
-            ..Selection::default()
+            ..FilesOptions::default()
         },
     );
     let large = count(&|row| row.bytes.is_none_or(|bytes| (4096..=65_536).contains(&bytes)));
@@ -233,10 +235,11 @@ fn filters_choose_calls() {
     };
     let found = report(
         &set,
-        Selection {
+        Selection::default(),
+        FilesOptions::from(Views {
             limits,
-            ..Selection::default()
-        },
+            ..Views::default()
+        }),
     );
     let long = count(&|row| (100_000..=1_000_000).contains(&row.duration()));
     assert!(long > 100);
@@ -245,9 +248,10 @@ fn filters_choose_calls() {
     let paths = vec![Glob::new("/scratch/*")];
     let found = report(
         &set,
-        Selection {
+        Selection::default(),
+        FilesOptions {
             paths,
-            ..Selection::default()
+            ..FilesOptions::default()
         },
     );
     let is_there = |path: &Option<String>| path.as_ref().is_some_and(|path| path.starts_with("/scratch/"));
@@ -265,8 +269,9 @@ fn filters_choose_calls() {
         &set,
         Selection {
             threads,
-            ..with_log()
+            ..Selection::default()
         },
+        with_log(),
     );
     let own = count(&|row| row.tid == 284);
     assert!(own > 1000);
@@ -287,13 +292,17 @@ fn the_second_pass_counts_every_call_once() {
         };
         let selection = Selection {
             threads,
-            ..with_log()
+            ..Selection::default()
         };
-        let analysis = FilesAnalysis::new(&set, selection.clone());
+        let analysis = FilesAnalysis::with(&set, selection.clone(), with_log());
         let first = fold(&set, &analysis, Options::default(), &Control::default());
         let first = first.expect("nobody cancels").report;
         let ranges = Some(first.ranges.clone());
-        let second = report(&set, Selection { ranges, ..selection });
+        let views = Views {
+            ranges,
+            ..with_log().views
+        };
+        let second = report(&set, selection, views.into());
         let first = serde_json::to_value(first).expect("JSON");
         for row in rows(&first, "classes") {
             let bins = rows(&second, "distribution")
@@ -383,7 +392,7 @@ fn names_are_relative_to_working_directories() {
     };
     let (directory, set) = scripted(shape, script.0);
     as_in_one_piece::<FilesAnalysis>("a script", &set, ALL, SMALL);
-    let report = report(&set, with_log());
+    let report = report(&set, Selection::default(), with_log());
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
     let paths: Vec<&str> = (rows(&report, "log").iter())
         .map(|row| row["path"].as_str().expect("a path"))

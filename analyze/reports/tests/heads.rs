@@ -37,7 +37,7 @@ const WAYS: Ways = &[(1, u64::MAX), (1, 1), (2, 2000)];
 
 /// The report on the other trace equals that on the first, however it is folded.
 fn same_report<A: Lawful>(what: &str, (whole, other): (&TraceSet, &TraceSet), asked: Asked) {
-    let expected = folded(whole, &A::new(whole, asked.selection()), (1, u64::MAX));
+    let expected = folded(whole, &asked.analysis::<A>(whole), (1, u64::MAX));
     as_told::<A>(what, other, asked, &expected, WAYS);
 }
 

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection, Views};
 use tracebraid_language::glob::Glob;
 use tracebraid_models::law::{ALL, Asked, SMALL, any_tree, as_in_one_piece};
 use tracebraid_models::model_irq::{Found, Handled, find};
 use tracebraid_models::naming::{Maker, TEXT, Value};
 use tracebraid_models::synthetic::{Random, Scripted, Shape, scripted};
 use tracebraid_models::traces::{kernel_trace, oracle};
-use tracebraid_reports::irq::IrqAnalysis;
+use tracebraid_reports::irq::{IrqAnalysis, IrqOptions};
 use tracebraid_tables::{Report, View};
 
-fn report(set: &TraceSet, selection: Selection) -> Report {
-    let analysis = IrqAnalysis::new(set, selection);
+fn report(set: &TraceSet, selection: Selection, options: IrqOptions) -> Report {
+    let analysis = IrqAnalysis::with(set, selection, options);
     let options = Options {
         threads: 2,
         chunk_bytes: 100_000,
@@ -27,8 +27,8 @@ fn report(set: &TraceSet, selection: Selection) -> Report {
         .report
 }
 
-fn json(set: &TraceSet, selection: Selection) -> Json {
-    serde_json::to_value(report(set, selection)).expect("a report can be serialized")
+fn json(set: &TraceSet, selection: Selection, options: IrqOptions) -> Json {
+    serde_json::to_value(report(set, selection, options)).expect("a report can be serialized")
 }
 
 fn rows<'a>(report: &'a Json, section: &str) -> &'a [Json] {
@@ -61,7 +61,7 @@ fn of<'a>(found: &'a Found, kind: &'a str, number: i64) -> impl Iterator<Item = 
 /// Every number of the report that the model knows. Returns how many handlers there were.
 fn as_modelled(what: &str, set: &TraceSet, asked: Asked) -> usize {
     let found = find(set, asked);
-    let report = json(set, asked.selection());
+    let report = json(set, asked.selection(), asked.views().into());
     let mut met = 0;
     for (section, kind) in [
         ("interrupts", "irq"),
@@ -192,7 +192,7 @@ fn softirqs_of_two_traces() {
         ),
     ] {
         let Some(set) = kernel_trace(name) else { continue };
-        let report = json(&set, Selection::default());
+        let report = json(&set, Selection::default(), IrqOptions::default());
         let found: Vec<_> = rows(&report, "softirqs")
             .iter()
             .zip(rows(&report, "raises"))
@@ -326,13 +326,16 @@ fn choosing_interrupts_and_lengths() {
     };
     let globs = |names: &[&str]| names.iter().map(|name| Glob::new(name)).collect::<Vec<_>>();
     let chosen = |irqs: &[&str], softirqs: &[&str], min| {
-        let selection = Selection {
+        let views = Views {
+            limits: tracebraid_follow::Limits { min, max: None },
+            ..Views::default()
+        };
+        let options = IrqOptions {
             interrupts: globs(irqs),
             softirqs: globs(softirqs),
-            limits: tracebraid_follow::Limits { min, max: None },
-            ..Selection::default()
+            ..views.into()
         };
-        json(&set, selection)
+        json(&set, Selection::default(), options)
     };
     let names = |report: &Json, section: &str| -> Vec<String> {
         let name = |row: &Json| row["name"].as_str().expect("a name").to_owned();
@@ -384,7 +387,7 @@ fn statistics_are_those_of_lttng_analyses() {
         let Some(results) = oracle(name, "lttng-irqstats.mi.json") else {
             continue;
         };
-        let report = json(&set, Selection::default());
+        let report = json(&set, Selection::default(), IrqOptions::default());
         let (ours, theirs) = (rows(&report, "interrupts"), tables(&results, "hard-stats"));
         let theirs = theirs[0]["data"].as_array().expect("rows");
         assert_eq!(ours.len(), theirs.len(), "{name}");
@@ -421,19 +424,13 @@ fn frequencies_are_those_of_lttng_analyses() {
             continue;
         };
         let views = vec![View::Freq];
-        let first = report(
-            &set,
-            Selection {
-                views: views.clone(),
-                ..Selection::default()
-            },
-        );
-        let second = Selection {
-            ranges: Some(first.ranges),
-            views,
-            ..Selection::default()
+        let of = |ranges| Views {
+            views: views.clone(),
+            ranges,
+            ..Views::default()
         };
-        let report = json(&set, second);
+        let first = report(&set, Selection::default(), of(None).into());
+        let report = json(&set, Selection::default(), of(Some(first.ranges)).into());
         let bins = rows(&report, "distribution");
         let mut compared = 0;
         for table in tables(&results, "freq") {

@@ -362,7 +362,11 @@ fn together(what: &str, set: &TraceSet, ways: Ways) {
         alone(set, &of::<IoAnalysis>(set)),
         alone(set, &of::<SyscallAnalysis>(set)),
     );
-    let together = Together::<(CpuAnalysis, IoAnalysis, SyscallAnalysis)>::new(set, &Selection::default());
+    let together = Together::<(CpuAnalysis, IoAnalysis, SyscallAnalysis)>::new(
+        set,
+        &Selection::default(),
+        Default::default(),
+    );
     every_way(what, set, &together, &json(&expected), ways);
 }
 

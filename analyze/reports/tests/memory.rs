@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Limits, ROWS, Selection, ThreadFilter};
+use tracebraid_follow::{KernelAnalysis, Limits, ROWS, Selection, ThreadFilter, Views};
 use tracebraid_models::law::{ALL, Asked, SMALL, any_tree, any_tree_of, as_in_one_piece, every_way, folded};
 use tracebraid_models::model_memory::{Found, Move, Who, find, moves};
 use tracebraid_models::naming::{Field, Maker, TEXT, Value::Int, Value::Text};
 use tracebraid_models::synthetic::{Random, Scripted, Shape, scripted};
 use tracebraid_models::traces::{kernel_trace, oracle};
-use tracebraid_reports::memory::MemoryAnalysis;
+use tracebraid_reports::memory::{MemoryAnalysis, MemoryOptions};
 use tracebraid_tables::View;
 
 const SHAPE: Shape = Shape {
@@ -125,8 +125,15 @@ fn with_trace(seed: u64, shape: Shape, silent: u64, then: impl FnOnce(&TraceSet)
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
 }
 
-fn json(set: &TraceSet, selection: Selection) -> Json {
-    let analysis = MemoryAnalysis::new(set, selection);
+fn all_views() -> Views {
+    Views {
+        views: View::ALL.to_vec(),
+        ..Views::default()
+    }
+}
+
+fn json(set: &TraceSet, selection: Selection, options: MemoryOptions) -> Json {
+    let analysis = MemoryAnalysis::with(set, selection, options);
     let options = Options {
         threads: 2,
         chunk_bytes: 10_000,
@@ -170,7 +177,10 @@ fn amount(found: &Found, who: Who, what: &str) -> i64 {
 }
 
 fn as_modelled(what: &str, set: &TraceSet, asked: Asked) {
-    let (found, report) = (find(set, asked), json(set, asked.selection()));
+    let (found, report) = (
+        find(set, asked),
+        json(set, asked.selection(), asked.views().into()),
+    );
     let sum = |what: &str, wanted: &dyn Fn(Who) -> bool| -> i64 {
         found
             .keys()
@@ -251,16 +261,15 @@ fn sizes_choose_pages() {
         min: Some(8192),
         max: Some(100_000),
     };
-    let selection = |sizes| Selection {
-        views: View::ALL.to_vec(),
+    let options = |sizes| MemoryOptions {
+        views: all_views(),
         sizes,
-        ..ALL.selection()
     };
     for seed in 0..3 {
         with_trace(seed, shape, 0, |set| {
             let (whole, some) = (
-                json(set, selection(Limits::default())),
-                json(set, selection(sizes)),
+                json(set, ALL.selection(), options(Limits::default())),
+                json(set, ALL.selection(), options(sizes)),
             );
             for list in ["faults", "objects", "cache", "reclaim"] {
                 assert_eq!(whole[list], some[list], "{list}");
@@ -283,7 +292,7 @@ fn sizes_choose_pages() {
                     assert_eq!(row["count"], count, "{row}");
                 }
             }
-            let analysis = MemoryAnalysis::new(set, selection(sizes));
+            let analysis = MemoryAnalysis::with(set, ALL.selection(), options(sizes));
             let expected = folded(set, &analysis, (1, u64::MAX));
             every_way("some sizes", set, &analysis, &expected, SMALL);
             any_tree_of("some sizes", set, &analysis, seed);
@@ -359,7 +368,7 @@ fn pages_of_a_few_events() {
         (0, 95, maker, "kmem_mm_page_alloc", page(0)),
     ];
     let (directory, set) = scripted(SHAPE, events);
-    let report = json(&set, Selection::default());
+    let report = json(&set, Selection::default(), MemoryOptions::default());
     let row = |section: &str, at: usize, fields: &[&str]| -> Vec<Json> {
         fields
             .iter()
@@ -391,7 +400,7 @@ fn pages_of_a_few_events() {
         },
         ..Selection::default()
     };
-    let chosen = json(&set, selection);
+    let chosen = json(&set, selection, MemoryOptions::default());
     assert_eq!(rows(&chosen, "threads").len(), 1);
     assert_eq!(chosen["totals"], report["totals"]);
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
@@ -416,16 +425,9 @@ fn pages_that_only_batches_tell() {
         batched(40),
     ];
     let (directory, set) = scripted(SHAPE, events);
-    let report = json(&set, Selection::default());
+    let report = json(&set, Selection::default(), MemoryOptions::default());
     assert_eq!(rows(&report, "threads")[0]["freed_pages"], 2);
-    let views = View::ALL.to_vec();
-    let listed = json(
-        &set,
-        Selection {
-            views,
-            ..Selection::default()
-        },
-    );
+    let listed = json(&set, Selection::default(), all_views().into());
     let events: Vec<_> = rows(&listed, "log").iter().map(|row| &row["event"]).collect();
     assert_eq!(events, ["freed", "freed"]);
     assert_eq!(rows(&listed, "distribution")[0]["count"], 2);
@@ -440,7 +442,7 @@ fn pages_that_only_batches_tell() {
 fn as_perf_script_tells() {
     let set = kernel_trace("perf-memory").expect("it is committed");
     let expected = oracle("perf-memory", "from-perf-script.json").expect("it is committed");
-    let report = json(&set, Selection::default());
+    let report = json(&set, Selection::default(), MemoryOptions::default());
     let number = |tid: &str, what: &str| expected[tid][what].as_i64().unwrap_or(0);
     let mut met = std::collections::BTreeSet::new();
     for section in ["threads", "faults", "objects", "cache", "reclaim"] {

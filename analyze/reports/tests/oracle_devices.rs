@@ -6,28 +6,34 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection, Views};
 use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::disk::DiskAnalysis;
 use tracebraid_reports::net::NetAnalysis;
 use tracebraid_tables::{Report, View};
 
-fn report<A: KernelAnalysis<Report = Report>>(set: &TraceSet, selection: Selection) -> Report {
-    let analysis = A::new(set, selection);
+fn report<A>(set: &TraceSet, views: Views) -> Report
+where
+    A: KernelAnalysis<Report = Report, Options: From<Views>>,
+{
+    let analysis = A::with(set, Selection::default(), views.into());
     fold(set, &analysis, Options::default(), &Control::default())
         .expect("nobody cancels")
         .report
 }
 
 /// The report, and the distributions of a second pass.
-fn with_frequencies<A: KernelAnalysis<Report = Report>>(set: &TraceSet) -> Value {
-    let mut first = report::<A>(set, Selection::default());
-    let selection = Selection {
+fn with_frequencies<A>(set: &TraceSet) -> Value
+where
+    A: KernelAnalysis<Report = Report, Options: From<Views>>,
+{
+    let mut first = report::<A>(set, Views::default());
+    let views = Views {
         views: vec![View::Freq],
         ranges: Some(std::mem::take(&mut first.ranges)),
-        ..Selection::default()
+        ..Views::default()
     };
-    first.sections.extend(report::<A>(set, selection).sections);
+    first.sections.extend(report::<A>(set, views).sections);
     serde_json::to_value(&first).expect("a report is JSON")
 }
 
@@ -192,7 +198,7 @@ fn interfaces() {
         let Some(results) = oracle(name, "lttng-iousagetop.mi.json") else {
             continue;
         };
-        let report = serde_json::to_value(report::<NetAnalysis>(&set, Selection::default()));
+        let report = serde_json::to_value(report::<NetAnalysis>(&set, Views::default()));
         let report = report.expect("a report is JSON");
         assert_eq!(rows(&report, "interfaces").len(), expected.len(), "{name}");
         for (title, table) in tables(&results, "per-netif-top") {

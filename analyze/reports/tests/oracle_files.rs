@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection, Views};
 use tracebraid_models::lttng::iousagetop;
 use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::files::FilesAnalysis;
@@ -14,21 +14,19 @@ use tracebraid_tables::View;
 
 /// The report with each call, and the distributions of a second pass.
 fn ours(set: &TraceSet) -> Value {
-    let run = |selection| {
-        let analysis = FilesAnalysis::new(set, selection);
+    let run = |views: Views| {
+        let analysis = FilesAnalysis::with(set, Selection::default(), views.into());
         let outcome = fold(set, &analysis, Options::default(), &Control::default());
         outcome.expect("nobody cancels").report
     };
-    let selection = |views, ranges| Selection {
+    let of = |views, ranges| Views {
         views,
         ranges,
-        ..Selection::default()
+        ..Views::default()
     };
-    let mut first = run(selection(vec![View::Stats, View::Log], None));
+    let mut first = run(of(vec![View::Stats, View::Log], None));
     let ranges = Some(std::mem::take(&mut first.ranges));
-    first
-        .sections
-        .extend(run(selection(vec![View::Freq], ranges)).sections);
+    first.sections.extend(run(of(vec![View::Freq], ranges)).sections);
     serde_json::to_value(&first).expect("a report is JSON")
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection, Views};
 use tracebraid_models::lttng_sched::{Latency, latencies};
 use tracebraid_models::traces::{kernel_trace, oracle};
 use tracebraid_reports::sched::SchedAnalysis;
@@ -23,22 +23,22 @@ const WITHOUT_LOSSES: [&str; 5] = [
 ];
 const LOSSES: &str = "kernel-discarded";
 
-fn folded(set: &TraceSet, selection: Selection) -> Report {
-    let analysis = SchedAnalysis::new(set, selection);
+fn folded(set: &TraceSet, views: Views) -> Report {
+    let analysis = SchedAnalysis::with(set, Selection::default(), views.into());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
     outcome.expect("nobody cancels").report
 }
 
 /// Everything, as JSON; the second is the second pass.
 fn reports(set: &TraceSet) -> (Value, Value) {
-    let selection = Selection {
+    let views = Views {
         views: View::ALL.to_vec(),
         rows: 100,
-        ..Selection::default()
+        ..Views::default()
     };
-    let first = folded(set, selection.clone());
+    let first = folded(set, views.clone());
     let ranges = Some(first.ranges.clone());
-    let second = folded(set, Selection { ranges, ..selection });
+    let second = folded(set, Views { ranges, ..views });
     let json = |report| serde_json::to_value(report).expect("a report can be serialized");
     (json(first), json(second))
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, KernelReport, Selection, Window};
+use tracebraid_follow::{KernelAnalysis, KernelReport, Selection, Views, Window};
 use tracebraid_graph::{GraphAnalysis, State, WaitReason};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
@@ -17,18 +17,21 @@ use tracebraid_reports::waits::WaitAnalysis;
 use tracebraid_tables::View;
 use tracebraid_testkit::partial::{CPUS, KEPT, PartialTrace, whole};
 
-fn everything() -> Selection {
-    Selection {
+fn everything() -> Views {
+    Views {
         views: vec![View::Stats, View::Top, View::Log],
         rows: usize::MAX,
-        ..Selection::default()
+        ..Views::default()
     }
 }
 
 /// A report as JSON, which is the same for every way to make it.
-fn report<A: KernelAnalysis>(set: &TraceSet, selection: &Selection) -> Value {
+fn report<A>(set: &TraceSet, selection: &Selection, views: &Views) -> Value
+where
+    A: KernelAnalysis<Options: From<Views>>,
+{
     let of = |options| {
-        let analysis = A::new(set, selection.clone());
+        let analysis = A::with(set, selection.clone(), views.clone().into());
         let outcome = fold(set, &analysis, options, &Control::default());
         serde_json::to_value(outcome.expect("nobody cancels").report).expect("JSON")
     };
@@ -96,14 +99,14 @@ fn a_whole_trace_misses_nothing() {
     let set = TraceSet::open(&[whole()]).expect("a trace");
     let analysis = SchedAnalysis::new(&set, Selection::default());
     assert_eq!(analysis.input().head().note(), None);
-    assert!(report::<CpuAnalysis>(&set, &Selection::default())["not_recorded"].is_null());
+    assert!(report::<CpuAnalysis>(&set, &Selection::default(), &Views::default())["not_recorded"].is_null());
 }
 
 #[test]
 fn what_is_missing_is_named() {
     for (kept, with_index) in KEPT {
         let copy = PartialTrace::of(kept, with_index);
-        let head = report::<CpuAnalysis>(&copy.open(), &Selection::default());
+        let head = report::<CpuAnalysis>(&copy.open(), &Selection::default(), &Views::default());
         let named: Vec<u32> = rows(&head, "not_recorded")
             .iter()
             .map(|of| number(&of["cpu"]) as u32)
@@ -116,7 +119,11 @@ fn what_is_missing_is_named() {
 /// Wake-ups, waits for CPUs and preemptions.
 #[test]
 fn the_scheduler_invents_nothing() {
-    let whole = report::<SchedAnalysis>(&TraceSet::open(&[whole()]).expect("a trace"), &everything());
+    let whole = report::<SchedAnalysis>(
+        &TraceSet::open(&[whole()]).expect("a trace"),
+        &Selection::default(),
+        &everything(),
+    );
     let latency = [
         THREAD,
         "wakeup_ns",
@@ -135,7 +142,7 @@ fn the_scheduler_invents_nothing() {
         sums
     };
     for (kept, copy) in PartialTrace::all() {
-        let part = report::<SchedAnalysis>(&copy.open(), &everything());
+        let part = report::<SchedAnalysis>(&copy.open(), &Selection::default(), &everything());
         let told = within(
             &picked(&part, "log", &latency),
             &all,
@@ -186,7 +193,7 @@ fn cpus_that_are_there_are_told_of_in_full() {
     for (kept, with_index) in KEPT {
         let copy = PartialTrace::of(kept, with_index);
         let part = copy.open();
-        let whole = report::<CpuAnalysis>(&part, &Selection::default());
+        let whole = report::<CpuAnalysis>(&part, &Selection::default(), &Views::default());
         let time = |key: &str| Timestamp(whole[key].as_i64().expect("a time"));
         let selection = Selection {
             window: Window {
@@ -195,8 +202,8 @@ fn cpus_that_are_there_are_told_of_in_full() {
             },
             ..Selection::default()
         };
-        let own = report::<CpuAnalysis>(&part, &selection);
-        let all = report::<CpuAnalysis>(&set, &selection);
+        let own = report::<CpuAnalysis>(&part, &selection, &Views::default());
+        let all = report::<CpuAnalysis>(&set, &selection, &Views::default());
         let expected: Vec<&Value> = rows(&all, "cpus")
             .iter()
             .filter(|row| kept.contains(&(number(&row["cpu"]) as u32)))
@@ -206,7 +213,7 @@ fn cpus_that_are_there_are_told_of_in_full() {
             expected,
             "{kept:?}"
         );
-        report::<ProcessAnalysis>(&part, &selection);
+        report::<ProcessAnalysis>(&part, &selection, &Views::default());
     }
 }
 
@@ -214,16 +221,16 @@ fn cpus_that_are_there_are_told_of_in_full() {
 fn devices_and_waits_invent_nothing() {
     let set = TraceSet::open(&[whole()]).expect("a trace");
     let all = (
-        report::<DiskAnalysis>(&set, &everything()),
-        report::<NetAnalysis>(&set, &everything()),
-        report::<WaitAnalysis>(&set, &everything()),
+        report::<DiskAnalysis>(&set, &Selection::default(), &everything()),
+        report::<NetAnalysis>(&set, &Selection::default(), &everything()),
+        report::<WaitAnalysis>(&set, &Selection::default(), &everything()),
     );
     let request = ["issued_ns", "latency_ns", "sector", "bytes"];
     let packet = ["queued_ns", "duration_ns", "interface", "bytes"];
     let wait = [THREAD, "begin_ns", "duration_ns", "why", "context"];
     for (kept, copy) in PartialTrace::all() {
         let part = copy.open();
-        let disk = report::<DiskAnalysis>(&part, &everything());
+        let disk = report::<DiskAnalysis>(&part, &Selection::default(), &everything());
         within(
             &picked(&disk, "log", &request),
             &picked(&all.0, "log", &request),
@@ -233,13 +240,13 @@ fn devices_and_waits_invent_nothing() {
             assert!(row["utilization"].is_null() && row["busy_ns"].is_null(), "{row}");
         }
         assert!(disk["total"]["unfinished"].is_null());
-        let net = report::<NetAnalysis>(&part, &everything());
+        let net = report::<NetAnalysis>(&part, &Selection::default(), &everything());
         within(
             &picked(&net, "log", &packet),
             &picked(&all.1, "log", &packet),
             &format!("packets of {kept:?}"),
         );
-        let waits = report::<WaitAnalysis>(&part, &everything());
+        let waits = report::<WaitAnalysis>(&part, &Selection::default(), &everything());
         let known: Vec<String> = picked(&waits, "log", &wait)
             .into_iter()
             .filter(|row| !row.contains("unknown"))

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Selection, Window};
+use tracebraid_follow::{KernelAnalysis, Selection, Views, Window};
 use tracebraid_models::naming::{Field, Maker, TEXT, Value};
 use tracebraid_models::synthetic::{Scripted, Shape, scripted};
-use tracebraid_reports::sched::SchedAnalysis;
+use tracebraid_reports::sched::{SchedAnalysis, SchedOptions};
 use tracebraid_tables::View;
 
 use Value::{Int, Text};
@@ -73,20 +73,25 @@ impl Script {
         self.event(cpu, time, "sched_process_fork", fields);
     }
 
-    fn report(self, shape: Shape, selection: Selection) -> Json {
+    fn report(self, shape: Shape, options: SchedOptions) -> Json {
+        self.report_of(shape, Selection::default(), options)
+    }
+
+    fn report_of(self, shape: Shape, selection: Selection, options: SchedOptions) -> Json {
         let (directory, set) = scripted(shape, self.0);
-        let analysis = SchedAnalysis::new(&set, selection);
+        let analysis = SchedAnalysis::with(&set, selection, options);
         let outcome = fold(&set, &analysis, Options::default(), &Control::default());
         std::fs::remove_dir_all(directory).expect("the trace can be removed");
         serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
     }
 }
 
-fn everything() -> Selection {
-    Selection {
+fn everything() -> SchedOptions {
+    let views = Views {
         views: vec![View::Stats, View::Top, View::Log],
-        ..Selection::default()
-    }
+        ..Views::default()
+    };
+    views.into()
 }
 
 /// Some fields of some rows.
@@ -196,9 +201,9 @@ fn queues_are_cut_at_the_range() {
     };
     let selection = Selection {
         window,
-        ..everything()
+        ..Selection::default()
     };
-    let report = two_cpus().report(SHAPE, selection);
+    let report = two_cpus().report_of(SHAPE, selection, everything());
     // 30 up to 1050, 31 up to 1040, 10 from 1050 on; 31 from 1040 on.
     let expected = json!([
         [0, (15.0 + 5.0 + 10.0) / 25.0, 2, 1, 30],
@@ -236,11 +241,11 @@ fn switches_have_reasons() {
 
 #[test]
 fn priorities_choose_latencies_only() {
-    let selection = Selection {
+    let options = SchedOptions {
         priorities: vec![120, 110],
         ..everything()
     };
-    let report = two_cpus().report(SHAPE, selection);
+    let report = two_cpus().report(SHAPE, options);
     assert_eq!(
         fields(&report, "priorities", &["priority", "count"]),
         json!([[110, 1], [120, 1]])

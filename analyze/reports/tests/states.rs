@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection, Views};
 use tracebraid_models::naming::{Maker, Naming, TEXT, Value};
 use tracebraid_models::synthetic::{Scripted, Shape, scripted};
 use tracebraid_reports::sched::SchedAnalysis;
@@ -85,11 +85,11 @@ fn report(naming: Naming, numbers: usize, environment: &str) -> Json {
     let told = text.replace("hostname = \"nowhere\";", environment);
     std::fs::write(&metadata, told).expect("the metadata can be written");
     let set = TraceSet::open(&[&directory]).expect("the trace can be opened");
-    let selection = Selection {
+    let views = Views {
         views: vec![View::Stats, View::Top, View::Log],
-        ..Selection::default()
+        ..Views::default()
     };
-    let analysis = SchedAnalysis::new(&set, selection);
+    let analysis = SchedAnalysis::with(&set, Selection::default(), views.into());
     let options = Options {
         threads: 2,
         chunk_bytes: 5000,

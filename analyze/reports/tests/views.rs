@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_follow::{KernelAnalysis, Limits, Selection, ThreadFilter};
+use tracebraid_follow::{KernelAnalysis, Limits, Selection, ThreadFilter, Views};
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
@@ -26,8 +26,11 @@ const SHAPE: Shape = Shape {
     ..Shape::PLAIN
 };
 
-fn report<A: KernelAnalysis>(set: &TraceSet, selection: &Selection) -> Json {
-    let analysis = A::new(set, selection.clone());
+fn report<A>(set: &TraceSet, selection: &Selection, views: &Views) -> Json
+where
+    A: KernelAnalysis<Options: From<Views>>,
+{
+    let analysis = A::with(set, selection.clone(), views.clone().into());
     serde_json::from_str(&folded(set, &analysis, (1, u64::MAX))).expect("JSON")
 }
 
@@ -42,14 +45,22 @@ fn number(row: &Json, key: &str) -> u64 {
 }
 
 /// All views, of what is that long or large.
-fn all_views(min: u64, max: u64) -> Selection {
-    Selection {
+fn all_views(min: u64, max: u64) -> Views {
+    Views {
         views: View::ALL.to_vec(),
         limits: Limits {
             min: Some(min),
             max: Some(max),
         },
-        ..ALL.selection()
+        ..Views::default()
+    }
+}
+
+/// All views, of what is however long.
+fn unlimited() -> Views {
+    Views {
+        limits: Limits::default(),
+        ..all_views(0, 0)
     }
 }
 
@@ -73,14 +84,14 @@ fn with_trace(seed: u64, then: impl FnOnce(&TraceSet)) {
 fn limits_choose_stretches() {
     for seed in 0..4 {
         with_trace(seed, |set| {
-            let whole = report::<CpuAnalysis>(set, &all_views(0, u64::MAX));
+            let whole = report::<CpuAnalysis>(set, &ALL.selection(), &all_views(0, u64::MAX));
             let lengths: Vec<u64> = (rows(&whole, "log").iter())
                 .map(|row| number(row, "duration_ns"))
                 .collect();
             let (min, max) = (lengths[lengths.len() / 3], lengths[lengths.len() / 2]);
-            let selection = all_views(min.min(max), min.max(max));
-            let some = report::<CpuAnalysis>(set, &selection);
-            let expected = within(rows(&whole, "log"), "duration_ns", selection.limits);
+            let views = all_views(min.min(max), min.max(max));
+            let some = report::<CpuAnalysis>(set, &ALL.selection(), &views);
+            let expected = within(rows(&whole, "log"), "duration_ns", views.limits);
             assert!(!expected.is_empty() && expected.len() < lengths.len());
             assert_eq!(rows(&some, "log"), expected);
             assert_eq!(number(&some["stretches"][0], "count"), expected.len() as u64);
@@ -93,7 +104,7 @@ fn limits_choose_stretches() {
             for list in ["cpus", "threads", "processes", "total"] {
                 assert_eq!(some[list], whole[list], "{list}");
             }
-            let analysis = CpuAnalysis::new(set, selection);
+            let analysis = CpuAnalysis::with(set, ALL.selection(), views.into());
             let expected = folded(set, &analysis, (1, u64::MAX));
             every_way("stretches within limits", set, &analysis, &expected, SMALL);
         });
@@ -105,7 +116,7 @@ fn limits_choose_stretches() {
 fn stretches_add_up() {
     for name in ["kernel-mix-small", "kernel-discarded"] {
         let Some(set) = kernel_trace(name) else { continue };
-        let whole = report::<CpuAnalysis>(&set, &all_views(0, u64::MAX));
+        let whole = report::<CpuAnalysis>(&set, &ALL.selection(), &all_views(0, u64::MAX));
         let active = number(&whole["total"], "active_ns");
         assert_eq!(number(&whole["stretches"][0], "total_ns"), active, "{name}");
         let cuts = |cut: &str| {
@@ -132,21 +143,22 @@ fn the_second_pass_counts_every_stretch_once() {
         };
         let selection = Selection {
             threads,
-            ..all_views(20_000, 5_000_000)
+            ..ALL.selection()
         };
-        let analysis = CpuAnalysis::new(&set, selection.clone());
+        let views = all_views(20_000, 5_000_000);
+        let analysis = CpuAnalysis::with(&set, selection.clone(), views.clone().into());
         let first = tracebraid_engine::fold(&set, &analysis, Default::default(), &Default::default());
         let first = first.expect("nobody cancels").report;
         let ranges = first.ranges.clone();
         assert!(ranges.len() > 2);
-        let second = Selection {
+        let second = Views {
             ranges: Some(ranges),
-            ..selection
+            ..views
         };
-        let analysis = CpuAnalysis::new(&set, second.clone());
+        let analysis = CpuAnalysis::with(&set, selection.clone(), second.clone().into());
         let expected = folded(&set, &analysis, (1, u64::MAX));
         every_way("the second pass", &set, &analysis, &expected, SMALL);
-        let second = report::<CpuAnalysis>(&set, &second);
+        let second = report::<CpuAnalysis>(&set, &selection, &second);
         let first = serde_json::to_value(first).expect("JSON");
         let count = |name: &str| -> u64 {
             let bins = rows(&second, "distribution").iter();
@@ -174,7 +186,7 @@ fn limits_choose_calls() {
         with_trace(seed, |set| {
             for (min, max) in [(0, 60), (61, u64::MAX), (30, 200)] {
                 let expected = json(&io_within(set, ALL.range, None, (min, max)));
-                let analysis = IoAnalysis::new(set, all_views(min, max));
+                let analysis = IoAnalysis::with(set, ALL.selection(), all_views(min, max).into());
                 every_way("calls within limits", set, &analysis, &expected, SMALL);
                 any_tree_of("calls within limits", set, &analysis, seed);
             }
@@ -219,12 +231,8 @@ fn lives_are_told_by_events() {
     let Some(set) = kernel_trace("kernel-mix-small") else {
         return;
     };
-    let whole = report::<ProcessAnalysis>(&set, &all_views(0, u64::MAX));
-    let unlimited = Selection {
-        limits: Limits::default(),
-        ..all_views(0, 0)
-    };
-    let log = report::<ProcessAnalysis>(&set, &unlimited);
+    let whole = report::<ProcessAnalysis>(&set, &ALL.selection(), &all_views(0, u64::MAX));
+    let log = report::<ProcessAnalysis>(&set, &ALL.selection(), &unlimited());
     let log = rows(&log, "log");
     assert!(log.is_sorted_by_key(|row| number(row, "time_ns")));
     let of = |row: &Json| {
@@ -281,22 +289,21 @@ fn limits_choose_lives() {
     let Some(set) = kernel_trace("kernel-mix-small") else {
         return;
     };
-    let selection = all_views(10_000_000, 100_000_000);
+    let views = all_views(10_000_000, 100_000_000);
     let (begin, end) = tracebraid_models::events::extent(&set);
     let middle = begin + (end - begin) / 2;
-    let unlimited = |range| Selection {
+    let within_range = |range| Selection {
         window: tracebraid_models::law::window(range),
-        limits: Limits::default(),
-        ..all_views(0, 0)
+        ..ALL.selection()
     };
-    let whole = report::<ProcessAnalysis>(&set, &unlimited(ALL.range));
-    let some = report::<ProcessAnalysis>(&set, &selection);
+    let whole = report::<ProcessAnalysis>(&set, &within_range(ALL.range), &unlimited());
+    let some = report::<ProcessAnalysis>(&set, &ALL.selection(), &views);
     assert_eq!(whole["processes"], some["processes"]);
     let exits: Vec<Json> = (rows(&whole, "log").iter())
         .filter(|row| !row["life_ns"].is_null())
         .cloned()
         .collect();
-    let chosen = within(&exits, "life_ns", selection.limits);
+    let chosen = within(&exits, "life_ns", views.limits);
     assert!(!chosen.is_empty() && chosen.len() < exits.len());
     let found: Vec<&Json> = (rows(&some, "log").iter())
         .filter(|row| row["event"] == "exit")
@@ -304,11 +311,11 @@ fn limits_choose_lives() {
     assert_eq!(found, chosen.iter().collect::<Vec<_>>());
     assert_eq!(number(&some["lives"][0], "count"), chosen.len() as u64);
     // Two halves are the whole.
-    let of = |range| report::<ProcessAnalysis>(&set, &unlimited(range));
+    let of = |range| report::<ProcessAnalysis>(&set, &within_range(range), &unlimited());
     let (first, second) = (of((begin, middle)), of((middle, end + 1)));
     let halves = [rows(&first, "log"), rows(&second, "log")].concat();
     assert_eq!(halves, rows(&whole, "log"));
-    let analysis = ProcessAnalysis::new(&set, selection);
+    let analysis = ProcessAnalysis::with(&set, ALL.selection(), views.into());
     let expected = folded(&set, &analysis, (1, u64::MAX));
     every_way("lives within limits", &set, &analysis, &expected, SMALL);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{KernelAnalysis, Selection};
+use tracebraid_follow::{KernelAnalysis, Selection, Views};
 use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
 use tracebraid_tables::{Report, View};
@@ -19,16 +19,19 @@ use tracebraid_models::traces::{kernel_trace, ours};
 
 use Value::{Int, Text};
 
-fn report<A: KernelAnalysis<Report = Report>>(set: &TraceSet, selection: Selection) -> Json {
-    let analysis = A::new(set, selection);
+fn report<A>(set: &TraceSet, views: Views) -> Json
+where
+    A: KernelAnalysis<Report = Report, Options: From<Views>>,
+{
+    let analysis = A::with(set, Selection::default(), views.into());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
     serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
 }
 
-fn everything() -> Selection {
-    Selection {
+fn everything() -> Views {
+    Views {
         views: vec![View::Stats, View::Top, View::Log],
-        ..Selection::default()
+        ..Views::default()
     }
 }
 
@@ -412,7 +415,7 @@ fn without_switches_nothing_is_known() {
         ..SHAPE
     };
     let (directory, set) = scripted(shape, script.0);
-    let lacks = WaitAnalysis::new(&set, everything()).lacks();
+    let lacks = WaitAnalysis::new(&set, Selection::default()).lacks();
     let report = report::<WaitAnalysis>(&set, everything());
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
     assert!(

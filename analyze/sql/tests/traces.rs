@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::Options;
-use tracebraid_follow::{KernelAnalysis, Selection, View};
+use tracebraid_follow::{KernelAnalysis, Selection, View, Views};
 use tracebraid_graph::{GraphAnalysis, State, WaitReason};
 use tracebraid_reports::sched::SchedAnalysis;
 use tracebraid_sql::{Questions, Value};
@@ -228,11 +228,12 @@ fn wakers_are_those_of_sched() {
         let key = (integer(&row[0]), integer(&row[1]));
         wakes.insert(key, (row[2].clone(), row[3].clone()));
     }
-    let selection = Selection {
+    let views = Views {
         views: vec![View::Log],
-        ..Selection::default()
+        ..Views::default()
     };
-    let report = folded(set, &SchedAnalysis::new(set, selection), Options::default());
+    let analysis = SchedAnalysis::with(set, Selection::default(), views.into());
+    let report = folded(set, &analysis, Options::default());
     let report = serde_json::to_value(report).expect("JSON");
     let mut contexts: BTreeMap<String, usize> = BTreeMap::new();
     for row in report["log"].as_array().expect("latencies") {

@@ -17,6 +17,12 @@ impl Serialize for Report {
         if !head.not_recorded.is_empty() {
             map.serialize_entry("not_recorded", &head.not_recorded)?;
         }
+        if !head.unended.is_empty() {
+            map.serialize_entry("unended", &head.unended)?;
+        }
+        if !head.cpus_by_stream.is_empty() {
+            map.serialize_entry("cpus_by_stream", &head.cpus_by_stream)?;
+        }
         map.serialize_entry("total", &Totals(&self.totals))?;
         let sections = self.sections.iter();
         for section in sections.filter(|section| section.forms.contain(Forms::JSON)) {

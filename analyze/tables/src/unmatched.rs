@@ -8,6 +8,11 @@ use tracebraid_language::near::nearest;
 /// More names than this are only counted.
 const MOST: usize = 8;
 
+/// True if one of the patterns matches a name, or if there are none.
+pub fn is_named(patterns: &[Glob], name: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|glob| glob.matches(name.as_bytes()))
+}
+
 /// A sentence for each of the patterns that were given with `option` and that none of the `things`
 /// matches. A thing is shown by its first name, unless that is empty; a pattern may match any of its
 /// names.

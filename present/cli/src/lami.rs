@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value as Json, json};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
-use tracebraid_follow::{Head, KernelAnalysis, Selection, Thread};
+use tracebraid_follow::{Head, KernelAnalysis, Selection, Thread, Views};
 use tracebraid_tables::{Column, Forms, Report, Section, Unit, Value, View};
 
 use crate::commands::Show;
@@ -90,7 +90,9 @@ pub(crate) struct Analysis {
 
 impl Analysis {
     /// That of an analysis.
-    pub(crate) fn of<A: KernelAnalysis<Report: Default + Show>>(title: &'static str) -> Analysis {
+    pub(crate) fn of<A: KernelAnalysis<Report: Default + Show, Options: From<Views>>>(
+        title: &'static str,
+    ) -> Analysis {
         Analysis {
             title,
             empty: empty::<A>,
@@ -120,23 +122,23 @@ impl Analysis {
 }
 
 /// The report on no trace at all, with every view.
-pub(crate) fn empty<A: KernelAnalysis<Report: Default + Show>>() -> Report {
+pub(crate) fn empty<A: KernelAnalysis<Report: Default + Show, Options: From<Views>>>() -> Report {
     let set = TraceSet::default();
-    let selection = |ranges| Selection {
+    let views = |ranges| Views {
         views: View::ALL.to_vec(),
         ranges,
-        ..Selection::default()
+        ..Views::default()
     };
-    let run = |selection| {
+    let run = |views: Views| {
         fold(
             &set,
-            &A::new(&set, selection),
+            &A::with(&set, Selection::default(), views.into()),
             Options::default(),
             &Control::default(),
         )
     };
     let sections = |ranges| {
-        run(selection(ranges))
+        run(views(ranges))
             .map(|outcome| outcome.report)
             .unwrap_or_default()
             .sections()

@@ -11,7 +11,7 @@ use tracebraid_clocks::PacketAnalysis;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
-use tracebraid_follow::{CpuSet, KernelAnalysis, Selection, Window};
+use tracebraid_follow::{CpuSet, KernelAnalysis, Selection, Views, Window};
 use tracebraid_graph::GraphAnalysis;
 use tracebraid_reports::cpu::CpuAnalysis;
 use tracebraid_reports::disk::DiskAnalysis;
@@ -30,7 +30,7 @@ use crate::synthetic::Random;
 use crate::{model_cpu, model_io};
 
 /// An analysis of which the law holds.
-pub trait Lawful: KernelAnalysis {
+pub trait Lawful: KernelAnalysis<Options: From<Views>> {
     const NAME: &'static str;
 }
 
@@ -101,9 +101,21 @@ impl Asked {
         Selection {
             window: window(self.range),
             cpus: CpuSet(cpus),
-            views: vec![View::Stats, View::Top, View::Log],
             ..Selection::default()
         }
+    }
+
+    /// All views that need no second pass.
+    pub fn views(self) -> Views {
+        Views {
+            views: vec![View::Stats, View::Top, View::Log],
+            ..Views::default()
+        }
+    }
+
+    /// An analysis of it.
+    pub fn analysis<A: Lawful>(self, set: &TraceSet) -> A {
+        A::with(set, self.selection(), self.views().into())
     }
 }
 
@@ -179,14 +191,14 @@ pub fn as_modelled<A: Modelled>(what: &str, set: &TraceSet, asked: Asked, ways: 
 
 /// The report is the one that was told, in every way.
 pub fn as_told<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, expected: &str, ways: Ways) {
-    let analysis = A::new(set, asked.selection());
+    let analysis = asked.analysis::<A>(set);
     let what = format!("{} of {what}, {asked:?}", A::NAME);
     every_way(&what, set, &analysis, expected, ways);
 }
 
 /// The report is the same in every way, where no model can tell it.
 pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways: Ways) {
-    let analysis = A::new(set, asked.selection());
+    let analysis = asked.analysis::<A>(set);
     let expected = folded(set, &analysis, (1, u64::MAX));
     every_way(&format!("{} of {what}", A::NAME), set, &analysis, &expected, ways);
 }
@@ -194,7 +206,7 @@ pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways
 /// The same partial states, merged in another order than the engine's, and sent as text between
 /// any two steps.
 pub fn any_tree<A: Lawful>(set: &TraceSet, seed: u64) {
-    any_tree_of(A::NAME, set, &A::new(set, ALL.selection()), seed);
+    any_tree_of(A::NAME, set, &ALL.analysis::<A>(set), seed);
 }
 
 /// The same of any analysis.

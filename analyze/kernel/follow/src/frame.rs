@@ -23,8 +23,16 @@ use crate::time::nanoseconds;
 
 /// An analysis of kernel events, which follows each CPU alone.
 pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
-    /// Of that part of those traces.
-    fn new(set: &TraceSet, selection: Selection) -> Self;
+    /// What else than a part of the traces can be asked for: views, patterns, bounds.
+    type Options: Clone + Default;
+
+    /// Of that part of those traces, with those options.
+    fn with(set: &TraceSet, selection: Selection, options: Self::Options) -> Self;
+
+    /// The same with usual options.
+    fn new(set: &TraceSet, selection: Selection) -> Self {
+        Self::with(set, selection, Self::Options::default())
+    }
 
     /// What it reads.
     fn input(&self) -> &Input;

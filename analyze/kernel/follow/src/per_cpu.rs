@@ -24,8 +24,11 @@ pub trait Rules: Sync + Sized {
     /// The report.
     type Report: KernelReport;
 
+    /// What else than a part of the traces can be asked for.
+    type Options: Clone + Default;
+
     /// For that part of the traces, and what is asked for.
-    fn new(selection: &Selection) -> Self;
+    fn new(selection: &Selection, options: &Self::Options) -> Self;
 
     /// Tells which CPUs were recorded, before the first chunk.
     fn knows(&mut self, recorded: &Arc<Recorded>) {
@@ -92,8 +95,10 @@ impl<R> PerCpu<R> {
 }
 
 impl<R: Rules> KernelAnalysis for PerCpu<R> {
-    fn new(set: &TraceSet, selection: Selection) -> Self {
-        let mut rules = R::new(&selection);
+    type Options = R::Options;
+
+    fn with(set: &TraceSet, selection: Selection, options: R::Options) -> Self {
+        let mut rules = R::new(&selection, &options);
         let input = Input::new(set, selection, |event| rules.wants(event));
         rules.knows(&input.recorded);
         PerCpu { input, rules }

@@ -54,13 +54,17 @@ macro_rules! together {
                 true $(&& self.parts.$place.lacks().is_some())+
             }
 
-            /// Of that part of those traces.
-            pub fn new(set: &TraceSet, selection: &Selection) -> Self {
+            /// Of that part of those traces, with options for each analysis.
+            pub fn new(
+                set: &TraceSet,
+                selection: &Selection,
+                options: ($($analysis::Options,)+),
+            ) -> Self {
                 let mut selection = selection.clone();
                 let recorded = selection.recorded.take();
                 selection.recorded = Some(recorded.unwrap_or_else(|| Arc::new(Recorded::of(set))));
                 let selection = &selection;
-                let parts = ($($analysis::new(set, selection.clone()),)+);
+                let parts = ($($analysis::with(set, selection.clone(), options.$place),)+);
                 Together::of(set, selection, parts, |parts, event| {
                     $(u32::from(parts.$place.wants_event(event)) << $place |)+ 0
                 })

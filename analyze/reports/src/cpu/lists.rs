@@ -50,7 +50,7 @@ pub(super) fn lists(
         ),
         list(("log", "Stretches"), View::Log, &shown, log),
     ];
-    sections.retain(|section| rules.selection.views.contains(&section.view));
+    sections.retain(|section| rules.options.views.views.contains(&section.view));
     (sections, ranges(rules, &rows))
 }
 
@@ -161,7 +161,7 @@ fn ranges(rules: &Rules, rows: &[Row<'_>]) -> Ranges {
     rows.iter().for_each(|row| all.merge(&row.stretches.lengths));
     let range = |lengths: &Distribution| Some((lengths.summary().min()?, lengths.summary().max()?));
     let named = |row: &Row<'_>| Some((Bounds::name(row.key), range(&row.stretches.lengths)?));
-    let threads = rows.iter().filter_map(named).take(rules.selection.rows);
+    let threads = rows.iter().filter_map(named).take(rules.options.views.rows);
     let all = range(&all).map(|range| (Bounds::ALL.to_owned(), range));
     all.into_iter().chain(threads).collect()
 }

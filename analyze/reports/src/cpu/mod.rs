@@ -6,6 +6,7 @@
 //! each number.
 
 mod lists;
+mod options;
 mod report;
 mod rules;
 mod sections;
@@ -13,6 +14,7 @@ mod state;
 mod stretches;
 mod usage;
 
+pub use options::CpuOptions;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
@@ -34,8 +36,10 @@ pub struct CpuAnalysis {
 }
 
 impl KernelAnalysis for CpuAnalysis {
-    fn new(set: &TraceSet, selection: Selection) -> CpuAnalysis {
-        let rules = Rules::new(selection.clone());
+    type Options = CpuOptions;
+
+    fn with(set: &TraceSet, selection: Selection, options: CpuOptions) -> CpuAnalysis {
+        let rules = Rules::new(selection.clone(), options);
         let input = Input::new(set, selection, is_wanted);
         CpuAnalysis { input, rules }
     }

@@ -121,7 +121,7 @@ pub(super) fn report(analysis: &CpuAnalysis, mut partial: CpuPartial) -> Report 
 /// What is amiss with what was chosen.
 fn notes(analysis: &CpuAnalysis, threads: &[CpuThread], lists: &[Section]) -> Vec<String> {
     let mut notes = Vec::new();
-    if !analysis.input.selection.priorities.is_empty() && threads.is_empty() {
+    if !analysis.rules.options.priorities.is_empty() && threads.is_empty() {
         notes.push("--prio matches no thread of what was chosen".to_owned());
     }
     notes.extend(nothing_to_list(lists).filter(|_| !threads.is_empty()));
@@ -187,7 +187,7 @@ fn thread_rows(
         })
         .filter(|row| analysis.input.selection.threads.shows(&row.thread))
         .filter(|row| {
-            let priorities = &analysis.input.selection.priorities;
+            let priorities = &analysis.rules.options.priorities;
             priorities.is_empty() || row.priorities.iter().any(|own| priorities.contains(own))
         })
         .collect();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cpu::options::CpuOptions;
 use tracebraid_follow::{Selection, ThreadKey};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::View;
@@ -10,6 +11,7 @@ use tracebraid_tables::View;
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) selection: Selection,
+    pub(super) options: CpuOptions,
     /// True if the use of CPUs by CPU, process and thread is.
     pub(super) shows_use: bool,
     /// True if statistics of stretches are.
@@ -34,19 +36,24 @@ pub(super) struct Bounds {
 }
 
 impl Rules {
-    pub(super) fn new(selection: Selection) -> Rules {
-        let bounds = selection.ranges.as_ref().map(Bounds::new);
+    pub(super) fn new(selection: Selection, options: CpuOptions) -> Rules {
+        let bounds = options.views.ranges.as_ref().map(Bounds::new);
         // A second pass only counts lengths. Others that use this analysis ask for no view.
-        let is_asked = |view| bounds.is_none() && selection.views.contains(&view);
+        let is_asked = |view| bounds.is_none() && options.views.views.contains(&view);
         Rules {
-            shows_use: bounds.is_none() && selection.shows(View::Stats),
+            shows_use: bounds.is_none() && options.views.shows(View::Stats),
             is_counted: is_asked(View::Stats),
             is_listed: bounds.is_some() || [View::Top, View::Log, View::Freq].into_iter().any(is_asked),
             is_counted_by_thread: is_asked(View::Freq),
-            top: if is_asked(View::Top) { selection.rows } else { 0 },
+            top: if is_asked(View::Top) {
+                options.views.rows
+            } else {
+                0
+            },
             is_logged: is_asked(View::Log),
             bounds,
             selection,
+            options,
         }
     }
 }

@@ -119,7 +119,7 @@ impl CpuPartial {
             return;
         }
         cpu.active += time;
-        let is_within = selection.limits.contain(time);
+        let is_within = rules.options.views.limits.contain(time);
         if rules.is_counted && is_within {
             cpu.lengths.add(time);
         }

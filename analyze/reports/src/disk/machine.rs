@@ -232,8 +232,8 @@ impl Sums {
         };
         let request = Request::new(disk, issued, returned);
         let bytes = request.place.bytes();
-        let is_large = || !has_data || rules.selection.sizes.contain(bytes);
-        if !rules.selection.limits.contain(request.latency) || !is_large() {
+        let is_large = || !has_data || rules.options.sizes.contain(bytes);
+        if !rules.options.views.limits.contain(request.latency) || !is_large() {
             return;
         }
         if issued.place.sectors > returned.place.sectors {
@@ -245,7 +245,7 @@ impl Sums {
             }
             return;
         }
-        if rules.selection.shows(View::Log) {
+        if rules.options.views.shows(View::Log) {
             self.log.push(request);
         }
         self.disk(disk).add(request, rules.top());
@@ -255,7 +255,7 @@ impl Sums {
 impl DiskRules {
     /// How many of the slowest are kept: which threads are shown is known at the end.
     pub(super) fn top(&self) -> usize {
-        match self.selection.top() {
+        match self.options.views.top() {
             0 => 0,
             rows if self.selection.threads.shows(&Thread::default()) => rows,
             _ => usize::MAX,

@@ -6,6 +6,7 @@
 mod depth;
 mod device;
 mod machine;
+mod options;
 mod report;
 mod request;
 mod step;
@@ -13,6 +14,7 @@ mod sums;
 
 use std::sync::Arc;
 
+pub use options::DiskOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
@@ -35,6 +37,7 @@ pub type DiskAnalysis = PerCpu<DiskRules>;
 #[derive(Debug)]
 pub struct DiskRules {
     selection: Selection,
+    options: DiskOptions,
     /// For a second pass, the bounds of latencies.
     ranges: Option<Vec<(DiskKey, (u64, u64))>>,
     /// Which CPUs were recorded.
@@ -66,11 +69,14 @@ impl Rules for DiskRules {
     type Partial = DiskPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
-        let ranges = selection.ranges.as_ref();
+    type Options = DiskOptions;
+
+    fn new(selection: &Selection, options: &DiskOptions) -> Self {
+        let ranges = options.views.ranges.as_ref();
         let of = |(name, range): (&String, &(u64, u64))| Some((DiskKey::from_name(name)?, *range));
         DiskRules {
             selection: selection.clone(),
+            options: options.clone(),
             ranges: ranges.map(|ranges| ranges.iter().filter_map(of).collect()),
             recorded: Arc::default(),
         }

@@ -11,7 +11,8 @@ use crate::disk::{DiskPartial, DiskRules};
 use tracebraid_follow::{Head, Input, Thread, ThreadKey, share};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, is_named,
+    unmatched,
 };
 
 const DISK: Column = Column::new("disk", "Disk", Unit::Disk);
@@ -43,12 +44,12 @@ impl Names<'_> {
     }
 
     fn shows(&self, key: DiskKey) -> bool {
-        self.rules.selection.shows_device(&self.short(key))
+        is_named(&self.rules.options.disks, &self.short(key))
     }
 
     fn unmatched(&self) -> Vec<String> {
         let disks: Vec<_> = self.named.iter().map(|(key, _)| vec![self.short(*key)]).collect();
-        unmatched("--disk", &self.rules.selection.devices, &disks)
+        unmatched("--disk", &self.rules.options.disks, &disks)
     }
 }
 
@@ -84,7 +85,7 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
         of_remaps(&names, &partial),
     ];
     sections.extend(lists(rules, &names, &partial));
-    sections.retain(|section| rules.selection.shows(section.view));
+    sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),
         totals: totals(rules, &partial, &disks),
@@ -364,7 +365,7 @@ fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Sectio
         let thread = thread(request).unwrap_or_default();
         names.shows(request.disk) && rules.selection.threads.shows(&thread)
     };
-    let most = rules.selection.top();
+    let most = rules.options.views.top();
     let top = (partial.sums.disks.iter()).flat_map(|disk| disk.top.clone().into_sorted(rules.top()));
     let mut top: Vec<Request> = top.filter(shows).collect();
     top.sort_by_key(|request| {

@@ -134,7 +134,7 @@ impl Composer<'_, '_> {
             }
             SliceFile::Named(naming, input) => self.named(naming, input),
         };
-        let globs = &self.rules.selection.paths;
+        let globs = &self.rules.options.paths;
         self.machine.files.file(self.texts, globs, file)
     }
 
@@ -306,7 +306,7 @@ impl Composer<'_, '_> {
         let sliced = &mut slice.descriptors;
         sliced.install(&mut known, descriptors, since, &what, &late, &targets);
         descriptors.forget(since);
-        let top = rules.selection.top();
+        let top = rules.options.views.top();
         let log = slice.tally.take_log();
         machine.tally.merge(log, top, |file| numbered(&files, file));
         machine.changed_by_slice();

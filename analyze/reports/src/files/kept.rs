@@ -1,5 +1,6 @@
 //! What is known at a time: to be kept, and to go on from there without what came before.
 
+use crate::files::FilesOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Descriptors, Text, Texts};
 
@@ -27,7 +28,7 @@ impl FilesRules {
     pub fn marked(marks: Vec<i64>) -> FilesRules {
         FilesRules {
             marks,
-            ..<FilesRules as Rules>::new(&Selection::default())
+            ..<FilesRules as Rules>::new(&Selection::default(), &FilesOptions::default())
         }
     }
 }

@@ -224,7 +224,7 @@ impl Machine {
     }
 
     fn file(&mut self, around: &mut Around<'_>, file: File) -> FileId {
-        self.files.file(around.texts, &around.rules.selection.paths, file)
+        self.files.file(around.texts, &around.rules.options.paths, file)
     }
 
     fn holds(&mut self, around: &mut Around<'_>, cpu: CpuKey, time: i64, holds: &Holds) {

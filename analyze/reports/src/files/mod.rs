@@ -15,6 +15,7 @@ mod kept;
 mod machine;
 mod names;
 mod naming;
+mod options;
 mod queue;
 mod report;
 mod rows;
@@ -26,6 +27,7 @@ mod unmerged;
 
 use std::sync::Arc;
 
+pub use options::FilesOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Deed, Dictionaries, Texts};
 use tracebraid_kernel_model::{Action, Body, KernelEvent};
@@ -54,6 +56,7 @@ pub type FilesAnalysis = PerCpu<FilesRules>;
 #[derive(Debug)]
 pub struct FilesRules {
     selection: Selection,
+    options: FilesOptions,
     chosen: ChosenCalls,
     /// For a second pass, the bounds of durations.
     ranges: Option<Vec<(Class, (u64, u64))>>,
@@ -99,12 +102,15 @@ impl Rules for FilesRules {
     type Partial = FilesPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
-        let ranges = selection.ranges.as_ref();
+    type Options = FilesOptions;
+
+    fn new(selection: &Selection, options: &FilesOptions) -> Self {
+        let ranges = options.views.ranges.as_ref();
         let of = |(name, range): (&String, &(u64, u64))| Some((Class::from_name(name)?, *range));
         FilesRules {
             selection: selection.clone(),
-            chosen: selection.chosen_calls(),
+            options: options.clone(),
+            chosen: options.calls.chosen(),
             ranges: ranges.map(|ranges| ranges.iter().filter_map(of).collect()),
             marks: Vec::new(),
         }
@@ -195,7 +201,7 @@ impl Rules for FilesRules {
             .dictionaries
             .add(later.texts.0, earlier.queue.items.latest());
         earlier.nobodys += later.nobodys;
-        earlier.sums.join(later.sums, self.selection.top());
+        earlier.sums.join(later.sums, self.options.views.top());
     }
 
     fn slices<'a>(
@@ -214,7 +220,7 @@ impl Rules for FilesRules {
             return slices;
         }
         // Which calls are asked for depends on what is not known in a slice.
-        let is_clear = self.selection.paths.is_empty() && !partial.is_unclear && partial.replayed == 0;
+        let is_clear = self.options.paths.is_empty() && !partial.is_unclear && partial.replayed == 0;
         let ahead = match is_clear {
             true => partial.look_ahead(acts),
             false => partial.look_at_none(acts),
@@ -243,7 +249,7 @@ impl Rules for FilesRules {
         let items = std::mem::take(&mut partial.queue.items);
         let dictionaries = std::mem::take(&mut partial.dictionaries);
         self.replay(&mut partial, items, &dictionaries);
-        let top = self.selection.top();
+        let top = self.options.views.top();
         let tally = std::mem::take(&mut partial.machine.tally);
         partial.sums.join(tally, top);
         for unmerged in std::mem::take(&mut partial.unmerged) {
@@ -318,7 +324,7 @@ impl FilesRules {
     /// Sums of slices that were composed, to be merged.
     fn unmerged<'a>(&'a self, partial: &mut FilesPartial) -> Vec<tracebraid_engine::Slice<'a, FilesPartial>> {
         let all = std::mem::take(&mut partial.unmerged);
-        let top = self.selection.top();
+        let top = self.options.views.top();
         let one = |unmerged: Unmerged| -> tracebraid_engine::Slice<'a, FilesPartial> {
             Box::new(move |resident: &mut FilesPartial| {
                 unmerged.merge_into(&mut resident.sums, top);
@@ -524,8 +530,8 @@ impl FilesRules {
     /// True if its length and size are asked for; what has no size has any.
     #[inline(always)]
     fn counts(&self, call: &Call) -> bool {
-        let Selection { limits, sizes, .. } = &self.selection;
-        limits.contain(call.duration)
+        let FilesOptions { views, sizes, .. } = &self.options;
+        views.limits.contain(call.duration)
             && call.bytes().is_none_or(|bytes| sizes.contain(bytes))
             && self.chosen.contain(call.call)
     }

@@ -40,17 +40,17 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     }
     let by_class = by_class(&machine, &threads);
     let by_process = by_process(&people, &machine, &threads);
-    let mut notes = machine.files.unmatched(&texts, &rules.selection.paths);
+    let mut notes = machine.files.unmatched(&texts, &rules.options.paths);
     // Which calls there were is not kept, but whether there were any.
     let counted = Syscall::all().take_while(|_| !by_class.is_empty());
-    notes.extend(rules.selection.unmatched_calls(counted));
+    notes.extend(rules.options.calls.unmatched(counted));
     let names = Names::new(&machine.files, &texts, input.head());
     let mut sections = vec![
         rows::files(&names, &by_process),
         rows::classes(&by_class),
         rows::processes(&names, &by_process),
     ];
-    let top = rules.selection.top();
+    let top = rules.options.views.top();
     sections.extend(Class::ALL.map(|class| {
         let longest = longest(&mut machine.tally.threads, &threads, class, top);
         rows::slowest(&names, &threads, class, &longest)
@@ -58,7 +58,7 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     let mut log = std::mem::take(&mut machine.tally.log);
     log.sort_by_key(|told| (told.end(), machine.tally.threads.key(told.place as usize)));
     sections.push(rows::log(&names, &threads, &log));
-    sections.retain(|section| rules.selection.shows(section.view));
+    sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),
         totals: totals(&by_class, unfinished, nobodys),

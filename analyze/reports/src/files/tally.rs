@@ -46,7 +46,7 @@ impl Tally {
         (call, fd): (&Call, i32),
         (first, second): (Option<Used>, Option<Used>),
     ) {
-        if !rules.selection.paths.is_empty() {
+        if !rules.options.paths.is_empty() {
             let mut files = first.iter().chain(&second);
             if !files.any(|(_, _, is_shown)| *is_shown) {
                 return;
@@ -62,7 +62,7 @@ impl Tally {
             file: first.map(|(file, ..)| file),
             place,
         };
-        let top = rules.selection.top();
+        let top = rules.options.views.top();
         let Some(stats) = self.class(place, call.class) else {
             return;
         };
@@ -76,7 +76,7 @@ impl Tally {
         stats.errors += u64::from(call.failed());
         stats.bytes += call.bytes().unwrap_or(0);
         stats.top.add(told, top);
-        if rules.selection.shows(View::Log) {
+        if rules.options.views.shows(View::Log) {
             self.log.push(told);
         }
         for (file, side, is_shown) in first.into_iter().chain(second) {

@@ -1,9 +1,10 @@
 //! Putting together what happened on several CPUs, in the order of time: calls that threads took from one CPU to
 //! another, and what their descriptors were.
 
+use crate::io::IoRules;
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Exit, Open};
-use tracebraid_follow::{CpuKey, Selection, ThreadKey};
+use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::call::{Done, EndingCall, Io};
@@ -27,7 +28,7 @@ pub(super) struct Machine {
 
 /// What is asked for, and what was added up.
 pub(super) struct Around<'a> {
-    pub(super) selection: &'a Selection,
+    pub(super) rules: &'a IoRules,
     pub(super) totals: &'a mut Totals,
 }
 
@@ -43,7 +44,7 @@ impl Around<'_> {
 
     /// A call that moves bytes, and that began then, lost its exit.
     pub(super) fn lost_exit(&mut self, thread: ThreadKey, began: i64, cpu: CpuKey) {
-        if self.selection.counts(began, cpu.cpu) {
+        if self.rules.selection.counts(began, cpu.cpu) {
             self.totals.losses.get(thread).unfinished += 1;
         }
     }
@@ -156,7 +157,7 @@ impl Machine {
             return Ended::alone();
         };
         let mut ended = Ended::default();
-        match parked.open.end(time, exit, &around.selection.limits) {
+        match parked.open.end(time, exit, &around.rules.options.limits) {
             Done::Io(io) => ended.io = Some((io, parked.types)),
             Done::Change(change) => ended.change = Some(change),
             Done::Nothing => {}

@@ -15,6 +15,7 @@ mod item;
 mod items;
 mod lane;
 mod machine;
+mod options;
 mod pack;
 mod parking;
 mod partial;
@@ -30,6 +31,7 @@ mod sums;
 mod tell;
 mod totals;
 
+pub use options::IoOptions;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, Slice, StreamPlace, StreamRef};
@@ -39,20 +41,38 @@ pub use partial::IoPartial;
 use tracebraid_follow::{Event, Input, KernelAnalysis, Selection};
 use tracebraid_tables::Report;
 
+/// What is asked for.
+#[derive(Debug, Default)]
+struct IoRules {
+    selection: Selection,
+    options: IoOptions,
+}
+
 /// The analysis. Calls count where and when they end.
 #[derive(Debug)]
 pub struct IoAnalysis {
     input: Input,
+    rules: IoRules,
     /// By trace: true if nothing in it tells who runs.
     anonymous: Vec<bool>,
 }
 
 impl KernelAnalysis for IoAnalysis {
-    fn new(set: &TraceSet, selection: Selection) -> IoAnalysis {
+    type Options = IoOptions;
+
+    fn with(set: &TraceSet, selection: Selection, options: IoOptions) -> IoAnalysis {
+        let rules = IoRules {
+            selection: selection.clone(),
+            options,
+        };
         let input = Input::new(set, selection, KernelEvent::is_of_files);
         let tells = (0..set.traces.len()).map(|trace| input.sources.tells_threads(trace));
         let anonymous = tells.map(|tells| !tells).collect();
-        IoAnalysis { input, anonymous }
+        IoAnalysis {
+            input,
+            rules,
+            anonymous,
+        }
     }
 
     fn input(&self) -> &Input {
@@ -123,7 +143,7 @@ impl Analysis for IoAnalysis {
     }
 
     fn merge(&self, earlier: &mut IoPartial, later: IoPartial) {
-        earlier.merge(&self.input.selection, later);
+        earlier.merge(&self.rules, later);
     }
 
     fn exchange(&self, partial: &mut IoPartial, resident: &mut IoPartial) {
@@ -131,7 +151,7 @@ impl Analysis for IoAnalysis {
     }
 
     fn slices<'a>(&'a self, partial: &mut IoPartial, watermark: Timestamp) -> Vec<Slice<'a, IoPartial>> {
-        let slice = partial.slice(&self.input.selection, watermark.0);
+        let slice = partial.slice(&self.rules, watermark.0);
         slice.into_iter().collect()
     }
 

@@ -1,5 +1,6 @@
 //! Partial state of the io analysis.
 
+use crate::io::IoRules;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use crate::io::stretch::Edges;
 use crate::io::tell;
 use crate::io::totals::Totals;
 use crate::io::{compose, slice};
-use tracebraid_follow::{CpuKey, Event, Packet, People, Selection, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, Event, Packet, People, Table, ThreadKey};
 
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -66,8 +67,9 @@ impl IoPartial {
     #[cold]
     fn find_lane(&mut self, analysis: &IoAnalysis, key: CpuKey) -> usize {
         *self.lane_of.entry(key).or_insert_with(|| {
-            let selection = &analysis.input.selection;
-            let (counts, limits) = (selection.cpus.contains(key.cpu), selection.limits);
+            let rules = &analysis.rules;
+            let counts = rules.selection.cpus.contains(key.cpu);
+            let limits = rules.options.limits;
             let anonymous = analysis.is_anonymous(key.trace);
             self.lanes.push(Lane::new(key, counts, limits, anonymous));
             self.lanes.len() - 1
@@ -199,11 +201,11 @@ impl IoPartial {
         self.told = Table::default();
     }
 
-    pub(super) fn merge(&mut self, selection: &Selection, later: IoPartial) {
+    pub(super) fn merge(&mut self, rules: &IoRules, later: IoPartial) {
         self.people.merge(later.people);
         for edges in later.edges {
             match self.edges.binary_search_by_key(&edges.key, |edges| edges.key) {
-                Ok(at) => self.edges[at].join(edges, &selection.limits, &mut self.sink),
+                Ok(at) => self.edges[at].join(edges, &rules.options.limits, &mut self.sink),
                 Err(at) => self.edges.insert(at, edges),
             }
         }
@@ -217,11 +219,7 @@ impl IoPartial {
     }
 
     /// Takes out all that is before the watermark and waits for nothing else.
-    pub(super) fn slice<'a>(
-        &mut self,
-        selection: &'a Selection,
-        watermark: i64,
-    ) -> Option<Slice<'a, IoPartial>> {
+    pub(super) fn slice<'a>(&mut self, rules: &'a IoRules, watermark: i64) -> Option<Slice<'a, IoPartial>> {
         for edges in &mut self.edges {
             edges.open_beginning(&mut self.sink);
         }
@@ -235,10 +233,10 @@ impl IoPartial {
             return None;
         }
         Some(match ahead {
-            Some(ahead) => sliced(selection, cut, ahead, begin, since),
+            Some(ahead) => sliced(rules, cut, ahead, begin, since),
             None => {
                 self.replayed += 1;
-                replayed(selection, cut, since)
+                replayed(rules, cut, since)
             }
         })
     }
@@ -274,12 +272,12 @@ impl IoPartial {
     }
 
     /// Nothing follows.
-    pub(super) fn finish(mut self, selection: &Selection) -> (Totals, People) {
+    pub(super) fn finish(mut self, rules: &IoRules) -> (Totals, People) {
         for edges in std::mem::take(&mut self.edges) {
             edges.close(&mut self.sink);
         }
         let mut around = Around {
-            selection,
+            rules,
             totals: &mut self.totals,
         };
         self.machine.play(&mut around, &self.sink.cut(None));
@@ -289,29 +287,23 @@ impl IoPartial {
 }
 
 /// A slice to be played beside others.
-fn sliced<'a>(
-    selection: &'a Selection,
-    cut: Cut,
-    ahead: Ahead,
-    begin: i64,
-    since: i64,
-) -> Slice<'a, IoPartial> {
+fn sliced<'a>(rules: &'a IoRules, cut: Cut, ahead: Ahead, begin: i64, since: i64) -> Slice<'a, IoPartial> {
     Box::new(move |resident: &mut IoPartial| {
-        let left = slice::play(selection, &mut resident.totals, &cut, ahead, begin);
+        let left = slice::play(rules, &mut resident.totals, &cut, ahead, begin);
         Box::new(move |partial: &mut IoPartial| {
             let totals = &mut partial.totals;
-            let around = Around { selection, totals };
+            let around = Around { rules, totals };
             compose::compose(around, &mut partial.machine, left, since);
         })
     })
 }
 
 /// A slice to be played when it is known what was before it.
-fn replayed<'a>(selection: &'a Selection, cut: Cut, since: i64) -> Slice<'a, IoPartial> {
+fn replayed<'a>(rules: &'a IoRules, cut: Cut, since: i64) -> Slice<'a, IoPartial> {
     Box::new(move |_: &mut IoPartial| {
         Box::new(move |partial: &mut IoPartial| {
             let totals = &mut partial.totals;
-            partial.machine.play(&mut Around { selection, totals }, &cut);
+            partial.machine.play(&mut Around { rules, totals }, &cut);
             partial.machine.descriptors.forget(since);
             partial.replayed = partial.replayed.saturating_sub(1);
             partial.is_unclear = partial.machine.is_unclear();

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use tracebraid_kernel_model::{FdType, Syscall};
 
-use crate::io::IoAnalysis;
 use crate::io::partial::IoPartial;
 use crate::io::sections;
 use crate::io::sums::Sums;
 use crate::io::totals::{Losses, Sheet};
-use tracebraid_follow::{People, Process, Selection, Thread, ThreadKey};
+use crate::io::{IoAnalysis, IoOptions};
+use tracebraid_follow::{People, Process, Thread, ThreadKey};
 use tracebraid_tables::Report;
 
 /// Sums over calls. Times and latencies in nanoseconds, sizes in bytes.
@@ -60,9 +60,9 @@ impl IoStats {
 }
 
 /// What is amiss with the patterns that chose none of the system calls, for people.
-fn unmatched(selection: &Selection, rows: &[IoSyscall]) -> Vec<String> {
+fn unmatched(options: &IoOptions, rows: &[IoSyscall]) -> Vec<String> {
     let seen = |call: &Syscall| rows.iter().any(|row| row.call.name() == call.name());
-    selection.unmatched_calls(Syscall::all().filter(seen))
+    options.calls.unmatched(Syscall::all().filter(seen))
 }
 
 /// Sums that are being added up.
@@ -121,12 +121,12 @@ fn order(stats: &IoStats) -> std::cmp::Reverse<(u64, u64)> {
 }
 
 pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> Report {
-    let (totals, people) = partial.finish(&analysis.input.selection);
+    let (totals, people) = partial.finish(&analysis.rules);
     let mut accounts: BTreeMap<ThreadKey, Account> = BTreeMap::new();
     let mut syscalls: BTreeMap<Syscall, Sums> = BTreeMap::new();
     let mut total = Account::default();
     let filter = &analysis.input.selection.threads;
-    let chosen = analysis.input.selection.chosen_calls();
+    let chosen = analysis.rules.options.calls.chosen();
     for (key, sheet) in totals
         .sheets
         .entries()
@@ -175,7 +175,7 @@ pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> Report {
         totals: sections::totals(&stats),
         summary: sections::summary(&head, &stats),
         is_chosen: Some(stats.sums.calls > 0),
-        notes: unmatched(&analysis.input.selection, &syscalls),
+        notes: unmatched(&analysis.rules.options, &syscalls),
         sections: vec![
             sections::types(&total.types()),
             sections::syscalls(&syscalls),

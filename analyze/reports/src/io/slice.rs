@@ -4,8 +4,9 @@
 //! enters one, ends one or leaves its CPU in one: what may have ended a call from before is late, and is done when the slice is
 //! composed ([`compose`](crate::io::compose)). There is one for each thread, at most.
 
+use crate::io::IoRules;
 use tracebraid_descriptors::{Ahead, Change, Exit, Interned, Moment, Open, Sliced, ValueId};
-use tracebraid_follow::{CpuKey, Selection, Table, ThreadKey};
+use tracebraid_follow::{CpuKey, Table, ThreadKey};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::call::{Done, EndingCall, Io};
@@ -93,7 +94,7 @@ struct Player<'a> {
 }
 
 /// Plays what was taken out, which begins at that time; what is known goes to the totals.
-pub(super) fn play(selection: &Selection, totals: &mut Totals, cut: &Cut, ahead: Ahead, begin: i64) -> Left {
+pub(super) fn play(rules: &IoRules, totals: &mut Totals, cut: &Cut, ahead: Ahead, begin: i64) -> Left {
     let left = Left {
         descriptors: Sliced::new(ahead),
         late: Vec::new(),
@@ -104,7 +105,7 @@ pub(super) fn play(selection: &Selection, totals: &mut Totals, cut: &Cut, ahead:
         sums: Vec::new(),
     };
     let mut player = Player {
-        around: Around { selection, totals },
+        around: Around { rules, totals },
         begin,
         left,
         taken: Vec::new(),
@@ -206,7 +207,7 @@ impl Player<'_> {
 
     /// The exit of a call that began in the slice.
     fn ends(&mut self, cpu: CpuKey, (time, thread): (i64, ThreadKey), exit: &Exit, parked: &SliceCall) {
-        match parked.open.end(time, exit, &self.around.selection.limits) {
+        match parked.open.end(time, exit, &self.around.rules.options.limits) {
             Done::Io(io) if io.entry < time => self.ended(thread, &io, parked.held),
             Done::Io(io) => self.taken.push((thread, io, parked.held)),
             Done::Change(change) => self.change(thread, time, change),

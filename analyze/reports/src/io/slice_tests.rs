@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::io::IoRules;
 use proptest::prelude::*;
 use tracebraid_descriptors::{Change, Deed, Exit, Holder, NO_FD, Open, Sharing};
-use tracebraid_follow::{CpuKey, Selection, ThreadKey};
+use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::call::Io;
@@ -166,8 +167,8 @@ struct Outcome {
     losses: BTreeMap<ThreadKey, (u64, u64)>,
 }
 
-fn outcome(partial: IoPartial, selection: &Selection) -> Outcome {
-    let (totals, _) = partial.finish(selection);
+fn outcome(partial: IoPartial, rules: &IoRules) -> Outcome {
+    let (totals, _) = partial.finish(rules);
     let mut outcome = Outcome::default();
     for (thread, sheet) in totals.sheets.entries() {
         for (call, kind, sums) in sheet {
@@ -202,14 +203,14 @@ fn remembering() -> IoPartial {
 }
 
 fn sliced(told: &[Told], size: usize, is_late: bool) -> (Outcome, Counts) {
-    let selection = Selection::default();
+    let rules = IoRules::default();
     let (mut all, mut resident) = (remembering(), IoPartial::default());
     let mut counts = (0, 0);
     let mut pending = Vec::new();
     for (until, part) in parts(told, size) {
-        all.merge(&selection, part);
+        all.merge(&rules, part);
         let replayed = all.replayed;
-        if let Some(slice) = all.slice(&selection, until) {
+        if let Some(slice) = all.slice(&rules, until) {
             counts.0 += 1;
             counts.1 += all.replayed - replayed;
             pending.push(slice(&mut resident));
@@ -220,18 +221,18 @@ fn sliced(told: &[Told], size: usize, is_late: bool) -> (Outcome, Counts) {
         }
     }
     pending.into_iter().for_each(|composition| composition(&mut all));
-    all.merge(&selection, resident);
-    (outcome(all, &selection), counts)
+    all.merge(&rules, resident);
+    (outcome(all, &rules), counts)
 }
 
 /// By one machine, in the order of time.
 fn whole(told: &[Told]) -> Outcome {
-    let selection = Selection::default();
+    let rules = IoRules::default();
     let mut all = IoPartial::default();
     for (_, part) in parts(told, usize::MAX) {
-        all.merge(&selection, part);
+        all.merge(&rules, part);
     }
-    outcome(all, &selection)
+    outcome(all, &rules)
 }
 
 fn told() -> impl Strategy<Value = Vec<Told>> {

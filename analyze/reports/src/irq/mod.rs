@@ -4,10 +4,12 @@
 //! raised. `docs/reports-irq.md` defines each number.
 
 mod lane;
+mod options;
 mod report;
 mod run;
 mod source;
 
+pub use options::IrqOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::events::irq::{Ipi, IpiStep, Softirq, SoftirqStep, Tasklet, VectorIrq};
@@ -26,6 +28,7 @@ pub type IrqAnalysis = PerCpu<IrqRules>;
 #[derive(Debug)]
 pub struct IrqRules {
     selection: Selection,
+    options: IrqOptions,
     /// How many of the longest are kept.
     top: usize,
     /// True if all are.
@@ -48,11 +51,14 @@ impl Rules for IrqRules {
     type Partial = IrqPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
+    type Options = IrqOptions;
+
+    fn new(selection: &Selection, options: &IrqOptions) -> Self {
         IrqRules {
             selection: selection.clone(),
-            top: selection.top(),
-            is_logged: selection.shows(View::Log),
+            options: options.clone(),
+            top: options.views.top(),
+            is_logged: options.views.shows(View::Log),
         }
     }
 
@@ -60,7 +66,7 @@ impl Rules for IrqRules {
         use KernelEvent::*;
         match event {
             // When softirqs were raised is not on the page.
-            Softirq(softirq) if self.selection.is_summary => softirq.step != SoftirqStep::Raise,
+            Softirq(softirq) if self.options.is_summary => softirq.step != SoftirqStep::Raise,
             IrqEntry(_) | IrqExit(_) | Softirq(_) | Tasklet(_) | Vector(_) | Ipi(_) => true,
             Hrtimer(timer) => timer.step.expires().is_some(),
             Timer(timer) => timer.step.expires().is_some(),
@@ -95,7 +101,7 @@ impl Rules for IrqRules {
 
     fn merge(&self, earlier: &mut IrqPartial, later: IrqPartial) {
         let places = earlier.sources.merge(later.sources);
-        earlier.merge_stats(later.stats, &places, self.selection.top());
+        earlier.merge_stats(later.stats, &places, self.options.views.top());
         let moved = |run: Run| run.moved(&places);
         earlier.log.extend(later.log.into_iter().map(moved));
         for run in later.waiting.into_iter().map(moved) {
@@ -196,7 +202,7 @@ impl IrqRules {
                 partial.lane(event.cpu).raise(vector, event.time);
             }
             SoftirqStep::Entry => {
-                let raised = match self.selection.is_summary {
+                let raised = match self.options.is_summary {
                     true => Raised::No,
                     false => partial.lane(event.cpu).take(vector),
                 };
@@ -328,7 +334,7 @@ impl IrqRules {
             usage.time += in_range.saturating_sub(frame.interrupted);
         }
         let run = Run::new(&frame, cpu, end);
-        self.selection.limits.contain(run.duration).then_some(run)
+        self.options.views.limits.contain(run.duration).then_some(run)
     }
 
     fn count(&self, partial: &mut IrqPartial, run: Run) {
@@ -336,7 +342,7 @@ impl IrqRules {
             partial.waiting.push(run);
             return;
         }
-        if let Some(ranges) = &self.selection.ranges {
+        if let Some(ranges) = &self.options.views.ranges {
             let key = partial.sources.at(run.place).map(|source| source.key);
             partial
                 .stats(run.place)
@@ -344,7 +350,7 @@ impl IrqRules {
             return;
         }
         let stats = partial.stats(run.place);
-        match self.selection.is_summary {
+        match self.options.is_summary {
             true => stats.list(run, self.top),
             false => stats.count(run, self.top),
         }

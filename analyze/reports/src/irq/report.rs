@@ -1,5 +1,6 @@
 //! The report.
 
+use crate::irq::IrqOptions;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::irq::lane::Lane;
 use crate::irq::run::{DURATION, LATENCY, Run, Stats};
 use crate::irq::source::{Kind, Source};
 use crate::irq::{IrqPartial, IrqRules};
-use tracebraid_follow::{ByCpu, CpuKey, Head, Input, Selection, share};
+use tracebraid_follow::{ByCpu, CpuKey, Head, Input, share};
 use tracebraid_statistics::{Bins, Distribution, Ranges};
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
@@ -29,10 +30,10 @@ pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Re
     let head = input.head();
     let sources = partial.sources.iter().zip(&partial.stats);
     let mut rows: Rows<'_> = sources
-        .filter(|(source, _)| source.is_chosen(&rules.selection))
+        .filter(|(source, _)| source.is_chosen(&rules.options))
         .collect();
     rows.sort_by_key(|(source, _)| source.key);
-    if rules.selection.ranges.is_some() {
+    if rules.options.views.ranges.is_some() {
         return frequencies(rules, head, &rows);
     }
     let mut sections = statistics(&head, &rows);
@@ -48,19 +49,19 @@ pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Re
     ));
     let log = log(rules, &partial);
     sections.push(list(&partial, &head, "log", "Handlers", View::Log, &log));
-    sections.retain(|section| rules.selection.shows(section.view));
+    sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         totals: totals(rules, &partial, &rows),
         sections,
         ranges: ranges(&rows),
-        notes: unmatched(&rules.selection, &partial),
+        notes: unmatched(&rules.options, &partial),
         head,
         ..Report::default()
     }
 }
 
 /// The patterns that match none of those that were met.
-fn unmatched(selection: &Selection, partial: &IrqPartial) -> Vec<String> {
+fn unmatched(options: &IrqOptions, partial: &IrqPartial) -> Vec<String> {
     let called = |source: &Source| {
         // Nobody looks for addresses of functions.
         let is_shown = source.key.kind.is_hard() || source.key.kind == Kind::Softirq;
@@ -72,10 +73,10 @@ fn unmatched(selection: &Selection, partial: &IrqPartial) -> Vec<String> {
         let sources = sources.filter(|source| (source.key.kind == Kind::Softirq) == is_soft);
         sources.map(called).collect()
     };
-    let mut notes = tracebraid_tables::unmatched("--irq", &selection.interrupts, &of(false));
+    let mut notes = tracebraid_tables::unmatched("--irq", &options.interrupts, &of(false));
     notes.extend(tracebraid_tables::unmatched(
         "--softirq",
-        &selection.softirqs,
+        &options.softirqs,
         &of(true),
     ));
     notes
@@ -213,7 +214,7 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<Lane>) -> Section {
 }
 
 fn longest(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Run> {
-    let most = rules.selection.top();
+    let most = rules.options.views.top();
     let mut runs: Vec<Run> = rows.iter().flat_map(|(_, stats)| stats.top(most)).collect();
     let key = |run: &Run| partial.sources.at(run.place).map(|source| source.key);
     runs.sort_by_key(|run| {
@@ -230,7 +231,7 @@ fn log(rules: &IrqRules, partial: &IrqPartial) -> Vec<Run> {
     let is_chosen: Vec<bool> = partial
         .sources
         .iter()
-        .map(|source| source.is_chosen(&rules.selection))
+        .map(|source| source.is_chosen(&rules.options))
         .collect();
     let chosen = partial
         .log
@@ -302,7 +303,7 @@ fn ranges(rows: &Rows<'_>) -> Ranges {
 
 /// The second pass's report: how often durations and latencies of each size occurred.
 fn frequencies(rules: &IrqRules, head: Head, rows: &Rows<'_>) -> Report {
-    let ranges = rules.selection.ranges.as_ref();
+    let ranges = rules.options.views.ranges.as_ref();
     let mut groups: Vec<(String, (u64, u64), &Bins)> = Vec::new();
     for (source, stats) in rows {
         let label = match head.hosts.len() {

@@ -1,12 +1,13 @@
 //! What interrupts CPUs: interrupts, softirqs and the functions that they call.
 
+use crate::irq::IrqOptions;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::softirq_name;
 
-use tracebraid_follow::{KeyHasher, Selection};
+use tracebraid_follow::KeyHasher;
 
 /// Kinds of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -127,8 +128,8 @@ impl Source {
     }
 
     /// True if it was asked for.
-    pub(super) fn is_chosen(&self, selection: &Selection) -> bool {
-        let (hard, soft) = (&selection.interrupts, &selection.softirqs);
+    pub(super) fn is_chosen(&self, options: &IrqOptions) -> bool {
+        let (hard, soft) = (&options.interrupts, &options.softirqs);
         if hard.is_empty() && soft.is_empty() {
             return true;
         }
@@ -264,15 +265,12 @@ mod tests {
         sources.place(softirq, None);
         let chosen = |irqs: &[&str], softirqs: &[&str]| -> Vec<bool> {
             let globs = |names: &[&str]| names.iter().map(|name| Glob::new(name)).collect();
-            let selection = Selection {
+            let options = IrqOptions {
                 interrupts: globs(irqs),
                 softirqs: globs(softirqs),
-                ..Selection::default()
+                ..IrqOptions::default()
             };
-            sources
-                .iter()
-                .map(|source| source.is_chosen(&selection))
-                .collect()
+            sources.iter().map(|source| source.is_chosen(&options)).collect()
         };
         assert_eq!(chosen(&[], &[]), [true, true]);
         assert_eq!(chosen(&["26"], &[]), [true, false]);

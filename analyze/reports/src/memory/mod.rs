@@ -6,9 +6,11 @@
 mod lane;
 mod lists;
 mod moves;
+mod options;
 mod report;
 mod sums;
 
+pub use options::MemoryOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};
@@ -29,6 +31,7 @@ pub type MemoryAnalysis = PerCpu<MemoryRules>;
 #[derive(Debug)]
 pub struct MemoryRules {
     selection: Selection,
+    options: MemoryOptions,
     keeps: Keeps,
 }
 
@@ -77,10 +80,13 @@ impl Rules for MemoryRules {
     type Partial = MemoryPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
+    type Options = MemoryOptions;
+
+    fn new(selection: &Selection, options: &MemoryOptions) -> Self {
         MemoryRules {
             selection: selection.clone(),
-            keeps: Keeps::new(selection),
+            options: options.clone(),
+            keeps: Keeps::new(options),
         }
     }
 
@@ -154,7 +160,7 @@ impl Rules for MemoryRules {
         }
         let keeps = &self.keeps;
         let moved = keeps.is_any.then(|| Move::of(event, body)).flatten();
-        if moved.is_some_and(|moved| !self.selection.sizes.contain(moved.size())) {
+        if moved.is_some_and(|moved| !self.options.sizes.contain(moved.size())) {
             return;
         }
         partial.doer(cpu).count(keeps, &model.event, moved, body);

@@ -1,5 +1,6 @@
 //! Pages that are taken and given back, one by one.
 
+use crate::memory::MemoryOptions;
 use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::memory::sums::{failed, order};
-use tracebraid_follow::{CpuKey, Event, Selection};
+use tracebraid_follow::{CpuKey, Event};
 use tracebraid_statistics::Top;
 use tracebraid_tables::View;
 
@@ -79,10 +80,10 @@ pub(super) struct Keeps {
 }
 
 impl Keeps {
-    pub(super) fn new(selection: &Selection) -> Keeps {
-        let (is_logged, is_counted) = (selection.shows(View::Log), selection.shows(View::Freq));
-        let top = selection.top();
-        let is_bounded = selection.sizes != Default::default();
+    pub(super) fn new(options: &MemoryOptions) -> Keeps {
+        let (is_logged, is_counted) = (options.views.shows(View::Log), options.views.shows(View::Freq));
+        let top = options.views.top();
+        let is_bounded = options.sizes != Default::default();
         Keeps {
             top,
             is_logged,

@@ -144,7 +144,7 @@ pub(super) fn report(rules: &MemoryRules, input: &Input, partial: &MemoryPartial
             .map(|table| by_thread(table, &parts.threads)),
     );
     sections.extend(lists::lists(rules, partial, only_batches));
-    sections.retain(|section| rules.selection.shows(section.view));
+    sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         totals: totals(&by),
         sections,

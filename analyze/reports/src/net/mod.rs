@@ -8,10 +8,12 @@
 mod connections;
 mod context;
 mod interface;
+mod options;
 mod passing;
 mod report;
 mod sums;
 
+pub use options::NetOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::events::irq::SoftirqStep;
@@ -37,6 +39,7 @@ pub type NetAnalysis = PerCpu<NetRules>;
 #[derive(Debug)]
 pub struct NetRules {
     selection: Selection,
+    options: NetOptions,
     /// For a second pass, the bounds of durations.
     ranges: Option<Vec<(InterfaceKey, (u64, u64))>>,
 }
@@ -63,11 +66,14 @@ impl Rules for NetRules {
     type Partial = NetPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
+    type Options = NetOptions;
+
+    fn new(selection: &Selection, options: &NetOptions) -> Self {
         let of = |(name, range): (&String, &(u64, u64))| Some((InterfaceKey::from_name(name)?, *range));
-        let ranges = selection.ranges.as_ref();
+        let ranges = options.views.ranges.as_ref();
         NetRules {
             selection: selection.clone(),
+            options: options.clone(),
             ranges: ranges.map(|ranges| ranges.iter().filter_map(of).collect()),
         }
     }
@@ -81,7 +87,7 @@ impl Rules for NetRules {
             ),
             PacketFree(_) | Tcp(_) => true,
             // Who sends is not on the page.
-            _ if self.selection.is_summary => false,
+            _ if self.options.is_summary => false,
             Softirq(softirq) => softirq.step != SoftirqStep::Raise,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             _ => false,
@@ -172,7 +178,7 @@ impl Rules for NetRules {
         };
         later.queued.join(earlier, pass, begin);
         earlier.items.append(later.items);
-        earlier.sums.merge(later.sums, self.selection.top());
+        earlier.sums.merge(later.sums, self.options.views.top());
     }
 
     fn slices<'a>(&'a self, partial: &mut NetPartial, watermark: i64) -> Vec<Slice<'a, NetPartial>> {
@@ -190,7 +196,7 @@ impl Rules for NetRules {
         self.play_slice(std::mem::take(&mut items), &mut resident.sums)(&mut partial);
         partial
             .sums
-            .merge(std::mem::take(&mut resident.sums), self.selection.top());
+            .merge(std::mem::take(&mut resident.sums), self.options.views.top());
         report::report(self, input, &partial)
     }
 }
@@ -256,7 +262,7 @@ impl NetRules {
             is_sent,
         };
         self.passes(partial, cpu, time, Passing::Begin(buffer, begun));
-        if !self.selection.counts(time, cpu.cpu) || self.selection.is_summary {
+        if !self.selection.counts(time, cpu.cpu) || self.options.is_summary {
             return None;
         }
         if is_sent {
@@ -418,7 +424,7 @@ impl NetRules {
             Fate::Sent { interface, bytes } => {
                 let duration = begun.time.abs_diff(end.time);
                 let fits = begun.is_sent && begun.interface == interface;
-                if fits && self.selection.limits.contain(duration) {
+                if fits && self.options.views.limits.contain(duration) {
                     let passed = Passed {
                         duration,
                         queued: begun.time,
@@ -440,11 +446,11 @@ impl NetRules {
             }
             return;
         }
-        if !self.selection.is_summary {
+        if !self.options.is_summary {
             interface.durations.add(passed.duration);
         }
-        interface.top.add(passed, self.selection.top());
-        if self.selection.shows(View::Log) {
+        interface.top.add(passed, self.options.views.top());
+        if self.options.views.shows(View::Log) {
             sums.log.push(passed);
         }
     }

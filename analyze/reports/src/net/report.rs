@@ -10,7 +10,8 @@ use crate::net::{NetPartial, NetRules};
 use tracebraid_follow::{Head, Input, Thread};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, unmatched,
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, is_named,
+    unmatched,
 };
 
 const INTERFACE: Column = Column::new("interface", "Interface", Unit::Interface);
@@ -35,7 +36,7 @@ impl Names<'_> {
     }
 
     fn shows(&self, key: InterfaceKey) -> bool {
-        self.rules.selection.shows_device(&key.name.text())
+        is_named(&self.rules.options.interfaces, &key.name.text())
     }
 
     fn unmatched(&self, partial: &NetPartial) -> Vec<String> {
@@ -43,7 +44,7 @@ impl Names<'_> {
         let names: Vec<_> = interfaces
             .map(|interface| vec![interface.key.name.text()])
             .collect();
-        unmatched("--interface", &self.rules.selection.devices, &names)
+        unmatched("--interface", &self.rules.options.interfaces, &names)
     }
 }
 
@@ -64,7 +65,7 @@ pub(super) fn report(rules: &NetRules, input: &Input, partial: &NetPartial) -> R
         of_ports(&names, partial),
     ];
     sections.extend(lists(rules, &names, partial, &interfaces));
-    sections.retain(|section| rules.selection.shows(section.view));
+    sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),
         totals: totals(partial, &interfaces),
@@ -326,7 +327,7 @@ fn lists(
     partial: &NetPartial,
     interfaces: &[&Interface],
 ) -> [Section; 2] {
-    let most = rules.selection.top();
+    let most = rules.options.views.top();
     let top = interfaces
         .iter()
         .flat_map(|interface| interface.top.clone().into_sorted(most));

@@ -12,11 +12,11 @@ use tracebraid_kernel_model::FdType;
 use crate::cpu::CpuAnalysis;
 use crate::disk::DiskAnalysis;
 use crate::io::IoAnalysis;
-use crate::irq::IrqAnalysis;
-use crate::net::NetAnalysis;
-use crate::sched::SchedAnalysis;
-use crate::syscalls::SyscallAnalysis;
-use tracebraid_follow::{Selection, Together};
+use crate::irq::{IrqAnalysis, IrqOptions};
+use crate::net::{NetAnalysis, NetOptions};
+use crate::sched::{SchedAnalysis, SchedOptions};
+use crate::syscalls::{SyscallAnalysis, SyscallOptions};
+use tracebraid_follow::{Selection, Together, Views};
 use tracebraid_tables::{Column, Report, Row, Section, Total, Unit, Value};
 
 /// The analyses, in one pass.
@@ -51,11 +51,34 @@ pub struct Parts {
 
 /// The analyses of that part of the traces.
 pub fn analysis(set: &TraceSet, selection: &Selection) -> OverviewAnalysis {
-    let mut selection = selection.clone();
     // Of each kind only the worst is shown.
-    selection.rows = 1;
-    selection.is_summary = true;
-    OverviewAnalysis::new(set, &selection)
+    let views = || Views {
+        rows: 1,
+        ..Views::default()
+    };
+    let is_summary = true;
+    let options = (
+        views().into(),
+        views().into(),
+        SyscallOptions {
+            is_summary,
+            ..views().into()
+        },
+        SchedOptions {
+            is_summary,
+            ..views().into()
+        },
+        IrqOptions {
+            is_summary,
+            ..views().into()
+        },
+        views().into(),
+        NetOptions {
+            is_summary,
+            ..views().into()
+        },
+    );
+    OverviewAnalysis::new(set, selection, options)
 }
 
 /// What the analyses give.

@@ -1,5 +1,6 @@
 //! Tables of lives: from the begin to the end of a process.
 
+use crate::processes::{ProcessOptions, ProcessRules};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -23,10 +24,13 @@ struct Subject<'r> {
 
 /// The tables that are asked for, of those of the processes that are chosen; all of them are in `rows`. Traces
 /// may have very many: nothing is made that is not asked for.
-pub(super) fn lists(selection: &Selection, rows: &[ProcessRow]) -> Vec<Section> {
+pub(super) fn lists(rules: &ProcessRules, rows: &[ProcessRow]) -> Vec<Section> {
+    let ProcessRules {
+        selection, options, ..
+    } = rules;
     let chosen = || {
         let chosen = rows.iter().filter(|row| row.is_chosen(selection));
-        chosen.filter(|row| is_within(selection, row))
+        chosen.filter(|row| is_within(options, row))
     };
     let ended = chosen().filter_map(|row| {
         let life = row.life()?;
@@ -34,23 +38,23 @@ pub(super) fn lists(selection: &Selection, rows: &[ProcessRow]) -> Vec<Section> 
     });
     let mut ended: Vec<(&ProcessRow, u64)> = ended.collect();
     let mut sections = vec![lives(&ended)];
-    if selection.shows(View::Top) {
-        sections.push(longest(selection, rows, &mut ended));
+    if options.views.shows(View::Top) {
+        sections.push(longest(options, rows, &mut ended));
     }
-    if selection.shows(View::Log) {
+    if options.views.shows(View::Log) {
         let subjects: Vec<Subject<'_>> = chosen().map(|row| subject(rows, row)).collect();
         sections.push(log(selection, &subjects));
     }
-    if selection.shows(View::Freq) {
+    if options.views.shows(View::Freq) {
         sections.push(frequencies(&ended));
     }
-    sections.retain(|section| selection.views.contains(&section.view));
+    sections.retain(|section| options.views.views.contains(&section.view));
     sections
 }
 
 /// True if it lived as long as is asked for.
-fn is_within(selection: &Selection, row: &ProcessRow) -> bool {
-    let limits = &selection.limits;
+fn is_within(options: &ProcessOptions, row: &ProcessRow) -> bool {
+    let limits = &options.views.limits;
     *limits == Limits::default() || row.life().is_some_and(|life| limits.contain(life))
 }
 
@@ -84,7 +88,7 @@ fn lives(ended: &[(&ProcessRow, u64)]) -> Section {
         .only(Forms::JSON.and(Forms::LAMI))
 }
 
-fn longest(selection: &Selection, all: &[ProcessRow], ended: &mut [(&ProcessRow, u64)]) -> Section {
+fn longest(options: &ProcessOptions, all: &[ProcessRow], ended: &mut [(&ProcessRow, u64)]) -> Section {
     ended.sort_by_key(|(row, life)| (Reverse(*life), row.begin, row.id));
     let row = |(row, life): &(&ProcessRow, u64)| {
         let Subject { process, parent, .. } = subject(all, row);
@@ -105,7 +109,7 @@ fn longest(selection: &Selection, all: &[ProcessRow], ended: &mut [(&ProcessRow,
         MAKER.left_out(1),
         Column::new("active_ns", "Active", Unit::Duration),
     ];
-    let rows = ended.iter().take(selection.top()).map(row).collect();
+    let rows = ended.iter().take(options.views.top()).map(row).collect();
     Section::new("longest", "Longest lives", columns, rows).of(View::Top)
 }
 

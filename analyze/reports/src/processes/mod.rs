@@ -10,11 +10,13 @@ mod item;
 mod life;
 mod lists;
 mod machine;
+mod options;
 mod report;
 mod sections;
 mod slice;
 mod tree;
 
+pub use options::ProcessOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
@@ -37,6 +39,7 @@ pub type ProcessAnalysis = PerCpu<ProcessRules>;
 #[derive(Debug)]
 pub struct ProcessRules {
     selection: Selection,
+    options: ProcessOptions,
 }
 
 /// What is known after some chunks.
@@ -62,9 +65,12 @@ impl Rules for ProcessRules {
     type Partial = ProcessPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
+    type Options = ProcessOptions;
+
+    fn new(selection: &Selection, options: &ProcessOptions) -> Self {
         ProcessRules {
             selection: selection.clone(),
+            options: options.clone(),
         }
     }
 
@@ -183,7 +189,7 @@ impl Rules for ProcessRules {
         items.play(None, |cpu, time, item| {
             machine.play(&self.selection, cpu, time, item)
         });
-        report::report(&self.selection, input, partial)
+        report::report(self, input, partial)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The report.
 
+use crate::processes::ProcessRules;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::processes::ProcessPartial;
@@ -85,7 +86,7 @@ impl ProcessRow {
     }
 }
 
-pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessPartial) -> Report {
+pub(super) fn report(rules: &ProcessRules, input: &Input, partial: ProcessPartial) -> Report {
     let unknown_thread = partial.nobodys;
     let threads = partial.machine.lives.entries().filter(|(key, _)| key.tid > 0);
     let threads = parallel::map(threads.collect(), |(key, lives)| {
@@ -107,8 +108,8 @@ pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessParti
     let of_place = |(id, place): (usize, &Place)| Some(row(&partial, id, place, nodes.get(&place.key)?));
     let rows = parallel::map(places.iter().enumerate().collect(), of_place);
     let rows: Vec<ProcessRow> = rows.into_iter().flatten().collect();
-    let lists = lists(selection, &rows);
-    let shown = shown(selection, &head, rows);
+    let lists = lists(rules, &rows);
+    let shown = shown(&rules.selection, &head, rows);
     let is_chosen = !shown.is_empty();
     let mut report = Report {
         is_chosen: Some(is_chosen),
@@ -118,7 +119,7 @@ pub(super) fn report(selection: &Selection, input: &Input, partial: ProcessParti
             .collect(),
         ..Report::default()
     };
-    if selection.shows(View::Stats) {
+    if rules.options.views.shows(View::Stats) {
         report.summary = vec![sections::summary(&head, &total)];
         report.totals = sections::totals(&total);
         report.sections = vec![sections::processes(&head, &shown, &lists)];

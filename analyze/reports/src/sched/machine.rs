@@ -151,7 +151,7 @@ impl<Q: RunQueue> Player<'_, Q> {
             let counts = self.sums.counts.get(at.thread(tid));
             counts.waits.add(waited);
             // The page does not show preemptions.
-            if let Some(by) = by.filter(|_| !self.rules.selection.is_summary) {
+            if let Some(by) = by.filter(|_| !self.rules.options.is_summary) {
                 counts.preempted.of(Waker::Thread(by)).add(waited);
             }
         }

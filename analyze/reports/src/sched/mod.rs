@@ -8,6 +8,7 @@ mod cpus;
 mod freq;
 mod life;
 mod machine;
+mod options;
 mod report;
 mod slice;
 mod stats;
@@ -17,6 +18,7 @@ mod tables;
 
 use std::sync::Arc;
 
+pub use options::SchedOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::Slice;
 use tracebraid_kernel_model::events::sched::{EndStep, Migrate, WakeStep};
@@ -42,6 +44,7 @@ pub type SchedAnalysis = PerCpu<SchedRules>;
 #[derive(Debug)]
 pub struct SchedRules {
     selection: Selection,
+    options: SchedOptions,
     /// In a second pass: the bounds of latencies.
     bounds: Option<Bounds>,
     /// How many of the longest are kept.
@@ -72,12 +75,15 @@ impl Rules for SchedRules {
     type Partial = SchedPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
+    type Options = SchedOptions;
+
+    fn new(selection: &Selection, options: &SchedOptions) -> Self {
         SchedRules {
             selection: selection.clone(),
-            bounds: selection.ranges.as_ref().map(freq::bounds),
-            top: selection.top(),
-            is_logged: selection.shows(View::Log),
+            options: options.clone(),
+            bounds: options.views.ranges.as_ref().map(freq::bounds),
+            top: options.views.top(),
+            is_logged: options.views.shows(View::Log),
             recorded: Arc::default(),
         }
     }
@@ -94,7 +100,7 @@ impl Rules for SchedRules {
             ThreadEnd(end) => end.step == EndStep::Free,
             Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_) => true,
             // The page does not show wakers.
-            interrupt => !self.selection.is_summary && InterruptStep::is_told_by(interrupt),
+            interrupt => !self.options.is_summary && InterruptStep::is_told_by(interrupt),
         }
     }
 
@@ -268,9 +274,9 @@ impl SchedRules {
     /// True if a latency that ends then is asked for.
     #[inline(always)]
     fn chooses(&self, latency: &Latency, time: i64) -> bool {
-        let priorities = &self.selection.priorities;
+        let priorities = &self.options.priorities;
         self.counts(time, latency.cpu.cpu)
-            && self.selection.limits.contain(latency.duration)
+            && self.options.views.limits.contain(latency.duration)
             && (priorities.is_empty() || latency.priority.is_some_and(|own| priorities.contains(&own)))
     }
 }

@@ -22,7 +22,6 @@ pub(super) struct Row<'a> {
 }
 
 pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartial) -> Report {
-    let selection = &rules.selection;
     let queues = tables::queues(rules, input, &mut partial);
     let log = std::mem::take(&mut partial.sums.log);
     let rows = rows(rules, &partial);
@@ -48,11 +47,11 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
             &longest(rules, &rows),
         ),
     ];
-    if selection.shows(View::Log) {
+    if rules.options.views.shows(View::Log) {
         let log = in_order(&rows, log);
         sections.push(tables::list("log", "Latencies", View::Log, &partial, &log));
     }
-    sections.retain(|section| selection.shows(section.view));
+    sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),
         totals: totals(&rows, &all, pending(rules, &partial)),
@@ -67,7 +66,7 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
 fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
     let mut threads = partial.sums.counts.entries();
     let is_met =
-        rules.selection.priorities.is_empty() || threads.any(|(_, counts)| !counts.priorities.is_empty());
+        rules.options.priorities.is_empty() || threads.any(|(_, counts)| !counts.priorities.is_empty());
     let note =
         "--prio matches no latency of what was chosen; `tracebraid cpu` shows the priorities of threads";
     (!is_met).then(|| note.to_owned()).into_iter().collect()
@@ -164,7 +163,7 @@ fn totals(rows: &[Row<'_>], all: &Distribution, pending: u64) -> Vec<Total> {
 }
 
 fn longest(rules: &SchedRules, rows: &[Row<'_>]) -> Vec<Latency> {
-    let most = rules.selection.top();
+    let most = rules.options.views.top();
     let of_piece = |rows: &[Row<'_>]| {
         let of_each = |row: &Row<'_>| row.counts.top.clone().into_greatest(most);
         rows.iter().flat_map(of_each).collect::<Vec<_>>()

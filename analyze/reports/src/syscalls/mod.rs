@@ -4,8 +4,10 @@
 //! defines each number.
 
 mod calls;
+mod options;
 mod report;
 
+pub use options::SyscallOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
@@ -25,6 +27,7 @@ pub type SyscallAnalysis = PerCpu<SyscallRules>;
 #[derive(Debug)]
 pub struct SyscallRules {
     selection: Selection,
+    options: SyscallOptions,
     chosen: ChosenCalls,
     /// Those that may be among the longest.
     longest: ChosenCalls,
@@ -69,17 +72,23 @@ impl Rules for SyscallRules {
     type Partial = SyscallPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
+    type Options = SyscallOptions;
+
+    fn new(selection: &Selection, options: &SyscallOptions) -> Self {
         let all = || (0..Syscall::count()).map(Syscall);
-        let ranges = selection.ranges.as_ref();
+        let ranges = options.views.ranges.as_ref();
         let ranges = ranges.map(|ranges| all().map(|call| ranges.get(call.user_name()).copied()).collect());
         SyscallRules {
             selection: selection.clone(),
-            chosen: selection.chosen_calls(),
-            longest: selection.longest_calls(),
+            options: options.clone(),
+            chosen: options.calls.chosen(),
+            longest: match options.is_summary {
+                true => ChosenCalls::without_waits_for_work(),
+                false => ChosenCalls::default(),
+            },
             ranges: ranges.unwrap_or_default(),
-            top: selection.top(),
-            is_logged: selection.shows(View::Log),
+            top: options.views.top(),
+            is_logged: options.views.shows(View::Log),
         }
     }
 
@@ -337,7 +346,7 @@ impl SyscallRules {
     #[inline(always)]
     fn counts(&self, call: &Call, cpu: CpuKey) -> bool {
         self.selection.counts(call.end(), cpu.cpu)
-            && self.selection.limits.contain(call.duration)
+            && self.options.views.limits.contain(call.duration)
             && self.chosen.contain(call.call)
     }
 
@@ -353,7 +362,7 @@ impl SyscallRules {
         }
         let is_listed = self.longest.contain(call.call);
         let top = if is_listed { self.top } else { 0 };
-        calls.count(call, top, self.selection.is_summary);
+        calls.count(call, top, self.options.is_summary);
         if self.is_logged {
             sums.log.push(call);
         }

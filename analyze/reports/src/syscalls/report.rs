@@ -41,7 +41,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     };
     let open = open.parked().filter(|(_, open)| is_unfinished(open.call));
     let unfinished = open.filter(|(thread, _)| shows(*thread).is_some()).count();
-    let top = rules.selection.top();
+    let top = rules.options.views.top();
     let parts = parallel::map(sums.threads.into_entries(), |(thread, calls)| {
         let (calls, longest) = calls.into_parts(top);
         let known = shows(thread).filter(|_| !calls.is_empty()).map(Arc::new);
@@ -58,9 +58,9 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
         rows.push(Row { thread, calls });
         longest.extend(of_thread);
     }
-    let notes = rules.selection.unmatched_calls(counted.into_iter());
+    let notes = rules.options.calls.unmatched(counted.into_iter());
     let by_call = by_call(&rows);
-    if rules.selection.ranges.is_some() {
+    if rules.options.views.ranges.is_some() {
         return frequencies(rules, input, &by_call);
     }
     let all = by_call.values().fold(CallStats::default(), |mut all, stats| {
@@ -117,7 +117,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     sections.push(list("longest", "Longest calls", View::Top, &longest));
     sums.log.sort_by_key(|call| (call.end(), call.thread, *call));
     sections.push(list("log", "Calls", View::Log, &sums.log));
-    sections.retain(|section| rules.selection.shows(section.view));
+    sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),
         totals,

@@ -10,6 +10,7 @@ mod cpu_follower;
 mod ended_call;
 mod futex;
 mod keyed;
+mod options;
 mod report;
 #[cfg(test)]
 mod slice_tests;
@@ -26,6 +27,7 @@ mod wait_sums;
 
 use std::sync::Arc;
 
+pub use options::WaitOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
@@ -54,6 +56,7 @@ pub type WaitAnalysis = PerCpu<WaitRules>;
 #[derive(Debug)]
 pub struct WaitRules {
     selection: Selection,
+    options: WaitOptions,
     classes: CallClasses,
     chosen: ChosenCalls,
     /// By why: the bounds of parts, in a second pass.
@@ -93,14 +96,17 @@ impl Rules for WaitRules {
     type Partial = WaitPartial;
     type Report = Report;
 
-    fn new(selection: &Selection) -> Self {
-        let ranges = selection.ranges.as_ref();
+    type Options = WaitOptions;
+
+    fn new(selection: &Selection, options: &WaitOptions) -> Self {
+        let ranges = options.views.ranges.as_ref();
         let of = |why: &WaitReason| ranges.and_then(|ranges| ranges.get(why.name()).copied());
         WaitRules {
             classes: CallClasses::default(),
-            chosen: selection.chosen_calls(),
+            chosen: options.calls.chosen(),
             ranges: ranges.map(|_| WaitReason::ALL.iter().map(of).collect()),
             selection: selection.clone(),
+            options: options.clone(),
             recorded: Arc::default(),
         }
     }
@@ -232,7 +238,7 @@ impl Rules for WaitRules {
         later.lanes.join(earlier, step, Self::begins);
         earlier.news.append(later.news, &earlier.items);
         earlier.items.append(later.items);
-        earlier.sums.merge(later.sums, self.selection.top());
+        earlier.sums.merge(later.sums, self.options.views.top());
         earlier.nobodys += later.nobodys;
     }
 
@@ -309,7 +315,7 @@ impl WaitRules {
     #[inline(always)]
     fn counts(&self, call: Syscall, time: i64, cpu: CpuKey, duration: u64) -> bool {
         self.selection.counts(time, cpu.cpu)
-            && self.selection.limits.contain(duration)
+            && self.options.views.limits.contain(duration)
             && self.chosen.contain(call)
     }
 
@@ -317,8 +323,8 @@ impl WaitRules {
     fn listed(&self) -> usize {
         match self.ranges {
             Some(_) => 0,
-            None if self.selection.shows(View::Log) => usize::MAX,
-            None => self.selection.top(),
+            None if self.options.views.shows(View::Log) => usize::MAX,
+            None => self.options.views.top(),
         }
     }
 

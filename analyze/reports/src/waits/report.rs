@@ -61,7 +61,7 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
     }
     let knows = input.sources.has(|event| matches!(event, KernelEvent::Switch(_)));
     let counted = sums.entries().flat_map(|(_, sums)| sums.calls.iter());
-    let notes = rules.selection.unmatched_calls(counted.map(|(call, _)| call));
+    let notes = rules.options.calls.unmatched(counted.map(|(call, _)| call));
     let rows = rows(&who, &sums, knows);
     let mut by_call: BTreeMap<Syscall, CallSums> = BTreeMap::new();
     let mut all = CallSums::default();
@@ -81,7 +81,7 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
     sections.push(tables::of_sockets(&who, &sockets));
     let unfinished = machine.unfinished(rules, |thread| who.shown(thread).is_some());
     sections.extend(lists(&who, sums, log));
-    sections.retain(|section| rules.selection.shows(section.view));
+    sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),
         totals: totals(&all, unfinished, nobodys),
@@ -121,7 +121,7 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
 
 /// The longest waits, and all.
 fn lists(who: &Who<'_>, sums: Table<Sums>, mut log: Vec<Wait>) -> Vec<Section> {
-    let top = who.rules.selection.top();
+    let top = who.rules.options.views.top();
     let mut longest: Vec<Wait> = (sums.into_entries().into_iter())
         .flat_map(|(_, sums)| sums.top.into_sorted(top))
         .filter(|wait| who.shown(wait.thread).is_some())

@@ -14,7 +14,7 @@ use crate::waits::wait_compose::PlayedSlice;
 use crate::waits::wait_slice::{KeptWaker, WaitSlice, WaitStep};
 use crate::waits::wait_step::WaitItem;
 use crate::waits::{WaitPartial, WaitRules};
-use tracebraid_follow::{CpuKey, Interrupt, Rules, Selection};
+use tracebraid_follow::{CpuKey, Interrupt, Rules, Selection, Views};
 
 /// Something happens: what, its thread, another one, its CPU, how long after the last one, how long before that a call began,
 /// and details.
@@ -51,10 +51,11 @@ fn begun(time: i64, details: u16) -> BegunCall {
 }
 
 fn rules(views: Vec<View>) -> WaitRules {
-    WaitRules::new(&Selection {
+    let views = Views {
         views,
-        ..Selection::default()
-    })
+        ..Views::default()
+    };
+    WaitRules::new(&Selection::default(), &views.into())
 }
 
 fn waker(tid: i32, details: u16) -> WakerFacts {
@@ -222,7 +223,7 @@ fn described(rules: &WaitRules, partial: &WaitPartial) -> String {
             format!("\n {}: {} {parts:?}", call.name(), short(&sums.whole()))
         });
         let calls: String = calls.collect();
-        let top = sums.top.clone().into_sorted(rules.selection.top());
+        let top = sums.top.clone().into_sorted(rules.options.views.top());
         format!("{thread:?} {calls} {top:?}\n")
     });
     let threads: String = threads.collect();
@@ -291,7 +292,7 @@ fn sliced(items: &[(CpuKey, i64, WaitItem)], cuts: &[i64], ways: &mut Ways) -> S
     for played in composed {
         played.compose(&rules, &mut partial.machine, &mut partial.sums);
     }
-    partial.sums.merge(resident.sums, rules.selection.top());
+    partial.sums.merge(resident.sums, rules.options.views.top());
     described(&rules, &partial)
 }
 

@@ -411,7 +411,7 @@ impl WaitRules {
     /// True if a stretch of time is to be listed if its call is.
     #[inline]
     pub(super) fn lists(&self, spent: &SpentTime) -> bool {
-        self.listed() > 0 && spent.duration > 0 && self.selection.limits.contain(spent.duration)
+        self.listed() > 0 && spent.duration > 0 && self.options.views.limits.contain(spent.duration)
     }
 
     /// The waits of a call that counts are listed.
@@ -420,9 +420,9 @@ impl WaitRules {
             return;
         }
         let longest = &mut sums.threads.get(thread).top;
-        let top = self.selection.top();
+        let top = self.options.views.top();
         waits.iter().for_each(|wait| longest.add(*wait, top));
-        if self.selection.shows(View::Log) {
+        if self.options.views.shows(View::Log) {
             sums.log.extend(waits);
         }
     }

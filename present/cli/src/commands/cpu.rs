@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::cpu::CpuAnalysis;
+use tracebraid_reports::cpu::{CpuAnalysis, CpuOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, PriorityArgs, ViewArgs};
@@ -41,7 +41,8 @@ pub(crate) struct CpuArgs {
 
 /// Runs it.
 pub(super) fn run(args: &CpuArgs) -> Result<ExitCode, Failure> {
-    views::run::<CpuAnalysis>(&args.report, &args.views, |selection| {
-        selection.priorities = args.priorities.numbers();
+    views::run::<CpuAnalysis>(&args.report, &args.views, |views| CpuOptions {
+        views,
+        priorities: args.priorities.numbers(),
     })
 }

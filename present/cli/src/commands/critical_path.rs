@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use tracebraid_export::critical_path::perfetto;
-use tracebraid_follow::{KernelAnalysis, Selection};
-use tracebraid_graph::{ActorId, Asked, Graph, GraphAnalysis, NO_SWITCHES, PathReport};
+use tracebraid_follow::{CallNames, KernelAnalysis, Selection};
+use tracebraid_graph::{ActorId, Asked, Graph, GraphAnalysis, GraphOptions, NO_SWITCHES, PathReport};
 use tracebraid_language::glob::Glob;
 
 use crate::commands::report::{Subject, window};
@@ -131,11 +131,13 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
     let selection = Selection {
         window: window(subject.range),
         behind: BEHIND,
-        calls: options::globs(&args.longest),
-        rows: args.rows(),
         ..Selection::default()
     };
-    let analysis = GraphAnalysis::new(&subject.set, selection);
+    let options = GraphOptions {
+        longest: CallNames(options::globs(&args.longest)),
+        rows: args.rows(),
+    };
+    let analysis = GraphAnalysis::with(&subject.set, selection, options);
     let lack = analysis.lacks();
     if let Some(lack) = lack {
         subject.warnings.note(lack);

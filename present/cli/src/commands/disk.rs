@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::disk::DiskAnalysis;
+use tracebraid_reports::disk::{DiskAnalysis, DiskOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, SizeArgs, ViewArgs};
@@ -37,8 +37,9 @@ pub(crate) struct DiskArgs {
 /// Runs it.
 pub(super) fn run(args: &DiskArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
-    views::run::<DiskAnalysis>(&args.report, &args.views, |selection| {
-        selection.devices = options::globs(&args.disk);
-        selection.sizes = args.sizes.limits();
+    views::run::<DiskAnalysis>(&args.report, &args.views, |views| DiskOptions {
+        views,
+        sizes: args.sizes.limits(),
+        disks: options::globs(&args.disk),
     })
 }

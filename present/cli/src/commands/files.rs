@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::files::FilesAnalysis;
+use tracebraid_reports::files::{FilesAnalysis, FilesOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, SizeArgs, ViewArgs};
@@ -42,9 +42,10 @@ pub(crate) struct FilesArgs {
 /// Runs it.
 pub(super) fn run(args: &FilesArgs) -> Result<ExitCode, Failure> {
     args.sizes.check()?;
-    views::run::<FilesAnalysis>(&args.report, &args.views, |selection| {
-        selection.paths = options::globs(&args.path);
-        selection.sizes = args.sizes.limits();
-        selection.calls = args.calls.globs();
+    views::run::<FilesAnalysis>(&args.report, &args.views, |views| FilesOptions {
+        views,
+        sizes: args.sizes.limits(),
+        paths: options::globs(&args.path),
+        calls: args.calls.names(),
     })
 }

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_follow::Selection;
-use tracebraid_reports::files::FilesAnalysis;
-use tracebraid_reports::io::IoAnalysis;
+use tracebraid_follow::Views;
+use tracebraid_reports::files::{FilesAnalysis, FilesOptions};
+use tracebraid_reports::io::{IoAnalysis, IoOptions};
 use tracebraid_tables::View;
 
 use crate::commands::report::ReportArgs;
@@ -42,22 +42,30 @@ pub(crate) struct IoArgs {
 
 /// Runs it: statistics are this command's own, single calls are those of `files`.
 pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
+    let files = |views: Views| FilesOptions {
+        calls: args.calls.names(),
+        ..views.into()
+    };
     let mut others = args.views.views();
     if !others.contains(&View::Stats) {
-        let choose = |selection: &mut Selection| selection.calls = args.calls.globs();
-        return views::run::<FilesAnalysis>(&args.report, &args.views, choose);
+        return views::run::<FilesAnalysis>(&args.report, &args.views, files);
     }
     others.retain(|view| *view != View::Stats);
     args.views.check()?;
     let mut subject = args.report.open()?;
-    let mut selection = args.report.selection(&subject);
-    selection.limits = args.views.limits();
-    selection.calls = args.calls.globs();
-    let mut report = args.report.fold::<IoAnalysis>(&mut subject, selection.clone())?;
+    let selection = args.report.selection(&subject);
+    let options = IoOptions {
+        limits: args.views.limits(),
+        calls: args.calls.names(),
+    };
+    let mut report = (args.report).fold::<IoAnalysis>(&mut subject, selection.clone(), options)?;
     report.notes.iter().for_each(|note| subject.warnings.note(note));
     if !others.is_empty() {
-        selection.views = others;
-        let calls = views::report::<FilesAnalysis>(&args.report, &mut subject, selection)?;
+        let views = Views {
+            views: others,
+            ..args.report.views(&args.views)
+        };
+        let calls = views::report::<FilesAnalysis>(&args.report, &mut subject, selection, views, files)?;
         report.sections.extend(calls.sections);
     }
     args.report.show(subject, report)

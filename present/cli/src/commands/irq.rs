@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::irq::IrqAnalysis;
+use tracebraid_reports::irq::{IrqAnalysis, IrqOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
@@ -43,14 +43,12 @@ pub(crate) struct IrqArgs {
 pub(super) fn run(args: &IrqArgs) -> Result<ExitCode, Failure> {
     args.report
         .tell_threads_are_ignored("interrupts belong to no thread");
-    views::run::<IrqAnalysis>(&args.report, &args.views, |selection| {
-        selection.interrupts = options::globs(&args.irq);
-        // They are all in capitals.
-        let softirqs: Vec<String> = args
-            .softirq
-            .iter()
-            .map(|name| name.to_ascii_uppercase())
-            .collect();
-        selection.softirqs = options::globs(&softirqs);
+    // They are all in capitals.
+    let softirqs = args.softirq.iter().map(|name| name.to_ascii_uppercase());
+    let softirqs: Vec<String> = softirqs.collect();
+    views::run::<IrqAnalysis>(&args.report, &args.views, |views| IrqOptions {
+        interrupts: options::globs(&args.irq),
+        softirqs: options::globs(&softirqs),
+        ..views.into()
     })
 }

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::memory::MemoryAnalysis;
+use tracebraid_follow::{Limits, Views};
+use tracebraid_reports::memory::{MemoryAnalysis, MemoryOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
@@ -39,7 +40,11 @@ pub(crate) struct MemoryArgs {
 
 /// Runs it.
 pub(super) fn run(args: &MemoryArgs) -> Result<ExitCode, Failure> {
-    views::run::<MemoryAnalysis>(&args.report, &args.views, |selection| {
-        selection.sizes = std::mem::take(&mut selection.limits);
+    views::run::<MemoryAnalysis>(&args.report, &args.views, |views| MemoryOptions {
+        sizes: views.limits,
+        views: Views {
+            limits: Limits::default(),
+            ..views
+        },
     })
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::net::NetAnalysis;
+use tracebraid_reports::net::{NetAnalysis, NetOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
@@ -35,7 +35,8 @@ pub(crate) struct NetArgs {
 
 /// Runs it.
 pub(super) fn run(args: &NetArgs) -> Result<ExitCode, Failure> {
-    views::run::<NetAnalysis>(&args.report, &args.views, |selection| {
-        selection.devices = options::globs(&args.interface);
+    views::run::<NetAnalysis>(&args.report, &args.views, |views| NetOptions {
+        interfaces: options::globs(&args.interface),
+        ..views.into()
     })
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::processes::ProcessAnalysis;
+use tracebraid_reports::processes::{ProcessAnalysis, ProcessOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, ViewArgs};
@@ -39,5 +39,5 @@ pub(crate) struct ProcessesArgs {
 
 /// Runs it.
 pub(super) fn run(args: &ProcessesArgs) -> Result<ExitCode, Failure> {
-    views::run::<ProcessAnalysis>(&args.report, &args.views, |_| ())
+    views::run::<ProcessAnalysis>(&args.report, &args.views, ProcessOptions::from)
 }

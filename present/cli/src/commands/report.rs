@@ -8,11 +8,12 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::Analysis;
-use tracebraid_follow::{CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Window};
+use tracebraid_follow::{CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Views, Window};
 use tracebraid_profile::{Met, Quality};
 use tracebraid_tables::Report;
 
 use crate::commands::stacks::Wanted;
+use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::numbers;
@@ -131,8 +132,9 @@ impl ReportArgs {
         &self,
         subject: &mut Subject,
         selection: Selection,
+        options: A::Options,
     ) -> Result<A::Report, Failure> {
-        let analysis = A::new(&subject.set, selection);
+        let analysis = A::with(&subject.set, selection, options);
         if let Some(lack) = analysis.lacks() {
             subject.warnings.note(lack);
         }
@@ -198,13 +200,22 @@ impl ReportArgs {
         }
     }
 
+    /// What is shown of it.
+    pub(super) fn views(&self, views: &ViewArgs) -> Views {
+        Views {
+            views: views.views(),
+            rows: self.show.longest(),
+            limits: views.limits(),
+            ranges: None,
+        }
+    }
+
     /// What was chosen.
     pub(super) fn selection(&self, subject: &Subject) -> Selection {
         Selection {
             window: window(subject.range),
             cpus: cpus(&self.select),
             threads: threads(&self.select, &subject.set),
-            rows: self.show.longest(),
             ..Selection::default()
         }
     }

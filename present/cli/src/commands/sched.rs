@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::sched::SchedAnalysis;
+use tracebraid_reports::sched::{SchedAnalysis, SchedOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, PriorityArgs, ViewArgs};
@@ -33,7 +33,8 @@ pub(crate) struct SchedArgs {
 
 /// Runs it.
 pub(super) fn run(args: &SchedArgs) -> Result<ExitCode, Failure> {
-    views::run::<SchedAnalysis>(&args.report, &args.views, |selection| {
-        selection.priorities = args.priorities.numbers();
+    views::run::<SchedAnalysis>(&args.report, &args.views, |views| SchedOptions {
+        priorities: args.priorities.numbers(),
+        ..views.into()
     })
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::syscalls::SyscallAnalysis;
+use tracebraid_reports::syscalls::{SyscallAnalysis, SyscallOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
@@ -31,7 +31,8 @@ pub(crate) struct SyscallsArgs {
 
 /// Runs it.
 pub(super) fn run(args: &SyscallsArgs) -> Result<ExitCode, Failure> {
-    views::run::<SyscallAnalysis>(&args.report, &args.views, |selection| {
-        selection.calls = args.calls.globs();
+    views::run::<SyscallAnalysis>(&args.report, &args.views, |views| SyscallOptions {
+        calls: args.calls.names(),
+        ..views.into()
     })
 }

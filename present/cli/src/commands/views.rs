@@ -3,10 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{Arg, Args};
-use tracebraid_follow::{KernelAnalysis, Limits, Selection};
+use tracebraid_follow::{CallNames, KernelAnalysis, Limits, Selection, Views};
 use tracebraid_tables::{Report, View};
-
-use tracebraid_language::glob::Glob;
 
 use crate::commands::report::{ReportArgs, Subject};
 use crate::failure::Failure;
@@ -95,8 +93,8 @@ pub(crate) struct CallArgs {
 
 impl CallArgs {
     /// Patterns of their names.
-    pub(super) fn globs(&self) -> Vec<Glob> {
-        options::globs(&self.syscall)
+    pub(super) fn names(&self) -> CallNames {
+        CallNames(options::globs(&self.syscall))
     }
 }
 
@@ -187,39 +185,39 @@ impl ViewArgs {
     }
 }
 
-/// Makes a report of several views and shows it; `choose` says what else was chosen.
+/// Makes a report of several views and shows it; `options` says what else was chosen.
 ///
 /// # Errors
 /// When the traces cannot be read, the options make no sense, or the user interrupts it.
 pub(super) fn run<A: KernelAnalysis<Report = Report>>(
     args: &ReportArgs,
     views: &ViewArgs,
-    choose: impl FnOnce(&mut Selection),
+    options: impl Fn(Views) -> A::Options,
 ) -> Result<ExitCode, Failure> {
     views.check()?;
     let mut subject = args.open()?;
-    let mut selection = args.selection(&subject);
-    selection.views = views.views();
-    selection.limits = views.limits();
-    choose(&mut selection);
-    let report = report::<A>(args, &mut subject, selection)?;
+    let selection = args.selection(&subject);
+    let views = args.views(views);
+    let report = report::<A>(args, &mut subject, selection, views, options)?;
     args.show(subject, report)
 }
 
-/// Makes a report of the views of a selection, in two passes if one of them needs that.
+/// Makes a report of some views, in two passes if one of them needs that.
 ///
 /// # Errors
 /// When the user interrupts it.
 pub(super) fn report<A: KernelAnalysis<Report = Report>>(
     args: &ReportArgs,
     subject: &mut Subject,
-    mut selection: Selection,
+    selection: Selection,
+    mut views: Views,
+    options: impl Fn(Views) -> A::Options,
 ) -> Result<Report, Failure> {
-    let mut report = args.fold::<A>(subject, selection.clone())?;
+    let mut report = args.fold::<A>(subject, selection.clone(), options(views.clone()))?;
     report.notes.iter().for_each(|note| subject.warnings.note(note));
-    if selection.views.contains(&View::Freq) && !report.ranges.is_empty() {
-        selection.ranges = Some(std::mem::take(&mut report.ranges));
-        let second = args.fold::<A>(subject, selection)?;
+    if views.views.contains(&View::Freq) && !report.ranges.is_empty() {
+        views.ranges = Some(std::mem::take(&mut report.ranges));
+        let second = args.fold::<A>(subject, selection, options(views))?;
         report.sections.extend(second.sections);
     }
     Ok(report)

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use tracebraid_reports::waits::WaitAnalysis;
+use tracebraid_reports::waits::{WaitAnalysis, WaitOptions};
 
 use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
@@ -34,7 +34,8 @@ pub(crate) struct WaitsArgs {
 
 /// Runs it.
 pub(super) fn run(args: &WaitsArgs) -> Result<ExitCode, Failure> {
-    views::run::<WaitAnalysis>(&args.report, &args.views, |selection| {
-        selection.calls = args.calls.globs();
+    views::run::<WaitAnalysis>(&args.report, &args.views, |views| WaitOptions {
+        views,
+        calls: args.calls.names(),
     })
 }

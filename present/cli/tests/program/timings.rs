@@ -46,7 +46,7 @@ fn the_times_of_all_steps_add_up() {
         + number("finish_ns");
     let seconds = |key: &str| found[key].as_f64().expect("a number");
     assert!((seconds("serial_s") - serial as f64 / 1e9).abs() < 1e-6);
-    let parallel = sum(fold, "chunks", "fold_ns") + sum(fold, "slices", "play_ns");
+    let parallel = sum(fold, "chunks", "fold_ns") + sum(fold, "slices", "play_ns") + number("rows_ns");
     let cpu = (serial + parallel) as f64 / 1e9 + seconds("outside_s");
     assert!(seconds("cpu_s") <= cpu + 1e-6, "{found}");
     assert!(seconds("serial_share") > 0.0 && seconds("serial_share") < 1.0);

@@ -1,0 +1,88 @@
+//! Which system calls are asked for.
+
+use std::collections::BTreeSet;
+
+use tracebraid_kernel_model::Syscall;
+use tracebraid_language::glob::Glob;
+use tracebraid_language::near::did_you_mean;
+
+/// Patterns of names of system calls; none: all.
+#[derive(Clone, Debug, Default)]
+pub struct CallNames(pub Vec<Glob>);
+
+impl CallNames {
+    /// The system calls that they choose.
+    pub fn chosen(&self) -> ChosenCalls {
+        if self.0.is_empty() {
+            return ChosenCalls::default();
+        }
+        let known = (0..Syscall::count()).map(Syscall);
+        ChosenCalls {
+            known: Some(known.map(|call| are_called(&self.0, call)).collect()),
+            globs: self.0.clone(),
+        }
+    }
+
+    /// Says of each pattern that chooses none of the system calls that `counted` gives what is amiss
+    /// with it.
+    pub fn unmatched(&self, counted: impl Iterator<Item = Syscall>) -> Vec<String> {
+        let counted: BTreeSet<&str> = counted.flat_map(names_of).collect();
+        let patterns = self.0.iter().filter_map(|glob| {
+            let matches = |name: &str| glob.matches(name.as_bytes());
+            if counted.iter().any(|name| matches(name)) {
+                return None;
+            }
+            let option = format!("--syscall {}", glob.text());
+            let exists = Syscall::all().flat_map(names_of).any(matches);
+            Some(match exists {
+                true => format!("{option} matches no call that ended in what was chosen"),
+                false => {
+                    let instead = did_you_mean(glob, Syscall::all().flat_map(names_of));
+                    format!("{option} matches nothing: Linux has no such system call{instead}")
+                }
+            })
+        });
+        patterns.collect()
+    }
+}
+
+/// What a system call is called: by the kernel, and by programs.
+fn names_of(call: Syscall) -> [&'static str; 2] {
+    [call.name(), call.user_name()]
+}
+
+/// True if one of the patterns is a name of that call.
+fn are_called(globs: &[Glob], call: Syscall) -> bool {
+    let matches = |name: &str| globs.iter().any(|glob| glob.matches(name.as_bytes()));
+    names_of(call).into_iter().any(matches)
+}
+
+/// The selected system calls.
+#[derive(Clone, Debug, Default)]
+pub struct ChosenCalls {
+    /// By number; none selects all.
+    known: Option<Vec<bool>>,
+    /// For calls named by traces that are opened later; none selects all.
+    globs: Vec<Glob>,
+}
+
+impl ChosenCalls {
+    /// Those in which threads do not wait for work.
+    pub fn without_waits_for_work() -> ChosenCalls {
+        let works = |call: Syscall| !call.waits_for_work();
+        ChosenCalls {
+            known: Some((0..Syscall::count()).map(Syscall).map(works).collect()),
+            globs: Vec::new(),
+        }
+    }
+
+    /// True if it is asked for.
+    #[inline(always)]
+    pub fn contain(&self, call: Syscall) -> bool {
+        let Some(known) = &self.known else {
+            return true;
+        };
+        let chosen = known.get(usize::from(call.0)).copied();
+        chosen.unwrap_or_else(|| self.globs.is_empty() || are_called(&self.globs, call))
+    }
+}

@@ -1,0 +1,26 @@
+//! What can be asked of the report.
+
+use tracebraid_follow::{CallNames, Limits, Views};
+use tracebraid_language::glob::Glob;
+
+/// What is asked for of files.
+#[derive(Clone, Debug, Default)]
+pub struct FilesOptions {
+    /// The views.
+    pub views: Views,
+    /// Only what is that large, in bytes; what has no size is as large as may be.
+    pub sizes: Limits,
+    /// Patterns of names of files; none: all.
+    pub paths: Vec<Glob>,
+    /// System calls.
+    pub calls: CallNames,
+}
+
+impl From<Views> for FilesOptions {
+    fn from(views: Views) -> FilesOptions {
+        FilesOptions {
+            views,
+            ..FilesOptions::default()
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What can be asked of the report.
+
+use tracebraid_follow::Views;
+
+/// What is asked for of processes.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessOptions {
+    /// The views.
+    pub views: Views,
+}
+
+impl From<Views> for ProcessOptions {
+    fn from(views: Views) -> ProcessOptions {
+        ProcessOptions { views }
+    }
+}
