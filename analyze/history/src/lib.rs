@@ -15,6 +15,7 @@ mod attribute;
 mod block;
 mod build;
 mod checkpoint;
+mod condition;
 mod derived;
 mod disks;
 mod encode;
@@ -56,6 +57,7 @@ pub mod fuzzing {
 pub use append::{AppendError, Appended, append};
 pub use attribute::{Attribute, Form, Kind, Path, Subject};
 pub use build::{Asked, BuildError, Built, build};
+pub use condition::Condition;
 pub use file::{Analysis, HistoryError, Meta, VERSION};
 pub use history::History;
 pub use marks::StreamMark;
