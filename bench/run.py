@@ -25,8 +25,8 @@ PATHS = TARGET / "tracebraid-bench-paths"
 EXECUTIONS = TARGET / "tracebraid-bench-executions"
 # What a CPU does in a call that reads: it may go over to another thread meanwhile.
 READS = (
-    'read : $evt.$name == "syscall_entry_read" : '
-    '$evt.$name == "syscall_exit_read" && $evt.$cpu == $begin.$evt.$cpu'
+    'read : syscall_entry_read : '
+    'syscall_exit_read && cpu == $begin.cpu'
 )
 
 

@@ -41,6 +41,7 @@ pub mod database;
 mod delimit;
 mod ecct;
 mod execution;
+pub mod gate;
 mod groups;
 mod metrics;
 mod names;

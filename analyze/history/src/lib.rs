@@ -45,6 +45,7 @@ mod block;
 mod build;
 mod by_attribute;
 mod checkpoint;
+mod condition;
 mod derived;
 mod disks;
 mod encode;
@@ -91,6 +92,7 @@ pub mod fuzzing {
 pub use append::{AppendError, Appended, append};
 pub use attribute::{Attribute, Form, Kind, Path, Subject};
 pub use build::{Asked, BuildError, Built, build};
+pub use condition::Condition;
 pub use file::{Analysis, HistoryError, Meta, VERSION};
 pub use history::History;
 pub use marks::StreamMark;

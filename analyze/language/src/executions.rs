@@ -222,6 +222,7 @@ impl Definitions {
 
     fn period(&mut self, text: &str, start: usize) -> Result<(), FilterError> {
         let before = self.periods.list.len();
+        let old_forms = self.periods.old_forms.clone();
         self.periods.period_from(text, start)?;
         let Some(period) = self.periods.list.get(before) else {
             return Ok(());
@@ -229,6 +230,7 @@ impl Definitions {
         let added = self.define(period.name.clone(), Delimiter::Period(before), text, start);
         if added.is_err() {
             self.periods.list.truncate(before);
+            self.periods.old_forms = old_forms;
         }
         added
     }
@@ -459,17 +461,21 @@ mod tests {
         let definitions = defined(&[
             "period p : $evt.$name == \"a\"",
             "value items(p) = app:batch . count max",
-            "value rows = app:* . $ctx.rows[2]",
+            "value rows = app:* . event_ctx.rows[2]",
             "value batches ( p )= app:batch count",
+            "value old = app:* . $ctx.rows[2]",
         ]);
-        let [items, rows, batches] = &definitions.values[..] else {
+        let [items, rows, batches, old] = &definitions.values[..] else {
             panic!("{definitions:?}");
         };
         assert_eq!(
             (items.kind, items.how, rows.kind, rows.how),
             (Some(0), How::Max, None, How::Sum)
         );
-        assert_eq!(rows.field, field("$ctx.rows[2]").ok());
+        assert_eq!(rows.field, field("event_ctx.rows[2]").ok());
+        assert_eq!(old.field, rows.field);
+        let note = definitions.periods.old_forms.note().expect("old forms");
+        assert!(note.ends_with("`event_ctx.rows[2]` for `$ctx.rows[2]`"), "{note}");
         assert_eq!(
             (batches.kind, batches.how, &batches.field),
             (Some(0), How::Count, &None)

@@ -42,9 +42,9 @@ pub(crate) fn database() -> PathBuf {
 }
 
 const REQUESTS: &str = "
-period request : $evt.$name == \"app:request_begin\" :
-    $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id
-captures request : id = $evt.id
+period request : app:request_begin :
+    app:request_end && id == $begin.id
+captures request : id = id
 ";
 
 fn write(path: &std::path::Path) {

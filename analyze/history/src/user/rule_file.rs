@@ -28,7 +28,7 @@ struct File {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Which {
-    event: Names,
+    event: Option<Names>,
     when: Option<Spanned<String>>,
 }
 
@@ -36,7 +36,7 @@ struct Which {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct On {
-    event: Names,
+    event: Option<Names>,
     when: Option<Spanned<String>>,
     #[serde(default, rename = "let")]
     lets: BTreeMap<String, Spanned<String>>,
@@ -169,20 +169,27 @@ impl Reader<'_> {
     /// The expression that chooses event records.
     fn when(
         &self,
-        events: Names,
+        events: Option<Names>,
         when: Option<&Spanned<String>>,
         at: &Range<usize>,
     ) -> Result<Expr, DefinitionError> {
-        let names = match events {
+        let names = events.map(|events| match events {
             Names::One(name) => vec![name],
             Names::Several(names) => names,
+        });
+        let is_any = match &names {
+            Some(names) => names.is_empty(),
+            None => when.is_none(),
         };
-        if names.is_empty() {
-            return Err(self.error(at, "no event is named"));
+        if is_any {
+            return Err(self.error(
+                at,
+                "no event is named: event = \"NAME\", or when = \"NAME && ...\"",
+            ));
         }
-        let mut parts = vec![Expr::Or(
-            names.iter().map(|name| Expr::Event(Glob::new(name))).collect(),
-        )];
+        let named =
+            |names: Vec<String>| Expr::Or(names.iter().map(|name| Expr::Event(Glob::new(name))).collect());
+        let mut parts: Vec<Expr> = names.map(named).into_iter().collect();
         if let Some(when) = when {
             let no_times =
                 |_: &str| Err("times are not compared here: --from and --to of a query are".to_owned());
@@ -341,6 +348,27 @@ end = { event = ["app:request_end", "app:request_failed"], when = "id > 0" }
         };
         assert_eq!(deed(1), Deed::Begin(Template::text("active")));
         assert_eq!(deed(2), Deed::End(Template::text("served")));
+    }
+
+    /// What a filter says, without an `event` beside it.
+    #[test]
+    fn a_condition_may_name_the_event() {
+        let rule = |which: &str| {
+            let text = format!("[[on]]\n{which}\nchange = [{{ add = \"n\" }}]");
+            parse(&text).map(|definition| definition.rules[0].when.clone())
+        };
+        let expected = Expr::And(vec![
+            Expr::Event(Glob::new("sched_switch")),
+            tracebraid_language::parse("prev_tid == 3").unwrap(),
+        ]);
+        assert_eq!(
+            rule("when = \"sched_switch && prev_tid == 3\"").unwrap(),
+            expected
+        );
+        let segment = "[[segment]]\nname = \"s\"\nkey = \"k\"\nbegin = { when = \"a\" }\nend = { when = \"b && x > 1\" }";
+        assert_eq!(parse(segment).unwrap().rules.len(), 2);
+        assert!(rule("").unwrap_err().message.contains("no event is named"));
+        assert!(rule("event = []\nwhen = \"x > 1\"").is_err());
     }
 
     #[test]

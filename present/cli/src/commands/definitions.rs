@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tracebraid_language::OldForms;
 use tracebraid_language::executions::Definitions;
 use tracebraid_language::parse::FilterError;
 use tracebraid_language::periods::Periods;
 
 use crate::failure::Failure;
+use crate::output::say;
 
 /// Definitions.
 #[derive(Args, Debug)]
@@ -60,6 +62,7 @@ impl DefinitionArgs {
                 .captures(text)
                 .map_err(|error| wrong("--captures", &error))?;
         }
+        note(&periods.old_forms);
         Ok(periods)
     }
 }
@@ -110,6 +113,7 @@ impl ExecutionArgs {
             added.map_err(|error| wrong(&format!("--{keyword}"), &without(keyword, text, &error)))?;
             texts.push(definition);
         }
+        note(&definitions.periods.old_forms);
         if definitions.list.is_empty() {
             return Err(Failure::usage(
                 "no executions are defined: give --period 'NAME : BEGIN : END', --call, --function, --span, --process or \
@@ -137,6 +141,13 @@ impl ExecutionArgs {
         ];
         all.into_iter()
             .flat_map(|(keyword, texts)| texts.iter().map(move |text| (keyword, text.as_str())))
+    }
+}
+
+/// Says what is written now for old forms.
+fn note(forms: &OldForms) {
+    if let Some(note) = forms.note() {
+        say!("note: {note}");
     }
 }
 

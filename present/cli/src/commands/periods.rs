@@ -23,22 +23,22 @@ use crate::options::{InputArgs, TimeArgs};
 /// Shows periods that you define: how many, how long, within what; the longest ones; each one; how
 /// often each length occurred.
 ///
-/// A period goes from an event that one condition chooses to one that another chooses. Conditions
-/// compare fields of the event at hand ($evt.FIELD, $evt.$name, $evt.$cpu, $evt.$time) with values,
-/// and with fields of the event that began the period ($begin.$evt.FIELD) or the one around it
-/// ($parent.$begin.$evt.FIELD). Works with traces of any tracer, of the kernel or of programs.
+/// A period goes from an event that one condition chooses to one that another chooses. Conditions are
+/// those of `print --filter`; fields can also be compared with those of the event that began the
+/// period ($begin.FIELD) or the one around it ($parent.FIELD). Works with traces of any tracer, of the
+/// kernel or of programs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid periods --file my.periods --view log --order-by hierarchy TRACE
 
   # who ran how long at a stretch, by thread
-  tracebraid periods --period 'run : $evt.$name == \"sched_switch\" :
-      $evt.$name == \"sched_switch\" && $evt.$cpu == $begin.$evt.$cpu' \\
-    --captures 'run : comm = $evt.next_comm, tid = $evt.next_tid' --group-by run.tid TRACE
+  tracebraid periods --period 'run : sched_switch :
+      sched_switch && cpu == $begin.cpu' \\
+    --captures 'run : comm = next_comm, tid = next_tid' --group-by run.tid TRACE
 
   # requests of a server, by their id
-  tracebraid periods --period 'request : $evt.$name == \"srv:begin\" :
-      $evt.$name == \"srv:end\" && $evt.id == $begin.$evt.id' --view stats,top,freq TRACE")]
+  tracebraid periods --period 'request : srv:begin :
+      srv:end && id == $begin.id' --view stats,top,freq TRACE")]
 pub(crate) struct PeriodsArgs {
     #[command(flatten)]
     input: InputArgs,
@@ -168,7 +168,7 @@ pub(super) fn lami() -> Analysis {
 
 /// The report on no trace, with all tables.
 fn empty() -> Report {
-    let definitions = ["outer : $evt.x == 1", "inner(outer) : $evt.x == 2"];
+    let definitions = ["outer : x == 1", "inner(outer) : x == 2"];
     let mut periods = Periods::default();
     if definitions.iter().any(|text| periods.period(text).is_err()) {
         return Report::default();

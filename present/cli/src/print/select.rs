@@ -16,6 +16,7 @@ use tracebraid_language::{Cpus, Filter, Subject};
 
 use crate::failure::Failure;
 use crate::options::{self, SelectArgs};
+use crate::output::say;
 use crate::time::TimeSpec;
 
 /// What is known of a stream's packet.
@@ -99,8 +100,12 @@ impl<'t> Selection<'t> {
         }
         if let Some(text) = expression {
             let check = |text: &str| time_of(text).map(drop);
-            let parsed = tracebraid_language::parse_with_times(text, &check);
-            parts.push(parsed.map_err(|error| Failure::usage(format!("--filter: {error}")))?);
+            let parsed = tracebraid_language::parse_noting(text, &check);
+            let (parsed, old) = parsed.map_err(|error| Failure::usage(format!("--filter: {error}")))?;
+            if let Some(note) = old.note() {
+                say!("note: --filter: {note}");
+            }
+            parts.push(parsed);
         }
         if parts.is_empty() {
             return Ok(None);

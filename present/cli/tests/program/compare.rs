@@ -384,7 +384,7 @@ fn gates_on_infinite_numbers_cannot_be_decided() {
             "--period",
             "span : begin : end",
             "--captures",
-            "span : f = $evt.f",
+            "span : f = f",
         ];
         crate::support::text(&[&build[..], &of].concat());
         let (found, said) = failure(&["compare", &database, "--fail-if", "f > 5%"]);

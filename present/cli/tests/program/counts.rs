@@ -235,7 +235,7 @@ fn reports_on_kernel_traces_with_less_in_their_heads() {
         assert_eq!(same_number(less, &[]), count(&whole, &[])["events"]);
         let period = [
             "--period",
-            r#"run : $evt.$name == "sched_switch" : $evt.$name == "sched_switch" && $evt.$cpu == $begin.$evt.$cpu"#,
+            r#"run : sched_switch : sched_switch && cpu == $begin.cpu"#,
         ];
         let commands: [&[&str]; 7] = [
             &["sched"],

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use crate::support::{failure, recorded, recorded_trace, run, text, tracebraid};
 
 /// What delimits requests of that trace.
-const PERIOD: &str = "request : $evt.$name == \"app:request_begin\" :
-    $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
+const PERIOD: &str = "request : app:request_begin :
+    app:request_end && id == $begin.id";
 
 fn build(file: &Path, more: &[&str]) -> std::process::Output {
     let trace = recorded_trace("kernel-ust-requests");
@@ -24,7 +24,7 @@ fn build(file: &Path, more: &[&str]) -> std::process::Output {
         "--period",
         PERIOD,
         "--captures",
-        "request : id = $evt.id",
+        "request : id = id",
     ];
     run(&[&options[..], more].concat())
 }
@@ -286,7 +286,7 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
         ("--span", "*", "tb_span_begin"),
         ("--process", "nobody", "tracebraid processes"),
         ("--call", "readahead", "tracebraid syscalls"),
-        ("--period", "p : $evt.$name == \"zz\"", "tracebraid count"),
+        ("--period", "p : zz", "tracebraid count"),
     ] {
         let text = said(&[option, pattern]);
         assert!(text.contains(remedy), "{option}: {text}");
@@ -427,8 +427,8 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     let name = path.to_str().expect("UTF-8");
     let appended = |label: &str, end: &str| {
         let trace = recorded_trace("kernel-ust-requests");
-        let begin = "request : $evt.$name == \"app:request_begin\"";
-        let period = format!("{begin} :{end} && $evt.id == $begin.$evt.id");
+        let begin = "request : app:request_begin";
+        let period = format!("{begin} :{end} && id == $begin.id");
         let options = [
             "executions",
             "build",
@@ -448,11 +448,11 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
         assert!(output.status.success(), "{said}");
         said
     };
-    let end = "$evt.$name == \"app:request_end\"";
+    let end = "app:request_end";
     assert!(!appended("one", end).contains("otherwise"));
     // However it is written.
     assert!(!appended("two", &format!("  ({end})")).contains("otherwise"));
-    let said = appended("three", "$evt.$name == \"app:response\"");
+    let said = appended("three", "app:response");
     assert!(
         said.contains("warning: request: the executions of that name") && said.contains("otherwise"),
         "{said}"
@@ -460,7 +460,7 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     assert!(!said.contains("fsync: the executions"), "{said}");
     let info = text(&["executions", "info", name]);
     let definition = format!(
-        "\nrequest, fsync, as defined:\n  period request : $evt.$name == \"app:request_begin\" :{end} &&"
+        "\nrequest, fsync, as defined:\n  period request : app:request_begin :{end} &&"
     );
     assert!(
         info.contains(&definition) && info.contains("\n  call fsync\n"),
@@ -477,7 +477,7 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     assert_eq!((others.len(), &others[0]["label"]), (1, &"three".into()));
     let other = others[0]["definition"].as_str().expect("a definition");
     assert!(
-        other.contains("$evt.$name == \"app:response\"") && other.contains("call fsync"),
+        other.contains("app:response") && other.contains("call fsync"),
         "{other}"
     );
     assert_eq!(
@@ -556,9 +556,9 @@ fn texts_tell_groups_apart() {
     let path = directory.path().join("texts.db");
     let trace = recorded_trace("kernel-ust-requests");
     let name = path.to_str().expect("UTF-8");
-    let captures = "call : what = $evt.$name : op = $begin.$evt.op_enum";
-    let period = "call : $evt.$name =* \"syscall_entry_f*\" || $evt.$name == \"syscall_entry_epoll_ctl\" :
-        $evt.$name =* \"syscall_exit_*\" && $evt.tid == $begin.$evt.tid";
+    let captures = "call : what = name : op = $begin.op_enum";
+    let period = "call : syscall_entry_f* || syscall_entry_epoll_ctl :
+        syscall_exit_* && tid == $begin.tid";
     let output = run(&[
         "executions",
         "build",

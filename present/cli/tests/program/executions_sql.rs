@@ -15,10 +15,10 @@ fn database() -> &'static str {
     let (_, file) = BUILT.get_or_init(|| {
         let directory = TempDir::new().expect("a directory");
         let file = directory.path().join("requests.db").display().to_string();
-        let period = "request : $evt.$name == \"app:request_begin\" :
-            $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
+        let period = "request : app:request_begin :
+            app:request_end && id == $begin.id";
         let trace = recorded_trace("kernel-ust-requests");
-        let captures = "request : id = $evt.id";
+        let captures = "request : id = id";
         text(&[
             "executions",
             "build",
@@ -295,7 +295,7 @@ fn traces_that_are_gone_are_told_of() {
         .status();
     assert!(copied.expect("cp runs").success());
     let file = directory.path().join("gone.db").display().to_string();
-    let period = "request : $evt.$name == \"app:request_begin\" : $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
+    let period = "request : app:request_begin : app:request_end && id == $begin.id";
     text(&[
         "executions",
         "build",

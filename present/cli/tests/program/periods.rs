@@ -7,9 +7,9 @@ use serde_json::Value;
 
 const RUN: [&str; 4] = [
     "--period",
-    "run : $evt.$name == \"sched_switch\" : $evt.$name == \"sched_switch\" && $evt.$cpu == $begin.$evt.$cpu",
+    "run : sched_switch : sched_switch && cpu == $begin.cpu",
     "--period-captures",
-    "run : comm = $evt.next_comm, tid = $evt.next_tid",
+    "run : comm = next_comm, tid = next_tid",
 ];
 
 fn trace() -> String {
@@ -64,8 +64,8 @@ fn lami() {
         serde_json::from_str(&text(&["periods", "--format", "lami", "--metadata"])).expect("JSON");
     let classes = metadata["table-classes"].as_object().expect("classes");
     assert_eq!(text(&["periods", "--test-compatibility", &trace()]), "");
-    let inner = "irq(run) : $evt.$name == \"irq_handler_entry\" && $evt.$cpu == $parent.$begin.$evt.$cpu : \
-                 $evt.$name == \"irq_handler_exit\" && $evt.$cpu == $begin.$evt.$cpu";
+    let inner = "irq(run) : irq_handler_entry && cpu == $parent.cpu : \
+                 irq_handler_exit && cpu == $begin.cpu";
     let asked = [
         "--period",
         inner,
@@ -146,8 +146,8 @@ fn time_between_switches_is_active_time() {
 /// A system call as a period is what `syscalls` finds, where calls stay on their CPU.
 #[test]
 fn system_calls_are_periods() {
-    let call = "call : $evt.$name == \"syscall_entry_getpid\" : $evt.$name == \"syscall_exit_getpid\" && $evt.$cpu \
-                == $begin.$evt.$cpu";
+    let call = "call : syscall_entry_getpid : syscall_exit_getpid && cpu \
+                == $begin.cpu";
     let report = json("periods", &["--period", call, "--view", "log"]);
     let calls = json("syscalls", &["--syscall", "getpid", "--view", "log"]);
     let pairs = |rows: &[Value]| {
@@ -167,9 +167,9 @@ fn system_calls_are_periods() {
 fn definitions_come_from_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("calls.periods");
-    let definitions = "# functions\nperiod call : $evt.$name =* \"*:func_entry\"\n  : $evt.$name =* \"*:func_exit\" && \
-                       $evt.addr == $begin.$evt.addr && $evt.$stream_ctx.vtid == $begin.$evt.vtid\ncaptures call : \
-                       addr = $evt.addr\n";
+    let definitions = "# functions\nperiod call : *:func_entry\n  : *:func_exit && \
+                       addr == $begin.addr && stream_ctx.vtid == $begin.vtid\ncaptures call : \
+                       addr = addr\n";
     std::fs::write(&path, definitions).expect("a file");
     let file = path.to_str().expect("UTF-8");
     let program = recorded("ust-cyg-profile").join("ust-cyg-profile");
@@ -177,14 +177,14 @@ fn definitions_come_from_files() {
     let report = text(&["periods", "--file", file, "--format", "json", program]);
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert!(number(&report["total"], "periods") > 0, "{report}");
-    std::fs::write(&path, "period a : $evt.x == 1\n\nperiod b\n : $evt.x = 1\n").expect("a file");
+    std::fs::write(&path, "period a : x == 1\n\nperiod b\n : x = 1\n").expect("a file");
     let (code, message) = failure(&["periods", "--file", file, program]);
     assert_eq!(code, 2);
     assert!(
         message.contains("calls.periods: line 4, column 11: to compare"),
         "{message}"
     );
-    assert!(message.ends_with("   : $evt.x = 1\n            ^\n"), "{message}");
+    assert!(message.ends_with("   : x = 1\n       ^\n"), "{message}");
 }
 
 #[test]
@@ -232,23 +232,23 @@ fn wrong_usage() {
     for (arguments, words) in [
         (&[][..], "no period is defined"),
         (
-            &["--period", "p : $evt.x == "],
+            &["--period", "p : x == "],
             "--period: line 1, column 15: a number",
         ),
         (
-            &["--period", "p : $evt.x == 1", "--captures", "q : $evt.x"],
+            &["--period", "p : x == 1", "--captures", "q : x"],
             "--captures: line 1, column 1: no period",
         ),
         (
-            &["--period", "p : $evt.x == 1", "--group-by", "p.y"],
+            &["--period", "p : x == 1", "--group-by", "p.y"],
             "captures no `y`",
         ),
-        (&["--period", "p : $evt.x == 1", "--select", "q"], "no period `q`"),
+        (&["--period", "p : x == 1", "--select", "q"], "no period `q`"),
         (
-            &["--period", "p : $evt.x == 1", "--aggregate-by", "q"],
+            &["--period", "p : x == 1", "--aggregate-by", "q"],
             "no period `q`",
         ),
-        (&["--period", "p : $evt.x == 1", "--freq-series"], "--group-by"),
+        (&["--period", "p : x == 1", "--freq-series"], "--group-by"),
         (&["--file", "/nonexistent"], "/nonexistent"),
     ] {
         let (code, message) = failure(&[&["periods"], arguments, &[trace.as_str()]].concat());

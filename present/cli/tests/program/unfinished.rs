@@ -49,7 +49,7 @@ fn all_commands_report_a_trace_without_its_end() {
         &[
             "periods",
             "--period",
-            "p : $evt.$name == \"sched_switch\" : $evt.$name == \"sched_switch\"",
+            "p : sched_switch : sched_switch",
         ],
         &["critical-path", "--tid", "7"],
         &["history", "build", "-o", history.to_str().unwrap()],

@@ -31,7 +31,7 @@ fn unknown_events_are_told_with_the_nearest_names() {
     says(&["print", "--name", "zzzzz"], "no event class matches 'zzzzz'\n");
     let period = "warning: no event class matches 'sched_swich'; did you mean 'sched_switch'?";
     says(
-        &["periods", "--period", "p : $evt.$name == \"sched_swich\""],
+        &["periods", "--period", "p : sched_swich"],
         period,
     );
 }
@@ -53,7 +53,7 @@ fn unknown_fields_are_told_of_the_events_that_are_chosen() {
         "warning: neither 'sched_switch' nor 'sched_wakeup' has a field 'next_tidd'; did you mean 'next_tid'?",
     );
     of("sched_* && has(irq)", " event classes ('sched_");
-    of("$evt.nxt_tid =* 'x'", "did you mean 'next_tid'?");
+    of("nxt_tid =* 'x'", "did you mean 'next_tid'?");
     assert_eq!(
         said(&[
             "print",
@@ -84,11 +84,11 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     let begin = [
         "periods",
         "--period",
-        "p : $evt.$name == \"sched_switch\" && $evt.ret == 3",
+        "p : sched_switch && ret == 3",
     ];
     says(&begin, "warning: 'sched_switch' has no field 'ret'");
     says(&begin, "warning: no event of the traces can begin a period p");
-    let end = "p : $evt.$name == \"sched_switch\" : $evt.$name == \"sched_switch\" && $evt.prev_tid == $begin.$evt.next_tidd";
+    let end = "p : sched_switch : sched_switch && prev_tid == $begin.next_tidd";
     says(
         &["periods", "--period", end],
         "warning: 'sched_switch' has no field 'next_tidd'; did you mean 'next_tid'?",
@@ -98,7 +98,7 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
         "--period",
         "p : sched_switch",
         "--captures",
-        "p : c = $evt.next_com",
+        "p : c = next_com",
     ];
     says(
         &captures,
@@ -116,22 +116,22 @@ fn filters_and_periods_are_one_language() {
     let trace = recorded_trace("kernel-mix-small");
     let periods = |text_of: &str| text(&["periods", "--period", text_of, "--format", "json", &trace]);
     let one = periods(
-        "run : $evt.$name == \"sched_switch\" : $evt.$name =* \"sched_swit*\" && $evt.$cpu == $begin.$evt.$cpu",
+        "run : sched_switch : sched_swit* && cpu == $begin.cpu",
     );
     assert!(one.contains("\"run\""), "{one}");
     assert_eq!(
         one,
-        periods("run : sched_switch : name ~ 'sched_swit*' && cpu == $begin.$evt.$cpu")
+        periods("run : sched_switch : name ~ 'sched_swit*' && cpu == $begin.cpu")
     );
     let one = periods(
-        "w : $evt.$name == \"syscall_entry_write\" && $evt.fd != 1 : $evt.$name == \"syscall_exit_write\" && $evt.tid == $begin.$evt.tid",
+        "w : syscall_entry_write && fd != 1 : syscall_exit_write && tid == $begin.tid",
     );
     assert_eq!(
         one,
-        periods("w : syscall_entry_write && !(fd == 1) : syscall_exit_write && tid == $begin.$evt.tid")
+        periods("w : syscall_entry_write && !(fd == 1) : syscall_exit_write && tid == $begin.tid")
     );
     let print = |filter: &str| text(&["print", "--filter", filter, &trace]);
-    let lines = print("name =* 'sched_wak*' && $evt.$cpu == 1");
+    let lines = print("name =* 'sched_wak*' && cpu == 1");
     assert!(lines.lines().count() > 10);
     assert_eq!(lines, print("sched_wak* && cpu == 1"));
 }

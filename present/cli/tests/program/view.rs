@@ -11,8 +11,8 @@ use crate::support::{failure, recorded_trace, run, text, tracebraid};
 
 fn database(directory: &TempDir) -> PathBuf {
     let path = directory.path().join("requests.db");
-    let period = "request : $evt.$name == \"app:request_begin\" :
-        $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
+    let period = "request : app:request_begin :
+        app:request_end && id == $begin.id";
     let file = path.to_str().expect("UTF-8");
     // A name that a page must not take for its own words.
     let label = "</script><img src=x onerror=alert(1)>";

@@ -12,8 +12,8 @@ fn trace() -> String {
 
 fn database(directory: &TempDir) -> String {
     let file = directory.path().join("requests.db").display().to_string();
-    let period = r#"request : $evt.$name == "lttng_ust_tracef:event" && $evt.msg =* "begin*" :
-        $evt.$name == "lttng_ust_tracef:event" && $evt.msg =* "end*" && $evt.vtid == $begin.$evt.vtid"#;
+    let period = r#"request : lttng_ust_tracef:event && msg =* "begin*" :
+        lttng_ust_tracef:event && msg =* "end*" && vtid == $begin.vtid"#;
     text(&["executions", "build", &trace(), "-o", &file, "--period", period]);
     file
 }

@@ -507,9 +507,9 @@ fn goroutines_wait_for_a_mutex_and_are_made_ready() {
         let periods = text(&[
             "periods",
             "--period",
-            "wait : name == go_park : name == go_ready && $evt.pid == $begin.$evt.pid && $evt.goid == $begin.$evt.goid",
+            "wait : name == go_park : name == go_ready && pid == $begin.pid && goid == $begin.goid",
             "--captures",
-            "wait : goid = $evt.goid, reason = $evt.reason : by = $evt.by",
+            "wait : goid = goid, reason = reason : by = by",
             "--view",
             "log",
             "--format",

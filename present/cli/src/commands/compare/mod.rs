@@ -10,7 +10,8 @@ use clap::Args;
 use tracebraid_executions::database::{Database, Table};
 use tracebraid_executions::{Apart, Difference, Group, compare, separations, times, typical_and_slow};
 
-use self::gate::{Decision, Outcome};
+use tracebraid_executions::gate::{Decision, Gate, Outcome, Pair, decisions};
+
 use crate::commands::executions::{Format, open, rows, table};
 use crate::failure::{Failure, REGRESSION, USAGE};
 use crate::output::{Output, say};
@@ -52,8 +53,8 @@ pub(crate) struct CompareArgs {
     /// End with exit code 4 if B significantly exceeds A by more than AMOUNT: a percentage of A's mean (5%) or a
     /// number, with the figure's unit if it has one (2ms, 64KiB). `ctx.FRAME > AMOUNT` tests the time in frames of a
     /// name, `context > AMOUNT` any calling context
-    #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = gate::Gate::parse)]
-    fail_if: Vec<gate::Gate>,
+    #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = Gate::parse)]
+    fail_if: Vec<Gate>,
     /// How to show it
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -105,7 +106,16 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         groups,
         differences,
     };
-    let decisions = gate::decisions(&args.fail_if, &compared, &table)?;
+    let pair = Pair {
+        database: &database,
+        table: &table,
+        groups: &compared.groups,
+        differences: &compared.differences,
+    };
+    let decisions = decisions(&args.fail_if, pair).map_err(|error| {
+        let (condition, message) = (error.condition, error.message);
+        Failure::usage(format!("--fail-if {condition}: {message}"))
+    })?;
     let mut output = Output::open(None)?;
     match args.format {
         Format::Table => output.write(show::text(args, &compared).as_bytes())?,
@@ -114,13 +124,13 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     };
     let failed = |of: &&Decision| of.outcome == Outcome::Failed;
     let (failed, other): (Vec<_>, Vec<_>) = decisions.iter().partition(failed);
-    let said = other.iter().chain(&failed).filter_map(|of| of.says());
+    let said = other.iter().chain(&failed);
+    let said = said.filter_map(|of| gate::says(of, &compared));
     said.for_each(|said| say!("{said}"));
-    let is_undecidable = other.iter().any(|of| of.outcome == Outcome::Undecidable);
-    Ok(ExitCode::from(match (failed.is_empty(), is_undecidable) {
-        (false, _) => REGRESSION,
-        (true, true) => USAGE,
-        (true, false) => 0,
+    Ok(ExitCode::from(match Outcome::of_all(&decisions) {
+        Outcome::Failed => REGRESSION,
+        Outcome::Undecidable => USAGE,
+        Outcome::Passed | Outcome::Undecided => 0,
     }))
 }
 

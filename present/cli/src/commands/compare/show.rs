@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use tracebraid_executions::{Difference, SURE, Separation, Test, TextSeparation, ranked};
 
-use super::gate::{About, Decision};
 use super::{CompareArgs, Compared};
 use crate::commands::executions::{amount, title};
 use crate::csv;
 use crate::table::{self, Column, grouped, number_of};
+use tracebraid_executions::gate::{About, Decision};
 
 fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
     if args.top > 0 {
@@ -310,8 +310,8 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
             About::Context(context) => (None, context.map(|of| compared.database.union.words(of))),
         };
         json!({
-            "condition": of.condition, "outcome": of.outcome.word(), "figure": figure, "context": context, "unit": of.unit,
-            "means": of.means, "difference": of.difference(), "allowed": of.allowed, "chance": of.chance, "why": of.why,
+            "condition": of.condition, "outcome": of.outcome.name(), "figure": figure, "context": context, "unit": of.unit,
+            "means": of.means, "difference": of.difference(), "allowed": of.allowed, "chance": of.chance, "why": gate::why(of, compared),
         })
     };
     let contexts = shown(args, ranked(&compared.differences, args.whole));
@@ -395,7 +395,7 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Deci
             none(),
             cell(of.chance),
             none(),
-            of.outcome.word().to_owned(),
+            of.outcome.name().to_owned(),
             cell(of.allowed),
         ]);
     }

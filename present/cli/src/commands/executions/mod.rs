@@ -27,8 +27,8 @@ pub(super) use list::{amount, title};
 /// executions slow; `view` shows that in a web page. See docs/executions.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  tracebraid executions build TRACE -o requests.db --period 'request : $evt.$name == \"srv:begin\" :
-      $evt.$name == \"srv:end\" && $evt.id == $begin.$evt.id' --captures 'request : id = $evt.id'
+  tracebraid executions build TRACE -o requests.db --period 'request : srv:begin :
+      srv:end && id == $begin.id' --captures 'request : id = id'
   tracebraid executions info requests.db
   tracebraid executions list requests.db --where 'duration > 50ms' --top 10
   tracebraid executions show requests.db 17

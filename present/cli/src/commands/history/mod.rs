@@ -2,7 +2,6 @@
 
 mod append;
 mod build;
-mod condition;
 mod info;
 mod query;
 mod range;

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{ArgGroup, Args};
-use tracebraid_history::{Attribute, History, Since, Value};
+use tracebraid_history::{Attribute, Condition, History, Since, Value};
 
-use super::condition::Condition;
 use super::range::RangeArgs;
 use super::rebuild;
-use super::select::{Patterns, attributes, nearest_path};
+use super::select::{Patterns, attributes, nearest_path, path};
 use super::show::{Answer, Format, Row, show};
 use super::unreadable;
 use crate::failure::Failure;
@@ -166,7 +165,7 @@ impl QueryArgs {
             });
         }
         if let Some(first) = &self.first {
-            return first_times(history, &attributes, (from, to), &Condition::parse(first)?);
+            return first_times(history, &attributes, (from, to), first);
         }
         if let Some(next) = self.next {
             let next = time(next)?;
@@ -230,11 +229,18 @@ fn first_times(
     history: &History,
     attributes: &[Attribute],
     (from, to): (i64, i64),
-    condition: &Condition,
+    text: &str,
 ) -> Result<Answer, Failure> {
-    condition.check(history, attributes)?;
-    if let Some(doubt) = condition.doubt(history, attributes) {
-        say!("warning: {doubt}");
+    let wrong = |message| Failure::usage(format!("--first {text}: {message}"));
+    let condition = Condition::parse(text).map_err(wrong)?;
+    condition.check(attributes).map_err(|(first, allowed)| {
+        let path = path(history, first);
+        wrong(format!(
+            "makes no sense for {path}, of which a condition is {allowed}"
+        ))
+    })?;
+    if let Some(value) = condition.unknown_value(history, attributes) {
+        say!("warning: --first {text}: nothing in the history is ever `{value}`");
     }
     each(attributes, |attribute| {
         let first = history.first(attribute, (from, to), |value| condition.holds(value))?;

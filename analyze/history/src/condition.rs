@@ -2,10 +2,7 @@
 
 use std::cmp::Ordering;
 
-use tracebraid_history::{Attribute, Form, History, Kind, ThreadState, Value};
-
-use super::select::path;
-use crate::failure::Failure;
+use crate::{Attribute, Form, History, Kind, ThreadState, Value};
 
 /// What stands for no value.
 const NOTHING: &str = "-";
@@ -13,10 +10,9 @@ const NOTHING: &str = "-";
 /// What CPUs do.
 const CPU_STATES: [&str; 5] = ["idle", "user", "system", "irq", "softirq"];
 
-/// A condition.
+/// A condition on what an attribute is: an operator and a value.
 #[derive(Debug)]
-pub(super) struct Condition {
-    text: String,
+pub struct Condition {
     operator: Operator,
     value: String,
 }
@@ -79,11 +75,11 @@ impl Condition {
     ///
     /// # Errors
     /// When it is none, or could never hold, whatever it is about.
-    pub(super) fn parse(text: &str) -> Result<Condition, Failure> {
+    pub fn parse(text: &str) -> Result<Condition, String> {
         let refused = || {
-            Failure::usage(format!(
-                "--first {text}: a condition is ==, !=, <, <=, > or >= and a value, as '== running', '> 4' or '!= {NOTHING}'"
-            ))
+            format!(
+                "a condition is ==, !=, <, <=, > or >= and a value, as '== running', '> 4' or '!= {NOTHING}'"
+            )
         };
         let found = OPERATORS
             .into_iter()
@@ -95,14 +91,11 @@ impl Condition {
         }
         let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
         let condition = Condition {
-            text: text.to_owned(),
             operator,
             value: quoted.unwrap_or(value).to_owned(),
         };
         match condition.is_order() && condition.number().is_none() {
-            true => Err(Failure::usage(format!(
-                "--first {text}: less and more are for numbers"
-            ))),
+            true => Err("less and more are for numbers".to_owned()),
             false => Ok(condition),
         }
     }
@@ -116,7 +109,7 @@ impl Condition {
     }
 
     /// Whether it holds. What is not known is neither less nor more than anything.
-    pub(super) fn holds(&self, value: &Value) -> bool {
+    pub fn holds(&self, value: &Value) -> bool {
         let is_it = || match (value, self.number()) {
             (Value::Number(number), Some(asked)) => *number == asked,
             _ => value.to_string() == self.value,
@@ -138,18 +131,13 @@ impl Condition {
     /// Refuses what makes no sense for any of these attributes.
     ///
     /// # Errors
-    /// When it does not.
-    pub(super) fn check(&self, history: &History, attributes: &[Attribute]) -> Result<(), Failure> {
+    /// When it does not: the first of the attributes, and what a condition on it may be.
+    pub fn check(&self, attributes: &[Attribute]) -> Result<(), (Attribute, String)> {
         let makes_sense = |attribute: &Attribute| self.suits(&Values::of(attribute.kind()));
-        let Some(first) = attributes.first().filter(|_| !attributes.iter().any(makes_sense)) else {
-            return Ok(());
-        };
-        Err(Failure::usage(format!(
-            "--first {}: makes no sense for {}, of which a condition is {}",
-            self.text,
-            path(history, *first),
-            Values::of(first.kind()).allowed()
-        )))
+        match attributes.first().filter(|_| !attributes.iter().any(makes_sense)) {
+            Some(first) => Err((*first, Values::of(first.kind()).allowed())),
+            None => Ok(()),
+        }
     }
 
     fn suits(&self, values: &Values) -> bool {
@@ -162,18 +150,13 @@ impl Condition {
         }
     }
 
-    /// What should be told of it: that no attribute at all is ever called so.
-    pub(super) fn doubt(&self, history: &History, attributes: &[Attribute]) -> Option<String> {
+    /// The value, if no attribute at all is ever called so.
+    pub fn unknown_value(&self, history: &History, attributes: &[Attribute]) -> Option<&str> {
         let is_text =
             |attribute: &Attribute| matches!(Values::of(attribute.kind()), Values::Texts | Values::Any);
         let is_plain = self.value == NOTHING || self.number().is_some();
         let is_strange = !is_plain && attributes.iter().all(is_text) && !history.has_text(&self.value);
-        is_strange.then(|| {
-            format!(
-                "--first {}: nothing in the history is ever `{}`",
-                self.text, self.value
-            )
-        })
+        is_strange.then_some(self.value.as_str())
     }
 }
 
@@ -206,14 +189,9 @@ mod tests {
     fn what_is_no_condition_is_refused() {
         for text in ["foo", "4", "", "==", "=> 4", "= 4", "== < 4", "~ read", "=== 4"] {
             let refused = Condition::parse(text).unwrap_err();
-            assert!(refused.message().contains("==, !=, <, <=, > or >="), "{text}");
+            assert!(refused.contains("==, !=, <, <=, > or >="), "{text}");
         }
-        assert!(
-            Condition::parse("> read")
-                .unwrap_err()
-                .message()
-                .contains("for numbers")
-        );
+        assert!(Condition::parse("> read").unwrap_err().contains("for numbers"));
     }
 
     #[test]
