@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tracebraid_executions::{Difference, SURE, Separation, Test, TextSeparation, ranked};
 
+use super::gate;
 use super::{CompareArgs, Compared};
 use crate::commands::executions::{amount, title};
 use crate::csv;
