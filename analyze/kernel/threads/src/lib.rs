@@ -8,7 +8,9 @@
 //!
 //! Everything that decides about a thread lies in its cell, in the losses of its trace and in the
 //! facts of a wake-up, so that threads can be followed apart from each other. A change of state
-//! returns the stretch that it ends; sums by call, or a time line, are up to the analysis.
+//! returns the stretch that it ends; sums by call, or a time line, are up to the analysis. Slices of
+//! time are played beside each other by [`SliceCell`], with what a [`ThreadDirectory`] has of threads
+//! from before them, and agree with a plain pass.
 //!
 //! `docs/reports-waits.md` has the rules for reasons as a table.
 #![forbid(unsafe_code)]
