@@ -154,7 +154,12 @@ pub(crate) fn of_threads_and_reasons(threads: &[ThreadCalls<'_>]) -> Section {
     let rows = |of: &ThreadCalls<'_>| reason_rows(&[of.row.thread.clone().into()], &of.sums());
     let rows = parallel::map(threads.iter().collect(), rows);
     let columns = reason_columns(&[THREAD]);
-    Section::new("thread_reasons", "By thread and why", columns, rows.into_iter().flatten().collect())
+    Section::new(
+        "thread_reasons",
+        "By thread and why",
+        columns,
+        rows.into_iter().flatten().collect(),
+    )
 }
 
 pub(crate) fn of_processes(who: &Who<'_>, threads: &[ThreadCalls<'_>]) -> Section {
