@@ -214,7 +214,7 @@ impl Belongings {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Unclear> {
         match act {
-            Act::Touch => self.touch(thread.with(self.belonging(thread).table)),
+            Act::Touch => self.touched(thread),
             Act::Cloning(sharing) => self.people.change().0.get(thread).cloning = sharing,
             Act::Unshare => {
                 self.unshare(thread, time, effects);
@@ -242,6 +242,12 @@ impl Belongings {
         Ok(())
     }
 
+    /// A thread changes what is in tables, now or later: that may be told once.
+    pub(crate) fn touched(&mut self, thread: ThreadKey) {
+        self.touch(thread);
+        self.touch(thread.with(self.belonging(thread).table));
+    }
+
     pub(crate) fn touch(&mut self, table: ThreadKey) {
         self.people.change().0.get(table).is_touched = true;
     }
@@ -260,7 +266,12 @@ impl Belongings {
     }
 
     fn belongs(&mut self, thread: ThreadKey, belonging: Belonging, effects: &mut Vec<Effect>) {
-        let before = self.people.change().0.get(thread).belonging.replace(belonging);
+        let person = self.people.change().0.get(thread);
+        let is_touched = person.is_touched;
+        let before = person.belonging.replace(belonging);
+        if is_touched {
+            self.touch(thread.with(belonging.table));
+        }
         if let Some(before) = before {
             self.earlier.get(thread).push(before);
             self.entries += 1;
@@ -312,8 +323,6 @@ impl Belongings {
         effects: &mut Vec<Effect>,
     ) {
         let child = parent.with(child);
-        // Whoever had its id may have touched what another thread has.
-        self.touch(child);
         let from = self.belonging(parent);
         // The call may have failed, and another one have been lost.
         let fits = |how: &Sharing| child_pid.is_none_or(|pid| (pid != child.tid) == how.process);
@@ -341,6 +350,8 @@ impl Belongings {
             self.belongs(child, belonging, effects);
             self.copy(parent.with(from.table), table, effects);
         }
+        // Whoever had its id may have touched what another thread has.
+        self.touch(child);
     }
 
     fn exit(&mut self, thread: ThreadKey, effects: &mut Vec<Effect>) {

@@ -32,8 +32,6 @@ impl<K: Held> Descriptors<K> {
         let mut acts = Vec::new();
         play(&mut |thread, time, act| acts.push((thread, time, act)));
         let start = self.belongings.people.clone();
-        // Other acts are clear whatever is in tables.
-        let is_in_doubt = |act: &Option<Act>| matches!(act, None | Some(Act::Member { .. }));
         let is_in_doubt = acts.iter().any(|(.., act)| is_in_doubt(act));
         let before = is_in_doubt.then(|| self.belongings.clone());
         let Some(effects) = self.effects(&acts) else {
@@ -64,12 +62,25 @@ impl<K: Held> Descriptors<K> {
 
     /// There is an [`Act::Touch`] of that thread among what is not looked at ahead.
     pub fn touched(&mut self, thread: ThreadKey) {
-        let table = self.table_of(thread);
-        let belongings = &mut self.belongings;
-        [thread, table]
-            .into_iter()
-            .for_each(|table| belongings.touch(table));
+        self.belongings.touched(thread);
     }
+}
+
+/// Whether what comes of an act may depend on what is in tables: those that say which process a thread belongs to may.
+fn is_in_doubt(act: &Option<Act>) -> bool {
+    let clear = matches!(
+        act,
+        Some(
+            Act::Touch
+                | Act::Cloning(_)
+                | Act::Unshare
+                | Act::Exec
+                | Act::End
+                | Act::Holds(_)
+                | Act::Fork { parent_pid: None, .. }
+        )
+    );
+    !clear
 }
 
 /// A value from a time on, and the number of the change that made it so.

@@ -17,12 +17,21 @@ pub(super) struct Log {
     /// Those that decide which thread has which table, and a touch by each thread that may change one.
     acts: List,
     touched: HashSet<i32, BuildHasherDefault<KeyHasher>>,
-    /// One of every [`INTERVAL`] items: its time, and where it is.
-    index: Vec<(i64, Position)>,
+    /// One of every [`INTERVAL`] items.
+    index: Vec<Indexed>,
     /// True if one is earlier than the one before it.
     unsorted: bool,
     /// When the first call began that is parked here.
     since: Option<i64>,
+}
+
+/// An item that is found without reading those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Indexed {
+    time: i64,
+    at: Position,
+    /// When the first call began that is parked from there on, or behind all times; while items are listed, up to the next one.
+    since: i64,
 }
 
 /// Who looks for a time decodes fewer items.
@@ -63,7 +72,7 @@ pub(super) struct Mark {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Items {
     list: List,
-    index: Vec<(i64, Position)>,
+    index: Vec<Indexed>,
     /// When the first and the last one happen.
     pub(super) range: Option<(i64, i64)>,
 }
@@ -87,12 +96,18 @@ impl Log {
     /// Adds an item.
     #[inline]
     pub(super) fn push(&mut self, item: Item) {
-        if let What::Park(open) = &item.what {
-            self.since = Some(self.since.map_or(open.time, |since| since.min(open.time)));
-        }
         self.unsorted |= item.time < self.list.last.time && !self.list.packed.is_empty();
         if self.count.is_multiple_of(INTERVAL) {
-            self.index.push((item.time, self.list.end()));
+            self.index.push(Indexed {
+                time: item.time,
+                at: self.list.end(),
+                since: i64::MAX,
+            });
+        }
+        if let What::Park(open) = &item.what {
+            self.since = Some(self.since.map_or(open.time, |since| since.min(open.time)));
+            let indexed = self.index.last_mut().into_iter();
+            indexed.for_each(|indexed| indexed.since = indexed.since.min(open.time));
         }
         self.list.push(&item);
         self.count += 1;
@@ -153,7 +168,12 @@ impl Log {
             items.sort_by_key(|item| item.time);
             self.extend(items);
         }
-        let first = self.index.first().map(|(time, _)| *time);
+        let first = self.index.first().map(|indexed| indexed.time);
+        let mut since = i64::MAX;
+        for indexed in self.index.iter_mut().rev() {
+            since = since.min(indexed.since);
+            indexed.since = since;
+        }
         let items = Items {
             range: first.map(|first| (first, self.list.last.time)),
             list: self.list,
@@ -186,11 +206,23 @@ impl Items {
         cursor
     }
 
+    /// The last indexed item before a time.
+    fn before(&self, time: i64) -> Option<&Indexed> {
+        let before = self.index.partition_point(|indexed| indexed.time < time);
+        self.index.get(before.checked_sub(1)?)
+    }
+
     /// A position that is not behind the first item that is not before a time, and not far before it.
     pub(super) fn seek(&self, time: i64) -> Position {
-        let before = self.index.partition_point(|(first, _)| *first < time);
-        let found = before.checked_sub(1).and_then(|at| self.index.get(at));
-        found.map_or(Position::default(), |(_, at)| *at)
+        self.before(time)
+            .map_or(Position::default(), |indexed| indexed.at)
+    }
+
+    /// When the first call began that is parked from a time on, or not long before that.
+    pub(super) fn since(&self, time: i64) -> Option<i64> {
+        let indexed = self.before(time).or(self.index.first());
+        let since = indexed.map(|indexed| indexed.since);
+        since.filter(|since| *since < i64::MAX)
     }
 
     /// Takes the next item; that thread's, if it does not tell itself whose it is.

@@ -140,6 +140,9 @@ impl Batch {
         if let Some(until) = until {
             self.at = self.items.seek(until);
             self.from = until;
+            // Calls of groups that are left begin from there on.
+            let calls = self.until.filter(|last| *last >= until).map(|_| until);
+            self.since = self.items.since(until).into_iter().chain(calls).min();
         }
         Some(piece)
     }
