@@ -147,7 +147,7 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
         }
     })?;
     let mut sliced: Sliced<FdType> = Sliced::new(ahead);
-    let mut late: Vec<(usize, Moment, ThreadKey, Deed)> = Vec::new();
+    let mut late: Vec<(Moment, ThreadKey, Deed)> = Vec::new();
     let mut asked: Vec<Result<ValueId, FdType>> = Vec::new();
     for &(time, thread, deed) in all {
         let holder = act_of(&deed).and_then(|_| sliced.act(time));
@@ -169,24 +169,23 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
             }
             Deed::Late(_) | Deed::LateRename(..) => {
                 let table = sliced.table(thread);
-                late.push((sliced.count(), sliced.moment(), table, deed));
+                late.push((sliced.moment(), table, deed));
                 sliced.late(thread, time, late.len() as u32 - 1);
             }
             Deed::Ask(fd, ago) if time - ago < begin => {
                 asked.push(Err(descriptors.kind(thread, fd, time - ago).kind));
             }
-            Deed::Ask(fd, ago) => asked.push(Ok(sliced.at(thread, fd, time - ago, None).0)),
+            Deed::Ask(fd, ago) => asked.push(Ok(sliced.at(thread, fd, time - ago).value)),
         }
     }
     let mut known = Resolved::default();
     let mut outcomes: Vec<Outcome> = Vec::new();
     let what = |kind| kind;
-    for (values, moment, table, deed) in late {
+    for (moment, table, deed) in late {
         let by = |call: u32, fd, before| match outcomes.get(call as usize) {
             Some(outcome) => outcome(fd, before),
             None => panic!("it is asked what a call did that has not ended"),
         };
-        sliced.resolve(&mut known, values, descriptors, &what, &by);
         let mut now = |fd| {
             let value = sliced.now(table, fd, Some(moment));
             sliced.resolve_one(&mut known, value, descriptors, &what, &by)
@@ -201,11 +200,12 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
         outcomes.push(outcome);
     }
     let by = |call: u32, fd, before| outcomes[call as usize](fd, before);
-    sliced.resolve(&mut known, usize::MAX, descriptors, &what, &by);
-    let answers = asked.into_iter();
-    let answers = answers.map(|asked| asked.map_or_else(|kind| kind, |value| known.get(value).0));
-    let answers = answers.collect();
-    sliced.install(known, descriptors, since, &what, &by, &[0, 1, 2, 3, 4]);
+    let mut answer = |asked: Result<ValueId, FdType>| match asked {
+        Ok(value) => sliced.resolve_one(&mut known, value, descriptors, &what, &by),
+        Err(kind) => kind,
+    };
+    let answers = asked.into_iter().map(&mut answer).collect();
+    sliced.install(&mut known, descriptors, since, &what, &by, &[0, 1, 2, 3, 4]);
     descriptors.forget(since);
     Some(answers)
 }
