@@ -3,14 +3,14 @@
 //!
 //! Chunks look for event records that may begin or end a period, and keep the values that conditions
 //! and captures name. Once all that came before a time is merged, these go in the order of time
-//! through the `Machine`, which knows what is open: so the report is that of a plain pass.
+//! through the `OpenPeriods`, which knows what is open: so the report is that of a plain pass.
 //! `docs/reports-periods.md` defines it.
 #![forbid(unsafe_code)]
 
 mod aggregated;
 mod ended;
 mod index;
-mod machine;
+mod open_periods;
 mod plan;
 mod report;
 mod running;
@@ -26,7 +26,7 @@ use tracebraid_language::periods::Periods;
 use tracebraid_language::{At, Datum};
 
 pub use ended::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod};
-use machine::Machine;
+use open_periods::OpenPeriods;
 use plan::Plan;
 use running::{RUNNER, Running};
 use sums::Sums;
@@ -56,7 +56,7 @@ pub struct PeriodAnalysis {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct PeriodPartial {
     candidates: Candidates,
-    machine: Machine,
+    machine: OpenPeriods,
     sums: Sums,
     #[serde(skip)]
     packets: Packets,
@@ -108,7 +108,7 @@ impl PeriodAnalysis {
     /// Periods that no event begins or ends.
     fn doubt_events(&mut self) {
         for (index, period) in self.periods.list.iter().enumerate() {
-            let any = |steps: fn(&plan::ClassPlan) -> &[plan::Step]| {
+            let any = |steps: fn(&plan::ClassPlan) -> &[plan::PeriodBound]| {
                 let mut classes = self.plan.classes.iter();
                 classes.any(|class| steps(class).iter().any(|step| step.period == index))
             };

@@ -380,12 +380,7 @@ fn gates_on_infinite_numbers_cannot_be_decided() {
         let trace = directory.path().to_str().expect("UTF-8");
         let database = format!("{trace}/spans.db");
         let build = ["executions", "build", trace, "-o", &database];
-        let of = [
-            "--period",
-            "span : begin : end",
-            "--captures",
-            "span : f = f",
-        ];
+        let of = ["--period", "span : begin : end", "--captures", "span : f = f"];
         crate::support::text(&[&build[..], &of].concat());
         let (found, said) = failure(&["compare", &database, "--fail-if", "f > 5%"]);
         assert!(found == code && said.contains(words), "{found} {said}");

@@ -459,9 +459,7 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     );
     assert!(!said.contains("fsync: the executions"), "{said}");
     let info = text(&["executions", "info", name]);
-    let definition = format!(
-        "\nrequest, fsync, as defined:\n  period request : app:request_begin :{end} &&"
-    );
+    let definition = format!("\nrequest, fsync, as defined:\n  period request : app:request_begin :{end} &&");
     assert!(
         info.contains(&definition) && info.contains("\n  call fsync\n"),
         "{info}"

@@ -46,11 +46,7 @@ fn all_commands_report_a_trace_without_its_end() {
         &["sched"],
         &["waits"],
         &["io"],
-        &[
-            "periods",
-            "--period",
-            "p : sched_switch : sched_switch",
-        ],
+        &["periods", "--period", "p : sched_switch : sched_switch"],
         &["critical-path", "--tid", "7"],
         &["history", "build", "-o", history.to_str().unwrap()],
         &["executions", "build", "-o", database, "--call", "read"],

@@ -30,10 +30,7 @@ fn unknown_events_are_told_with_the_nearest_names() {
     says(&["print", "--name", "openat"], "; did you mean '*openat'?");
     says(&["print", "--name", "zzzzz"], "no event class matches 'zzzzz'\n");
     let period = "warning: no event class matches 'sched_swich'; did you mean 'sched_switch'?";
-    says(
-        &["periods", "--period", "p : sched_swich"],
-        period,
-    );
+    says(&["periods", "--period", "p : sched_swich"], period);
 }
 
 #[test]
@@ -81,11 +78,7 @@ fn unknown_fields_are_told_of_the_events_that_are_chosen() {
 /// The field of a period that cannot begin is named, though other events have it.
 #[test]
 fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
-    let begin = [
-        "periods",
-        "--period",
-        "p : sched_switch && ret == 3",
-    ];
+    let begin = ["periods", "--period", "p : sched_switch && ret == 3"];
     says(&begin, "warning: 'sched_switch' has no field 'ret'");
     says(&begin, "warning: no event of the traces can begin a period p");
     let end = "p : sched_switch : sched_switch && prev_tid == $begin.next_tidd";
@@ -115,17 +108,13 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
 fn filters_and_periods_are_one_language() {
     let trace = recorded_trace("kernel-mix-small");
     let periods = |text_of: &str| text(&["periods", "--period", text_of, "--format", "json", &trace]);
-    let one = periods(
-        "run : sched_switch : sched_swit* && cpu == $begin.cpu",
-    );
+    let one = periods("run : sched_switch : sched_swit* && cpu == $begin.cpu");
     assert!(one.contains("\"run\""), "{one}");
     assert_eq!(
         one,
         periods("run : sched_switch : name ~ 'sched_swit*' && cpu == $begin.cpu")
     );
-    let one = periods(
-        "w : syscall_entry_write && fd != 1 : syscall_exit_write && tid == $begin.tid",
-    );
+    let one = periods("w : syscall_entry_write && fd != 1 : syscall_exit_write && tid == $begin.tid");
     assert_eq!(
         one,
         periods("w : syscall_entry_write && !(fd == 1) : syscall_exit_write && tid == $begin.tid")
