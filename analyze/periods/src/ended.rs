@@ -10,7 +10,7 @@ use tracebraid_kernel_model::{EventModel, KernelEvent, KernelModel};
 use tracebraid_language::Datum;
 use tracebraid_language::periods::Periods;
 
-use crate::machine::{Begun, Spot};
+use crate::open_periods::{Begun, Spot};
 use crate::sums::Done;
 use crate::{Asked, PeriodAnalysis, PeriodPartial};
 use tracebraid_follow::Window;

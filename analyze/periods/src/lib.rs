@@ -9,7 +9,7 @@
 //! Conditions may be about event records of any stream, so the analysis reads all streams merged by
 //! time: its chunks are intervals of time. A chunk keeps the event records that may begin or end a
 //! period, with the values that conditions and captures name (`tracebraid_follow::Candidates`).
-//! Once everything before the watermark has been merged, a state machine (`machine`) plays them.
+//! Once everything before the watermark has been merged, `OpenPeriods`, which knows what is open, plays them.
 //! Where a condition asks for the thread of an event record that lacks it, switches are among the
 //! candidates (`running`).
 //!
@@ -19,7 +19,7 @@
 mod aggregated;
 mod ended;
 mod index;
-mod machine;
+mod open_periods;
 mod plan;
 mod report;
 mod running;
@@ -35,7 +35,7 @@ use tracebraid_language::periods::Periods;
 use tracebraid_language::{At, Datum};
 
 pub use ended::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod};
-use machine::Machine;
+use open_periods::OpenPeriods;
 use plan::Plan;
 use running::{RUNNER, Running};
 use sums::Sums;
@@ -65,7 +65,7 @@ pub struct PeriodAnalysis {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct PeriodPartial {
     candidates: Candidates,
-    machine: Machine,
+    machine: OpenPeriods,
     sums: Sums,
     #[serde(skip)]
     packets: Packets,
@@ -117,7 +117,7 @@ impl PeriodAnalysis {
     /// Periods that no event begins or ends.
     fn doubt_events(&mut self) {
         for (index, period) in self.periods.list.iter().enumerate() {
-            let any = |steps: fn(&plan::ClassPlan) -> &[plan::Step]| {
+            let any = |steps: fn(&plan::ClassPlan) -> &[plan::PeriodBound]| {
                 let mut classes = self.plan.classes.iter();
                 classes.any(|class| steps(class).iter().any(|step| step.period == index))
             };

@@ -9,7 +9,7 @@ use tracebraid_language::periods::{Capture, Condition, Operand, Period, Periods,
 use tracebraid_language::{ClassField, ClassFilter, Datum};
 
 use crate::running::{Running, is_thread, mentions_thread};
-use crate::tree::{Place, Right, Tree};
+use crate::tree::{Right, Tree, ValueSource};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -53,22 +53,22 @@ pub(super) struct ClassPlan {
     /// Which of the fields are the thread that runs: only the order of time tells it.
     pub(super) runs: Vec<usize>,
     /// Those within others first.
-    pub(super) ends: Vec<Step>,
+    pub(super) ends: Vec<PeriodBound>,
     /// Those within others last.
-    pub(super) begins: Vec<Step>,
+    pub(super) begins: Vec<PeriodBound>,
 }
 
 /// The begin or the end of a period by an event record.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct PeriodBound {
     pub(super) period: usize,
     pub(super) tree: Tree,
     /// Values that find what it is about: the periods that may end, or those within which one may
     /// begin.
-    pub(super) key: Vec<Place>,
+    pub(super) key: Vec<ValueSource>,
     /// Values that are kept for later conditions.
-    pub(super) keep: Vec<Place>,
-    pub(super) captures: Vec<Place>,
+    pub(super) keep: Vec<ValueSource>,
+    pub(super) captures: Vec<ValueSource>,
 }
 
 /// A field, and whether numbers that it has labels for are these: what is captured is for people, what is compared is not.
@@ -163,7 +163,7 @@ impl Plan {
             builder.end(index, period);
         }
         let mut class = builder.class;
-        let depth = |step: &Step| self.periods.get(step.period).map_or(0, |period| period.depth);
+        let depth = |step: &PeriodBound| self.periods.get(step.period).map_or(0, |period| period.depth);
         class.ends.sort_by_key(|step| std::cmp::Reverse(depth(step)));
         class
     }
@@ -384,7 +384,7 @@ impl Builder<'_> {
             return;
         };
         let pairs = period.begin.equalities(Source::Parent);
-        let step = Step {
+        let step = PeriodBound {
             period: index,
             tree,
             key: pairs
@@ -407,7 +407,7 @@ impl Builder<'_> {
             return;
         }
         let pairs = period.end.equalities(Source::Begin);
-        let step = Step {
+        let step = PeriodBound {
             period: index,
             tree,
             key: pairs
@@ -420,7 +420,7 @@ impl Builder<'_> {
         self.class.ends.push(step);
     }
 
-    fn captures(&mut self, index: usize, captures: &[Capture]) -> Vec<Place> {
+    fn captures(&mut self, index: usize, captures: &[Capture]) -> Vec<ValueSource> {
         let places = captures
             .iter()
             .map(|capture| self.place(index, &capture.reference, true));
@@ -436,7 +436,7 @@ impl Builder<'_> {
             Condition::Compare(reference, operator, operand) => {
                 let left = self.place(index, reference, false);
                 let right = match operand {
-                    Operand::Reference(other) => Right::Place(self.place(index, other, false)),
+                    Operand::Reference(other) => Right::Value(self.place(index, other, false)),
                     Operand::Constant(constant) => Right::Constant(constant.clone()),
                     Operand::Pattern(pattern) => Right::Pattern(pattern.clone()),
                 };
@@ -470,39 +470,39 @@ impl Builder<'_> {
         }
     }
 
-    fn place(&mut self, index: usize, reference: &Reference, is_labelled: bool) -> Place {
+    fn place(&mut self, index: usize, reference: &Reference, is_labelled: bool) -> ValueSource {
         let is_it = |named: &Named| named.0 == reference.field && named.1 == is_labelled;
         let kept = |period: Option<&PeriodPlan>| period.and_then(|period| period.keep.iter().position(is_it));
         let own = self.plan.periods.get(index);
         match reference.source {
             Source::Event => self.event_place(&reference.field, is_labelled),
-            Source::Begin => kept(own).map_or(Place::Missing, Place::Begin),
+            Source::Begin => kept(own).map_or(ValueSource::Missing, ValueSource::Begin),
             Source::Parent => {
                 let parent = own.and_then(|own| own.parent);
                 kept(parent.and_then(|parent| self.plan.periods.get(parent)))
-                    .map_or(Place::Missing, Place::Parent)
+                    .map_or(ValueSource::Missing, ValueSource::Parent)
             }
         }
     }
 
-    fn event_place(&mut self, field: &Field, is_labelled: bool) -> Place {
+    fn event_place(&mut self, field: &Field, is_labelled: bool) -> ValueSource {
         let found = match ClassField::new(field, self.trace, self.stream, self.event) {
             Some(found) if is_labelled => found.labelled(),
             Some(found) => found,
             None if self.runs && is_thread(field) => ClassField::missing(),
-            None => return Place::Missing,
+            None => return ValueSource::Missing,
         };
         // What has no labels is the same either way, and is found out once.
         let name = (field.clone(), found.has_labels());
         if let Some(known) = self.class.names.iter().position(|other| *other == name) {
-            return Place::Event(known);
+            return ValueSource::Event(known);
         }
         if found.is_missing() {
             self.class.runs.push(self.class.fields.len());
         }
         self.class.fields.push(found);
         self.class.names.push(name);
-        Place::Event(self.class.fields.len() - 1)
+        ValueSource::Event(self.class.fields.len() - 1)
     }
 }
 

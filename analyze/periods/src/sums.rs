@@ -7,7 +7,7 @@ use std::hash::BuildHasherDefault;
 use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
 
-use crate::machine::{Open, Spot};
+use crate::open_periods::{Open, Spot};
 use crate::plan::Plan;
 use crate::tree::key;
 use crate::wanted::{GroupPlace, Wanted};

@@ -6,7 +6,7 @@ use tracebraid_language::{ClassFilter, Datum};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ValueSource {
     /// Nowhere.
     Missing,
     /// Among the values of the event record.
@@ -32,18 +32,18 @@ static MISSING: Datum = Datum::Missing;
 
 impl<'v> Values<'v> {
     #[inline]
-    pub(super) fn at(&self, place: Place) -> &'v Datum {
+    pub(super) fn at(&self, place: ValueSource) -> &'v Datum {
         let found = match place {
-            Place::Missing => None,
-            Place::Event(at) => self.event.get(at),
-            Place::Begin(at) => self.begin.get(at),
-            Place::Parent(at) => self.parent.get(at),
+            ValueSource::Missing => None,
+            ValueSource::Event(at) => self.event.get(at),
+            ValueSource::Begin(at) => self.begin.get(at),
+            ValueSource::Parent(at) => self.parent.get(at),
         };
         found.unwrap_or(&MISSING)
     }
 
     /// A copy of the values at these places.
-    pub(super) fn copy(&self, places: &[Place], to: &mut Vec<Datum>) {
+    pub(super) fn copy(&self, places: &[ValueSource], to: &mut Vec<Datum>) {
         to.clear();
         to.extend(places.iter().map(|&place| self.at(place).clone()));
     }
@@ -68,13 +68,13 @@ pub(super) enum Tree {
     And(Vec<Tree>),
     Or(Vec<Tree>),
     Not(Box<Tree>),
-    Compare(Place, Operator, Right),
+    Compare(ValueSource, Operator, Right),
 }
 
 /// What is compared with.
 #[derive(Clone, Debug)]
 pub(super) enum Right {
-    Place(Place),
+    Value(ValueSource),
     Constant(Datum),
     Pattern(Glob),
 }
@@ -91,9 +91,9 @@ impl Tree {
         }
     }
 
-    pub(super) fn compare(left: Place, operator: Operator, right: Right) -> Tree {
+    pub(super) fn compare(left: ValueSource, operator: Operator, right: Right) -> Tree {
         match (left, &right) {
-            (Place::Missing, _) | (_, Right::Place(Place::Missing)) => Tree::Const(false),
+            (ValueSource::Missing, _) | (_, Right::Value(ValueSource::Missing)) => Tree::Const(false),
             _ => Tree::Compare(left, operator, right),
         }
     }
@@ -140,7 +140,7 @@ impl Tree {
             Tree::Compare(left, operator, right) => {
                 let left = values.at(*left);
                 match right {
-                    Right::Place(place) => left.compares(*operator, values.at(*place)),
+                    Right::Value(place) => left.compares(*operator, values.at(*place)),
                     Right::Constant(constant) => left.compares(*operator, constant),
                     // As in filters, neither `=~` nor `!~` holds for a value that is no text.
                     Right::Pattern(pattern) if *operator == Operator::MatchesNot => {
@@ -185,7 +185,13 @@ mod tests {
 
     #[test]
     fn what_filters_decide_is_known_without_values() {
-        let unknown = || Tree::Compare(Place::Event(0), Operator::Equal, Right::Place(Place::Begin(0)));
+        let unknown = || {
+            Tree::Compare(
+                ValueSource::Event(0),
+                Operator::Equal,
+                Right::Value(ValueSource::Begin(0)),
+            )
+        };
         let both = Tree::all(vec![Tree::Bit(0), unknown()]);
         assert_eq!((both.decided(0), both.decided(1)), (Some(false), None));
         let either = Tree::any(vec![Tree::Bit(1), unknown()]);
@@ -200,7 +206,7 @@ mod tests {
             Tree::Bit(3)
         ));
         let nowhere = Tree::compare(
-            Place::Missing,
+            ValueSource::Missing,
             Operator::NotEqual,
             Right::Constant(Datum::Integer(0)),
         );

@@ -10,7 +10,7 @@ use crate::synthetic::{Random, Scripted, Shape, scripted};
 
 /// Writes a trace and opens it.
 pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
-    let mut machine = Machine {
+    let mut machine = DeviceScript {
         random: Random::new(seed),
         shape,
         events: Vec::new(),
@@ -29,7 +29,7 @@ pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
 /// A request: device, first sector, sectors.
 type Request = (i64, i64, i64);
 
-struct Machine {
+struct DeviceScript {
     random: Random,
     shape: Shape,
     events: Vec<Scripted<'static>>,
@@ -43,7 +43,7 @@ struct Machine {
 
 const INTERFACES: [&str; 3] = ["lo", "eth0", "wlan0"];
 
-impl Machine {
+impl DeviceScript {
     fn below(&mut self, bound: usize) -> usize {
         self.random.below(bound as u64) as usize
     }
@@ -114,7 +114,7 @@ impl Machine {
 
     /// With what it does, and sometimes who does it.
     fn with_more(&mut self, request: Request) -> Vec<Field<'static>> {
-        let mut fields = Machine::request(request);
+        let mut fields = DeviceScript::request(request);
         let kinds: &[i64] = if request.2 == 0 {
             &[1280, 4, 256]
         } else {
@@ -162,7 +162,7 @@ impl Machine {
         let at = self.below(self.issued.len());
         let (device, sector, sectors) = self.issued.swap_remove(at);
         if self.random.chance(50) {
-            let fields = Machine::request((device, sector, sectors));
+            let fields = DeviceScript::request((device, sector, sectors));
             self.write(cpu, "block_rq_requeue", fields);
             return self.queued.push((device, sector, sectors));
         }
@@ -176,7 +176,7 @@ impl Machine {
         } else {
             sector
         };
-        let mut fields = Machine::request((device, shown, part));
+        let mut fields = DeviceScript::request((device, shown, part));
         let error = if self.random.chance(50) { -5 } else { 0 };
         fields.push(("error", 32, Int(error)));
         if sectors == 0 {
@@ -190,7 +190,7 @@ impl Machine {
     }
 
     fn bio(&mut self, cpu: u64) {
-        let mut fields = Machine::request((8 << 20, 8 * self.below(40) as i64, 8));
+        let mut fields = DeviceScript::request((8 << 20, 8 * self.below(40) as i64, 8));
         let names = [
             "block_bio_backmerge",
             "block_bio_frontmerge",

@@ -243,7 +243,7 @@ fn is_its_io(name: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Machine {
+struct LttngState {
     current: HashMap<u32, Option<i32>>,
     processes: HashMap<i32, Process>,
 }
@@ -264,7 +264,7 @@ pub fn iousagetop(set: &TraceSet, state_dump: bool) -> BTreeMap<(u32, i64), Coun
         ];
         name.starts_with("syscall_") || plain.contains(&name)
     };
-    let mut machine = Machine::default();
+    let mut machine = LttngState::default();
     let mut calls = BTreeMap::new();
     for entry in events(set, wanted) {
         let event = record(&entry);
@@ -281,7 +281,7 @@ pub fn iousagetop(set: &TraceSet, state_dump: bool) -> BTreeMap<(u32, i64), Coun
     calls
 }
 
-impl Machine {
+impl LttngState {
     /// The thread whose descriptors a thread uses.
     fn owner(&self, tid: i32) -> i32 {
         self.processes

@@ -131,7 +131,7 @@ fn wanted(event: &str) -> bool {
 
 /// What a CPU goes through.
 #[derive(Clone, Debug)]
-enum Step {
+enum CpuStep {
     /// An event, and whose it is; -1 if nobody knows.
     Event(i32, Record),
     /// A thread's stretch on the CPU ends by a switch, or otherwise.
@@ -140,7 +140,7 @@ enum Step {
 
 /// Tells whose each event is: a stretch that nothing tells the thread of at its beginning is that
 /// of the thread that its end names.
-fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, Step)> {
+fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, CpuStep)> {
     let mut all = Vec::new();
     let mut stretch: Vec<Entry> = Vec::new();
     let mut tid: Option<i32> = None;
@@ -150,10 +150,10 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, Step)> {
             let tid = tid.or(prev).unwrap_or(-1);
             for entry in stretch.drain(..) {
                 if let What::Event(record) = entry.what {
-                    all.push((entry.time, entry.trace, entry.cpu, Step::Event(tid, record)));
+                    all.push((entry.time, entry.trace, entry.cpu, CpuStep::Event(tid, record)));
                 }
             }
-            all.push((time, trace, cpu, Step::End(tid, switch)));
+            all.push((time, trace, cpu, CpuStep::End(tid, switch)));
         };
     for entry in entries {
         (trace, cpu) = (entry.trace, entry.cpu);
@@ -251,7 +251,7 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
             }
         };
         match step {
-            Step::End(tid, switch) => {
+            CpuStep::End(tid, switch) => {
                 cpu.seen = false;
                 if let Some(open) = cpu.open.take() {
                     if !switch || tid == -1 {
@@ -261,7 +261,7 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
                     }
                 }
             }
-            Step::Event(tid, event) => {
+            CpuStep::Event(tid, event) => {
                 let Some((entry, name)) = call_of(&event.name) else {
                     found.descriptors.event(trace, tid, time, &event);
                     continue;

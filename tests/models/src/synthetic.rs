@@ -409,7 +409,7 @@ pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
 
 /// As above, with the CPU in a given field.
 pub fn trace_with_cpus(seed: u64, shape: Shape, place: CpuPlace) -> (PathBuf, TraceSet) {
-    let mut machine = Machine::new(seed, shape);
+    let mut machine = ThreadScript::new(seed, shape);
     machine.tracer.place = place;
     for step in 0..shape.steps {
         machine.step(step);
@@ -430,7 +430,7 @@ pub fn scripted(shape: Shape, events: Vec<Scripted<'_>>) -> (PathBuf, TraceSet) 
 }
 
 /// CPUs and the threads that they run.
-struct Machine {
+struct ThreadScript {
     random: Random,
     /// Decides what only the scheduler's events tell, and nothing else.
     scheduler: Random,
@@ -441,7 +441,7 @@ struct Machine {
     next_tid: i32,
 }
 
-impl Machine {
+impl ThreadScript {
     fn new(seed: u64, shape: Shape) -> Self {
         let task = |at: u64| {
             let tid = 100 + at as i32;
@@ -453,7 +453,7 @@ impl Machine {
             };
             Task::new(tid, pid, format!("task{at}"))
         };
-        Machine {
+        ThreadScript {
             random: Random::new(seed),
             scheduler: Random::new(seed + 2_000_003),
             tracer: Tracer::new(shape, seed),

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use tracebraid_executions::{Difference, SURE, Separation, Test, TextSeparation, ranked};
 
-use super::gate;
-use super::{CompareArgs, Compared};
+use super::{CompareArgs, Compared, gate};
 use crate::commands::executions::{amount, title};
 use crate::csv;
 use crate::table::{self, Column, grouped, number_of};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
 
 use crate::index::{Entry, Index};
-use crate::plan::{ClassPlan, Plan, Step};
+use crate::plan::{ClassPlan, PeriodBound, Plan};
 use crate::running::{RUNNER, Runners};
 use crate::sums::{Closed, Sums};
 use crate::tree::{Values, key};
@@ -17,7 +17,7 @@ use tracebraid_follow::Candidate;
 
 /// What is open.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Machine {
+pub(super) struct OpenPeriods {
     /// Those that are open, and room for others.
     open: Vec<Open>,
     free: Vec<u32>,
@@ -117,13 +117,13 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn key(&self, step: &Step) -> Option<u64> {
+    fn key(&self, step: &PeriodBound) -> Option<u64> {
         let alone = self.alone();
         key(step.key.iter().map(|&place| alone.at(place)))
     }
 }
 
-impl Machine {
+impl OpenPeriods {
     /// The event record that comes next.
     pub(super) fn see(
         &mut self,
@@ -260,7 +260,7 @@ impl Machine {
         }
     }
 
-    fn end(&mut self, turn: &Turn<'_>, place: u32, step: &Step, sums: &mut Sums) {
+    fn end(&mut self, turn: &Turn<'_>, place: u32, step: &PeriodBound, sums: &mut Sums) {
         let mut end_captures = Vec::new();
         self.values(turn, place).copy(&step.captures, &mut end_captures);
         self.cut_children(turn.plan, place, sums);
@@ -366,7 +366,7 @@ impl Machine {
         }
     }
 
-    fn begin_some(&mut self, turn: &Turn<'_>, step: &Step, sums: &mut Sums) {
+    fn begin_some(&mut self, turn: &Turn<'_>, step: &PeriodBound, sums: &mut Sums) {
         if step.tree.decided(turn.candidate.bits) == Some(false) {
             return;
         }
@@ -396,7 +396,7 @@ impl Machine {
         }
     }
 
-    fn begin(&mut self, turn: &Turn<'_>, step: &Step, parent: Option<u32>, sums: &mut Sums) {
+    fn begin(&mut self, turn: &Turn<'_>, step: &PeriodBound, parent: Option<u32>, sums: &mut Sums) {
         if self.open.len() - self.free.len() >= turn.wanted.most_open {
             sums.refuse();
             return;
