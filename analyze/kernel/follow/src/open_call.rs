@@ -85,7 +85,7 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
     }
 
     /// No call is open, and one began or ended then.
-    pub(crate) fn changed_at(time: i64) -> Self {
+    pub fn changed_at(time: i64) -> Self {
         OpenCall {
             changed: Some(time),
             ..OpenCall::default()
@@ -93,13 +93,13 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
     }
 
     /// True if a call began or ended after that time.
-    pub(crate) fn has_changed_after(&self, time: i64) -> bool {
+    pub fn has_changed_after(&self, time: i64) -> bool {
         self.changed > Some(time)
     }
 
     /// What is known of calls since the beginning of a slice replaces what was known before, but for ends whose
     /// beginnings are not known.
-    pub(crate) fn install(&mut self, later: &OpenCall<E, X>) {
+    pub fn install(&mut self, later: &OpenCall<E, X>) {
         self.parked = later.parked;
         self.changed = self.changed.max(later.changed);
     }
@@ -182,13 +182,24 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         }
     }
 
-    fn leaves(&mut self, entered: E) -> Change<E, X> {
+    /// The place of the missed end of a call, if that is known.
+    fn missed_end(&self, entered: &E) -> Option<usize> {
         let time = Some(entered.time());
         let is_of_it = |missed: &Missed<X>| {
             let fits = missed.after < time && entered.time() <= missed.exited.time();
-            fits && missed.exited.ends(&entered)
+            fits && missed.exited.ends(entered)
         };
-        if let Some(at) = self.missed.iter().position(is_of_it) {
+        self.missed.iter().position(is_of_it)
+    }
+
+    /// True if the end of a call is known already.
+    pub fn has_missed(&self, entered: &E) -> bool {
+        self.missed_end(entered).is_some()
+    }
+
+    fn leaves(&mut self, entered: E) -> Change<E, X> {
+        let time = Some(entered.time());
+        if let Some(at) = self.missed_end(&entered) {
             let from_last = self.missed.len() - 1 - at;
             let Missed { exited, cpu, .. } = self.missed.remove(at);
             return Change::Found((entered, exited, cpu), from_last);

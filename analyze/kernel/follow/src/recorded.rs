@@ -336,6 +336,12 @@ impl Recorded {
         }
     }
 
+    /// True if switches on all known CPUs of all traces were recorded all the time.
+    pub fn tells_all_switches(&self) -> bool {
+        let mut judged = self.traces.iter().filter(|of| of.is_judged);
+        self.ends.is_empty() && judged.all(|of| of.tells_all)
+    }
+
     /// True if the traces have wake-ups from before threads can run.
     pub fn tells_waking(&self, trace: u32) -> bool {
         self.of_trace(trace).is_some_and(|of| of.tells_waking)

@@ -7,24 +7,30 @@
 #![forbid(unsafe_code)]
 
 mod call_class;
+mod cell_news;
 mod cpu_activity;
 mod cpu_context;
 mod cpu_threads;
 mod device_class;
 mod early_wakes;
+mod slice_cell;
 mod task_events;
 mod thread_acts;
 mod thread_cell;
+mod thread_directory;
 mod wait_reason;
 mod waker_facts;
 
 pub use call_class::{CallClass, CallClasses};
+pub use cell_news::CellNews;
 pub use cpu_activity::{CpuActivity, Waker};
 pub use cpu_context::{ContextStep, CpuContext, WakeSource};
 pub use cpu_threads::CpuThreads;
 pub use device_class::{DeviceClass, Handlers};
+pub use slice_cell::{Arrival, ParkUse, SliceCell};
 pub use task_events::{LeftAs, MigrateEvent, WakeEvent, exit_of};
 pub use thread_acts::{BegunCall, ParkedThread, ThreadActs};
 pub use thread_cell::{EndedCallOf, Parking, Past, PastStretch, ThreadCell, ThreadState, WakeEffect, Wakeup};
+pub use thread_directory::{ThreadDirectory, ThreadFacts, ThreadMove, ThreadNews};
 pub use wait_reason::WaitReason;
 pub use waker_facts::{WakerFacts, WakingThread};

@@ -73,6 +73,14 @@ pub struct ParkedThread {
     pub is_dying: bool,
 }
 
+impl ParkedThread {
+    /// It has begun or ended calls, or dies: it is no thread of the kernel, or no more than that.
+    #[inline]
+    pub fn has_called(&self) -> bool {
+        self.called > i64::MIN || self.is_dying || self.open.is_some()
+    }
+}
+
 impl ThreadActs {
     /// That thread comes, if it is known which.
     #[inline]

@@ -140,28 +140,28 @@ pub enum Parking {
 /// What is known of a thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadCell<C> {
-    state: ThreadState,
+    pub(crate) state: ThreadState,
     /// Beginning of the state, in nanoseconds from the origin.
-    since: i64,
+    pub(crate) since: i64,
     /// Losses up to then that would make the state unknown.
-    losses: u64,
-    early: EarlyWakes<C>,
+    pub(crate) losses: u64,
+    pub(crate) early: EarlyWakes<C>,
     /// The wake-up that came before the thread was seen leaving its CPU.
-    woken: Option<Wakeup<C>>,
+    pub(crate) woken: Option<Wakeup<C>>,
     /// Only used where a CPU was not recorded: the thread may have run there while it seems to wait.
-    sight: Sight,
+    pub(crate) sight: Sight,
     /// When a call began or ended last.
-    called: i64,
-    in_disk_sleep: bool,
-    is_dying: bool,
+    pub(crate) called: i64,
+    pub(crate) in_disk_sleep: bool,
+    pub(crate) is_dying: bool,
     /// It has made a block request since it last waited.
-    requested: bool,
+    pub(crate) requested: bool,
     /// It has made a call: it is no thread of the kernel.
-    has_called: bool,
-    lingers: bool,
+    pub(crate) has_called: bool,
+    pub(crate) lingers: bool,
     /// What it waited for last.
-    waited_for: WaitReason,
-    calls: OpenCall<BegunCall, Exited>,
+    pub(crate) waited_for: WaitReason,
+    pub(crate) calls: OpenCall<BegunCall, Exited>,
 }
 
 impl<C> Default for ThreadCell<C> {
@@ -258,7 +258,7 @@ impl<C: Copy> ThreadCell<C> {
     }
 
     #[inline]
-    fn begin(&mut self, time: i64, state: ThreadState, losses: u64) {
+    pub(crate) fn begin(&mut self, time: i64, state: ThreadState, losses: u64) {
         (self.state, self.since, self.losses) = (state, time, losses);
         (self.early, self.woken) = (EarlyWakes::default(), None);
         self.sight = Sight::default();

@@ -83,7 +83,7 @@ impl WaitRules {
             KernelEvent::Exec(exec) => {
                 if let Some((old, tid)) = taken_over(exec, body) {
                     Self::begins(partial, cpu, time, CpuStretch::new(Some(tid)));
-                    partial.items.push(cpu, time, WaitItem::TakeOver(tid, old));
+                    partial.push(cpu, time, WaitItem::TakeOver(tid, old));
                 }
             }
             KernelEvent::ProcessState(state) => {
@@ -116,9 +116,7 @@ impl WaitRules {
         Self::begins(partial, cpu, time, CpuStretch::new(Some(next)));
         let [prev, next] = [prev, next].map(|tid| Some(tid).filter(|&tid| tid != 0));
         let left = LeftAs::of(switch, body);
-        partial
-            .items
-            .push(cpu, time, WaitItem::Switch { prev, next, left });
+        partial.push(cpu, time, WaitItem::Switch { prev, next, left });
     }
 
     /// Another thread runs there from now on, or it is not known who.
@@ -133,9 +131,9 @@ impl WaitRules {
         let Some(parked) = active.acts.parked() else {
             return;
         };
-        partial.items.push(cpu, time, WaitItem::Park(parked));
+        partial.push(cpu, time, WaitItem::Park(parked));
         if let (Some(_), Some(peer)) = (parked.open, active.peer) {
-            partial.items.push(cpu, time, WaitItem::Peer(parked.tid, peer));
+            partial.push(cpu, time, WaitItem::Peer(parked.tid, peer));
         }
     }
 
@@ -162,7 +160,7 @@ impl WaitRules {
                 };
                 active.peer = None;
                 if active.acts.enter(begun) {
-                    partial.items.push(cpu, time, WaitItem::Enter(tid));
+                    partial.push(cpu, time, WaitItem::Enter(tid));
                 }
             }
             Act::Exit(call, result) => self.exit(partial, cpu, Exited { call, result, time }),
@@ -172,7 +170,7 @@ impl WaitRules {
                     WakeSource::Thread => active.acts.waker(),
                     _ => WakerFacts::Nobody,
                 };
-                partial.items.push(cpu, time, WaitItem::Wake(wake, source, by));
+                partial.push(cpu, time, WaitItem::Wake(wake, source, by));
             }
             seldom => Self::seldom(partial, cpu, time, seldom),
         }
@@ -204,7 +202,7 @@ impl WaitRules {
             Act::Tell(item) => item,
             Act::Enter(_) | Act::Exit(..) | Act::Wake(_) | Act::Context(_) => return,
         };
-        partial.items.push(cpu, time, item);
+        partial.push(cpu, time, item);
     }
 
     /// Events were lost, but none of those that tell who runs.
@@ -217,10 +215,10 @@ impl WaitRules {
             active.acts.calls.lose();
         }
         Self::begins(partial, cpu, time, CpuStretch::new(tid));
-        partial.items.push(cpu, time, WaitItem::Lose);
+        partial.push(cpu, time, WaitItem::Lose);
         if let (Some(tid), Some(active)) = (caller.filter(|_| of_calls), partial.lanes.get(cpu).now()) {
             active.acts.calls.lose();
-            partial.items.push(cpu, time, WaitItem::Enter(tid));
+            partial.push(cpu, time, WaitItem::Enter(tid));
         }
     }
 
@@ -244,7 +242,7 @@ impl WaitRules {
             }
             EndedCall::Elsewhere => {
                 let arrives = WaitItem::Arrive(tid, exited.call, result);
-                partial.items.push(cpu, time, arrives);
+                partial.push(cpu, time, arrives);
             }
             EndedCall::Nothing => {}
         }
@@ -259,9 +257,9 @@ impl WaitRules {
     ) {
         let active = partial.lanes.get(cpu).now();
         if let Some(peer) = active.and_then(|active| active.peer.take()) {
-            partial.items.push(cpu, time, WaitItem::Peer(tid, peer));
+            partial.push(cpu, time, WaitItem::Peer(tid, peer));
         }
-        partial.items.push(cpu, time, WaitItem::Call(tid, begun, result));
+        partial.push(cpu, time, WaitItem::Call(tid, begun, result));
     }
 
     /// A thread ran from the beginning of a call to its end.
@@ -271,7 +269,7 @@ impl WaitRules {
         if self.counts(begun.call, time, cpu, duration) {
             let trace = cpu.trace;
             let thread = ThreadKey { trace, tid };
-            let sums = partial.sums.get_near(thread, &mut partial.near.1);
+            let sums = partial.sums.threads.get_near(thread, &mut partial.near.1);
             self.count(sums, begun.call, duration, None);
         }
     }

@@ -162,6 +162,10 @@ impl Futexes {
         }
     }
 
+    pub(super) fn merge(&mut self, later: Futexes) {
+        self.0.merge(later.0, |own, later| own.merge(&later));
+    }
+
     /// All, with thread, address and operation.
     pub(super) fn entries(&self) -> &[((ThreadKey, i64, Operation), FutexSums)] {
         self.0.entries()

@@ -88,6 +88,29 @@ impl<K: Copy + Eq + Hash, V: Default> Keyed<K, V> {
         &mut self.entries[at].1
     }
 
+    /// Adds the values of another one; those of keys that are in both, by `add`.
+    pub(super) fn merge(&mut self, other: Keyed<K, V>, add: impl Fn(&mut V, V)) {
+        if self.entries.is_empty() {
+            *self = other;
+            return;
+        }
+        for (key, value) in other.entries {
+            let known = self.entries.len();
+            let at = self.place(key);
+            // It is there, or `place` has made it.
+            let own = &mut self.entries[at].1;
+            match at < known {
+                true => add(own, value),
+                false => *own = value,
+            }
+        }
+    }
+
+    /// All values with their keys, in the order in which the keys were met.
+    pub(super) fn into_entries(self) -> Vec<(K, V)> {
+        self.entries
+    }
+
     /// All values with their keys.
     pub(super) fn entries(&self) -> &[(K, V)] {
         &self.entries

@@ -11,12 +11,18 @@ mod ended_call;
 mod futex;
 mod keyed;
 mod report;
+#[cfg(test)]
+mod slice_tests;
 mod socket;
+mod socket_slice;
 mod sums;
 mod tables;
 mod thread_waits;
+mod wait_compose;
 mod wait_machine;
+mod wait_slice;
 mod wait_step;
+mod wait_sums;
 
 use std::sync::Arc;
 
@@ -25,15 +31,21 @@ use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
 use call_events::{completes_ring, is_done, is_made};
 use cpu_follower::CpuStretch;
-use sums::Sums;
+use tracebraid_engine::Slice;
 use tracebraid_follow::{
     ByCpu, ChosenCalls, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded,
-    Rules, Selection, Table,
+    Rules, Selection, ThreadKey,
 };
 use tracebraid_tables::{Report, View};
-use tracebraid_threads::{CallClasses, Handlers, MigrateEvent, WaitReason, WakeEvent, exit_of};
+use tracebraid_threads::{
+    CallClasses, Handlers, MigrateEvent, ThreadDirectory, ThreadMove, ThreadNews, WaitReason, WakeEvent,
+    exit_of,
+};
+use wait_compose::PlayedSlice;
 use wait_machine::{Player, WaitMachine};
+use wait_slice::WaitSlice;
 use wait_step::{Act, CpuStep, WaitItem};
+use wait_sums::WaitSums;
 
 /// The analysis.
 pub type WaitAnalysis = PerCpu<WaitRules>;
@@ -56,7 +68,13 @@ pub struct WaitPartial {
     people: People,
     lanes: ByCpu<Lane<CpuStretch, CpuStep>>,
     items: Items<WaitItem>,
-    sums: Table<Sums>,
+    /// What items tell of threads that slices must know from before they begin.
+    news: ThreadNews,
+    /// What was known of threads when the items that wait begin.
+    directory: ThreadDirectory,
+    /// When they begin, in nanoseconds from the origin.
+    begin: Option<i64>,
+    sums: WaitSums,
     /// Entries and exits of which it is not known whose they are.
     nobodys: u64,
     /// What came of all that was played.
@@ -150,7 +168,7 @@ impl Rules for WaitRules {
         }
         if packet.tells_switches {
             Self::begins(partial, packet.cpu, time, CpuStretch::default());
-            partial.items.push(packet.cpu, time, WaitItem::Lose);
+            partial.push(packet.cpu, time, WaitItem::Lose);
         } else {
             let of_calls = packet.tells_calls;
             let (tid, act) = (None, Act::Lose { of_calls });
@@ -204,19 +222,33 @@ impl Rules for WaitRules {
         self.step(partial, cpu, time, CpuStep { tid, act });
     }
 
+    fn exchange(&self, partial: &mut WaitPartial, resident: &mut WaitPartial) {
+        std::mem::swap(&mut partial.sums, &mut resident.sums);
+    }
+
     fn merge(&self, earlier: &mut WaitPartial, later: WaitPartial) {
         earlier.people.merge(later.people);
         let step = |earlier: &mut _, cpu, time, step| self.rare(earlier, cpu, time, step);
         later.lanes.join(earlier, step, Self::begins);
+        earlier.news.append(later.news, &earlier.items);
         earlier.items.append(later.items);
-        for (thread, sums) in later.sums.into_entries() {
-            earlier.sums.get(thread).merge(sums, self.selection.top());
-        }
+        earlier.sums.merge(later.sums, self.selection.top());
         earlier.nobodys += later.nobodys;
     }
 
-    fn settle(&self, partial: &mut WaitPartial, watermark: i64) {
-        self.play(partial, Some(watermark));
+    fn slices<'a>(&'a self, partial: &mut WaitPartial, watermark: i64) -> Vec<Slice<'a, WaitPartial>> {
+        if !self.recorded.tells_all_switches() {
+            partial.news = ThreadNews::default();
+            self.play(partial, Some(watermark));
+            return Vec::new();
+        }
+        let begin = partial.begin.replace(watermark).unwrap_or(i64::MIN);
+        let items = partial.items.cut(watermark);
+        let directory = partial.directory.go_on(&mut partial.news, watermark);
+        match items.is_empty() {
+            true => Vec::new(),
+            false => vec![self.slice(items, begin, directory)],
+        }
     }
 
     fn finish(&self, input: &Input, mut partial: WaitPartial) -> Report {
@@ -227,6 +259,48 @@ impl Rules for WaitRules {
         }
         self.play(&mut partial, None);
         report::report(self, input, partial)
+    }
+}
+
+impl WaitPartial {
+    /// Something happens on a CPU that all have to know.
+    #[inline(always)]
+    fn push(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
+        let trace = cpu.trace;
+        match item {
+            WaitItem::Enter(tid) | WaitItem::Arrive(tid, ..) | WaitItem::Die(tid) => {
+                self.news.is_active(ThreadKey { trace, tid });
+            }
+            WaitItem::Park(parked) if parked.has_called() => {
+                self.news.is_active(ThreadKey {
+                    trace,
+                    tid: parked.tid,
+                });
+            }
+            WaitItem::Made(_) | WaitItem::TakeOver(..) | WaitItem::Belongs { .. } => {
+                self.moves(cpu, time, &item);
+            }
+            _ => {}
+        }
+        self.items.push(cpu, time, item);
+    }
+
+    #[cold]
+    fn moves(&mut self, cpu: CpuKey, time: i64, item: &WaitItem) {
+        let trace = cpu.trace;
+        let moves = match *item {
+            WaitItem::Made(tid) => ThreadMove::Made(tid),
+            WaitItem::TakeOver(tid, old) => {
+                for tid in [tid, old] {
+                    self.news.is_active(ThreadKey { trace, tid });
+                }
+                ThreadMove::TakeOver(tid, old)
+            }
+            WaitItem::Belongs { tid, pid } => ThreadMove::Belongs(tid, pid),
+            _ => return,
+        };
+        let time = self.items.held(cpu, time);
+        self.news.moves(cpu, time, moves);
     }
 }
 
@@ -246,6 +320,22 @@ impl WaitRules {
             None if self.selection.shows(View::Log) => usize::MAX,
             None => self.selection.top(),
         }
+    }
+
+    /// A slice that is played without knowledge of what threads did before.
+    fn slice<'a>(
+        &'a self,
+        mut items: Items<WaitItem>,
+        begin: i64,
+        directory: ThreadDirectory,
+    ) -> Slice<'a, WaitPartial> {
+        Box::new(move |resident| {
+            let sums = &mut resident.sums;
+            let mut slice = WaitSlice::new(self, begin, directory);
+            items.play(None, |cpu, time, item| slice.play(sums, cpu, time, item));
+            let played = PlayedSlice::new(slice);
+            Box::new(move |partial| played.compose(self, &mut partial.machine, &mut partial.sums))
+        })
     }
 
     /// Takes what happened in the order of time.

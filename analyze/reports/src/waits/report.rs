@@ -7,6 +7,7 @@ use tracebraid_kernel_model::{KernelEvent, Syscall};
 use tracebraid_threads::WaitReason;
 
 use crate::waits::sums::{CallSums, Sums, Wait};
+use crate::waits::wait_sums::WaitSums;
 use crate::waits::{WaitPartial, WaitRules, tables};
 use tracebraid_follow::{Input, People, Table, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Ranges};
@@ -49,6 +50,12 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
         rules,
         people: &people,
     };
+    let WaitSums {
+        threads: sums,
+        futexes,
+        sockets,
+        log,
+    } = sums;
     if rules.ranges.is_some() {
         return frequencies(&who, input, &sums);
     }
@@ -70,10 +77,10 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
         tables::of_threads_and_reasons(&rows),
         tables::of_processes(&who, &rows),
     ];
-    sections.extend(tables::of_futexes(&who, &machine.futexes));
-    sections.push(tables::of_sockets(&who, &machine.sockets));
+    sections.extend(tables::of_futexes(&who, &futexes));
+    sections.push(tables::of_sockets(&who, &sockets));
     let unfinished = machine.unfinished(rules, |thread| who.shown(thread).is_some());
-    sections.extend(lists(&who, sums, machine.log));
+    sections.extend(lists(&who, sums, log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
         head: input.head(),

@@ -43,7 +43,7 @@ pub(super) enum Measure {
 }
 
 /// How many there are.
-const MEASURES: usize = 5;
+pub(super) const MEASURES: usize = 5;
 
 impl Measure {
     pub(super) fn name(self) -> &'static str {
@@ -59,16 +59,13 @@ impl Measure {
 
 /// A socket of a process.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Socket {
-    is_open: bool,
+pub(super) struct Socket {
+    pub(super) is_open: bool,
     /// Sockets of the family AF_UNIX.
-    is_local: bool,
-    end: End,
+    pub(super) is_local: bool,
+    pub(super) end: End,
     /// End of the last call that sent something, if nothing was received since.
-    sent: Option<i64>,
-    /// By measure: the thread that was counted last, and the place of its sums.
-    #[serde(skip)]
-    near: [Option<(i32, u32)>; MEASURES],
+    pub(super) sent: Option<i64>,
 }
 
 /// Which end of which connection: that to which peer. Of those that connected to this machine the
@@ -80,12 +77,12 @@ pub(super) struct End {
 }
 
 impl End {
-    fn client(peer: Option<Peer>) -> End {
+    pub(super) fn client(peer: Option<Peer>) -> End {
         let side = Side::Client;
         End { side, peer }
     }
 
-    fn server(peer: Option<Peer>) -> End {
+    pub(super) fn server(peer: Option<Peer>) -> End {
         let side = Side::Server;
         let peer = peer.map(|peer| Peer { port: 0, ..peer });
         End { side, peer }
@@ -93,21 +90,53 @@ impl End {
 }
 
 /// `EINPROGRESS`: the connection is made while the program goes on.
-const IN_PROGRESS: i64 = -115;
+pub(super) const IN_PROGRESS: i64 = -115;
 
 /// AF_UNIX.
-const UNIX: i64 = 1;
+pub(super) const UNIX: i64 = 1;
 
-/// The sockets that are open, and what was measured.
+/// A socket: whose, and its descriptor.
+pub(super) type SocketKey = (Owner, i64);
+
+/// The sockets that are open.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sockets {
-    open: Keyed<(Owner, i64), Socket>,
-    sums: Keyed<(ThreadKey, End, Measure), Distribution>,
+    open: Keyed<SocketKey, Socket>,
+}
+
+/// What was measured of sockets, by thread, end and measure.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct SocketSums(Keyed<(ThreadKey, End, Measure), Distribution>);
+
+impl SocketSums {
+    /// Where the sums of a key are; they stay there.
+    pub(super) fn place(&mut self, key: (ThreadKey, End, Measure)) -> usize {
+        self.0.place(key)
+    }
+
+    /// The sums at a place.
+    pub(super) fn at(&mut self, place: usize) -> Option<&mut Distribution> {
+        self.0.at(place)
+    }
+
+    /// The sums of a key.
+    pub(super) fn get(&mut self, key: (ThreadKey, End, Measure)) -> &mut Distribution {
+        self.0.get(key)
+    }
+
+    pub(super) fn merge(&mut self, later: SocketSums) {
+        self.0.merge(later.0, |own, later| own.merge(&later));
+    }
+
+    /// All that was measured.
+    pub(super) fn entries(&self) -> &[((ThreadKey, End, Measure), Distribution)] {
+        self.0.entries()
+    }
 }
 
 impl Sockets {
     /// A call has ended.
-    pub(super) fn done(&mut self, done: &EndedCall) {
+    pub(super) fn done(&mut self, sums: &mut SocketSums, done: &EndedCall) {
         let descriptor = done.begun.argument;
         let peer = done.peer;
         match done.begun.class {
@@ -118,18 +147,18 @@ impl Sockets {
             CallClass::Connect if done.result >= 0 || done.result == IN_PROGRESS => {
                 let is_local = self.is_local(done.owner, descriptor);
                 self.make(done.owner, descriptor, End::client(peer), is_local);
-                self.add(done, descriptor, Measure::Connect, done.begun.time);
+                self.add(sums, done, descriptor, Measure::Connect, done.begun.time);
             }
             CallClass::Accept if done.result >= 0 => {
                 // The listening socket is of the same family.
                 let is_local = self.is_local(done.owner, descriptor);
                 self.make(done.owner, done.result, End::server(peer), is_local);
-                self.add(done, done.result, Measure::Accept, done.begun.time);
+                self.add(sums, done, done.result, Measure::Accept, done.begun.time);
             }
             CallClass::Send | CallClass::Write | CallClass::Copy if done.result > 0 => {
-                self.sends(done, descriptor)
+                self.sends(sums, done, descriptor)
             }
-            CallClass::Receive | CallClass::Read if done.result > 0 => self.receives(done, descriptor),
+            CallClass::Receive | CallClass::Read if done.result > 0 => self.receives(sums, done, descriptor),
             CallClass::Close => {
                 if let Some(socket) = self.open.find((done.owner, descriptor)) {
                     *socket = Socket::default();
@@ -166,47 +195,52 @@ impl Sockets {
         self.open.find(key).filter(|socket| socket.is_open)
     }
 
-    fn sends(&mut self, done: &EndedCall, descriptor: i64) {
+    fn sends(&mut self, sums: &mut SocketSums, done: &EndedCall, descriptor: i64) {
         let Some(socket) = self.socket(done, descriptor) else {
             return;
         };
         socket.sent = Some(done.time);
-        self.add(done, descriptor, Measure::Send, done.begun.time);
+        self.add(sums, done, descriptor, Measure::Send, done.begun.time);
     }
 
-    fn receives(&mut self, done: &EndedCall, descriptor: i64) {
+    fn receives(&mut self, sums: &mut SocketSums, done: &EndedCall, descriptor: i64) {
         let Some(socket) = self.socket(done, descriptor) else {
             return;
         };
         let sent = socket.sent.take();
-        self.add(done, descriptor, Measure::Receive, done.begun.time);
+        self.add(sums, done, descriptor, Measure::Receive, done.begun.time);
         if let Some(sent) = sent {
-            self.add(done, descriptor, Measure::Response, sent);
+            self.add(sums, done, descriptor, Measure::Response, sent);
         }
     }
 
     /// Counts how long something took, of the socket that has that descriptor now.
-    fn add(&mut self, done: &EndedCall, descriptor: i64, measure: Measure, begin: i64) {
-        if !done.counts {
-            return;
-        }
-        let socket = self.open.get((done.owner, descriptor));
-        let near = &mut socket.near[measure as usize];
-        let place = match *near {
-            Some((tid, place)) if tid == done.thread.tid => place as usize,
-            _ => {
-                let place = self.sums.place((done.thread, socket.end, measure));
-                *near = Some((done.thread.tid, place as u32));
-                place
-            }
-        };
-        if let Some(sums) = self.sums.at(place) {
+    fn add(
+        &mut self,
+        sums: &mut SocketSums,
+        done: &EndedCall,
+        descriptor: i64,
+        measure: Measure,
+        begin: i64,
+    ) {
+        if done.counts {
+            let end = self.open.get((done.owner, descriptor)).end;
+            let sums = sums.get((done.thread, end, measure));
             sums.add(begin.abs_diff(done.time));
         }
     }
 
-    /// What was measured, by thread, end and measure.
-    pub(super) fn entries(&self) -> &[((ThreadKey, End, Measure), Distribution)] {
-        self.sums.entries()
+    /// What is known of a socket; nothing of one that was never open.
+    pub(super) fn find(&mut self, key: SocketKey) -> Socket {
+        self.open.find(key).map(|socket| *socket).unwrap_or_default()
+    }
+
+    /// What becomes of a socket.
+    pub(super) fn set(&mut self, key: SocketKey, socket: Socket) {
+        match self.open.find(key) {
+            Some(own) => *own = socket,
+            None if socket.is_open => *self.open.get(key) = socket,
+            None => {}
+        }
     }
 }

@@ -9,11 +9,11 @@ use tracebraid_threads::{
 
 use crate::waits::WaitRules;
 use crate::waits::ended_call::{EndedCall, Owner, concerns_others};
-use crate::waits::futex::Futexes;
 use crate::waits::socket::Sockets;
 use crate::waits::sums::{Sums, Wait, Waker};
 use crate::waits::thread_waits::{Parts, SpentTime, ThreadWaits};
 use crate::waits::wait_step::WaitItem;
+use crate::waits::wait_sums::WaitSums;
 use tracebraid_follow::{CpuKey, Exited, Losses, Table, ThreadKey};
 use tracebraid_statistics::Bins;
 use tracebraid_tables::View;
@@ -25,26 +25,23 @@ pub(super) struct WaitMachine {
     /// Where the thread that was looked at last is among them.
     #[serde(skip)]
     near: usize,
-    losses: Losses,
+    pub(super) losses: Losses,
     cpus: CpuThreads,
-    pub(super) futexes: Futexes,
     pub(super) sockets: Sockets,
-    /// Waits in the order in which their calls end.
-    pub(super) log: Vec<Wait>,
 }
 
 /// A call from its beginning to its end on that CPU.
 #[derive(Clone, Copy, Debug)]
-struct WholeCall {
-    thread: ThreadKey,
-    cpu: CpuKey,
-    begun: BegunCall,
-    time: i64,
-    result: i64,
+pub(super) struct WholeCall {
+    pub(super) thread: ThreadKey,
+    pub(super) cpu: CpuKey,
+    pub(super) begun: BegunCall,
+    pub(super) time: i64,
+    pub(super) result: i64,
 }
 
 impl WholeCall {
-    fn duration(&self) -> u64 {
+    pub(super) fn duration(&self) -> u64 {
         self.begun.time.abs_diff(self.time)
     }
 }
@@ -53,7 +50,7 @@ impl WholeCall {
 pub(super) struct Player<'a> {
     pub(super) rules: &'a WaitRules,
     pub(super) machine: &'a mut WaitMachine,
-    pub(super) sums: &'a mut Table<Sums>,
+    pub(super) sums: &'a mut WaitSums,
 }
 
 impl Player<'_> {
@@ -129,7 +126,7 @@ impl Player<'_> {
     }
 
     #[inline(always)]
-    fn thread(&mut self, thread: ThreadKey) -> (&mut ThreadWaits, &Losses) {
+    pub(super) fn thread(&mut self, thread: ThreadKey) -> (&mut ThreadWaits, &Losses) {
         let WaitMachine {
             threads,
             near,
@@ -171,20 +168,20 @@ impl Player<'_> {
     /// A stretch of a thread's time has ended, which is listed if its call is.
     #[inline]
     fn spends(&mut self, thread: ThreadKey, time: i64, stretch: PastStretch<()>, waker: Waker) {
-        let spent = self.thread(thread).0.spend(time, stretch, waker);
+        let spent = self.thread(thread).0.spent.spend(time, stretch, waker);
         if spent.why != WaitReason::Running {
             self.list(thread, spent);
         }
     }
 
-    fn leaves(&mut self, at: (CpuKey, i64), thread: ThreadKey, left: LeftAs) {
+    pub(super) fn leaves(&mut self, at: (CpuKey, i64), thread: ThreadKey, left: LeftAs) {
         let (of, losses) = self.thread(thread);
         let stretch = of.cell.leave(at, left, losses);
         self.spends(thread, at.1, stretch, Waker::NOBODY);
     }
 
     #[inline]
-    fn comes(&mut self, at: (CpuKey, i64), thread: ThreadKey) {
+    pub(super) fn comes(&mut self, at: (CpuKey, i64), thread: ThreadKey) {
         let rules = self.rules;
         let (of, losses) = self.thread(thread);
         let since = || of.cell.since();
@@ -194,16 +191,29 @@ impl Player<'_> {
     }
 
     fn wakes(&mut self, at: (CpuKey, i64), wake: WakeEvent, source: WakeSource, by: WakerFacts) {
+        let trace = at.0.trace;
+        let waking = self.waking(trace, by);
+        let thread = by.tid().map(|tid| ThreadKey { trace, tid });
+        self.is_woken(at, wake, (source, thread), waking);
+    }
+
+    /// A thread is woken, by that one if its waker is one.
+    pub(super) fn is_woken(
+        &mut self,
+        at: (CpuKey, i64),
+        wake: WakeEvent,
+        (source, thread): (WakeSource, Option<ThreadKey>),
+        waking: Option<WakingThread>,
+    ) {
         let (cpu, time) = at;
-        let trace = cpu.trace;
-        let key = |tid: i32| ThreadKey { trace, tid };
+        let woken = ThreadKey {
+            trace: cpu.trace,
+            tid: wake.woken,
+        };
         let rules = self.rules;
-        let woken = key(wake.woken);
         let target = wake.target.map(u32::from);
         let since = || self.thread(woken).0.cell.since();
         let tells = rules.recorded.wake(at, since, wake.is_ready, target);
-        let waking = self.waking(trace, by);
-        let thread = by.tid().map(key);
         let wakeup = Wakeup {
             time,
             source,
@@ -213,8 +223,7 @@ impl Player<'_> {
             cause: (),
         };
         let (of, losses) = self.thread(woken);
-        let is_futex = || WaitReason::of_wake(Some(CallClass::Futex), source, waking) == WaitReason::Futex;
-        if let Some(thread) = thread.filter(|_| is_futex()) {
+        if let Some(thread) = thread.filter(|_| frees(source, waking)) {
             of.freed = Some((time, thread));
         }
         let target = wake.target.unwrap_or(ThreadState::NO_CPU);
@@ -230,7 +239,7 @@ impl Player<'_> {
 
     /// The thread that wakes another one, if one does.
     #[inline]
-    fn waking(&mut self, trace: u32, by: WakerFacts) -> Option<WakingThread> {
+    pub(super) fn waking(&mut self, trace: u32, by: WakerFacts) -> Option<WakingThread> {
         let key = |tid: i32| ThreadKey { trace, tid };
         match by {
             WakerFacts::Nobody => None,
@@ -266,25 +275,13 @@ impl Player<'_> {
 
     /// Keeps a wait that is to be listed if its call is.
     fn list(&mut self, thread: ThreadKey, spent: SpentTime) {
-        let most = self.rules.listed();
-        let limits = &self.rules.selection.limits;
-        if most == 0 || spent.duration == 0 || !limits.contain(spent.duration) {
+        if !self.rules.lists(&spent) {
             return;
         }
+        let most = self.rules.listed();
         let (of, _) = self.thread(thread);
-        let Some(call) = of.call() else { return };
-        of.waits.push(Wait {
-            duration: spent.duration,
-            begin: spent.begin,
-            why: spent.why,
-            call,
-            thread,
-            waker: spent.waker,
-        });
-        // A call may wait for ever: of its waits, those that cannot be among the longest are left out.
-        if of.waits.len() >= most.saturating_mul(2).max(64) {
-            of.waits.sort_unstable_by(|a, b| b.cmp(a));
-            of.waits.truncate(most);
+        if let Some(call) = of.call() {
+            of.spent.list(spent.as_wait(thread, call), most);
         }
     }
 
@@ -306,7 +303,8 @@ impl Player<'_> {
                 };
                 let mut parts = Parts::default();
                 parts[WaitReason::Unknown as usize] = call.duration();
-                self.ended(&call, Some(&parts));
+                let counts = self.counts_end(&call, Some(&parts));
+                self.concerns(&call, counts);
             }
             Parking::Nothing => {}
         }
@@ -316,13 +314,13 @@ impl Player<'_> {
     fn arrives(&mut self, cpu: CpuKey, thread: ThreadKey, exited: Exited) {
         let (of, losses) = self.thread(thread);
         let (stretch, ended) = of.cell.arrive(cpu, thread.tid, exited, losses);
-        of.spend(exited.time, stretch, Waker::NOBODY);
+        of.spent.spend(exited.time, stretch, Waker::NOBODY);
         self.is_seen_on((cpu, exited.time), thread.tid, &stretch);
         let (of, _) = self.thread(thread);
         let Some((begun, exited, cpu)) = ended else {
-            return;
+            return of.spent.waits.clear();
         };
-        let parts = of.parts();
+        let parts = of.spent.parts();
         let call = WholeCall {
             thread,
             cpu,
@@ -335,31 +333,30 @@ impl Player<'_> {
 
     /// A call has ended that waited, or may have.
     fn ended(&mut self, call: &WholeCall, parts: Option<&Parts>) {
-        let rules = self.rules;
-        let duration = call.duration();
-        let counts = rules.counts(call.begun.call, call.time, call.cpu, duration);
+        let counts = self.counts_end(call, parts);
         if counts {
-            let sums = self.sums.get(call.thread);
-            rules.count(sums, call.begun.call, duration, parts);
             self.keep_waits(call.thread);
         }
         self.concerns(call, counts);
     }
 
+    /// Counts a call, if it is asked for; true if it is.
+    fn counts_end(&mut self, call: &WholeCall, parts: Option<&Parts>) -> bool {
+        let rules = self.rules;
+        let duration = call.duration();
+        let counts = rules.counts(call.begun.call, call.time, call.cpu, duration);
+        if counts {
+            let sums = self.sums.threads.get(call.thread);
+            rules.count(sums, call.begun.call, duration, parts);
+        }
+        counts
+    }
+
     /// The waits of a call that counts are listed.
     fn keep_waits(&mut self, thread: ThreadKey) {
         let (of, _) = self.thread(thread);
-        if of.waits.is_empty() {
-            return;
-        }
-        let waits = std::mem::take(&mut of.waits);
-        let selection = &self.rules.selection;
-        let sums = self.sums.get(thread);
-        let top = selection.top();
-        waits.iter().for_each(|wait| sums.top.add(*wait, top));
-        if selection.shows(View::Log) {
-            self.machine.log.extend(waits);
-        }
+        let waits = std::mem::take(&mut of.spent.waits);
+        self.rules.keep_waits(self.sums, thread, waits);
     }
 
     /// A call has ended on a futex or a socket, or may have.
@@ -382,9 +379,9 @@ impl Player<'_> {
             counts,
         };
         match class {
-            CallClass::Futex if counts => self.machine.futexes.count(&ended, freed.map(|freed| freed.1)),
+            CallClass::Futex if counts => self.sums.futexes.count(&ended, freed.map(|freed| freed.1)),
             CallClass::Futex => {}
-            _ => self.machine.sockets.done(&ended),
+            _ => self.machine.sockets.done(&mut self.sums.sockets, &ended),
         }
     }
 }
@@ -400,12 +397,36 @@ impl WaitMachine {
     }
 }
 
-fn owner(thread: ThreadKey, pid: Option<i32>) -> Owner {
+/// True if a wake-up frees those who wait at a futex.
+pub(super) fn frees(source: WakeSource, waking: Option<WakingThread>) -> bool {
+    WaitReason::of_wake(Some(CallClass::Futex), source, waking) == WaitReason::Futex
+}
+
+pub(super) fn owner(thread: ThreadKey, pid: Option<i32>) -> Owner {
     let alone = -1 - i64::from(thread.tid);
     (thread.trace, pid.map_or(alone, i64::from))
 }
 
 impl WaitRules {
+    /// True if a stretch of time is to be listed if its call is.
+    #[inline]
+    pub(super) fn lists(&self, spent: &SpentTime) -> bool {
+        self.listed() > 0 && spent.duration > 0 && self.selection.limits.contain(spent.duration)
+    }
+
+    /// The waits of a call that counts are listed.
+    pub(super) fn keep_waits(&self, sums: &mut WaitSums, thread: ThreadKey, waits: Vec<Wait>) {
+        if waits.is_empty() {
+            return;
+        }
+        let longest = &mut sums.threads.get(thread).top;
+        let top = self.selection.top();
+        waits.iter().for_each(|wait| longest.add(*wait, top));
+        if self.selection.shows(View::Log) {
+            sums.log.extend(waits);
+        }
+    }
+
     /// Counts a call that was asked for, with its parts if it did anything but run.
     #[inline(always)]
     pub(super) fn count(&self, sums: &mut Sums, call: Syscall, duration: u64, parts: Option<&Parts>) {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use tracebraid_kernel_model::{Peer, family_name};
 
 use crate::waits::report::Who;
-use crate::waits::socket::{End, Measure, Sockets};
+use crate::waits::socket::{End, Measure, SocketSums};
 use crate::waits::tables::PROCESS;
 use tracebraid_follow::{Process, Thread};
 use tracebraid_statistics::Distribution;
@@ -15,7 +15,7 @@ use tracebraid_tables::{Column, Section, Unit, Value, distribution_columns, dist
 
 type Key = (End, Measure);
 
-pub(crate) fn of_sockets(who: &Who<'_>, sockets: &Sockets) -> Section {
+pub(crate) fn of_sockets(who: &Who<'_>, sockets: &SocketSums) -> Section {
     let parts = sockets.entries().iter();
     let parts = parts
         .filter_map(|((thread, end, measure), sums)| Some((who.shown(*thread)?, ((*end, *measure), sums))));

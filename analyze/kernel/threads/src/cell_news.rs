@@ -1,0 +1,60 @@
+//! What became known of a thread in a slice, to be installed into its cell.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_follow::{CpuKey, Losses};
+
+use crate::slice_cell::Known;
+use crate::thread_cell::{ThreadCell, ThreadState};
+
+/// What became known of a thread in a slice.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CellNews<C> {
+    pub(crate) cell: ThreadCell<C>,
+    pub(crate) known: Known,
+}
+
+impl<C: Copy> CellNews<C> {
+    /// Losses count from the beginning of the slice: `before` has those from before that.
+    fn count_losses(&mut self, trace: u32, before: &Losses) {
+        let key = |cpu: u32| CpuKey { trace, cpu };
+        self.cell.losses += match self.cell.state {
+            ThreadState::Running(cpu) => before.of_cpu(key(cpu.into())),
+            _ => before.of_trace(key(0)),
+        };
+    }
+}
+
+impl<C: Copy> ThreadCell<C> {
+    /// What became known in a slice replaces what was known. `before` has the losses from before the slice.
+    pub fn install(&mut self, mut news: CellNews<C>, trace: u32, before: &Losses) {
+        news.count_losses(trace, before);
+        let CellNews { cell, known } = news;
+        if known.is_new {
+            *self = cell;
+            return;
+        }
+        if known.state {
+            (self.state, self.since, self.losses) = (cell.state, cell.since, cell.losses);
+            (self.early, self.woken, self.sight) = (cell.early, cell.woken, cell.sight);
+            self.in_disk_sleep = cell.in_disk_sleep;
+        }
+        if known.calls {
+            self.calls.install(&cell.calls);
+        }
+        let set = |is_known: bool, own: &mut bool, new: bool| {
+            if is_known {
+                *own = new;
+            }
+        };
+        set(known.has_called, &mut self.has_called, cell.has_called);
+        set(known.dying, &mut self.is_dying, cell.is_dying);
+        set(known.requested, &mut self.requested, cell.requested);
+        set(known.lingers, &mut self.lingers, cell.lingers);
+        if known.called {
+            self.called = cell.called;
+        }
+        if known.waited_for {
+            self.waited_for = cell.waited_for;
+        }
+    }
+}

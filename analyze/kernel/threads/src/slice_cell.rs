@@ -1,0 +1,430 @@
+//! The state of a thread in a slice of time, without knowledge of what the thread did before.
+//!
+//! Each part of a [`ThreadCell`] is unknown until something sets it whatever it was before: a switch, the entry of a call,
+//! the end of a wait. What depends on a part that is unknown is kept by the owner of the cell, which replays it on the
+//! state at the beginning of the slice by the methods of [`ThreadCell`]; methods named `..._kept` say what is known after
+//! that. Before something is kept, what is known ([`SliceCell::news`]) is kept, too, to be installed first. So a slice and
+//! a plain pass agree by construction, and the number of things kept depends on the number of threads.
+//!
+//! It is assumed that switches on all CPUs were recorded
+//! ([`Recorded::tells_all_switches`](tracebraid_follow::Recorded::tells_all_switches)): slices of other traces are played
+//! when it is known what came before.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_follow::{Beginning, CpuKey, Ending, Exited, Losses, OpenCall, WakeTells};
+
+use crate::call_class::CallClass;
+use crate::cell_news::CellNews;
+use crate::cpu_context::WakeSource;
+use crate::task_events::LeftAs;
+use crate::thread_acts::{BegunCall, ParkedThread};
+use crate::thread_cell::{EndedCallOf, Parking, PastStretch, ThreadCell, ThreadState, WakeEffect, Wakeup};
+use crate::wait_reason::WaitReason;
+use crate::waker_facts::WakingThread;
+
+/// What is known of a thread in a slice. Losses count from the beginning of the slice.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SliceCell<C> {
+    cell: ThreadCell<C>,
+    known: Known,
+    /// The thread makes no calls, and does not die, up to the end of the slice, nor has it before.
+    is_plain: bool,
+    /// Something has changed since the news were taken.
+    has_news: bool,
+    /// No item of the slice is earlier, in nanoseconds from the origin.
+    begin: i64,
+}
+
+/// Parts of a cell that are known.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Known {
+    /// The thread was made in the slice, and nobody has been told: what there was before is replaced.
+    pub(crate) is_new: bool,
+    /// State, its beginning, and wake-ups that may count.
+    pub(crate) state: bool,
+    /// The call that is open, if one is.
+    pub(crate) calls: bool,
+    /// Calls that began before that time are not known, in nanoseconds from the origin.
+    pub(crate) calls_since: i64,
+    /// A call ended then.
+    pub(crate) by_end: bool,
+    pub(crate) called: bool,
+    pub(crate) has_called: bool,
+    pub(crate) dying: bool,
+    pub(crate) requested: bool,
+    pub(crate) lingers: bool,
+    pub(crate) waited_for: bool,
+}
+
+impl Known {
+    fn all(time: i64) -> Known {
+        Known {
+            is_new: true,
+            state: true,
+            calls: true,
+            calls_since: time,
+            by_end: false,
+            called: true,
+            has_called: true,
+            dying: true,
+            requested: true,
+            lingers: true,
+            waited_for: true,
+        }
+    }
+}
+
+/// What becomes of an exit that is the first event of a call since the thread came.
+#[derive(Clone, Copy, Debug)]
+pub enum Arrival {
+    /// That is unknown: it must be kept.
+    Unknown,
+    /// No call that began in the slice ends.
+    Nothing,
+    /// That call ends.
+    Ends(BegunCall),
+}
+
+/// Use of what a thread has done since it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkUse {
+    /// It can be played.
+    Play,
+    /// It must be kept.
+    Keep,
+    /// It must be kept, and the calls of the thread are unknown after that.
+    KeepAndForget,
+}
+
+impl<C: Copy> SliceCell<C> {
+    /// A thread of which nothing is known, in a slice without earlier items than at `begin`, in nanoseconds from the
+    /// origin. `is_plain`: it makes no calls and does not die up to the end of the slice.
+    pub fn new(begin: i64, is_plain: bool) -> Self {
+        let mut cell = SliceCell {
+            cell: ThreadCell::default(),
+            known: Known::default(),
+            is_plain,
+            has_news: false,
+            begin,
+        };
+        cell.cell.called = i64::MIN;
+        cell.known.calls_since = i64::MIN;
+        cell
+    }
+
+    /// The thread is made: whatever had its id before is gone.
+    pub fn is_made(&mut self, at: (CpuKey, i64), tid: i32, losses: &Losses) {
+        self.cell = ThreadCell::made(at, tid, losses);
+        (self.known, self.has_news) = (Known::all(at.1), true);
+    }
+
+    /// Nothing is known any more after that time, in nanoseconds from the origin.
+    pub fn forget(&mut self, time: i64) {
+        *self = SliceCell::new(self.begin, self.is_plain);
+        self.known.calls_since = time.saturating_add(1);
+    }
+
+    /// It makes no calls up to the end of the slice, nor has it before.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// True if its state is known.
+    #[inline]
+    pub fn knows_state(&self) -> bool {
+        self.known.state
+    }
+
+    /// Beginning of its state, in nanoseconds from the origin; the least number if that is unknown.
+    #[inline]
+    pub fn since(&self) -> i64 {
+        match self.known.state {
+            true => self.cell.since,
+            false => i64::MIN,
+        }
+    }
+
+    /// The open call, as far as other CPUs know; `None` if it is unknown whether one is open.
+    #[inline]
+    pub fn call(&self) -> Option<Option<BegunCall>> {
+        (self.is_plain || self.known.calls).then_some(self.cell.calls.parked)
+    }
+
+    /// What is known and was not taken yet.
+    pub fn news(&mut self) -> Option<CellNews<C>> {
+        if !std::mem::take(&mut self.has_news) {
+            return None;
+        }
+        let news = CellNews {
+            cell: self.cell.clone(),
+            known: self.known,
+        };
+        self.known.is_new = false;
+        Some(news)
+    }
+
+    /// The class of its call; `None` if that is unknown.
+    fn class(&self) -> Option<Option<CallClass>> {
+        if self.is_plain {
+            return Some(None);
+        }
+        match self.known.dying {
+            true if self.cell.is_dying || self.known.calls => Some(self.cell.class()),
+            _ => None,
+        }
+    }
+
+    /// The thread as the waker of another one, if its CPU does not know which call it is in; `None` if what matters of
+    /// that is unknown.
+    pub fn waking(&self, requested: bool) -> Option<WakingThread> {
+        let mut waking = self.cell.waking(requested);
+        waking.call = self.class()?;
+        waking.has_called &= !self.is_plain;
+        let is_known = match (waking.call, self.is_plain) {
+            (Some(_), _) => true,
+            (None, true) => self.knows_disk(requested),
+            (None, false) if waking.has_called => self.known.lingers,
+            (None, false) => self.known.has_called && self.knows_disk(requested),
+        };
+        is_known.then_some(waking)
+    }
+
+    /// True if it is known whether the thread works for a disk.
+    fn knows_disk(&self, requested: bool) -> bool {
+        let is_at_disk = requested
+            || self.known.requested && self.cell.requested
+            || self.known.waited_for && self.cell.waited_for == WaitReason::BlockDevice;
+        is_at_disk || self.known.requested && self.known.waited_for
+    }
+
+    /// It enters a call, and was in none when it came.
+    #[inline]
+    pub fn enter(&mut self, at: (CpuKey, i64), tid: i32, losses: &Losses) {
+        if !self.known.calls {
+            self.knows_calls(at.1, false);
+        }
+        self.cell.enter(at, tid, losses);
+        let known = &mut self.known;
+        (known.state, known.called, known.has_called) = (true, true, true);
+        (known.dying, known.requested) = (true, true);
+        self.has_news = true;
+    }
+
+    fn knows_calls(&mut self, since: i64, by_end: bool) {
+        self.cell.calls = OpenCall::changed_at(since);
+        let known = &mut self.known;
+        (known.calls, known.calls_since, known.by_end) = (true, since, by_end);
+    }
+
+    /// What an exit will end. What has no beginning is kept, since that may be recorded late.
+    #[inline]
+    pub fn arrival(&self, exited: &Exited) -> Arrival {
+        match self.cell.calls.parked {
+            Some(begun) if self.known.state && self.known.calls => match exited.ends(&begun) {
+                true => Arrival::Ends(begun),
+                false => Arrival::Nothing,
+            },
+            _ => Arrival::Unknown,
+        }
+    }
+
+    /// The call ends that was open when it came. Only if [`SliceCell::arrival`] is known.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        cpu: CpuKey,
+        tid: i32,
+        exited: Exited,
+        losses: &Losses,
+    ) -> (PastStretch<C>, Option<EndedCallOf>) {
+        let arrived = self.cell.arrive(cpu, tid, exited, losses);
+        self.has_arrived();
+        arrived
+    }
+
+    /// The same was kept.
+    pub fn arrive_kept(&mut self, cpu: CpuKey, tid: i32, exited: Exited, losses: &Losses) {
+        match self.known.calls {
+            true => _ = self.cell.arrive(cpu, tid, exited, losses),
+            false => {
+                self.cell.arrive(cpu, tid, exited, losses);
+                self.knows_calls(exited.time, true);
+            }
+        }
+        self.has_arrived();
+    }
+
+    fn has_arrived(&mut self) {
+        let known = &mut self.known;
+        (known.state, known.called, known.has_called) = (true, true, true);
+        self.has_news = true;
+    }
+
+    /// How to use what it has done since it came. What began before calls are known may be what an end that was kept
+    /// belongs to.
+    pub fn parking(&self, parked: &ParkedThread) -> ParkUse {
+        let Some(open) = parked.open else {
+            return ParkUse::Play;
+        };
+        let known = &self.known;
+        let from = self.begin.max(known.calls_since);
+        match (known.calls, open.time()) {
+            (false, time) if time >= from => ParkUse::Play,
+            (true, time) if time == known.calls_since && known.by_end => {
+                match self.cell.calls.has_changed_after(time) {
+                    true => ParkUse::Keep,
+                    false => ParkUse::KeepAndForget,
+                }
+            }
+            (true, time) if time >= from && !self.cell.calls.has_missed(&open) => ParkUse::Play,
+            _ => ParkUse::Keep,
+        }
+    }
+
+    /// It has done that since it came. Only for [`ParkUse::Play`].
+    pub fn park(&mut self, at: (CpuKey, i64), parked: &ParkedThread) -> Parking {
+        if let Some(open) = parked.open.filter(|_| !self.known.calls) {
+            self.knows_calls(open.time, false);
+        }
+        let parking = self.cell.park(at, parked);
+        self.has_parked(parked);
+        parking
+    }
+
+    /// The same was kept.
+    pub fn park_kept(&mut self, at: (CpuKey, i64), parked: &ParkedThread, with: ParkUse) {
+        // Of calls that are unknown whatever is in the cell does not matter.
+        self.cell.park(at, parked);
+        self.has_parked(parked);
+        if with == ParkUse::KeepAndForget {
+            let known = &mut self.known;
+            (known.calls, known.calls_since) = (false, at.1.saturating_add(1));
+        }
+    }
+
+    fn has_parked(&mut self, parked: &ParkedThread) {
+        let known = &mut self.known;
+        known.called |= parked.called > i64::MIN;
+        known.has_called |= parked.called > i64::MIN;
+        known.lingers |= parked.lingers.is_some();
+        known.requested |= parked.has_entered || parked.requested;
+        known.dying |= parked.has_entered || parked.is_dying;
+        self.has_news = true;
+    }
+
+    /// It leaves its CPU. Only if its state is known.
+    #[inline]
+    pub fn leave(&mut self, at: (CpuKey, i64), left: LeftAs, losses: &Losses) -> PastStretch<C> {
+        self.has_news = true;
+        self.cell.leave(at, left, losses)
+    }
+
+    /// The same was kept. It may have been woken while it ran: what it does is known then only if it does not wait.
+    pub fn leave_kept(&mut self, at: (CpuKey, i64), left: LeftAs, losses: &Losses) {
+        self.cell.leave(at, left, losses);
+        self.known.state = self.cell.state != ThreadState::Blocked;
+        self.has_news = true;
+    }
+
+    /// It comes to a CPU. Only if its state is known.
+    #[inline]
+    pub fn come(&mut self, at: (CpuKey, i64), losses: &Losses) -> PastStretch<C> {
+        self.has_news = true;
+        if self.cell.state == ThreadState::Blocked {
+            self.known.waited_for = self.cell.woken.is_none_or(|woken| self.knows_reason(&woken));
+            self.known.requested = true;
+        }
+        self.cell.come(at, losses, true)
+    }
+
+    /// The same was kept.
+    pub fn come_kept(&mut self, (cpu, time): (CpuKey, i64), losses: &Losses) {
+        let state = ThreadState::Running(ThreadState::number(cpu.cpu));
+        self.cell.begin(time, state, losses.of_cpu(cpu));
+        self.known.state = true;
+        self.may_have_waited();
+    }
+
+    /// Perhaps a wait has ended.
+    fn may_have_waited(&mut self) {
+        // After a wait nothing is requested.
+        self.known.requested &= !self.cell.requested;
+        self.known.waited_for = false;
+        self.has_news = true;
+    }
+
+    /// True if a wake-up matters only in that the thread can run: it was woken before, on its way out, or awake.
+    fn only_gets_ready(&self, is_ready: bool) -> bool {
+        match (self.cell.state, self.cell.woken) {
+            (ThreadState::Blocked, Some(woken)) => is_ready && !woken.is_ready,
+            (ThreadState::Blocked | ThreadState::Running(_), _) => false,
+            _ => true,
+        }
+    }
+
+    /// True if the effect of a wake-up is known, in so far as it depends on the thread itself; `waking`: its waker is
+    /// known.
+    #[inline]
+    pub fn knows_wake(&self, wakeup: &Wakeup<C>, is_waker_known: bool) -> bool {
+        self.known.state
+            && (self.only_gets_ready(wakeup.is_ready)
+                || is_waker_known && (self.cell.state != ThreadState::Blocked || self.knows_reason(wakeup)))
+    }
+
+    /// True if it is known for what reason a wait was that a wake-up ends.
+    fn knows_reason(&self, wakeup: &Wakeup<C>) -> bool {
+        let by_thread = wakeup.source == WakeSource::Thread
+            && wakeup.waking.is_some_and(|waking| !waking.is_in_program());
+        let class = match self.class() {
+            None if by_thread => return false,
+            class => class.flatten(),
+        };
+        let is_vague = class.is_none() && by_thread
+            || matches!(
+                WaitReason::of_wake(class, wakeup.source, wakeup.waking),
+                WaitReason::Kernel | WaitReason::Unknown
+            );
+        self.known.requested || !is_vague || !self.cell.in_disk_sleep
+    }
+
+    /// It is woken, as recorded on `cpu`, to run on the CPU of number `target`. Only if the effect is known.
+    #[inline]
+    pub fn wake(
+        &mut self,
+        wakeup: Wakeup<C>,
+        (cpu, target): (CpuKey, u16),
+        losses: &Losses,
+    ) -> WakeEffect<C> {
+        self.has_news = true;
+        let woken = self.cell.woken;
+        let knows_woken = || woken.is_none_or(|woken| self.knows_reason(&woken));
+        let knows_reason = !self.only_gets_ready(wakeup.is_ready) || knows_woken();
+        let effect = self.cell.wake(wakeup, (cpu, target), WakeTells::ALL, losses);
+        if let WakeEffect::Ends(_) | WakeEffect::WasAwake = effect {
+            (self.known.waited_for, self.known.requested) = (knows_reason, true);
+        }
+        effect
+    }
+
+    /// The same was kept.
+    pub fn wake_kept(&mut self, time: i64, (cpu, target): (CpuKey, u16), losses: &Losses) {
+        match self.cell.state {
+            ThreadState::Blocked if self.known.state => {
+                let losses = losses.of_trace(cpu);
+                self.cell.begin(time, ThreadState::Runnable(target), losses);
+                self.cell.requested = false;
+                (self.known.requested, self.known.waited_for) = (true, false);
+            }
+            // The wake-up may count later.
+            _ => self.known.state = false,
+        }
+        self.may_have_waited();
+    }
+
+    /// It dies. If its calls are unknown that must be kept, too: its call will not end.
+    pub fn die(&mut self) {
+        self.cell.die();
+        (self.known.dying, self.has_news) = (true, true);
+    }
+}
