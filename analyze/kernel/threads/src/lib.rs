@@ -3,7 +3,8 @@
 //! In: what analyses read of event records, each CPU alone ([`ThreadActs`], [`CpuContext`]), and what CPUs must know of each other
 //! in the order of time ([`ParkedThread`], [`WakerFacts`]). Out: stretches of time in which a thread does the same
 //! ([`PastStretch`]), with one list of reasons ([`WaitReason`]). Promise: an analysis that follows threads by [`ThreadCell`]
-//! agrees with all others on what each thread did when, and why.
+//! agrees with all others on what each thread did when, and why. Slices of time are played beside each other by [`SliceCell`],
+//! with what a [`ThreadDirectory`] has of threads from before them, and agree with a plain pass.
 #![forbid(unsafe_code)]
 
 mod call_class;

@@ -2,7 +2,9 @@
 //!
 //! Each CPU is followed alone: what calls do that begin and end while their thread runs is counted there.
 //! What a thread takes with it when it leaves, what calls do to futexes and sockets, and who wakes whom,
-//! becomes items, which a state machine (`wait_machine`) takes in the order of time.
+//! becomes items, which a state machine (`wait_machine`) takes in the order of time. Slices of time are played beside each other
+//! (`wait_slice`) without knowledge of what came before; the machine plays what depends on that when they are composed
+//! (`wait_compose`).
 //! `docs/reports-waits.md` defines each number.
 
 mod call_events;
@@ -63,6 +65,10 @@ pub struct WaitRules {
 }
 
 /// What is known after some chunks.
+///
+/// But for items that wait, which are taken out as slices of time while chunks are merged, its size depends on the number of
+/// threads, of their kinds of calls and their futexes, and of descriptors that were sockets; and, where waits are listed
+/// (`--view log`), on their number.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WaitPartial {
     people: People,

@@ -1,16 +1,17 @@
 //! The report.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use tracebraid_kernel_model::{KernelEvent, Syscall};
 use tracebraid_threads::WaitReason;
 
-use crate::waits::sums::{CallSums, Sums, Wait};
+use crate::waits::sums::{CallSums, CallTotals, Sums, Wait};
 use crate::waits::wait_sums::WaitSums;
 use crate::waits::{WaitPartial, WaitRules, tables};
 use tracebraid_follow::{Input, People, Table, Thread, ThreadKey};
-use tracebraid_statistics::{Bins, Ranges};
+use tracebraid_statistics::{Bins, Distribution, Ranges};
 use tracebraid_tables::{Report, Section, Total, Unit, View};
 
 /// What is shown of a thread's calls.
@@ -62,25 +63,26 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
     let knows = input.sources.has(|event| matches!(event, KernelEvent::Switch(_)));
     let counted = sums.entries().flat_map(|(_, sums)| sums.calls.iter());
     let notes = rules.selection.unmatched_calls(counted.map(|(call, _)| call));
-    let rows = rows(&who, &sums, knows);
+    let (rows, longest) = rows(&who, sums, knows);
     let mut by_call: BTreeMap<Syscall, CallSums> = BTreeMap::new();
-    let mut all = CallSums::default();
     for (call, sums) in rows.iter().flat_map(|row| &row.calls) {
         by_call.entry(*call).or_default().merge(sums);
-        all.merge(sums);
     }
+    let mut all = CallSums::default();
+    by_call.values().for_each(|sums| all.merge(sums));
+    let threads = tables::by_thread(&rows);
     let mut sections = vec![
         tables::reasons(&all),
         tables::of_calls(&by_call),
         tables::of_calls_and_reasons(&by_call),
-        tables::of_threads(&rows),
-        tables::of_threads_and_reasons(&rows),
-        tables::of_processes(&who, &rows),
+        tables::of_threads(&threads),
+        tables::of_threads_and_reasons(&threads),
+        tables::of_processes(&who, &threads),
     ];
     sections.extend(tables::of_futexes(&who, &futexes));
     sections.push(tables::of_sockets(&who, &sockets));
     let unfinished = machine.unfinished(rules, |thread| who.shown(thread).is_some());
-    sections.extend(lists(&who, sums, log));
+    sections.extend(lists(&who, longest, log));
     sections.retain(|section| rules.selection.shows(section.view));
     Report {
         head: input.head(),
@@ -91,27 +93,33 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
     }
 }
 
-fn rows(who: &Who<'_>, sums: &Table<Sums>, knows: bool) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (thread, sums) in sums.entries() {
-        let calls = sums.calls.iter();
-        let mut calls: Vec<_> = calls.map(|(call, sums)| (call, sums.clone())).collect();
-        if let Some(thread) = who.shown(thread).filter(|_| !calls.is_empty()) {
-            if !knows {
-                calls.iter_mut().for_each(|(_, sums)| sums.forget_parts());
-            }
-            calls.sort_by_key(|(call, _)| *call);
-            rows.push(Row { thread, calls });
+/// Calls by thread, and the longest waits, of threads that are asked for.
+fn rows(who: &Who<'_>, sums: Table<Sums>, knows: bool) -> (Vec<Row>, Vec<Wait>) {
+    let (mut rows, mut longest) = (Vec::new(), Vec::new());
+    let top = who.rules.selection.top();
+    for (thread, sums) in sums.into_entries() {
+        let Some(thread) = who.shown(thread) else {
+            continue;
+        };
+        longest.extend(sums.top.into_sorted(top));
+        let mut calls: Vec<(Syscall, CallSums)> = sums.calls.into_entries().collect();
+        if calls.is_empty() {
+            continue;
         }
+        if !knows {
+            calls.iter_mut().for_each(|(_, sums)| sums.forget_parts());
+        }
+        calls.sort_by_key(|(call, _)| *call);
+        rows.push(Row { thread, calls });
     }
-    rows
+    (rows, longest)
 }
 
 fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
-    let whole = all.whole();
-    let time = u64::try_from(whole.summary().sum()).unwrap_or(u64::MAX);
+    let CallTotals { calls, time, .. } = all.totals();
+    let time = u64::try_from(time).unwrap_or(u64::MAX);
     vec![
-        Total::new("calls", "system calls", whole.summary().count().into()),
+        Total::new("calls", "system calls", calls.into()),
         Total::new("time_ns", "in them", time.into()).of(Unit::Duration),
         Total::new("unfinished", "not finished", unfinished.into()),
         Total::new("unknown_thread", "events of unknown threads", nobodys.into()),
@@ -119,12 +127,8 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
 }
 
 /// The longest waits, and all.
-fn lists(who: &Who<'_>, sums: Table<Sums>, mut log: Vec<Wait>) -> Vec<Section> {
+fn lists(who: &Who<'_>, mut longest: Vec<Wait>, mut log: Vec<Wait>) -> Vec<Section> {
     let top = who.rules.selection.top();
-    let mut longest: Vec<Wait> = (sums.into_entries().into_iter())
-        .flat_map(|(_, sums)| sums.top.into_sorted(top))
-        .filter(|wait| who.shown(wait.thread).is_some())
-        .collect();
     longest.sort_by_key(|wait| (Reverse(wait.duration), wait.begin, wait.thread));
     longest.truncate(top);
     log.retain(|wait| who.shown(wait.thread).is_some());
@@ -136,12 +140,11 @@ fn lists(who: &Who<'_>, sums: Table<Sums>, mut log: Vec<Wait>) -> Vec<Section> {
 }
 
 fn ranges(all: &CallSums) -> Ranges {
-    let range = |why: WaitReason| {
-        let part = all.part_of(why);
+    let range = |(why, part): (WaitReason, Cow<'_, Distribution>)| {
         let summary = part.summary();
         Some((why.name().to_owned(), (summary.min()?, summary.max()?)))
     };
-    WaitReason::ALL.into_iter().filter_map(range).collect()
+    all.parts().into_iter().filter_map(range).collect()
 }
 
 /// The second pass's report: how often parts of each size occurred.

@@ -7,12 +7,13 @@ use tracebraid_kernel_model::{Peer, Syscall};
 use tracebraid_statistics::Distribution;
 use tracebraid_tables::View;
 use tracebraid_threads::{
-    BegunCall, CallClass, DeviceClass, LeftAs, ParkedThread, WaitReason, WakeEvent, WakeSource, WakerFacts,
+    BegunCall, CallClass, DeviceClass, LeftAs, ParkedThread, WakeEvent, WakeSource, WakerFacts,
 };
 
 use crate::waits::wait_compose::PlayedSlice;
 use crate::waits::wait_slice::{KeptWaker, WaitSlice, WaitStep};
 use crate::waits::wait_step::WaitItem;
+use crate::waits::wait_sums::WaitSums;
 use crate::waits::{WaitPartial, WaitRules};
 use tracebraid_follow::{CpuKey, Interrupt, Rules, Selection};
 
@@ -214,9 +215,9 @@ fn described(rules: &WaitRules, partial: &WaitPartial) -> String {
         let mut calls: Vec<_> = sums.calls.iter().collect();
         calls.sort_by_key(|of| of.0);
         let calls = calls.into_iter().map(|(call, sums)| {
-            let parts = WaitReason::ALL.map(|why| (why, sums.part_of(why)));
-            let parts = parts.iter().filter(|(_, part)| part.summary().count() > 0);
+            let parts = sums.parts();
             let parts: Vec<_> = parts
+                .iter()
                 .map(|(why, part)| format!("{why:?} {}", short(part)))
                 .collect();
             format!("\n {}: {} {parts:?}", call.name(), short(&sums.whole()))
@@ -394,50 +395,85 @@ fn every_way_of_composing_is_used() {
     }
 }
 
+/// Eight threads that wait, receive and wait again, so many times.
+fn activity(rounds: std::ops::Range<i64>, partial: &mut WaitPartial) {
+    let cpu = CpuKey { trace: 0, cpu: 0 };
+    let left = LeftAs::Blocked;
+    for (round, tid) in rounds.flat_map(|round| (1..9).map(move |tid| (round, tid))) {
+        let time = 1000 * round + 100 * i64::from(tid);
+        let thread = Some(tid);
+        let (next, prev) = (None, None);
+        for (after, item) in [
+            (0, wake(tid, 10, 0)),
+            (
+                10,
+                WaitItem::Switch {
+                    prev,
+                    next: thread,
+                    left,
+                },
+            ),
+            (20, WaitItem::Arrive(tid, None, 1)),
+            (30, WaitItem::Call(tid, begun(time + 25, 3 + 32), 5)),
+            (40, park(tid, (time + 40, 2), 0x103)),
+            (
+                40,
+                WaitItem::Switch {
+                    prev: thread,
+                    next,
+                    left,
+                },
+            ),
+        ] {
+            partial.push(cpu, time + after, item);
+        }
+    }
+}
+
+fn calls(sums: &WaitSums) -> u64 {
+    let calls = sums.threads.entries().flat_map(|(_, sums)| sums.calls.iter());
+    calls.map(|(_, call)| call.totals().calls).sum()
+}
+
 /// What is kept of a slice depends on the number of threads, not on that of items.
 #[test]
 fn little_is_kept_of_what_goes_on() {
     let size = |rounds: i64| {
         let rules = rules(vec![View::Stats]);
         let mut partial = WaitPartial::default();
-        let cpu = CpuKey { trace: 0, cpu: 0 };
-        for round in 0..rounds {
-            for tid in 1..9 {
-                let time = 1000 * round + 100 * i64::from(tid);
-                let mut put = |after: i64, item: WaitItem| partial.push(cpu, time + after, item);
-                put(0, wake(tid, 10, 0));
-                let next = Some(tid);
-                let (prev, left) = (None, LeftAs::Blocked);
-                put(10, WaitItem::Switch { prev, next, left });
-                put(20, WaitItem::Arrive(tid, None, 1));
-                put(30, WaitItem::Call(tid, begun(time + 25, 3 + 32), 5));
-                put(40, park(tid, (time + 40, 2), 0x103));
-                let (prev, next) = (next, None);
-                put(40, WaitItem::Switch { prev, next, left });
-            }
-        }
-        let mut slice = WaitSlice::new(&rules, 0, partial.directory.go_on(&mut partial.news, i64::MAX));
-        let mut sums = crate::waits::wait_sums::WaitSums::default();
-        partial
-            .items
-            .play(None, |cpu, time, item| slice.play(&mut sums, cpu, time, item));
-        let played = PlayedSlice::new(slice);
-        let counts = played.counts();
-        let bytes = serde_json::to_vec(&sums).expect("sums").len();
-        let calls: u64 = sums
-            .threads
-            .entries()
-            .map(|(_, sums)| {
-                sums.calls
-                    .iter()
-                    .map(|(_, call)| call.whole().summary().count())
-                    .sum::<u64>()
-            })
-            .sum();
-        (counts, bytes, calls)
+        activity(0..rounds, &mut partial);
+        let directory = partial.directory.go_on(&mut partial.news, i64::MAX);
+        let mut slice = WaitSlice::new(&rules, 0, directory);
+        let mut sums = WaitSums::default();
+        let play = |cpu, time, item| slice.play(&mut sums, cpu, time, item);
+        partial.items.play(None, play);
+        (PlayedSlice::new(slice).counts(), calls(&sums))
     };
     let (few, many) = (size(50), size(200));
-    assert!(few.2 > 300 && many.2 > 1400, "{few:?} {many:?}");
+    assert!(few.1 > 300 && many.1 > 1400, "{few:?} {many:?}");
     assert_eq!(few.0, many.0);
-    assert!(many.1 < few.1 + few.1 / 4, "{few:?} {many:?}");
+}
+
+/// The state of all that came before depends on the number of threads and sockets.
+#[test]
+fn states_do_not_grow_with_time() {
+    let size = |slices: i64| {
+        let rules = rules(vec![View::Stats]);
+        let (mut partial, mut resident) = (WaitPartial::default(), WaitPartial::default());
+        for slice in 0..slices {
+            activity(slice * 10..slice * 10 + 10, &mut partial);
+            for slice in rules.slices(&mut partial, 10_000 * (slice + 1)) {
+                let composition = slice(&mut resident);
+                composition(&mut partial);
+            }
+        }
+        partial.sums.merge(resident.sums, rules.selection.top());
+        let bytes = serde_json::to_vec(&partial)
+            .expect("a state can be serialized")
+            .len();
+        (bytes, calls(&partial.sums))
+    };
+    let (few, many) = (size(10), size(40));
+    assert!(few.1 > 700 && many.1 > 3 * few.1, "{few:?} {many:?}");
+    assert!(many.0 < few.0 + few.0 / 5, "{few:?} {many:?}");
 }

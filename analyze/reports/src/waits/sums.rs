@@ -1,5 +1,7 @@
 //! What is counted of a thread's calls.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 use tracebraid_threads::{WaitReason, WakeSource};
@@ -62,6 +64,25 @@ impl Waker {
     };
 }
 
+/// Number and times of calls, without their distribution; in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CallTotals {
+    pub(super) calls: u64,
+    pub(super) time: u128,
+    /// What went where, by [`WaitReason::index`].
+    pub(super) parts: [u128; WaitReason::ALL.len()],
+}
+
+impl CallTotals {
+    /// Adds those of other calls.
+    pub(super) fn add(&mut self, other: &CallTotals) {
+        self.calls += other.calls;
+        self.time += other.time;
+        let parts = self.parts.iter_mut().zip(other.parts);
+        parts.for_each(|(part, other)| *part += other);
+    }
+}
+
 impl Sums {
     /// Adds what comes later, of which so many waits at most are listed.
     pub(super) fn merge(&mut self, later: Sums, top: usize) {
@@ -118,14 +139,34 @@ impl CallSums {
         whole
     }
 
-    /// How much of a call went there, of those where any did.
-    pub(super) fn part_of(&self, why: WaitReason) -> Distribution {
-        let found = self.parts.iter().find(|part| part.0 == why);
-        let mut of = found.map(|(_, of)| of.clone()).unwrap_or_default();
-        if why == WaitReason::Running {
-            of.merge(&self.plain);
+    /// How much of a call went where, of those where any did; in the order of reasons.
+    pub(super) fn parts(&self) -> Vec<(WaitReason, Cow<'_, Distribution>)> {
+        let mut parts: Vec<_> = self
+            .parts
+            .iter()
+            .map(|(why, of)| (*why, Cow::Borrowed(of)))
+            .collect();
+        if self.plain.summary().count() > 0 {
+            match parts.first_mut().filter(|part| part.0 == WaitReason::Running) {
+                Some((_, running)) => running.to_mut().merge(&self.plain),
+                None => parts.insert(0, (WaitReason::Running, Cow::Borrowed(&self.plain))),
+            }
         }
-        of
+        parts
+    }
+
+    /// Number and times of calls.
+    pub(super) fn totals(&self) -> CallTotals {
+        let mut totals = CallTotals {
+            calls: self.plain.summary().count() + self.mixed.summary().count(),
+            time: self.plain.summary().sum() + self.mixed.summary().sum(),
+            ..CallTotals::default()
+        };
+        totals.parts[WaitReason::Running.index()] = self.plain.summary().sum();
+        for (why, part) in &self.parts {
+            totals.parts[why.index()] += part.summary().sum();
+        }
+        totals
     }
 
     /// Where no event tells who runs when, nothing is known of where time went.

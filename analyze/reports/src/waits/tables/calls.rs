@@ -1,5 +1,6 @@
 //! Where the time of calls went: by call, thread and process.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -7,9 +8,10 @@ use tracebraid_kernel_model::Syscall;
 use tracebraid_threads::WaitReason;
 
 use crate::waits::report::{Row, Who};
-use crate::waits::sums::CallSums;
+use crate::waits::sums::{CallSums, CallTotals};
 use crate::waits::tables::{PROCESS, SYSCALL, THREAD, WHY};
 use tracebraid_follow::{Process, Thread, share};
+use tracebraid_statistics::Distribution;
 use tracebraid_tables::{Column, Section, Unit, Value, distribution_columns, distribution_values};
 
 const CALLS: Column = Column::new("calls", "Calls", Unit::Count);
@@ -44,12 +46,8 @@ const fn part(key: &'static str, title: &'static str, order: u8) -> Column {
 }
 
 /// Nanoseconds; more than 584 years together are not told apart.
-fn time(sums: &CallSums, why: WaitReason) -> u64 {
-    u64::try_from(sums.part_of(why).summary().sum()).unwrap_or(u64::MAX)
-}
-
-fn total(sums: &CallSums) -> u64 {
-    u64::try_from(sums.whole().summary().sum()).unwrap_or(u64::MAX)
+fn time(sum: u128) -> u64 {
+    u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
 /// Behind what a row is about: calls, time, and its parts.
@@ -58,10 +56,9 @@ fn parts(about: Column) -> Vec<Column> {
     [about, CALLS, TOTAL].into_iter().chain(columns).collect()
 }
 
-fn parts_row(about: Value, sums: &CallSums) -> Vec<Value> {
-    let calls = sums.whole().summary().count();
-    let parts = PARTS.iter().map(|part| time(sums, part.0).into());
-    [about, calls.into(), total(sums).into()]
+fn parts_row(about: Value, totals: &CallTotals) -> Vec<Value> {
+    let parts = PARTS.iter().map(|part| time(totals.parts[part.0.index()]).into());
+    [about, totals.calls.into(), time(totals.time).into()]
         .into_iter()
         .chain(parts)
         .collect()
@@ -75,16 +72,16 @@ fn reason_columns(about: &[Column]) -> Vec<Column> {
 
 /// A row for each why that there was, the greatest first.
 fn reason_rows(about: &[Value], sums: &CallSums) -> Vec<Vec<Value>> {
-    let whole = total(sums);
-    let mut whys: Vec<WaitReason> = WaitReason::ALL.to_vec();
-    whys.retain(|why| sums.part_of(*why).summary().count() > 0);
-    whys.sort_by_key(|why| (Reverse(time(sums, *why)), *why));
-    let row = |why: WaitReason| {
-        let own = [why.name().into(), share(time(sums, why), whole).into()];
-        let distribution = distribution_values(&sums.part_of(why));
+    let whole = time(sums.totals().time);
+    let mut parts = sums.parts();
+    parts.retain(|(_, part)| part.summary().count() > 0);
+    parts.sort_by_key(|(why, part)| (Reverse(time(part.summary().sum())), *why));
+    let row = |(why, part): (WaitReason, Cow<'_, Distribution>)| {
+        let own = [why.name().into(), share(time(part.summary().sum()), whole).into()];
+        let distribution = distribution_values(&part);
         about.iter().cloned().chain(own).chain(distribution).collect()
     };
-    whys.into_iter().map(row).collect()
+    parts.into_iter().map(row).collect()
 }
 
 /// All calls by why.
@@ -93,58 +90,84 @@ pub(crate) fn reasons(all: &CallSums) -> Section {
     Section::new("reasons", "Where the time went", reason_columns(&[]), rows).short()
 }
 
-fn sorted(by_call: &BTreeMap<Syscall, CallSums>) -> Vec<(Syscall, &CallSums)> {
-    let mut sorted: Vec<_> = by_call.iter().map(|(call, sums)| (*call, sums)).collect();
-    sorted.sort_by_key(|(call, sums)| (Reverse(total(sums)), call.user_name()));
+fn sorted(by_call: &BTreeMap<Syscall, CallSums>) -> Vec<(Syscall, &CallSums, CallTotals)> {
+    let all = by_call.iter().map(|(call, sums)| (*call, sums, sums.totals()));
+    let mut sorted: Vec<_> = all.collect();
+    sorted.sort_by_key(|(call, _, totals)| (Reverse(time(totals.time)), call.user_name()));
     sorted
 }
 
 pub(crate) fn of_calls(by_call: &BTreeMap<Syscall, CallSums>) -> Section {
     let rows = sorted(by_call).into_iter();
-    let rows = rows.map(|(call, sums)| parts_row(call.user_name().into(), sums));
+    let rows = rows.map(|(call, _, totals)| parts_row(call.user_name().into(), &totals));
     Section::new("syscalls", "By system call", parts(SYSCALL), rows.collect())
 }
 
 pub(crate) fn of_calls_and_reasons(by_call: &BTreeMap<Syscall, CallSums>) -> Section {
     let rows = sorted(by_call).into_iter();
-    let rows = rows.flat_map(|(call, sums)| reason_rows(&[call.user_name().into()], sums));
+    let rows = rows.flat_map(|(call, sums, _)| reason_rows(&[call.user_name().into()], sums));
     let columns = reason_columns(&[SYSCALL]);
     let title = "By system call and why";
     Section::new("syscall_reasons", title, columns, rows.collect())
 }
 
-fn by_thread(rows: &[Row]) -> Vec<(&Thread, CallSums)> {
-    let sum = |row: &Row| {
-        let mut sum = CallSums::default();
-        row.calls.iter().for_each(|(_, sums)| sum.merge(sums));
-        sum
+/// The calls of threads, those first that took longest.
+pub(crate) fn by_thread(rows: &[Row]) -> Vec<ThreadCalls<'_>> {
+    let of_thread = |row: &'_ Row| {
+        let mut totals = CallTotals::default();
+        row.calls.iter().for_each(|(_, sums)| totals.add(&sums.totals()));
+        totals
     };
-    let mut sums: Vec<_> = rows.iter().map(|row| (&row.thread, sum(row))).collect();
-    sums.sort_by_key(|(thread, sum)| (Reverse(total(sum)), thread.trace, thread.tid));
-    sums
+    let of_threads = rows.iter().map(|row| ThreadCalls {
+        row,
+        totals: of_thread(row),
+    });
+    let mut sorted: Vec<ThreadCalls<'_>> = of_threads.collect();
+    sorted.sort_by_key(|of| {
+        (
+            Reverse(time(of.totals.time)),
+            of.row.thread.trace,
+            of.row.thread.tid,
+        )
+    });
+    sorted
 }
 
-pub(crate) fn of_threads(rows: &[Row]) -> Section {
-    let rows = by_thread(rows).into_iter();
-    let rows = rows.map(|(thread, sums)| parts_row(thread.clone().into(), &sums));
+/// The calls of a thread.
+pub(crate) struct ThreadCalls<'r> {
+    row: &'r Row,
+    totals: CallTotals,
+}
+
+impl ThreadCalls<'_> {
+    /// All together.
+    fn sums(&self) -> CallSums {
+        let mut sums = CallSums::default();
+        self.row.calls.iter().for_each(|(_, of_call)| sums.merge(of_call));
+        sums
+    }
+}
+
+pub(crate) fn of_threads(threads: &[ThreadCalls<'_>]) -> Section {
+    let rows = threads.iter();
+    let rows = rows.map(|of| parts_row(of.row.thread.clone().into(), &of.totals));
     Section::new("threads", "By thread", parts(THREAD), rows.collect())
 }
 
-pub(crate) fn of_threads_and_reasons(rows: &[Row]) -> Section {
-    let rows = by_thread(rows).into_iter();
-    let rows = rows.flat_map(|(thread, sums)| reason_rows(&[thread.clone().into()], &sums));
+pub(crate) fn of_threads_and_reasons(threads: &[ThreadCalls<'_>]) -> Section {
+    let rows = threads.iter();
+    let rows = rows.flat_map(|of| reason_rows(&[of.row.thread.clone().into()], &of.sums()));
     let columns = reason_columns(&[THREAD]);
     Section::new("thread_reasons", "By thread and why", columns, rows.collect())
 }
 
-pub(crate) fn of_processes(who: &Who<'_>, rows: &[Row]) -> Section {
-    let threads = by_thread(rows).into_iter();
-    let threads = threads.map(|(thread, sums)| (thread.clone(), sums));
+pub(crate) fn of_processes(who: &Who<'_>, threads: &[ThreadCalls<'_>]) -> Section {
+    let threads = threads.iter().map(|of| (of.row.thread.clone(), of.totals));
     let people = who.people;
-    let mut sums: Vec<(Process, CallSums)> =
-        people.processes(threads, |sum: &mut CallSums, sums| sum.merge(&sums));
-    sums.sort_by_key(|(process, sum)| (Reverse(total(sum)), process.trace, process.pid, process.tid));
-    let row = |(process, sums): &(Process, CallSums)| parts_row(Thread::from(process).into(), sums);
+    let mut sums: Vec<(Process, CallTotals)> =
+        people.processes(threads, |sum: &mut CallTotals, totals| sum.add(&totals));
+    sums.sort_by_key(|(process, sum)| (Reverse(time(sum.time)), process.trace, process.pid, process.tid));
+    let row = |(process, sums): &(Process, CallTotals)| parts_row(Thread::from(process).into(), sums);
     let rows = sums.iter().map(row).collect();
     Section::new("processes", "By process", parts(PROCESS), rows)
 }
