@@ -181,7 +181,7 @@ fn definitions_come_from_files() {
     let (code, message) = failure(&["periods", "--file", file, program]);
     assert_eq!(code, 2);
     assert!(
-        message.contains("calls.periods: line 4, column 11: to compare"),
+        message.contains("calls.periods: line 4, column 6: to compare"),
         "{message}"
     );
     assert!(message.ends_with("   : x = 1\n       ^\n"), "{message}");
@@ -233,7 +233,7 @@ fn wrong_usage() {
         (&[][..], "no period is defined"),
         (
             &["--period", "p : x == "],
-            "--period: line 1, column 15: a number",
+            "--period: line 1, column 10: a number",
         ),
         (
             &["--period", "p : x == 1", "--captures", "q : x"],
