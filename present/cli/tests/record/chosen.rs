@@ -507,7 +507,7 @@ fn goroutines_wait_for_a_mutex_and_are_made_ready() {
         let periods = text(&[
             "periods",
             "--period",
-            "wait : name == go_park : name == go_ready && pid == $begin.pid && goid == $begin.goid",
+            "wait : name == go_park : name == go_ready && payload.pid == $begin.payload.pid && goid == $begin.goid",
             "--captures",
             "wait : goid = goid, reason = reason : by = by",
             "--view",
