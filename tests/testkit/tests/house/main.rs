@@ -3,7 +3,6 @@
 //! ARCHITECTURE.md describes the order that these tests hold.
 
 mod circles;
-mod event_names;
 mod manifests;
 mod modules;
 mod no_test_is_lost;

@@ -30,8 +30,8 @@ const FLOORS: &[&[&str]] = &[
         "analyze/statistics",
     ],
     &["analyze/tables", "analyze/graph"],
-    &["analyze/periods", "analyze/history"],
-    &["analyze/reports", "analyze/executions"],
+    &["analyze/periods", "analyze/reports"],
+    &["analyze/history", "analyze/executions"],
     &["analyze/sql", "present/export", "present/server"],
     &["present/cli"],
 ];
@@ -134,10 +134,14 @@ fn rooms_depend_one_way() {
     }
 }
 
+/// Histories follow descriptors by the rules of `files`, which are still a part of the reports.
+const USES_REPORTS: &str = "analyze/history";
+
 #[test]
 fn reports_are_leaves() {
     for found in crates() {
-        let may = found.folder.starts_with("present/") || BESIDE.contains(&&*found.folder);
+        let is_outside = found.folder.starts_with("present/") || BESIDE.contains(&&*found.folder);
+        let may = is_outside || found.folder == USES_REPORTS;
         let needs = found.needs.contains("analyze/reports");
         assert!(may || !needs, "{} depends on the reports", found.folder);
     }

@@ -146,8 +146,7 @@ impl Collector<'_> {
     }
 }
 
-/// True for what is only compiled into tests.
-pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
+fn is_test(attributes: &[syn::Attribute]) -> bool {
     let is_cfg = |attribute: &&syn::Attribute| attribute.path().is_ident("cfg");
     let says_test = |attribute: &syn::Attribute| {
         attribute
