@@ -16,14 +16,14 @@ impl Random {
     pub fn new(seed: u64) -> Self {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678_9ABC_DEF1)
     }
-    pub fn next(&mut self) -> u64 {
+    fn number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0
     }
     pub fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 11) % bound.max(1)
+        (self.number() >> 11) % bound.max(1)
     }
     /// True in so many of a thousand cases.
     pub fn chance(&mut self, thousandths: u64) -> bool {

@@ -50,14 +50,14 @@ fn exit(kind: u8, fds: (i32, i32)) -> Exit {
     Exit {
         result: i64::from(fds.1) - 1,
         pair: Exit::NO_PAIR,
-        call: Some(of.call).filter(|_| kind % 5 > 0),
+        call: Some(of.call).filter(|_| !kind.is_multiple_of(5)),
         peer: None,
         counts: true,
     }
 }
 
 fn change(kind: u8, (fd, other): (i32, i32)) -> Change {
-    let cloexec = kind % 2 == 0;
+    let cloexec = kind.is_multiple_of(2);
     match kind % 9 {
         0 => Change::Closed { fd },
         1 => Change::Duplicated {
