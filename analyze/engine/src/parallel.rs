@@ -4,6 +4,7 @@
 //! as many threads as the fold had. Results come in the order of what they are made of, so they do not depend on threads.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::thread;
 
 use crate::timings::Stopwatch;
@@ -54,12 +55,38 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec
 
 /// Makes one thing of each piece of a list, which has one piece for each thread, in their order. What is made of the pieces must
 /// add up to the same however the list is cut.
-pub fn map_pieces<T: Sync, R: Send>(items: &[T], make: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+pub fn map_pieces<'a, T: Sync, R: Send>(items: &'a [T], make: impl Fn(&'a [T]) -> R + Sync) -> Vec<R> {
     if items.len() < 2 * LEAST {
         return vec![make(items)];
     }
     let length = items.len().div_ceil(count(items.len(), THREADS.get()));
     beside(items.chunks(length).collect(), make)
+}
+
+/// Adds up by key what is known of each item: `values` gives its keys and values, `merge` adds a value to the sum of its key.
+pub fn sums_by_key<'a, T: Sync, K: Ord + Send, V: Default + Send + 'a, I>(
+    items: &'a [T],
+    values: impl Fn(&'a T) -> I + Sync,
+    merge: impl Fn(&mut V, &V) + Sync,
+) -> BTreeMap<K, V>
+where
+    I: Iterator<Item = (K, &'a V)>,
+{
+    let of_piece = |items: &'a [T]| {
+        let mut sums: BTreeMap<K, V> = BTreeMap::new();
+        for (key, value) in items.iter().flat_map(&values) {
+            merge(sums.entry(key).or_default(), value);
+        }
+        sums
+    };
+    let add = |mut all: BTreeMap<K, V>, piece: BTreeMap<K, V>| {
+        for (key, sum) in piece {
+            merge(all.entry(key).or_default(), &sum);
+        }
+        all
+    };
+    let pieces = map_pieces(items, of_piece);
+    pieces.into_iter().reduce(add).unwrap_or_default()
 }
 
 /// Joins all into one, neighbours first, those of each round beside each other; `None` without any.
@@ -135,6 +162,22 @@ mod tests {
                 });
                 assert_eq!(times.others > 0, threads > 1 && length >= 2 * LEAST);
             }
+        }
+    }
+
+    #[test]
+    fn sums_are_those_of_one_thread() {
+        let items: Vec<[u64; 2]> = (0..1000).map(|number| [number, number * 3]).collect();
+        let items: &'static [[u64; 2]] = items.leak();
+        let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
+        for value in items.iter().flatten() {
+            *expected.entry(value % 7).or_default() += value;
+        }
+        for threads in [1, 2, 5] {
+            let values = |item: &'static [u64; 2]| item.iter().map(|value| (value % 7, value));
+            let add = |sum: &mut u64, value: &u64| *sum += value;
+            let (found, _) = with_threads(threads, || sums_by_key(items, values, add));
+            assert_eq!(found, expected);
         }
     }
 

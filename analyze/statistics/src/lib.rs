@@ -16,4 +16,4 @@ pub use bins::{BINS, Bin, Bins, Ranges};
 pub use distribution::Distribution;
 pub use sketch::Sketch;
 pub use summary::Summary;
-pub use top::Top;
+pub use top::{Top, keep_first_by_key};

@@ -69,6 +69,16 @@ impl<T: Ord + Copy> Top<T> {
     }
 }
 
+/// Keeps the first items in the order of their keys, so many at most, and sorts them. Keys of two items must differ where their
+/// order matters.
+pub fn keep_first_by_key<T, K: Ord>(items: &mut Vec<T>, most: usize, key: impl Fn(&T) -> K) {
+    if items.len() > most && most > 0 {
+        items.select_nth_unstable_by_key(most - 1, &key);
+    }
+    items.truncate(most);
+    items.sort_unstable_by_key(key);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +98,14 @@ mod tests {
         let mut none = Top::default();
         none.add(1, 0);
         assert_eq!(none.into_sorted(0), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn the_first_stay_in_their_order() {
+        for most in 0..8 {
+            let mut items = vec![4, 1, 3, 5, 2];
+            keep_first_by_key(&mut items, most, |item| *item);
+            assert_eq!(items, (1..=5).take(most).collect::<Vec<_>>());
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::sched::freq::{Bounds, Group};
 use crate::sched::stats::{Counts, Latency, REASONS};
 use crate::sched::{SchedPartial, SchedRules, tables};
 use tracebraid_follow::{Input, Interrupt, Thread, ThreadKey};
-use tracebraid_statistics::{Distribution, Ranges};
+use tracebraid_statistics::{Distribution, Ranges, keep_first_by_key};
 use tracebraid_tables::{Column, Report, Section, Total, Unit, View};
 
 /// A thread that is shown.
@@ -97,19 +97,12 @@ fn sum(rows: &[Row<'_>]) -> Distribution {
     all
 }
 
-fn by_priority(rows: &[Row<'_>]) -> BTreeMap<Option<i32>, Distribution> {
-    let of_piece = |rows: &[Row<'_>]| {
-        let mut sums: BTreeMap<Option<i32>, Distribution> = BTreeMap::new();
-        for (priority, latencies) in rows.iter().flat_map(|row| &row.counts.priorities) {
-            sums.entry(*priority).or_default().merge(latencies);
-        }
-        sums
+fn by_priority<'a>(rows: &'a [Row<'_>]) -> BTreeMap<Option<i32>, Distribution> {
+    let priorities = |row: &'a Row<'_>| {
+        let priorities = row.counts.priorities.iter();
+        priorities.map(|(priority, latencies)| (*priority, latencies))
     };
-    let mut all: BTreeMap<Option<i32>, Distribution> = BTreeMap::new();
-    for (priority, latencies) in parallel::map_pieces(rows, of_piece).iter().flatten() {
-        all.entry(*priority).or_default().merge(latencies);
-    }
-    all
+    parallel::sums_by_key(rows, priorities, Distribution::merge)
 }
 
 /// Threads that were woken and have not run, of those that are shown.
@@ -174,11 +167,7 @@ fn longest(rules: &SchedRules, rows: &[Row<'_>]) -> Vec<Latency> {
         let place = (Reverse(latency.duration), latency.begin, latency.thread);
         (place, Reverse(*latency))
     };
-    if longest.len() > most && most > 0 {
-        longest.select_nth_unstable_by_key(most - 1, order);
-    }
-    longest.truncate(most);
-    longest.sort_unstable_by_key(order);
+    keep_first_by_key(&mut longest, most, order);
     longest
 }
 

@@ -11,7 +11,7 @@ use crate::syscalls::calls::{Call, CallStats};
 use crate::syscalls::{SyscallPartial, SyscallRules};
 use tracebraid_engine::parallel;
 use tracebraid_follow::{Input, Thread, ThreadKey};
-use tracebraid_statistics::Ranges;
+use tracebraid_statistics::{Ranges, keep_first_by_key};
 use tracebraid_tables::{
     Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
 };
@@ -89,11 +89,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
     // Of calls that began at once in a thread and took as long, the last ones in their order come first.
     let order = |call: &Call| (Reverse(call.duration), call.begin, call.thread, Reverse(*call));
-    if longest.len() > top && top > 0 {
-        longest.select_nth_unstable_by_key(top - 1, order);
-    }
-    longest.truncate(top);
-    longest.sort_unstable_by_key(order);
+    keep_first_by_key(&mut longest, top, order);
     let list = |key, title: &str, view, calls: &[Call]| Section {
         key,
         title: title.to_owned(),
@@ -128,22 +124,9 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     }
 }
 
-fn by_call(rows: &[Row]) -> BTreeMap<Syscall, CallStats> {
-    let of_piece = |rows: &[Row]| {
-        let mut sums: BTreeMap<Syscall, CallStats> = BTreeMap::new();
-        for (call, stats) in rows.iter().flat_map(|row| &row.calls) {
-            sums.entry(*call).or_default().merge(stats);
-        }
-        sums
-    };
-    let pieces = parallel::map_pieces(rows, of_piece);
-    let add = |mut all: BTreeMap<Syscall, CallStats>, piece: BTreeMap<_, CallStats>| {
-        for (call, stats) in piece {
-            all.entry(call).or_default().merge(&stats);
-        }
-        all
-    };
-    pieces.into_iter().reduce(add).unwrap_or_default()
+fn by_call<'a>(rows: &'a [Row]) -> BTreeMap<Syscall, CallStats> {
+    let calls = |row: &'a Row| row.calls.iter().map(|(call, stats)| (*call, stats));
+    parallel::sums_by_key(rows, calls, CallStats::merge)
 }
 
 fn ranges(by_call: &BTreeMap<Syscall, CallStats>) -> Ranges {

@@ -12,7 +12,7 @@ use crate::waits::wait_sums::WaitSums;
 use crate::waits::{WaitPartial, WaitRules, tables};
 use tracebraid_engine::parallel;
 use tracebraid_follow::{Input, People, Table, Thread, ThreadKey};
-use tracebraid_statistics::{Bins, Distribution, Ranges};
+use tracebraid_statistics::{Bins, Distribution, Ranges, keep_first_by_key};
 use tracebraid_tables::{Report, Section, Total, Unit, View};
 
 /// What is shown of a thread's calls.
@@ -118,22 +118,9 @@ fn rows(who: &Who<'_>, sums: Table<Sums>, knows: bool) -> (Vec<Row>, Vec<Wait>) 
     (rows, longest)
 }
 
-fn by_call(rows: &[Row]) -> BTreeMap<Syscall, CallSums> {
-    let of_piece = |rows: &[Row]| {
-        let mut sums: BTreeMap<Syscall, CallSums> = BTreeMap::new();
-        for (call, of_call) in rows.iter().flat_map(|row| &row.calls) {
-            sums.entry(*call).or_default().merge(of_call);
-        }
-        sums
-    };
-    let add = |mut all: BTreeMap<Syscall, CallSums>, piece: BTreeMap<Syscall, CallSums>| {
-        for (call, sums) in piece {
-            all.entry(call).or_default().merge(&sums);
-        }
-        all
-    };
-    let pieces = parallel::map_pieces(rows, of_piece);
-    pieces.into_iter().reduce(add).unwrap_or_default()
+fn by_call<'a>(rows: &'a [Row]) -> BTreeMap<Syscall, CallSums> {
+    let calls = |row: &'a Row| row.calls.iter().map(|(call, sums)| (*call, sums));
+    parallel::sums_by_key(rows, calls, CallSums::merge)
 }
 
 fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
@@ -152,11 +139,7 @@ fn lists(who: &Who<'_>, mut longest: Vec<Wait>, mut log: Vec<Wait>) -> Vec<Secti
     let top = who.rules.options.views.top();
     // Of waits that began at once in a thread and took as long, the last ones in their order come first.
     let order = |wait: &Wait| (Reverse(wait.duration), wait.begin, wait.thread, Reverse(*wait));
-    if longest.len() > top && top > 0 {
-        longest.select_nth_unstable_by_key(top - 1, order);
-    }
-    longest.truncate(top);
-    longest.sort_unstable_by_key(order);
+    keep_first_by_key(&mut longest, top, order);
     log.retain(|wait| who.shown(wait.thread).is_some());
     log.sort_by_key(|wait| (wait.end(), wait.thread, wait.begin));
     vec![
