@@ -30,7 +30,8 @@ static double used(void) {
 }
 __attribute__((noinline)) void burn_cpu(double seconds) {
     double until = used() + seconds;
-    while (used() < until) for (volatile int i = 0; i < 1000; i++);
+    // used() is a system call: few of them, or they alone would fill the recorder's buffers.
+    while (used() < until) for (volatile int i = 0; i < 100000; i++);
 }
 static void *work(void *argument) {
     int number = (int)(long)argument;
