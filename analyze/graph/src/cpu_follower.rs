@@ -33,7 +33,7 @@ impl GraphRules {
             left,
             names,
         };
-        partial.items.push(cpu, time, switch);
+        partial.push(cpu, time, switch);
     }
 
     /// Something that tells about threads.
@@ -59,7 +59,7 @@ impl GraphRules {
             KernelEvent::Exec(exec) => {
                 if let Some((old, tid)) = taken_over(exec, body) {
                     self.begins(partial, cpu, time, CpuStretch::new(Some(tid)));
-                    partial.items.push(cpu, time, GraphItem::TakeOver(tid, old));
+                    partial.push(cpu, time, GraphItem::TakeOver(tid, old));
                 }
                 let tid = exec.tid.as_ref().and_then(|tid| tid.get(body));
                 let path = exec.path.as_ref().and_then(|path| path.bytes(body));
@@ -103,7 +103,7 @@ impl GraphRules {
     #[inline]
     pub(crate) fn parks(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, active: &CpuStretch) {
         if let Some(parked) = active.acts.parked() {
-            partial.items.push(cpu, time, GraphItem::Park(parked));
+            partial.push(cpu, time, GraphItem::Park(parked));
         }
     }
 
@@ -140,7 +140,7 @@ impl GraphRules {
             Act::Wake(wake) => GraphItem::Wake(wake, active.origin()),
             seldom => return self.seldom(partial, cpu, time, seldom),
         };
-        partial.items.push(cpu, time, item);
+        partial.push(cpu, time, item);
     }
 
     /// Something else happens in the present stretch.
@@ -188,7 +188,7 @@ impl GraphRules {
             Act::Tell(item) => item,
             _ => return,
         };
-        partial.items.push(cpu, time, item);
+        partial.push(cpu, time, item);
     }
 
     /// Events were lost, but none of those that tell who runs.
@@ -202,10 +202,10 @@ impl GraphRules {
             active.acts.calls.lose();
         }
         self.begins(partial, cpu, time, CpuStretch::new(tid));
-        partial.items.push(cpu, time, GraphItem::Lose);
+        partial.push(cpu, time, GraphItem::Lose);
         if let (Some(tid), Some(active)) = (caller.filter(|_| of_calls), partial.lanes.get(cpu).now()) {
             active.acts.calls.lose();
-            partial.items.push(cpu, time, GraphItem::Enter(tid));
+            partial.push(cpu, time, GraphItem::Enter(tid));
         }
     }
 
@@ -233,7 +233,7 @@ impl GraphRules {
             }
             EndedCall::Elsewhere => {
                 let arrives = GraphItem::Arrive(tid, exited.call, result);
-                partial.items.push(cpu, time, arrives);
+                partial.push(cpu, time, arrives);
             }
             EndedCall::Call(_) | EndedCall::Nothing => {}
         }

@@ -1,11 +1,35 @@
 //! Dropping what nobody will ask for any more.
 
+use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Syscall;
 
 use crate::cause::Wake;
 use crate::graph::{Actor, State};
 use crate::graph_machine::GraphMachine;
 use tracebraid_threads::CallClass;
+
+/// When something was dropped of the graph last, and how much there was then and has come since.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Dropped {
+    /// What ended before was dropped, in nanoseconds from the origin.
+    until: i64,
+    /// Stretches of time lines that were kept, and those that were added since.
+    kept: usize,
+    added: usize,
+}
+
+/// Less than that is not worth while to be dropped.
+const LEAST: usize = 1 << 16;
+
+impl Default for Dropped {
+    fn default() -> Self {
+        Dropped {
+            until: i64::MIN,
+            kept: 0,
+            added: 0,
+        }
+    }
+}
 
 /// Places of what time lines refer to.
 #[derive(Debug, Default)]
@@ -59,6 +83,25 @@ fn has(list: &[u32], place: usize) -> bool {
 }
 
 impl GraphMachine {
+    /// So many stretches were added up to a time: each time that the graph has doubled, what ended before paths can begin is
+    /// dropped.
+    pub(crate) fn forget(&mut self, from: i64, added: usize, until: i64) {
+        self.dropped.added += added;
+        let Dropped { kept, added, .. } = self.dropped;
+        if self.dropped.until < from && added > LEAST + kept {
+            self.forget_before(from.min(until));
+        }
+    }
+
+    /// What ended before a time is dropped.
+    pub(crate) fn forget_before(&mut self, until: i64) {
+        self.dropped = Dropped {
+            until,
+            kept: self.drop_before(until),
+            added: 0,
+        };
+    }
+
     /// Drops what ended before a time, but for what lasted longer refers to it. Gives how many stretches there are then.
     pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
         self.ring_waits_drop(cut);

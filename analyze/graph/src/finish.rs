@@ -1,10 +1,12 @@
 //! The graph of what is known in the end.
 
+use tracebraid_engine::parallel;
 use tracebraid_follow::{CpuKey, Input};
 
 use crate::graph::{Actor, Graph, Occupied};
 use crate::graph_machine::GraphMachine;
 use crate::names::Names;
+use crate::numbers::Numbers;
 use crate::rules::{GraphPartial, GraphRules};
 
 /// Makes the graph.
@@ -21,6 +23,9 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     let ends = ends(input);
     for &(trace, end) in &ends {
         machine.ends_knowing(trace, end);
+    }
+    if rules.from > i64::MIN {
+        machine.forget_before(rules.from);
     }
     let GraphMachine {
         lines,
@@ -39,7 +44,9 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     for (place, line) in lines.iter().enumerate() {
         last.insert(line.key, place);
     }
+    let (numbers, addresses) = Numbers::new(&rules.classes, &packets.unused, &futexes);
     let actor = |(place, mut actor): (usize, Actor)| {
+        numbers.renumber(&mut actor);
         actor.line.shrink_to_fit();
         // What is known of an id is known of the last thread that had it.
         if last.get(&actor.key) == Some(&place) {
@@ -50,7 +57,8 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         actor
     };
     let text = |(hash, (from, to))| (hash, format!("{from} > {to}"));
-    let actors: Vec<Actor> = lines.into_iter().enumerate().map(actor).collect();
+    let lines: Vec<(usize, Actor)> = lines.into_iter().enumerate().collect();
+    let actors = parallel::map(lines, actor);
     Graph {
         head: input.head(),
         known_from: rules.from,
@@ -61,10 +69,10 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         cpus: cpus.into_iter().collect::<Vec<(CpuKey, Vec<Occupied>)>>(),
         longest_request: requests.longest,
         requests: requests.done,
-        packets: packets.packets,
+        packets: packets.packets.without(&packets.unused),
         ring_requests: rings.done,
         queues: names.queues.into_entries(),
-        futexes: in_places(futexes),
+        futexes: addresses,
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
         connections: connections.into_entries().into_iter().map(text).collect(),
@@ -78,10 +86,4 @@ pub(crate) fn ends(input: &Input) -> Vec<(u32, i64)> {
     let end = |trace: u32| Some((trace, input.known_until_of(trace)?));
     let ends = input.head().hosts.into_iter().filter_map(|host| end(host.trace));
     ends.filter(|end| Some(end.1) < last).collect()
-}
-
-/// Addresses by their places.
-fn in_places(mut futexes: Vec<(i64, u32)>) -> Vec<i64> {
-    futexes.sort_unstable_by_key(|of| of.1);
-    futexes.into_iter().map(|of| of.0).collect()
 }

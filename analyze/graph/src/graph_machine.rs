@@ -3,24 +3,22 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{ByCpu, CpuKey, Exited, Losses, Recorded, Table, ThreadKey};
 use tracebraid_kernel_model::{Comm, Syscall};
-use tracebraid_threads::{
-    CallClass, CpuThreads, LeftAs, ParkedThread, Parking, ThreadCell, ThreadState, WakeEvent, WakeSource,
-    WakerFacts, Wakeup, WakingThread,
-};
+use tracebraid_threads::{CallClass, CpuThreads, LeftAs, ParkedThread, Parking, ThreadCell, ThreadState};
 
 use crate::calls::{LongCall, Longest};
-use crate::cause::{ActorId, Wake};
+use crate::cause::ActorId;
+use crate::dropping::Dropped;
+use crate::futexes::Futexes;
 use crate::graph::{Actor, NO_OBJECT, Occupant, Occupied, Queue, State};
-use crate::graph_step::{GraphItem, WakeOrigin};
+use crate::graph_step::GraphItem;
 use crate::holders::Held;
-use crate::kept::Kept;
 use crate::names::Names;
 use crate::packets::Packets;
 use crate::requests::Requests;
 use crate::rings::Rings;
 use crate::rules::GraphRules;
-use crate::thread_life::ThreadLife;
-use crate::works::Works;
+use crate::thread_life::{ThreadLife, TimeLine};
+use crate::works::{Queued, Works};
 
 /// What is known of threads, requests and segments.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -29,7 +27,7 @@ pub(crate) struct GraphMachine {
     /// Where the thread that was looked at last is among them.
     #[serde(skip)]
     near: usize,
-    losses: Losses,
+    pub(crate) losses: Losses,
     cpu_threads: CpuThreads,
     pub(crate) lines: Vec<Actor>,
     /// Which of them had which id, in the order of time, as far as nobody has taken that out.
@@ -39,10 +37,10 @@ pub(crate) struct GraphMachine {
     pub(crate) packets: Packets,
     pub(crate) works: Works,
     pub(crate) rings: Rings,
-    /// Places of addresses.
-    pub(crate) futexes: Vec<(i64, u32)>,
+    pub(crate) futexes: Futexes,
     pub(crate) calls: Longest,
     pub(crate) names: Names,
+    pub(crate) dropped: Dropped,
 }
 
 /// A machine at work.
@@ -94,49 +92,58 @@ impl Player<'_> {
     /// A CPU goes from one thread to another.
     fn switches(
         &mut self,
-        (cpu, time): (CpuKey, i64),
+        at: (CpuKey, i64),
         (prev, next): (Option<i32>, Option<i32>),
         left: LeftAs,
         names: [Comm; 2],
     ) {
-        let trace = cpu.trace;
-        let machine = &mut *self.machine;
-        if let Some(tid) = prev {
-            let key = ThreadKey { trace, tid };
-            let (call, argument) = machine.life(key).call();
-            let object = match self.rules.classes.of(call) {
-                CallClass::Futex => machine.futex(argument),
-                _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
-            };
-            let (life, line, losses) = machine.thread(key);
-            life.leaves(line, (cpu, time), left, (call, object), losses);
-            line.is_called(time, names[0]);
+        if let Some(prev) = prev {
+            self.leaves(at, prev, left, names[0]);
         }
         let mut by = Occupant::Idle;
-        if let Some(tid) = next {
-            let key = ThreadKey { trace, tid };
-            let since = || machine.life(key).cell.since();
-            let is_whole = self.rules.recorded.is_whole_between(trace, since, time);
-            if !is_whole {
-                machine.loses_sight(key);
-            }
-            let (life, line, losses) = machine.thread(key);
-            life.comes(line, (cpu, time), losses, is_whole);
-            line.is_called(time, names[1]);
-            if time < self.rules.from {
-                line.forgets();
-            }
-            by = Occupant::Thread(machine.actor(key));
+        if let Some(next) = next {
+            by = Occupant::Thread(self.comes(at, next, names[1]));
         }
-        machine.cpu_threads.switch(cpu, time, next);
-        machine.occupies(cpu, time, by);
-        if time < self.rules.from {
-            machine.forgets(cpu);
+        let (cpu, time) = at;
+        self.machine.cpu_threads.switch(cpu, time, next);
+        self.machine.occupies(cpu, time, by);
+    }
+
+    /// A thread of that name leaves its CPU.
+    pub(crate) fn leaves(&mut self, at: (CpuKey, i64), tid: i32, left: LeftAs, name: Comm) {
+        let machine = &mut *self.machine;
+        let key = ThreadKey {
+            trace: at.0.trace,
+            tid,
+        };
+        let (call, argument) = machine.life(key).call();
+        let object = match self.rules.classes.of(call) {
+            CallClass::Futex if left.waits() => machine.futexes.place(argument),
+            _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
+        };
+        let (life, line, losses) = machine.thread(key);
+        life.leaves(line, at, left, (call, object), losses);
+        line.is_called(at.1, name);
+    }
+
+    /// A thread of that name comes to a CPU.
+    pub(crate) fn comes(&mut self, (cpu, time): (CpuKey, i64), tid: i32, name: Comm) -> ActorId {
+        let trace = cpu.trace;
+        let machine = &mut *self.machine;
+        let key = ThreadKey { trace, tid };
+        let since = || machine.life(key).cell.since();
+        let is_whole = self.rules.recorded.is_whole_between(trace, since, time);
+        if !is_whole {
+            machine.loses_sight(key);
         }
+        let (life, line, losses) = machine.thread(key);
+        life.comes(line, (cpu, time), losses, is_whole);
+        line.is_called(time, name);
+        machine.actor(key)
     }
 
     /// What a thread has done since it came.
-    fn parks(&mut self, at: (CpuKey, i64), parked: &ParkedThread) {
+    pub(crate) fn parks(&mut self, at: (CpuKey, i64), parked: &ParkedThread) {
         let (trace, tid) = (at.0.trace, parked.tid);
         let thread = ThreadKey { trace, tid };
         if let Parking::Ended((begun, exited, _)) = self.machine.life(thread).cell.park(at, parked) {
@@ -148,7 +155,7 @@ impl Player<'_> {
     fn arrives(&mut self, at: (CpuKey, i64), thread: ThreadKey, exited: Exited) {
         let (life, line, losses) = self.machine.thread(thread);
         let (stretch, ended) = life.cell.arrive(at.0, thread.tid, exited, losses);
-        if ThreadLife::is_seen_running(line, at, &stretch) {
+        if line.is_seen_running(at, &stretch) {
             self.machine.is_seen_on(at, thread);
         }
         if let Some((begun, ..)) = ended {
@@ -197,7 +204,7 @@ impl GraphMachine {
     fn enters(&mut self, at: (CpuKey, i64), thread: ThreadKey) {
         let (life, line, losses) = self.thread(thread);
         let stretch = life.cell.enter(at, thread.tid, losses);
-        if ThreadLife::is_seen_running(line, at, &stretch) {
+        if line.is_seen_running(at, &stretch) {
             self.is_seen_on(at, thread);
         }
     }
@@ -298,122 +305,14 @@ impl GraphMachine {
         ActorId(actor)
     }
 
-    /// What came before what is now does not matter: no wait goes on that it could have ended.
-    #[cold]
-    fn forgets(&mut self, cpu: CpuKey) {
-        let line = self.cpus.get(cpu);
-        line.drain(..line.len().saturating_sub(1));
-        self.requests.forget();
-        self.packets.forget();
-        self.rings.done = Kept::default();
-    }
-
-    fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
+    /// From now on the CPU is that one's.
+    pub(crate) fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
         let line = self.cpus.get(cpu);
         if line.last().is_some_and(|last| last.begin == time) {
             line.pop();
         }
         if line.last().is_none_or(|last| last.by != by) {
             line.push(Occupied { begin: time, by });
-        }
-    }
-
-    /// The place of an address.
-    fn futex(&mut self, address: i64) -> u32 {
-        match self.futexes.binary_search_by_key(&address, |of| of.0) {
-            Ok(at) => self.futexes[at].1,
-            Err(at) => {
-                let place = self.futexes.len() as u32;
-                self.futexes.insert(at, (address, place));
-                place
-            }
-        }
-    }
-
-    /// A thread is woken.
-    fn wakes(&mut self, recorded: &Recorded, at: (CpuKey, i64), event: WakeEvent, origin: WakeOrigin) {
-        let (cpu, time) = at;
-        let trace = cpu.trace;
-        let woken = ThreadKey {
-            trace,
-            tid: event.woken,
-        };
-        let since = || self.life(woken).cell.since();
-        let tells = recorded.wake(at, since, event.is_ready, event.target.map(u32::from));
-        let waking = self.waking(trace, origin);
-        let (life, ..) = self.thread(woken);
-        let (state, since) = (life.cell.state(), life.cell.since());
-        let open = life.cell.call().filter(|open| open.call != Syscall::OTHER);
-        let mut cause = Wake::Unknown;
-        if state == ThreadState::Blocked {
-            cause = self.wake(cpu, (origin, waking), (open.is_some(), since));
-            // Without system calls it may wait for one.
-            let class = open.map(|open| open.class);
-            if matches!(class, None | Some(CallClass::Ring)) {
-                self.ring_wakes(time, woken, cause, class.is_some());
-            }
-        }
-        let wakeup = Wakeup {
-            time,
-            source: origin.source(),
-            waking,
-            is_ready: event.is_ready,
-            is_whole: tells.is_whole(),
-            cause,
-        };
-        let (life, line, losses) = self.thread(woken);
-        let target = event.target.unwrap_or(ThreadState::NO_CPU);
-        life.wakes(line, wakeup, (cpu, target), tells, losses);
-    }
-
-    /// The thread that wakes another one, if one does.
-    #[inline]
-    fn waking(&mut self, trace: u32, origin: WakeOrigin) -> Option<WakingThread> {
-        let waking = match origin.by() {
-            WakerFacts::Nobody => return None,
-            WakerFacts::Caller { call, lingers, .. } => WakingThread::caller(call, lingers),
-            WakerFacts::Other { tid, requested } => {
-                self.life(ThreadKey { trace, tid }).cell.waking(requested)
-            }
-        };
-        Some(WakingThread {
-            // What it sends is among the packets.
-            is_local: !matches!(origin, WakeOrigin::Sender(..)),
-            ..waking
-        })
-    }
-
-    /// What ends a wait that began then, in a call or in none.
-    fn wake(
-        &mut self,
-        cpu: CpuKey,
-        (origin, waking): (WakeOrigin, Option<WakingThread>),
-        (is_in_call, since): (bool, i64),
-    ) -> Wake {
-        if let WakeOrigin::Sender(connection, _) = origin
-            && is_in_call
-            && let Some(place) = self.packets.answers(connection, since)
-        {
-            return Wake::Packet(place);
-        }
-        let source = match origin {
-            WakeOrigin::Network(segment) => return Wake::Packet(self.packets.wakes(segment)),
-            origin => origin.source(),
-        };
-        match source {
-            WakeSource::Timer => Wake::Timer,
-            WakeSource::Interrupt(interrupt, _) => Wake::Interrupt(interrupt),
-            WakeSource::BlockDevice => self.requests.last(cpu).map_or(Wake::Unknown, Wake::Request),
-            WakeSource::Thread => {
-                let tid = origin
-                    .by()
-                    .tid()
-                    .filter(|_| waking.is_some_and(|waking| !waking.is_in_program()));
-                let trace = cpu.trace;
-                tid.map_or(Wake::Unknown, |tid| {
-                    Wake::Thread(self.actor(ThreadKey { trace, tid }))
-                })
-            }
         }
     }
 
@@ -430,9 +329,9 @@ impl GraphMachine {
             GraphItem::Tells(told) => self.names.learn(trace, *told),
             GraphItem::Queue { work, queue, origin } => {
                 let waking = self.waking(trace, origin);
-                let cause = self.wake(cpu, (origin, waking), (false, time));
+                let cause = self.cause(cpu, (origin, waking), None);
                 let queue = Queue::Kernel(queue);
-                self.works.queues((trace, work), time, cause, queue);
+                self.works.adds((trace, work), Queued { time, cause, queue });
             }
             GraphItem::Execute(tid, work) => {
                 if let Some(work) = self.works.begins((trace, work), time) {

@@ -5,6 +5,7 @@ use tracebraid_follow::{Interrupt, InterruptStep};
 use tracebraid_kernel_model::{Comm, Syscall};
 use tracebraid_threads::{
     BegunCall, DeviceClass, LeftAs, MigrateEvent, ParkedThread, WakeEvent, WakeSource, WakerFacts,
+    WakingThread,
 };
 
 use crate::names::Told;
@@ -134,6 +135,20 @@ impl WakeOrigin {
             WakeOrigin::Interrupt(_) | WakeOrigin::Network(_) => WakerFacts::Nobody,
         }
     }
+
+    /// The waker, of which the rest is known: what it sends is among the packets.
+    pub(crate) fn describes(self, waking: WakingThread) -> WakingThread {
+        WakingThread {
+            is_local: !matches!(self, WakeOrigin::Sender(..)),
+            ..waking
+        }
+    }
+
+    /// The thread that causes it, if one does: one that is known to run its program wakes nobody.
+    pub(crate) fn waker(self, waking: Option<WakingThread>) -> Option<i32> {
+        let tid = self.by().tid();
+        tid.filter(|_| waking.is_some_and(|waking| !waking.is_in_program()))
+    }
 }
 
 /// What happens, as all have to know it: it is played in the order of time.
@@ -189,6 +204,17 @@ pub(crate) enum GraphItem {
     Tells(Box<Told>),
     /// Events were lost on the CPU.
     Lose,
+}
+
+impl GraphItem {
+    /// True for what is much: switches, wake-ups and interrupts.
+    #[inline(always)]
+    pub(crate) fn is_activity(&self) -> bool {
+        matches!(
+            self,
+            GraphItem::Switch { .. } | GraphItem::Wake(..) | GraphItem::Interrupted(..)
+        )
+    }
 }
 
 impl Segment {

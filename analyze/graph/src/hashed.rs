@@ -34,9 +34,9 @@ impl<V> Hashed<V> {
         self.0.get(&key)
     }
 
-    /// All values, to be changed.
-    pub(crate) fn values(&mut self) -> impl Iterator<Item = &mut V> {
-        self.0.values_mut()
+    /// The value of a key, if it has one, to be changed.
+    pub(crate) fn find_mut(&mut self, key: u64) -> Option<&mut V> {
+        self.0.get_mut(&key)
     }
 
     pub(crate) fn merge(&mut self, mut later: Hashed<V>) {

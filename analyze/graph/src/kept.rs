@@ -52,6 +52,16 @@ impl<T> Kept<T> {
         }
     }
 
+    /// The place of the next one.
+    pub(crate) fn next_place(&self) -> u32 {
+        (self.first + self.list.len()) as u32
+    }
+
+    /// Adds others.
+    pub(crate) fn extend(&mut self, elements: impl Iterator<Item = T>) {
+        self.list.extend(elements);
+    }
+
     /// Adds one; gives its place.
     pub(crate) fn push(&mut self, element: T) -> u32 {
         self.list.push(element);
@@ -92,6 +102,30 @@ impl<T> Kept<T> {
         self.first += count;
         self.old.retain(|(place, _)| is_needed(*place));
     }
+}
+
+impl<T> Kept<T> {
+    /// The same without some places, which are in order: places behind each of them become less by one.
+    pub(crate) fn without(self, places: &[u32]) -> Kept<T> {
+        if places.is_empty() {
+            return self;
+        }
+        let stays =
+            |place: usize| u32::try_from(place).is_ok_and(|place| places.binary_search(&place).is_err());
+        let new = |place: usize| place_without(places, place as u32) as usize;
+        let old = self.old.into_iter().filter(|(place, _)| stays(*place));
+        let list = (self.first..).zip(self.list).filter(|(place, _)| stays(*place));
+        Kept {
+            first: new(self.first),
+            old: old.map(|(place, element)| (new(place), element)).collect(),
+            list: list.map(|(_, element)| element).collect(),
+        }
+    }
+}
+
+/// What a place becomes where some places before it, which are in order, are left out.
+pub(crate) fn place_without(places: &[u32], place: u32) -> u32 {
+    place - places.partition_point(|left_out| *left_out < place) as u32
 }
 
 impl<T> Index<usize> for Kept<T> {

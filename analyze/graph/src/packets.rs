@@ -12,47 +12,108 @@ use crate::kept::Kept;
 
 /// A segment goes to a device.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Sent {
-    segment: Segment,
-    time: i64,
-    by: Option<ActorId>,
+pub(crate) struct Sent {
+    pub(crate) segment: Segment,
+    pub(crate) time: i64,
+    pub(crate) by: Option<ActorId>,
+}
+
+/// A segment that ended a wait, and may have been sent by whoever is told of later: clocks of two hosts never agree to the
+/// end.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    pub(crate) segment: Segment,
+    /// Its place among the packets.
+    pub(crate) place: u32,
+    /// How many had come in before it.
+    pub(crate) number: u64,
 }
 
 /// What is known of a connection, in one direction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Flow {
+pub(crate) struct Flow {
     /// The thread that sent something last: what interrupts send later, when the other side has room, is its.
-    owner: Option<ActorId>,
+    pub(crate) owner: Option<ActorId>,
     /// The last that were sent.
-    sent: VecDeque<Sent>,
-    /// Those that ended waits and have not been sent yet: clocks of two hosts never agree to the end.
-    pending: VecDeque<(Segment, u32)>,
+    pub(crate) sent: VecDeque<Sent>,
+    /// Those that ended waits and have not been sent yet.
+    pub(crate) pending: VecDeque<Pending>,
+    /// How many have come in and woken somebody.
+    pub(crate) received: u64,
 }
 
 /// How many segments of a connection are remembered: those on their way, more than windows hold.
-const MOST_SENT: usize = 1024;
-/// How many wait for their senders.
-const MOST_PENDING: usize = 64;
-
-/// So many that do not matter are kept, so that they are not looked for all the time.
-const MOST_FORGOTTEN: usize = 4096;
+pub(crate) const MOST_SENT: usize = 1024;
+/// A segment waits for its sender until so many came in after it.
+pub(crate) const MOST_PENDING: u64 = 64;
 
 /// The segments of all connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Packets {
     flows: Hashed<Flow>,
     pub(crate) packets: Kept<Packet>,
+    /// Places among the packets that nothing refers to, in their order.
+    pub(crate) unused: Vec<u32>,
 }
 
-/// How well a segment that was sent is one that came in. Lengths count options, and may be those of
-/// several segments that were joined, or cut, on the way.
-fn likeness(sent: &Segment, received: &Segment) -> u8 {
+/// How well a segment that was sent is one that came in: 3 for the same, 0 for another one. Lengths count options, and may
+/// be those of several segments that were joined, or cut, on the way.
+pub(crate) fn likeness(sent: &Segment, received: &Segment) -> u8 {
     let offset = received.sequence.wrapping_sub(sent.sequence);
     match offset {
         0 if (sent.length, sent.acknowledged) == (received.length, received.acknowledged) => 3,
         0 => 2,
         _ if offset < sent.length => 1,
         _ => 0,
+    }
+}
+
+/// Of segments that were sent, the last one first, that which is most like one that came in, if it is more so than `least`.
+pub(crate) fn likest<'s>(
+    sent: impl Iterator<Item = &'s Sent>,
+    segment: &Segment,
+    least: u8,
+) -> Option<(u8, Sent)> {
+    let mut best = None;
+    let mut least = least;
+    for sent in sent {
+        let likeness = likeness(&sent.segment, segment);
+        if likeness > least {
+            (best, least) = (Some((likeness, *sent)), likeness);
+        }
+        if likeness == 3 {
+            break;
+        }
+    }
+    best
+}
+
+impl Pending {
+    /// True if too many have come in since.
+    pub(crate) fn is_over(&self, received: u64) -> bool {
+        self.number + MOST_PENDING <= received
+    }
+}
+
+impl Flow {
+    /// One more has come in.
+    pub(crate) fn counts_received(&mut self) {
+        self.received += 1;
+        while self
+            .pending
+            .front()
+            .is_some_and(|first| first.is_over(self.received))
+        {
+            self.pending.pop_front();
+        }
+    }
+
+    /// One more is sent.
+    pub(crate) fn adds(&mut self, sent: Sent) {
+        if self.sent.len() >= MOST_SENT {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(sent);
     }
 }
 
@@ -63,74 +124,78 @@ impl Packets {
         flow.owner = by.or(flow.owner);
         let by = flow.owner;
         let packets = &mut self.packets;
-        flow.pending.retain(|(received, place)| {
-            if likeness(&segment, received) < 3 {
+        flow.pending.retain(|received| {
+            if likeness(&segment, &received.segment) < 3 {
                 return true;
             }
-            if let Some(packet) = packets.get_mut(*place as usize) {
+            if let Some(packet) = packets.get_mut(received.place as usize) {
                 (packet.sent, packet.by) = (Some(time), by);
             }
             false
         });
-        if flow.sent.len() >= MOST_SENT {
-            flow.sent.pop_front();
-        }
-        flow.sent.push_back(Sent { segment, time, by });
+        flow.adds(Sent { segment, time, by });
+    }
+
+    /// A connection in one direction.
+    pub(crate) fn flow(&mut self, connection: u64) -> (&mut Flow, &mut Kept<Packet>) {
+        (self.flows.get(connection, Flow::default), &mut self.packets)
+    }
+
+    /// What was sent last by a connection.
+    pub(crate) fn last_sent(&self, connection: u64) -> Option<Sent> {
+        self.flows.find(connection)?.sent.back().copied()
     }
 
     /// What came in last by the other direction of a connection ends a wait that began then, if anything was sent since:
     /// gives its place.
     pub(crate) fn answers(&mut self, connection: u64, since: i64) -> Option<u32> {
         let connection = connection ^ 1;
-        let flow = self.flows.find(connection)?;
-        let sent = flow.sent.back().filter(|sent| sent.time > since)?;
-        Some(self.packets.push(Packet {
-            connection,
-            sent: Some(sent.time),
-            by: sent.by,
-        }))
+        let sent = self.last_sent(connection).filter(|sent| sent.time > since)?;
+        Some(self.packets.push(sent.packet(connection)))
     }
 
     /// True if a segment that was sent later may turn out to be the one at that place.
     pub(crate) fn is_pending(&self, connection: u64, place: u32) -> bool {
         let flow = self.flows.find(connection);
-        flow.is_some_and(|flow| flow.pending.iter().any(|pending| pending.1 == place))
+        flow.is_some_and(|flow| flow.pending.iter().any(|pending| pending.place == place))
     }
 
-    /// Waits that have ended do not matter.
-    pub(crate) fn forget(&mut self) {
-        if self.packets.len() > MOST_FORGOTTEN {
-            self.packets = Kept::default();
-            // Their places are others' from now on.
-            self.flows.values().for_each(|flow| flow.pending.clear());
+    /// One of a connection came in and ended no wait.
+    pub(crate) fn passes(&mut self, connection: u64) {
+        if let Some(flow) = self.flows.find_mut(connection) {
+            flow.counts_received();
         }
     }
 
     /// One that came in ends a wait: gives its place.
     pub(crate) fn wakes(&mut self, segment: Segment) -> u32 {
         let flow = self.flows.get(segment.connection, Flow::default);
-        let mut best: Option<(u8, &Sent)> = None;
-        for sent in flow.sent.iter().rev() {
-            let likeness = likeness(&sent.segment, &segment);
-            if likeness > best.map_or(0, |best| best.0) {
-                best = Some((likeness, sent));
-            }
-            if likeness == 3 {
-                break;
-            }
-        }
+        let best = likest(flow.sent.iter().rev(), &segment, 0);
         let place = self.packets.push(Packet {
             connection: segment.connection,
             sent: best.map(|(_, sent)| sent.time),
             by: best.and_then(|(_, sent)| sent.by),
         });
         if best.is_none_or(|best| best.0 < 3) {
-            if flow.pending.len() >= MOST_PENDING {
-                flow.pending.pop_front();
-            }
-            flow.pending.push_back((segment, place));
+            flow.pending.push_back(Pending {
+                segment,
+                place,
+                number: flow.received,
+            });
         }
+        flow.counts_received();
         place
+    }
+}
+
+impl Sent {
+    /// It came in by that connection, and ended a wait.
+    pub(crate) fn packet(&self, connection: u64) -> Packet {
+        Packet {
+            connection,
+            sent: Some(self.time),
+            by: self.by,
+        }
     }
 }
 

@@ -11,16 +11,61 @@ use crate::kept::Kept;
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Open {
+pub(crate) struct Open {
     begin: i64,
     /// When its driver took it last; not yet while it is only in a queue.
-    issued: Option<i64>,
-    by: Option<ActorId>,
+    pub(crate) issued: Option<i64>,
+    pub(crate) by: Option<ActorId>,
     sectors: u32,
 }
 
-/// So many that do not matter are kept, so that they are not looked for all the time.
-const MOST_FORGOTTEN: usize = 4096;
+impl Open {
+    /// True if a request with so many sectors is this one, which goes on: who put it into the queue counts, not who takes it
+    /// out.
+    pub(crate) fn is_of(&self, sectors: u32) -> bool {
+        self.sectors == sectors && self.by.is_some()
+    }
+
+    /// A request goes to a queue or a driver; `open` is under way with its key.
+    pub(crate) fn issued_again(
+        open: Option<Open>,
+        time: i64,
+        by: Option<ActorId>,
+        Issued { sectors, is_taken }: Issued,
+    ) -> Open {
+        let new = Open {
+            begin: time,
+            issued: None,
+            by,
+            sectors,
+        };
+        let mut open = open.filter(|open| open.is_of(sectors)).unwrap_or(new);
+        if is_taken {
+            open.issued = Some(time);
+        }
+        open
+    }
+
+    /// It is done; without one, nothing is known of its beginning.
+    pub(crate) fn done(open: Option<Open>, (trace, device): (u32, Device), time: i64) -> Request {
+        let open = open.unwrap_or(Open {
+            begin: time,
+            issued: None,
+            by: None,
+            sectors: 0,
+        });
+        Request {
+            begin: open.begin,
+            // Where only the queue was recorded, nothing better is known.
+            issued: open.issued.unwrap_or(open.begin),
+            end: time,
+            by: open.by,
+            trace,
+            device,
+            sectors: open.sectors,
+        }
+    }
+}
 
 /// The requests of all devices.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,70 +78,41 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// A request goes to a queue or a driver; who put it into the queue counts, not who takes it out.
-    pub(crate) fn issues(
-        &mut self,
-        (trace, key): (u32, RequestKey),
-        time: i64,
-        by: Option<ActorId>,
-        Issued { sectors, is_taken }: Issued,
-    ) {
-        let new = Open {
-            begin: time,
-            issued: None,
-            by,
-            sectors,
-        };
-        let mut open = match self.open.end((trace, key)) {
-            Some(old) if old.sectors == sectors && old.by.is_some() => old,
-            _ => new,
-        };
-        if is_taken {
-            open.issued = Some(time);
-        }
-        self.open.begin((trace, key), open);
+    /// A request goes to a queue or a driver.
+    pub(crate) fn issues(&mut self, key: (u32, RequestKey), time: i64, by: Option<ActorId>, issued: Issued) {
+        let open = Open::issued_again(self.open.end(key), time, by, issued);
+        self.open.begin(key, open);
     }
 
     /// A request is done.
     pub(crate) fn completes(&mut self, cpu: CpuKey, key: RequestKey, time: i64) {
-        let open = self.open.end((cpu.trace, key)).unwrap_or(Open {
-            begin: time,
-            issued: None,
-            by: None,
-            sectors: 0,
-        });
-        self.longest = self.longest.max(time.saturating_sub(open.begin));
-        let place = self.done.push(Request {
-            begin: open.begin,
-            // Where only the queue was recorded, nothing better is known.
-            issued: open.issued.unwrap_or(open.begin),
-            end: time,
-            by: open.by,
-            trace: cpu.trace,
-            device: Device(key.device),
-            sectors: open.sectors,
-        });
+        let open = self.open.end((cpu.trace, key));
+        let place = self.done.next_place();
+        self.adds(Open::done(open, (cpu.trace, Device(key.device)), time));
         *self.last.get(cpu) = Some(place);
     }
 
-    /// Waits that have ended do not matter: of requests that are done only the last one of each CPU may end others.
-    pub(crate) fn forget(&mut self) {
-        if self.done.len() <= MOST_FORGOTTEN {
-            return;
-        }
-        let mut last: Vec<&mut u32> = self
-            .last
-            .iter_mut()
-            .filter_map(|(_, last)| last.as_mut())
-            .collect();
-        last.sort_unstable();
-        let mut kept = Vec::with_capacity(last.len());
-        for place in last {
-            let request = self.done.get(*place as usize).copied();
-            *place = kept.len() as u32;
-            kept.extend(request);
-        }
-        self.done = kept.into();
+    /// Adds one that is done.
+    pub(crate) fn adds(&mut self, request: Request) {
+        self.longest = self.longest.max(request.end.saturating_sub(request.begin));
+        self.done.push(request);
+    }
+
+    /// The request at that place was completed last on a CPU.
+    pub(crate) fn is_last(&mut self, cpu: CpuKey, place: Option<u32>) {
+        let last = self.last.get(cpu);
+        *last = place.or(*last);
+    }
+
+    /// One is under way.
+    pub(crate) fn opens(&mut self, key: (u32, RequestKey), open: Open) {
+        self.open.begin(key, open);
+    }
+
+    /// Takes out those that are under way.
+    pub(crate) fn take_open(&mut self) -> impl Iterator<Item = ((u32, RequestKey), Open)> + use<> {
+        let open: Vec<_> = std::mem::take(&mut self.open).into();
+        open.into_iter()
     }
 
     /// True if a request to a device is under way that began before that time.

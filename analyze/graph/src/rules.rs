@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_engine::Slice;
 use tracebraid_follow::{
     ByCpu, CallNames, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Recorded, Rules,
-    Selection, Views,
+    Selection, ThreadKey, Views,
 };
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
-use tracebraid_threads::{CallClasses, Handlers, MigrateEvent, WakeEvent, exit_of};
+use tracebraid_threads::{
+    CallClasses, Handlers, MigrateEvent, ThreadDirectory, ThreadNews, WakeEvent, exit_of,
+};
 
 use crate::calls::{Longest, Wanted};
 use crate::cpu_stretch::CpuStretch;
@@ -69,6 +72,13 @@ pub struct GraphPartial {
     pub(crate) calls: Longest,
     /// What came of all that was played.
     pub(crate) machine: GraphMachine,
+    /// Of which threads slices of time must know that they make calls.
+    pub(crate) news: ThreadNews,
+    pub(crate) directory: ThreadDirectory,
+    /// What happened before was taken out, in nanoseconds from the origin.
+    pub(crate) begin: Option<i64>,
+    /// When something happened to a request of an io_uring first, or before that.
+    pub(crate) rings: Option<i64>,
     /// Nothing came before.
     is_first: bool,
     /// Where the thread that was switched to last is among the people.
@@ -126,7 +136,7 @@ impl Rules for GraphRules {
         }
         if packet.tells_switches {
             self.begins(partial, packet.cpu, time, CpuStretch::default());
-            partial.items.push(packet.cpu, time, GraphItem::Lose);
+            partial.push(packet.cpu, time, GraphItem::Lose);
         } else {
             let of_calls = packet.tells_calls;
             let (tid, act) = (None, Act::Lose { of_calls });
@@ -210,13 +220,24 @@ impl Rules for GraphRules {
         let step = |earlier: &mut _, cpu, time, step| self.step(earlier, cpu, time, step);
         let begin = |earlier: &mut _, cpu, time, active| self.begins(earlier, cpu, time, active);
         later.lanes.join(earlier, step, begin);
+        earlier.news.append(later.news, &earlier.items);
         earlier.items.append(later.items);
         earlier.names.merge(later.names);
         earlier.calls.merge(later.calls, &self.wanted);
+        earlier.rings = earlier.rings.into_iter().chain(later.rings).min();
     }
 
-    fn settle(&self, partial: &mut GraphPartial, watermark: i64) {
-        self.play(partial, Some(watermark));
+    fn slices<'a>(&'a self, partial: &mut GraphPartial, watermark: i64) -> Vec<Slice<'a, GraphPartial>> {
+        let Some(cut) = self.cut(partial, watermark) else {
+            return Vec::new();
+        };
+        vec![Box::new(move |_| {
+            let played = cut.play(self);
+            Box::new(move |partial| {
+                let added = played.compose(self, &mut partial.machine, |_| {});
+                partial.machine.forget(self.from, added, watermark);
+            })
+        })]
     }
 
     fn finish(&self, input: &Input, mut partial: GraphPartial) -> Graph {
@@ -225,7 +246,8 @@ impl Rules for GraphRules {
                 self.parks(&mut partial, cpu, i64::MAX, &active);
             }
         }
-        self.play(&mut partial, None);
+        let GraphPartial { items, machine, .. } = &mut partial;
+        self.play(items, machine, |_| {});
         finish::graph(self, input, partial)
     }
 }
@@ -234,7 +256,7 @@ impl Rules for GraphRules {
 #[inline(always)]
 fn tell(partial: &mut GraphPartial, cpu: CpuKey, time: i64, told: Option<Told>) {
     if let Some(told) = told {
-        partial.items.push(cpu, time, GraphItem::Tells(Box::new(told)));
+        partial.push(cpu, time, GraphItem::Tells(Box::new(told)));
     }
 }
 
@@ -256,30 +278,40 @@ impl GraphRules {
         partial.is_first
     }
 
-    /// Takes what happened in the order of time.
-    fn play(&self, partial: &mut GraphPartial, until: Option<i64>) {
-        self.play_on(&mut partial.items, &mut partial.machine, until, |_| {});
-    }
-
-    /// The same, and tells of what is much: its time.
-    #[inline(always)]
-    pub(crate) fn play_on(
+    /// Plays items on the graph, in the order of time, and tells when there is much activity.
+    pub(crate) fn play(
         &self,
         items: &mut Items<GraphItem>,
         machine: &mut GraphMachine,
-        until: Option<i64>,
         mut happens: impl FnMut(i64),
     ) {
         let rules = self;
         let mut player = Player { rules, machine };
-        items.play(until, |cpu, time, item| {
-            if matches!(
-                item,
-                GraphItem::Switch { .. } | GraphItem::Wake(..) | GraphItem::Interrupted(..)
-            ) {
+        items.play(None, |cpu, time, item| {
+            if item.is_activity() {
                 happens(time);
             }
             player.play(cpu, time, item);
         });
+    }
+}
+
+impl GraphPartial {
+    /// Something happens on a CPU that all have to know.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: GraphItem) {
+        let trace = cpu.trace;
+        let mut is_active = |tid: i32| self.news.is_active(ThreadKey { trace, tid });
+        match item {
+            GraphItem::Enter(tid) | GraphItem::Arrive(tid, ..) | GraphItem::Die(tid) => is_active(tid),
+            GraphItem::Park(parked) if parked.has_called() => is_active(parked.tid),
+            GraphItem::TakeOver(tid, old) => {
+                is_active(tid);
+                is_active(old);
+            }
+            GraphItem::Ring(..) => self.rings = self.rings.into_iter().chain([time]).min(),
+            _ => {}
+        }
+        self.items.push(cpu, time, item);
     }
 }

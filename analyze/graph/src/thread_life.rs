@@ -32,56 +32,23 @@ fn reason(reason: WaitReason, wake: Wake) -> WaitReason {
 }
 
 impl ThreadLife {
-    /// An entry or exit of a call shows that it runs there; true if that is new.
-    pub(crate) fn is_seen_running(
-        line: &mut Actor,
-        (cpu, time): (CpuKey, i64),
-        stretch: &PastStretch<Wake>,
-    ) -> bool {
-        let is_new = !matches!(stretch.past, Past::Running);
-        if is_new {
-            line.is(State::Unknown);
-            line.begins(time, State::Running(ThreadState::number(cpu.cpu)));
-        }
-        is_new
-    }
-
     /// It leaves its CPU: if it waits, in that call, about that object.
     pub(crate) fn leaves(
         &mut self,
         line: &mut Actor,
         at: (CpuKey, i64),
         left: LeftAs,
-        (call, object): (Syscall, u32),
+        of_call: (Syscall, u32),
         losses: &Losses,
     ) {
         let stretch = self.cell.leave(at, left, losses);
-        if !matches!(stretch.past, Past::Running) {
-            line.is(State::Unknown);
-        }
-        let state = match left {
-            LeftAs::Runnable => State::Preempted(ThreadState::number(at.0.cpu)),
-            LeftAs::Ended => State::Ended,
-            LeftAs::Blocked | LeftAs::DiskSleep | LeftAs::Idle => State::Blocked {
-                call,
-                object,
-                wake: Wake::Unknown,
-                reason: WaitReason::Unknown,
-                is_idle: left == LeftAs::Idle,
-            },
-        };
-        line.begins(at.1, state);
+        line.leaves(at, left, of_call, &stretch);
     }
 
     /// A switch to the thread. `is_whole`: all CPUs are recorded.
     pub(crate) fn comes(&mut self, line: &mut Actor, at: (CpuKey, i64), losses: &Losses, is_whole: bool) {
-        let place = ThreadState::number(at.0.cpu);
-        match self.cell.come(at, losses, is_whole).past {
-            Past::Runnable => line.is(State::Runnable(place)),
-            Past::Unknown => line.is(State::Unknown),
-            Past::Preempted | Past::Running | Past::Waited(_) => {}
-        }
-        line.begins(at.1, State::Running(place));
+        let stretch = self.cell.come(at, losses, is_whole);
+        line.comes(at, &stretch);
     }
 
     /// It is woken, as the first CPU recorded; it is to run on the second one.
@@ -93,16 +60,8 @@ impl ThreadLife {
         tells: WakeTells,
         losses: &Losses,
     ) {
-        let time = wakeup.time;
-        match self.cell.wake(wakeup, (cpu, target), tells, losses) {
-            WakeEffect::Ends(stretch) => {
-                line.has_waited(stretch.past);
-                line.begins(time, State::Runnable(target));
-            }
-            WakeEffect::WasAwake | WakeEffect::Moves => line.is(State::Runnable(target)),
-            WakeEffect::Appears => line.begins(time, State::Runnable(target)),
-            WakeEffect::Nothing => {}
-        }
+        let effect = self.cell.wake(wakeup, (cpu, target), tells, losses);
+        line.is_woken(wakeup.time, target, &effect);
         if tells.is_gone && self.cell.state() == ThreadState::Unknown {
             line.is(State::Unknown);
         }
@@ -133,15 +92,12 @@ impl ThreadLife {
     pub(crate) fn was_interrupted(
         &self,
         line: &mut Actor,
-        (cpu, time): (CpuKey, i64),
-        (begin, by): (i64, Interrupt),
+        at: (CpuKey, i64),
+        by: (i64, Interrupt),
         losses: &Losses,
     ) {
-        let place = ThreadState::number(cpu.cpu);
-        let running = State::Running(place);
-        if self.cell.runs_on(cpu, losses) && line.now() == Some(running) {
-            line.begins(begin, State::Interrupted(place, by));
-            line.begins(time, running);
+        if self.cell.runs_on(at.0, losses.of_cpu(at.0)) {
+            line.was_interrupted(at, by);
         }
     }
 
@@ -154,19 +110,97 @@ impl ThreadLife {
     }
 }
 
-impl Actor {
+/// A time line, or what a part of a trace adds to one.
+pub(crate) trait TimeLine {
+    /// What the thread does, if that is known.
+    fn now(&self) -> Option<State>;
+
+    /// What it does turns out to be something else.
+    fn is(&mut self, state: State);
+
+    /// It does something else from that time on.
+    fn begins(&mut self, time: i64, state: State);
+
     /// What seemed to be a wait has ended, and was that.
-    fn has_waited(&mut self, past: Past<Wake>) {
-        let Some(State::Blocked {
+    fn has_waited(&mut self, past: Past<Wake>);
+
+    /// An entry or exit of a call shows that it runs there; true if that is new.
+    #[inline]
+    fn is_seen_running(&mut self, (cpu, time): (CpuKey, i64), stretch: &PastStretch<Wake>) -> bool {
+        let is_new = !matches!(stretch.past, Past::Running);
+        if is_new {
+            self.is(State::Unknown);
+            self.begins(time, State::Running(ThreadState::number(cpu.cpu)));
+        }
+        is_new
+    }
+
+    /// It leaves its CPU; if it waits, in that call, about that object.
+    #[inline]
+    fn leaves(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        left: LeftAs,
+        of_call: (Syscall, u32),
+        stretch: &PastStretch<Wake>,
+    ) {
+        if !matches!(stretch.past, Past::Running) {
+            self.is(State::Unknown);
+        }
+        self.begins(time, State::left(cpu, left, of_call));
+    }
+
+    /// It comes to a CPU.
+    #[inline]
+    fn comes(&mut self, (cpu, time): (CpuKey, i64), stretch: &PastStretch<Wake>) {
+        let place = ThreadState::number(cpu.cpu);
+        match stretch.past {
+            Past::Runnable => self.is(State::Runnable(place)),
+            Past::Unknown => self.is(State::Unknown),
+            Past::Preempted | Past::Running | Past::Waited(_) => {}
+        }
+        self.begins(time, State::Running(place));
+    }
+
+    /// It is woken, and is to run on that CPU.
+    #[inline]
+    fn is_woken(&mut self, time: i64, target: u16, effect: &WakeEffect<Wake>) {
+        match *effect {
+            WakeEffect::Ends(stretch) => {
+                self.has_waited(stretch.past);
+                self.begins(time, State::Runnable(target));
+            }
+            WakeEffect::WasAwake | WakeEffect::Moves => self.is(State::Runnable(target)),
+            WakeEffect::Appears => self.begins(time, State::Runnable(target)),
+            WakeEffect::Nothing => {}
+        }
+    }
+
+    /// It runs on a CPU, and was interrupted from then up to now.
+    #[inline]
+    fn was_interrupted(&mut self, (cpu, time): (CpuKey, i64), (begin, by): (i64, Interrupt)) {
+        let place = ThreadState::number(cpu.cpu);
+        let running = State::Running(place);
+        if self.now() == Some(running) {
+            self.begins(begin, State::Interrupted(place, by));
+            self.begins(time, running);
+        }
+    }
+}
+
+impl State {
+    /// What it turns out to have been once it has ended as what seemed to be a wait.
+    pub(crate) fn after_wait(self, past: Past<Wake>) -> Option<State> {
+        let State::Blocked {
             call,
             object,
             is_idle,
             ..
-        }) = self.now()
+        } = self
         else {
-            return;
+            return None;
         };
-        self.is(match past {
+        Some(match past {
             Past::Waited(Some((why, wake))) => State::Blocked {
                 call,
                 object,
@@ -175,6 +209,21 @@ impl Actor {
                 is_idle,
             },
             _ => State::Unknown,
-        });
+        })
+    }
+
+    /// What a thread does that leaves its CPU; if it waits, in that call, about that object.
+    pub(crate) fn left(cpu: CpuKey, left: LeftAs, (call, object): (Syscall, u32)) -> State {
+        match left {
+            LeftAs::Runnable => State::Preempted(ThreadState::number(cpu.cpu)),
+            LeftAs::Ended => State::Ended,
+            LeftAs::Blocked | LeftAs::DiskSleep | LeftAs::Idle => State::Blocked {
+                call,
+                object,
+                wake: Wake::Unknown,
+                reason: WaitReason::Unknown,
+                is_idle: left == LeftAs::Idle,
+            },
+        }
     }
 }

@@ -3,27 +3,18 @@
 use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::Comm;
 
+use tracebraid_threads::Past;
+
+use crate::cause::Wake;
 use crate::graph::{Actor, State, Stretch, Work};
 use crate::growing::Growing;
+use crate::thread_life::TimeLine;
 
 impl Actor {
     pub(crate) fn new(key: ThreadKey) -> Actor {
         Actor {
             key,
             ..Actor::default()
-        }
-    }
-
-    /// What it does.
-    #[inline]
-    pub(crate) fn now(&self) -> Option<State> {
-        self.line.last().map(|last| last.state)
-    }
-
-    /// What it does turns out to be something else.
-    pub(crate) fn is(&mut self, state: State) {
-        if let Some(last) = self.line.last_mut() {
-            last.state = state;
         }
     }
 
@@ -43,12 +34,6 @@ impl Actor {
         let since = self.line.iter().rev();
         let mut since = since.take_while(|stretch| stretch.begin > time);
         since.any(waits) || self.waited.is_some_and(|waited| waited > time)
-    }
-
-    /// What it did before it did what it does now does not matter.
-    pub(crate) fn forgets(&mut self) {
-        self.line.drain(..self.line.len().saturating_sub(1));
-        self.works.drain(..self.works.len().saturating_sub(1));
     }
 
     /// Drops what ended before a time, but for [`Growing::KEPT_BEFORE`]; gives how many stretches that were. When it is known first, and when it waited last,
@@ -78,10 +63,24 @@ impl Actor {
             self.works.push(work);
         }
     }
+}
 
-    /// It does something else from now on. What lasted no time is left out, and what goes on is one stretch.
+impl TimeLine for Actor {
     #[inline]
-    pub(crate) fn begins(&mut self, time: i64, state: State) {
+    fn now(&self) -> Option<State> {
+        self.line.last().map(|last| last.state)
+    }
+
+    #[inline]
+    fn is(&mut self, state: State) {
+        if let Some(last) = self.line.last_mut() {
+            last.state = state;
+        }
+    }
+
+    // What lasted no time is left out, and what goes on is one stretch.
+    #[inline]
+    fn begins(&mut self, time: i64, state: State) {
         let mut begin = time;
         if let Some(last) = self.line.last() {
             begin = begin.max(last.begin);
@@ -91,6 +90,12 @@ impl Actor {
         }
         if self.now() != Some(state) {
             self.line.push(Stretch { begin, state });
+        }
+    }
+
+    fn has_waited(&mut self, past: Past<Wake>) {
+        if let Some(state) = self.now().and_then(|now| now.after_wait(past)) {
+            self.is(state);
         }
     }
 }

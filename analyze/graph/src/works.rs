@@ -8,10 +8,22 @@ use crate::graph::{Queue, Work};
 
 /// Work in a queue.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Queued {
-    time: i64,
-    cause: Wake,
-    queue: Queue,
+pub(crate) struct Queued {
+    pub(crate) time: i64,
+    pub(crate) cause: Wake,
+    pub(crate) queue: Queue,
+}
+
+impl Queued {
+    /// A thread turns to it.
+    pub(crate) fn begins(self, time: i64) -> Work {
+        Work {
+            begin: time,
+            queued: self.time,
+            cause: self.cause,
+            queue: self.queue,
+        }
+    }
 }
 
 /// The work of all queues, by machine and address.
@@ -20,20 +32,19 @@ pub(crate) struct Works(Pairs<(u32, i64), Queued>);
 
 impl Works {
     /// That ends up in a queue.
-    pub(crate) fn queues(&mut self, key: (u32, i64), time: i64, cause: Wake, queue: Queue) {
-        self.0.begin(key, Queued { time, cause, queue });
+    pub(crate) fn adds(&mut self, key: (u32, i64), queued: Queued) {
+        self.0.begin(key, queued);
+    }
+
+    /// Leaves out the work of keys that `keep` does not choose.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&(u32, i64)) -> bool) {
+        self.0.forget(|key| !keep(key));
     }
 
     /// A thread turns to it. Work that nobody was seen to queue, as that by which others wait for work before it, belongs
     /// to the work before it.
     pub(crate) fn begins(&mut self, key: (u32, i64), time: i64) -> Option<Work> {
-        let queued = self.0.end(key)?;
-        Some(Work {
-            begin: time,
-            queued: queued.time,
-            cause: queued.cause,
-            queue: queued.queue,
-        })
+        Some(self.0.end(key)?.begins(time))
     }
 
     /// What queued the work that is in the queues.

@@ -37,7 +37,7 @@ impl<K: Eq + Hash, B> Pairs<K, B> {
     }
 
     /// Forgets beginnings with such keys.
-    pub(crate) fn forget(&mut self, mut is_forgotten: impl FnMut(&K) -> bool) {
+    pub fn forget(&mut self, mut is_forgotten: impl FnMut(&K) -> bool) {
         self.0.retain(|key, _| !is_forgotten(key));
     }
 

@@ -14,6 +14,14 @@ pub struct CellNews<C> {
 }
 
 impl<C: Copy> CellNews<C> {
+    /// Translates what is remembered of the causes of wake-ups.
+    pub fn map_causes(&mut self, map: impl Fn(C) -> C) {
+        self.cell.early.map_causes(&map);
+        if let Some(woken) = &mut self.cell.woken {
+            woken.cause = map(woken.cause);
+        }
+    }
+
     /// Losses count from the beginning of the slice: `before` has those from before that.
     fn count_losses(&mut self, trace: u32, before: &Losses) {
         let key = |cpu: u32| CpuKey { trace, cpu };

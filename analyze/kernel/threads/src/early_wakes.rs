@@ -24,6 +24,12 @@ impl<C> Default for EarlyWakes<C> {
 }
 
 impl<C: Copy> EarlyWakes<C> {
+    pub(crate) fn map_causes(&mut self, map: impl Fn(C) -> C) {
+        for wakeup in [&mut self.waking, &mut self.ready].into_iter().flatten() {
+            wakeup.cause = map(wakeup.cause);
+        }
+    }
+
     pub(crate) fn add(&mut self, wakeup: Wakeup<C>) {
         match wakeup.is_ready {
             true => self.ready = Some(wakeup),

@@ -136,6 +136,18 @@ impl<C: Copy> SliceCell<C> {
         self.known.state
     }
 
+    /// Its state, if that is known.
+    #[inline]
+    pub fn state(&self) -> ThreadState {
+        self.cell.state
+    }
+
+    /// True if it runs there, and nothing was lost since it came. Only if its state is known.
+    #[inline]
+    pub fn runs_on(&self, cpu: CpuKey, losses: &Losses) -> bool {
+        self.cell.runs_on(cpu, losses.of_cpu(cpu))
+    }
+
     /// Beginning of its state, in nanoseconds from the origin; the least number if that is unknown.
     #[inline]
     pub fn since(&self) -> i64 {
@@ -198,17 +210,18 @@ impl<C: Copy> SliceCell<C> {
         is_at_disk || self.known.requested && self.known.waited_for
     }
 
-    /// It enters a call, and was in none when it came.
+    /// It enters a call, and was in none when it came. What it gives is right only if its state was known.
     #[inline]
-    pub fn enter(&mut self, at: (CpuKey, i64), tid: i32, losses: &Losses) {
+    pub fn enter(&mut self, at: (CpuKey, i64), tid: i32, losses: &Losses) -> PastStretch<C> {
         if !self.known.calls {
             self.knows_calls(at.1, false);
         }
-        self.cell.enter(at, tid, losses);
+        let stretch = self.cell.enter(at, tid, losses);
         let known = &mut self.known;
         (known.state, known.called, known.has_called) = (true, true, true);
         (known.dying, known.requested) = (true, true);
         self.has_news = true;
+        stretch
     }
 
     fn knows_calls(&mut self, since: i64, by_end: bool) {

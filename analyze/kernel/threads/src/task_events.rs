@@ -20,6 +20,12 @@ pub enum LeftAs {
 }
 
 impl LeftAs {
+    /// True if it waits.
+    #[inline]
+    pub fn waits(self) -> bool {
+        matches!(self, LeftAs::Blocked | LeftAs::DiskSleep | LeftAs::Idle)
+    }
+
     /// How the thread leaves that is switched from.
     #[inline(always)]
     pub fn of(switch: &Switch, body: &mut Body<'_, '_>) -> LeftAs {

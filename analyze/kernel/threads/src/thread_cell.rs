@@ -226,10 +226,11 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// True if it runs there, and nothing was lost since it came.
+    /// True if it runs there, and nothing was lost since it came, after so many losses there
+    /// ([`Losses::of_cpu`](tracebraid_follow::Losses::of_cpu)).
     #[inline]
-    pub fn runs_on(&self, cpu: CpuKey, losses: &Losses) -> bool {
-        self.state == ThreadState::Running(ThreadState::number(cpu.cpu)) && self.losses == losses.of_cpu(cpu)
+    pub fn runs_on(&self, cpu: CpuKey, losses: u64) -> bool {
+        self.state == ThreadState::Running(ThreadState::number(cpu.cpu)) && self.losses == losses
     }
 
     /// True if it waits, and neither a wake-up nor a loss has ended that.

@@ -1,0 +1,218 @@
+//! Composing a slice of time with the graph of all that came before it.
+
+use tracebraid_follow::{ByCpu, CpuKey, Items, Losses, ThreadKey};
+use tracebraid_threads::ThreadDirectory;
+
+use crate::calls::Longest;
+use crate::cause::Wake;
+use crate::futexes::Futexes;
+use crate::graph::{Occupied, Packet};
+use crate::graph_machine::{GraphMachine, Player};
+use crate::graph_step::{GraphItem, WakeOrigin};
+use crate::names::Told;
+use crate::packets::Sent;
+use crate::rules::GraphRules;
+use crate::slice::packets::{SlicePackets, sender};
+use crate::slice::places::Places;
+use crate::slice::requests::SliceRequests;
+use crate::slice::thread::ThreadNews;
+use crate::slice::wakes::{KeptCause, KeptWake};
+use crate::slice::works::SliceWorks;
+use crate::slice::{GraphSlice, GraphStep};
+
+/// A slice that was played.
+#[derive(Debug)]
+pub(crate) struct PlayedSlice {
+    steps: Vec<GraphStep>,
+    cpus: ByCpu<Vec<Occupied>>,
+    requests: SliceRequests,
+    packets: SlicePackets,
+    works: SliceWorks,
+    futexes: Futexes,
+    calls: Longest,
+    told: Vec<(u32, Told)>,
+    happened: Vec<i64>,
+}
+
+impl PlayedSlice {
+    /// Plays items, none of which is earlier than that time, in nanoseconds from the origin.
+    pub(crate) fn new(
+        rules: &GraphRules,
+        mut items: Items<GraphItem>,
+        (begin, directory): (i64, ThreadDirectory),
+    ) -> PlayedSlice {
+        let mut slice = GraphSlice::new(rules, begin, directory);
+        items.play(None, |cpu, time, item| slice.play(cpu, time, item));
+        slice.end()
+    }
+
+    /// When there were switches, wake-ups and interrupts, in nanoseconds from the origin.
+    pub(crate) fn happened(&self) -> &[i64] {
+        &self.happened
+    }
+
+    /// Goes on with the graph at the beginning of the slice; gives how many stretches it has added at most.
+    pub(crate) fn compose(self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
+        let addresses = self.futexes.addresses().iter();
+        let places = Places {
+            classes: &rules.classes,
+            actors: Vec::new(),
+            futexes: addresses.map(|&address| machine.futexes.place(address)).collect(),
+            requests: machine.requests.done.next_place(),
+            packets: machine.packets.packets.next_place(),
+        };
+        let before = machine.losses.clone();
+        let mut composing = Composing {
+            player: Player { rules, machine },
+            before,
+            places,
+            found: Vec::new(),
+            stretches: 0,
+        };
+        self.steps.into_iter().for_each(|step| composing.replay(step));
+        for (cpu, line) in self.cpus {
+            composing.occupy(cpu, line);
+        }
+        let Composing {
+            places,
+            found,
+            stretches,
+            ..
+        } = composing;
+        self.requests.compose(&mut machine.requests, &places);
+        self.packets.compose(&mut machine.packets, &places, found);
+        self.works.compose(&mut machine.works, &places);
+        machine.calls.merge(self.calls, &rules.wanted);
+        let told = self.told.into_iter();
+        told.for_each(|(trace, told)| machine.names.learn(trace, told));
+        stretches
+    }
+}
+
+impl GraphSlice<'_> {
+    /// Ends the slice: what is known of threads then is told last.
+    fn end(mut self) -> PlayedSlice {
+        for (thread, of) in std::mem::take(&mut self.threads).into_entries() {
+            if let Some(news) = of.and_then(|mut of| of.news()) {
+                self.steps.push(GraphStep::News(thread, Box::new(news)));
+            }
+        }
+        PlayedSlice {
+            steps: self.steps,
+            cpus: self.cpus,
+            requests: self.requests,
+            packets: self.packets,
+            works: self.works,
+            futexes: self.futexes,
+            calls: self.calls,
+            told: self.told,
+            happened: self.happened,
+        }
+    }
+}
+
+/// A slice and the graph while they are composed.
+struct Composing<'m, 'r> {
+    player: Player<'m>,
+    /// Losses before the slice.
+    before: Losses,
+    places: Places<'r>,
+    /// Packets of the slice of which something was found out.
+    found: Vec<(u32, Option<Packet>)>,
+    stretches: usize,
+}
+
+impl Composing<'_, '_> {
+    fn replay(&mut self, step: GraphStep) {
+        match step {
+            GraphStep::Meets(key) => {
+                let actor = self.player.machine.actor(key);
+                self.places.actors.push(actor);
+            }
+            GraphStep::News(thread, news) => self.install(thread, *news),
+            GraphStep::Occupied(cpu, line) => self.occupy(cpu, line),
+            GraphStep::Item(cpu, time, item) => self.player.play(cpu, time, item),
+            GraphStep::Leaves(cpu, time, tid, left, name) => {
+                self.player.leaves((cpu, time), tid, left, name);
+            }
+            GraphStep::Comes(cpu, time, tid, name) => _ = self.player.comes((cpu, time), tid, name),
+            GraphStep::Wakes(kept) => self.wakes(*kept),
+            GraphStep::Lose(cpu) => {
+                self.player.machine.losses.lose(cpu);
+                self.player.machine.works.lose();
+            }
+        }
+    }
+
+    /// What became known of a thread is added to what was known.
+    fn install(&mut self, key: ThreadKey, news: ThreadNews) {
+        let machine = &mut *self.player.machine;
+        let is_of_graph = !news.line.is_empty() || !news.names.is_empty() || !news.works.is_empty();
+        if is_of_graph || news.pid.is_some() {
+            let (life, line, _) = machine.thread(key);
+            self.stretches += news.line.add_to(life, line, &self.places, &self.before);
+            line.pid = news.pid.or(line.pid);
+            news.names.iter().for_each(|name| line.is_called(name.0, name.1));
+            for mut work in news.works {
+                work.cause = self.places.wake(work.cause);
+                line.works(work);
+            }
+        }
+        if let Some(mut cell) = news.cell {
+            cell.map_causes(|wake| self.places.wake(wake));
+            machine.life(key).cell.install(cell, key.trace, &self.before);
+        }
+    }
+
+    fn occupy(&mut self, cpu: CpuKey, line: Vec<Occupied>) {
+        let mut line = line.into_iter().map(|of| Occupied {
+            begin: of.begin,
+            by: self.places.occupant(of.by),
+        });
+        let machine = &mut *self.player.machine;
+        if let Some(first) = line.next() {
+            machine.occupies(cpu, first.begin, first.by);
+            machine.cpus.get(cpu).extend(line);
+        }
+    }
+
+    fn wakes(&mut self, kept: KeptWake) {
+        let KeptWake {
+            at,
+            event,
+            origin,
+            cause,
+        } = kept;
+        let Player { rules, machine } = &mut self.player;
+        let waking = machine.waking(at.0.trace, origin);
+        let by = (origin.source(), waking);
+        let places = &self.places;
+        let mut packet = None;
+        let ends_wait = machine.is_woken(&rules.recorded, at, event, by, |machine, call| match cause {
+            KeptCause::Packet(place) => Wake::Packet(places.packets + place),
+            KeptCause::Request(place) => Wake::Request(places.requests + place),
+            KeptCause::Answer(place, connection, sent) => {
+                let sent = sent.map(|sent| {
+                    let owner = |_| machine.packets.flow(connection).0.owner;
+                    let by = sent.by.and_then(|by| sender(by, places, owner));
+                    Sent { by, ..sent }
+                });
+                let sent = sent.or_else(|| machine.packets.last_sent(connection));
+                match sent.filter(|sent| call.is_known && sent.time > call.since) {
+                    Some(sent) => {
+                        packet = Some((place, sent.packet(connection)));
+                        Wake::Packet(places.packets + place)
+                    }
+                    None => machine.cause(at.0, (WakeOrigin::Thread(origin.by()), waking), None),
+                }
+            }
+            KeptCause::OfGraph => machine.cause(at.0, (origin, waking), Some(call)),
+        });
+        match (cause, packet) {
+            (_, Some((place, packet))) => self.found.push((place, Some(packet))),
+            (KeptCause::Answer(place, ..), None) => self.found.push((place, None)),
+            (KeptCause::Packet(place), _) if !ends_wait => self.found.push((place, None)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Segments that are sent and come in within a slice of time.
+//!
+//! What a connection did in the slice is known without what was before, but for these, which composing adds: segments that
+//! had been sent before the slice and come in within it; the other way round, those that came in before and are sent within
+//! it, where clocks of two hosts differ; and the thread for which interrupts send if it has sent nothing in the slice.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use tracebraid_follow::KeyHasher;
+
+use crate::cause::ActorId;
+use crate::graph::Packet;
+use crate::graph_step::Segment;
+use crate::packets::{Flow, MOST_PENDING, MOST_SENT, Packets, Pending, Sent, likeness, likest};
+use crate::slice::places::Places;
+
+/// From this number on, threads are those that had sent something last by a flow of that place before the slice.
+const OWNERS: u32 = 1 << 31;
+
+/// A segment that came in, if it is not surely one that was sent in the slice.
+#[derive(Clone, Copy, Debug)]
+struct Unresolved {
+    segment: Segment,
+    /// Its place among the packets of the slice.
+    place: u32,
+    /// How well the most alike in the slice is that one.
+    likeness: u8,
+    /// How many that were sent before the slice would be remembered.
+    room: usize,
+    /// One that was sent later turned out to be it.
+    is_sent_later: bool,
+}
+
+/// What a connection does in one direction.
+#[derive(Debug, Default)]
+struct SliceFlow {
+    owner: Option<ActorId>,
+    /// All that are sent, and how many had come in before each.
+    sent: Vec<(Sent, u64)>,
+    pending: Vec<Pending>,
+    received: u64,
+    unresolved: Vec<Unresolved>,
+}
+
+/// The segments of a slice.
+#[derive(Debug, Default)]
+pub(crate) struct SlicePackets {
+    places: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
+    flows: Vec<(u64, SliceFlow)>,
+    packets: Vec<Packet>,
+}
+
+impl SliceFlow {
+    fn last_sent(&self) -> impl Iterator<Item = &Sent> {
+        self.sent.iter().rev().take(MOST_SENT).map(|(sent, _)| sent)
+    }
+
+    fn counts_received(&mut self) {
+        self.received += 1;
+        let over = self
+            .pending
+            .partition_point(|pending| pending.is_over(self.received));
+        self.pending.drain(..over);
+    }
+}
+
+impl SlicePackets {
+    fn flow(&mut self, connection: u64) -> (u32, &mut SliceFlow, &mut Vec<Packet>) {
+        let new = self.flows.len() as u32;
+        let place = *self.places.entry(connection).or_insert(new);
+        if place == new {
+            self.flows.push((connection, SliceFlow::default()));
+        }
+        (place, &mut self.flows[place as usize].1, &mut self.packets)
+    }
+
+    /// See [`Packets::sends`].
+    pub(crate) fn sends(&mut self, segment: Segment, time: i64, by: Option<ActorId>) {
+        let (place, flow, packets) = self.flow(segment.connection);
+        flow.owner = by.or(flow.owner);
+        let by = flow.owner.or(Some(ActorId(OWNERS + place)));
+        let sent = Sent { segment, time, by };
+        let unresolved = &mut flow.unresolved;
+        flow.pending.retain(|pending| {
+            if likeness(&segment, &pending.segment) < 3 {
+                return true;
+            }
+            packets[pending.place as usize] = sent.packet(segment.connection);
+            let mut unresolved = unresolved.iter_mut().rev();
+            if let Some(of) = unresolved.find(|of| of.place == pending.place) {
+                of.is_sent_later = true;
+            }
+            false
+        });
+        flow.sent.push((sent, flow.received));
+    }
+
+    /// See [`Packets::wakes`].
+    pub(crate) fn wakes(&mut self, segment: Segment) -> u32 {
+        let (_, flow, packets) = self.flow(segment.connection);
+        let best = likest(flow.last_sent(), &segment, 0);
+        let place = packets.len() as u32;
+        packets.push(Packet {
+            connection: segment.connection,
+            sent: best.map(|(_, sent)| sent.time),
+            by: best.and_then(|(_, sent)| sent.by),
+        });
+        let likeness = best.map_or(0, |best| best.0);
+        if likeness < 3 {
+            flow.pending.push(Pending {
+                segment,
+                place,
+                number: flow.received,
+            });
+            flow.unresolved.push(Unresolved {
+                segment,
+                place,
+                likeness,
+                room: MOST_SENT.saturating_sub(flow.sent.len()),
+                is_sent_later: false,
+            });
+        }
+        flow.counts_received();
+        place
+    }
+
+    /// See [`Packets::passes`].
+    pub(crate) fn passes(&mut self, connection: u64) {
+        self.flow(connection).1.counts_received();
+    }
+
+    /// See [`Packets::answers`], for a wait that began in the slice.
+    pub(crate) fn answers(&mut self, connection: u64, since: i64) -> Option<u32> {
+        let connection = connection ^ 1;
+        let sent = self.last_sent(connection).filter(|sent| sent.time > since)?;
+        self.packets.push(sent.packet(connection));
+        Some(self.packets.len() as u32 - 1)
+    }
+
+    /// What was sent last by a connection in the slice.
+    pub(crate) fn last_sent(&self, connection: u64) -> Option<Sent> {
+        let place = *self.places.get(&connection)?;
+        let (_, flow) = self.flows.get(place as usize)?;
+        flow.sent.last().map(|(sent, _)| *sent)
+    }
+
+    /// Keeps a place for a packet of which composing finds out.
+    pub(crate) fn reserve(&mut self, connection: u64) -> u32 {
+        self.packets.push(Packet {
+            connection,
+            sent: None,
+            by: None,
+        });
+        self.packets.len() as u32 - 1
+    }
+
+    /// Adds all to those before the slice. `found`: what composing has found out of packets in the slice, by their places:
+    /// what they are, or that they ended no waits.
+    pub(crate) fn compose(
+        mut self,
+        all: &mut Packets,
+        places: &Places<'_>,
+        found: Vec<(u32, Option<Packet>)>,
+    ) {
+        let owners = self.flows.iter().map(|(connection, _)| {
+            let (flow, _) = all.flow(*connection);
+            flow.owner
+        });
+        let owners: Vec<Option<ActorId>> = owners.collect();
+        let by = |by: Option<ActorId>| {
+            let owner = |flow: u32| owners.get(flow as usize).copied().flatten();
+            sender(by?, places, owner)
+        };
+        for packet in &mut self.packets {
+            packet.by = by(packet.by);
+        }
+        let mut unused = Vec::new();
+        for (place, found) in found {
+            match found {
+                Some(packet) => self.packets[place as usize] = packet,
+                None => unused.push(place),
+            }
+        }
+        let mut patches = Vec::new();
+        for (connection, mut flow) in self.flows {
+            let (before, _) = all.flow(connection);
+            flow.sent.iter_mut().for_each(|(sent, _)| sent.by = by(sent.by));
+            flow.pending.retain(|pending| !unused.contains(&pending.place));
+            flow.owner = flow.owner.map(|owner| places.actor(owner));
+            flow.resolve(before, &mut self.packets);
+            flow.sends_pending(before, connection, &mut patches);
+            flow.follow(before, places.packets);
+        }
+        for (place, packet) in patches {
+            if let Some(of) = all.packets.get_mut(place as usize) {
+                *of = packet;
+            }
+        }
+        all.unused
+            .extend(unused.iter().map(|place| places.packets + place));
+        all.packets.extend(self.packets.into_iter());
+    }
+}
+
+/// The thread in the graph that has sent something, given who had sent something last by each flow before the slice.
+pub(super) fn sender(
+    by: ActorId,
+    places: &Places<'_>,
+    owner: impl FnOnce(u32) -> Option<ActorId>,
+) -> Option<ActorId> {
+    match by.0.checked_sub(OWNERS) {
+        Some(flow) => owner(flow),
+        None => Some(places.actor(by)),
+    }
+}
+
+impl SliceFlow {
+    /// Finds those that had been sent before the slice.
+    fn resolve(&mut self, before: &Flow, packets: &mut [Packet]) {
+        for of in &self.unresolved {
+            let sent = before.sent.iter().rev().take(of.room);
+            let Some((likeness, sent)) = likest(sent, &of.segment, of.likeness) else {
+                continue;
+            };
+            if likeness == 3 || !of.is_sent_later {
+                let packet = &mut packets[of.place as usize];
+                (packet.sent, packet.by) = (Some(sent.time), sent.by);
+            }
+            if likeness == 3 {
+                self.pending.retain(|pending| pending.place != of.place);
+            }
+        }
+    }
+
+    /// Finds those that came in before the slice and are sent in it.
+    fn sends_pending(&self, before: &mut Flow, connection: u64, found: &mut Vec<(u32, Packet)>) {
+        let received = before.received;
+        before.pending.retain(|pending| {
+            let in_time = self
+                .sent
+                .iter()
+                .take_while(|(_, count)| !pending.is_over(received + count));
+            let mut same = in_time.filter(|(sent, _)| likeness(&sent.segment, &pending.segment) == 3);
+            let Some((sent, _)) = same.next() else {
+                return true;
+            };
+            found.push((pending.place, sent.packet(connection)));
+            false
+        });
+    }
+
+    /// Goes on with what was before; the first packet of the slice has that place.
+    fn follow(self, before: &mut Flow, first: u32) {
+        let received = before.received;
+        before.received += self.received;
+        let now = before.received;
+        before.pending.retain(|pending| !pending.is_over(now));
+        before.pending.extend(self.pending.iter().map(|pending| Pending {
+            place: first + pending.place,
+            number: received + pending.number,
+            ..*pending
+        }));
+        debug_assert!(before.pending.len() as u64 <= MOST_PENDING);
+        before.owner = self.owner.or(before.owner);
+        let last = self.sent.len().saturating_sub(MOST_SENT);
+        let sent = self.sent.into_iter().skip(last);
+        sent.for_each(|(sent, _)| before.adds(sent));
+    }
+}

@@ -1,0 +1,80 @@
+//! Parts of the time: taken out, played on any thread, and added to the graph in their order.
+
+use tracebraid_follow::Items;
+use tracebraid_threads::ThreadDirectory;
+
+use crate::graph_machine::GraphMachine;
+use crate::graph_step::GraphItem;
+use crate::rules::{GraphPartial, GraphRules};
+use crate::slice::PlayedSlice;
+
+/// What happens in a part of the time.
+#[derive(Debug)]
+pub struct CutSlice {
+    items: Items<GraphItem>,
+    /// No item is earlier than that time, in nanoseconds from the origin, and what is known of threads; `None` if it can be
+    /// played only on the graph.
+    before: Option<(i64, ThreadDirectory)>,
+}
+
+/// The same, as far as it can be played without knowledge of what was before it.
+#[derive(Debug)]
+pub struct PlayedPart(Played);
+
+#[derive(Debug)]
+enum Played {
+    Slice(Box<PlayedSlice>),
+    Items(Items<GraphItem>),
+}
+
+impl CutSlice {
+    /// Plays it as far as that is possible without knowledge of what was before it.
+    pub(crate) fn play(self, rules: &GraphRules) -> PlayedPart {
+        PlayedPart(match self.before {
+            Some(before) => Played::Slice(Box::new(PlayedSlice::new(rules, self.items, before))),
+            None => Played::Items(self.items),
+        })
+    }
+}
+
+impl PlayedPart {
+    /// Goes on with the graph of all that was before, and tells when there was much activity; gives how many stretches are new
+    /// at most.
+    pub(crate) fn compose(
+        self,
+        rules: &GraphRules,
+        machine: &mut GraphMachine,
+        mut happens: impl FnMut(i64),
+    ) -> usize {
+        match self.0 {
+            Played::Slice(slice) => {
+                slice.happened().iter().for_each(|time| happens(*time));
+                slice.compose(rules, machine)
+            }
+            Played::Items(mut items) => {
+                let mut count = 0;
+                rules.play(&mut items, machine, |time| {
+                    count += 1;
+                    happens(time);
+                });
+                2 * count
+            }
+        }
+    }
+}
+
+impl GraphRules {
+    /// Takes out what happens before a time, in nanoseconds from the origin; nothing if there is nothing.
+    pub(crate) fn cut(&self, partial: &mut GraphPartial, until: i64) -> Option<CutSlice> {
+        let begin = partial.begin.replace(until).unwrap_or(i64::MIN);
+        let items = partial.items.cut(until);
+        let directory = partial.directory.go_on(&mut partial.news, until);
+        // Slices need to know from switches where threads are, and do not follow requests of an io_uring.
+        let is_plain =
+            !self.recorded.tells_all_switches() || partial.rings.is_some_and(|first| first < until);
+        (!items.is_empty()).then_some(CutSlice {
+            items,
+            before: (!is_plain).then_some((begin, directory)),
+        })
+    }
+}

@@ -1,0 +1,161 @@
+//! What a slice of time adds to the time line of a thread.
+
+use tracebraid_follow::{CpuKey, Interrupt, Losses};
+use tracebraid_threads::Past;
+
+use crate::cause::Wake;
+use crate::graph::{Actor, State, Stretch};
+use crate::slice::places::Places;
+use crate::thread_life::{ThreadLife, TimeLine};
+
+/// A change of a time line whose end is not known in the slice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LineChange {
+    /// What it does turns out to be that.
+    Is(State),
+    /// It does that from then on.
+    Begins(i64, State),
+    /// What seemed to be a wait has ended, and was that.
+    HasWaited(Past<Wake>),
+    /// It was interrupted on that CPU from the first to the second time, if it ran there, after so many losses there in the
+    /// slice.
+    Interrupted(CpuKey, (i64, i64), Interrupt, u64),
+}
+
+/// What is added to a time line.
+#[derive(Clone, Debug)]
+pub(crate) struct LinePiece {
+    /// Changes at its beginning, up to the time from which on what is on the line before does not matter.
+    changes: Vec<LineChange>,
+    until: i64,
+    /// What the thread does after these; `None` if that is not known.
+    now: Option<State>,
+    /// What it does from then on.
+    stretches: Vec<Stretch>,
+}
+
+impl Default for LinePiece {
+    fn default() -> Self {
+        LinePiece::after(i64::MIN, None)
+    }
+}
+
+impl LinePiece {
+    /// What comes after a time, at which the thread does that, if it is known.
+    pub(crate) fn after(until: i64, now: Option<State>) -> LinePiece {
+        LinePiece {
+            changes: Vec::new(),
+            until,
+            now,
+            stretches: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.stretches.is_empty()
+    }
+
+    /// Gives what there is; the rest follows it.
+    pub(crate) fn take(&mut self) -> LinePiece {
+        let until = self.stretches.last().map_or(self.until, |last| last.begin);
+        let rest = LinePiece::after(until, self.now());
+        std::mem::replace(self, rest)
+    }
+
+    /// The thread, of which nothing is known, was interrupted if it ran there.
+    pub(crate) fn may_be_interrupted(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        (begin, by): (i64, Interrupt),
+        losses: u64,
+    ) {
+        let change = LineChange::Interrupted(cpu, (begin, time), by, losses);
+        self.changes.push(change);
+    }
+
+    /// Adds it to the time line; gives how many stretches it adds at most. `before`: losses before the slice.
+    pub(crate) fn add_to(
+        self,
+        life: &ThreadLife,
+        line: &mut Actor,
+        places: &Places<'_>,
+        before: &Losses,
+    ) -> usize {
+        for change in &self.changes {
+            match *change {
+                LineChange::Is(state) => line.is(places.state(state)),
+                LineChange::Begins(time, state) => line.begins(time, places.state(state)),
+                LineChange::HasWaited(past) => line.has_waited(placed(past, places)),
+                LineChange::Interrupted(cpu, (begin, end), by, losses) => {
+                    if life.cell.runs_on(cpu, before.of_cpu(cpu) + losses) {
+                        line.was_interrupted((cpu, end), (begin, by));
+                    }
+                }
+            }
+        }
+        let placed = self.stretches.iter().map(|stretch| Stretch {
+            begin: stretch.begin,
+            state: places.state(stretch.state),
+        });
+        line.line.extend(placed);
+        self.changes.len() + self.stretches.len()
+    }
+}
+
+impl TimeLine for LinePiece {
+    #[inline]
+    fn now(&self) -> Option<State> {
+        self.stretches.last().map(|last| last.state).or(self.now)
+    }
+
+    #[inline]
+    fn is(&mut self, state: State) {
+        match self.stretches.last_mut() {
+            Some(last) => last.state = state,
+            None => {
+                self.changes.push(LineChange::Is(state));
+                self.now = Some(state);
+            }
+        }
+    }
+
+    #[inline]
+    fn begins(&mut self, time: i64, state: State) {
+        let mut begin = time;
+        match self.stretches.last() {
+            Some(last) => {
+                begin = begin.max(last.begin);
+                if last.begin == begin {
+                    self.stretches.pop();
+                }
+            }
+            None if time <= self.until => {
+                self.changes.push(LineChange::Begins(time, state));
+                self.now = Some(state);
+                return;
+            }
+            None => {}
+        }
+        if self.now() != Some(state) {
+            self.stretches.push(Stretch { begin, state });
+        }
+    }
+
+    fn has_waited(&mut self, past: Past<Wake>) {
+        match self.now() {
+            Some(state) => {
+                if let Some(state) = state.after_wait(past) {
+                    self.is(state);
+                }
+            }
+            None => self.changes.push(LineChange::HasWaited(past)),
+        }
+    }
+}
+
+fn placed(past: Past<Wake>, places: &Places<'_>) -> Past<Wake> {
+    match past {
+        Past::Waited(Some((why, wake))) => Past::Waited(Some((why, places.wake(wake)))),
+        other => other,
+    }
+}

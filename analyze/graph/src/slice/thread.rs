@@ -1,0 +1,89 @@
+//! A thread within a slice of time.
+
+use tracebraid_follow::ThreadKey;
+use tracebraid_kernel_model::Comm;
+use tracebraid_threads::{CellNews, SliceCell, ThreadDirectory};
+
+use crate::cause::{ActorId, Wake};
+use crate::graph::{State, Work};
+use crate::slice::piece::LinePiece;
+
+/// A thread of a slice.
+#[derive(Clone, Debug)]
+pub(crate) struct SliceThread {
+    pub(crate) cell: SliceCell<Wake>,
+    /// Its number in the slice, if it was met there.
+    pub(crate) actor: Option<ActorId>,
+    pub(crate) line: LinePiece,
+    called: Comm,
+    names: Vec<(i64, Comm)>,
+    pid: Option<i32>,
+    works: Vec<Work>,
+}
+
+/// What became known of a thread.
+#[derive(Debug)]
+pub(crate) struct ThreadNews {
+    pub(crate) cell: Option<CellNews<Wake>>,
+    pub(crate) line: LinePiece,
+    pub(crate) names: Vec<(i64, Comm)>,
+    pub(crate) pid: Option<i32>,
+    pub(crate) works: Vec<Work>,
+}
+
+impl SliceThread {
+    /// A thread that the slice meets, whose items are not earlier than that time, in nanoseconds from the origin.
+    #[cold]
+    pub(crate) fn met(key: ThreadKey, begin: i64, directory: &ThreadDirectory) -> Box<SliceThread> {
+        let facts = directory.get(key);
+        Box::new(SliceThread {
+            cell: SliceCell::new(begin, !facts.is_active),
+            actor: None,
+            line: LinePiece::default(),
+            called: Comm::default(),
+            names: Vec::new(),
+            pid: None,
+            works: Vec::new(),
+        })
+    }
+
+    /// Another thread has its id from now on, of which composing finds out who it is.
+    pub(crate) fn is_another(&mut self, time: i64, now: Option<State>) {
+        self.actor = None;
+        self.called = Comm::default();
+        self.line = LinePiece::after(time, now);
+    }
+
+    /// See [`Actor::is_called`](crate::graph::Actor::is_called).
+    #[inline]
+    pub(crate) fn is_called(&mut self, time: i64, name: Comm) {
+        if self.called != name && name != Comm::default() {
+            self.called = name;
+            self.names.push((time, name));
+        }
+    }
+
+    pub(crate) fn belongs(&mut self, pid: i32) {
+        self.pid = Some(pid);
+    }
+
+    pub(crate) fn works(&mut self, work: Work) {
+        self.works.push(work);
+    }
+
+    /// What became known since it was asked last; nothing if that is nothing.
+    pub(crate) fn news(&mut self) -> Option<ThreadNews> {
+        let cell = self.cell.news();
+        let others = [self.names.is_empty(), self.works.is_empty(), self.line.is_empty()];
+        if cell.is_none() && self.pid.is_none() && others == [true; 3] {
+            return None;
+        }
+        Some(ThreadNews {
+            cell,
+            line: self.line.take(),
+            names: std::mem::take(&mut self.names),
+            pid: self.pid.take(),
+            works: std::mem::take(&mut self.works),
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! Wake-ups: which threads they concern, and what caused them.
+
+use tracebraid_follow::{CpuKey, Recorded, ThreadKey};
+use tracebraid_kernel_model::Syscall;
+use tracebraid_threads::{CallClass, ThreadState, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread};
+
+use crate::cause::Wake;
+use crate::graph_machine::GraphMachine;
+use crate::graph_step::WakeOrigin;
+
+/// The call that a thread waits in, as far as the cause of its wake-up depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingCall {
+    /// It is in a call that is known.
+    pub(crate) is_known: bool,
+    /// When the wait began, in nanoseconds from the origin.
+    pub(crate) since: i64,
+}
+
+impl GraphMachine {
+    /// A thread is woken.
+    pub(crate) fn wakes(
+        &mut self,
+        recorded: &Recorded,
+        at: (CpuKey, i64),
+        event: WakeEvent,
+        origin: WakeOrigin,
+    ) {
+        let waking = self.waking(at.0.trace, origin);
+        let cause = |machine: &mut Self, call| machine.cause(at.0, (origin, waking), Some(call));
+        let by = (origin.source(), waking);
+        let ends_wait = self.is_woken(recorded, at, event, by, cause);
+        if let WakeOrigin::Network(segment) = origin
+            && !ends_wait
+        {
+            self.packets.passes(segment.connection);
+        }
+    }
+
+    /// A thread is woken from that context, by that thread if it is one; `cause` is asked for if it waits. True if it was.
+    pub(crate) fn is_woken(
+        &mut self,
+        recorded: &Recorded,
+        at: (CpuKey, i64),
+        event: WakeEvent,
+        (source, waking): (WakeSource, Option<WakingThread>),
+        cause: impl FnOnce(&mut Self, WaitingCall) -> Wake,
+    ) -> bool {
+        let (cpu, time) = at;
+        let woken = ThreadKey {
+            trace: cpu.trace,
+            tid: event.woken,
+        };
+        let since = || self.life(woken).cell.since();
+        let tells = recorded.wake(at, since, event.is_ready, event.target.map(u32::from));
+        let (life, ..) = self.thread(woken);
+        let waits = life.cell.state() == ThreadState::Blocked;
+        let since = life.cell.since();
+        let open = life.cell.call().filter(|open| open.call != Syscall::OTHER);
+        let mut wake = Wake::Unknown;
+        if waits {
+            let is_known = open.is_some();
+            wake = cause(self, WaitingCall { is_known, since });
+            // Without system calls it may wait for one.
+            let class = open.map(|open| open.class);
+            if matches!(class, None | Some(CallClass::Ring)) {
+                self.ring_wakes(time, woken, wake, class.is_some());
+            }
+        }
+        let wakeup = Wakeup {
+            time,
+            source,
+            waking,
+            is_ready: event.is_ready,
+            is_whole: tells.is_whole(),
+            cause: wake,
+        };
+        let (life, line, losses) = self.thread(woken);
+        let target = event.target.unwrap_or(ThreadState::NO_CPU);
+        life.wakes(line, wakeup, (cpu, target), tells, losses);
+        waits
+    }
+
+    /// The thread that wakes another one, if one does.
+    #[inline]
+    pub(crate) fn waking(&mut self, trace: u32, origin: WakeOrigin) -> Option<WakingThread> {
+        let waking = match origin.by() {
+            WakerFacts::Nobody => return None,
+            WakerFacts::Caller { call, lingers, .. } => WakingThread::caller(call, lingers),
+            WakerFacts::Other { tid, requested } => {
+                self.life(ThreadKey { trace, tid }).cell.waking(requested)
+            }
+        };
+        Some(origin.describes(waking))
+    }
+
+    /// What ends the wait of a thread in that call, or queues work.
+    pub(crate) fn cause(
+        &mut self,
+        cpu: CpuKey,
+        (origin, waking): (WakeOrigin, Option<WakingThread>),
+        call: Option<WaitingCall>,
+    ) -> Wake {
+        if let WakeOrigin::Sender(connection, _) = origin
+            && let Some(call) = call.filter(|call| call.is_known)
+            && let Some(place) = self.packets.answers(connection, call.since)
+        {
+            return Wake::Packet(place);
+        }
+        let source = match origin {
+            WakeOrigin::Network(segment) => return Wake::Packet(self.packets.wakes(segment)),
+            origin => origin.source(),
+        };
+        match source {
+            WakeSource::Timer => Wake::Timer,
+            WakeSource::Interrupt(interrupt, _) => Wake::Interrupt(interrupt),
+            WakeSource::BlockDevice => self.requests.last(cpu).map_or(Wake::Unknown, Wake::Request),
+            WakeSource::Thread => {
+                let trace = cpu.trace;
+                let waker = origin.waker(waking);
+                waker.map_or(Wake::Unknown, |tid| {
+                    Wake::Thread(self.actor(ThreadKey { trace, tid }))
+                })
+            }
+        }
+    }
+}
