@@ -42,10 +42,11 @@ pub(crate) struct Flow {
     pub(crate) received: u64,
 }
 
-/// How many segments of a connection are remembered: those on their way, more than windows hold.
-pub(crate) const MOST_SENT: usize = 1024;
+/// How many segments of a connection are remembered: those on their way, more than windows hold. Few in tests, so that small
+/// ones reach it.
+pub(crate) const MOST_SENT: usize = if cfg!(test) { 6 } else { 1024 };
 /// A segment waits for its sender until so many came in after it.
-pub(crate) const MOST_PENDING: u64 = 64;
+pub(crate) const MOST_PENDING: u64 = if cfg!(test) { 4 } else { 64 };
 
 /// The segments of all connections.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -53,10 +53,13 @@ impl GraphMachine {
         };
         let since = || self.life(woken).cell.since();
         let tells = recorded.wake(at, since, event.is_ready, event.target.map(u32::from));
-        let (life, ..) = self.thread(woken);
-        let waits = life.cell.state() == ThreadState::Blocked;
-        let since = life.cell.since();
-        let open = life.cell.call().filter(|open| open.call != Syscall::OTHER);
+        let follows_rings = self.rings.are_used;
+        let cell = &self.thread(woken).0.cell;
+        let since = cell.since();
+        let open = cell.call().filter(|open| open.call != Syscall::OTHER);
+        // Of a thread that was woken on its way out the first wake-up counts, but where requests of an io_uring are followed.
+        let is_late = cell.only_gets_ready(event.is_ready) && !follows_rings;
+        let waits = cell.state() == ThreadState::Blocked && !is_late;
         let mut wake = Wake::Unknown;
         if waits {
             let is_known = open.is_some();

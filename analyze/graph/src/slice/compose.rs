@@ -46,6 +46,11 @@ impl PlayedSlice {
         slice.end()
     }
 
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> &[GraphStep] {
+        &self.steps
+    }
+
     /// When there were switches, wake-ups and interrupts, in nanoseconds from the origin.
     pub(crate) fn happened(&self) -> &[i64] {
         &self.happened
@@ -165,14 +170,18 @@ impl Composing<'_, '_> {
     }
 
     fn occupy(&mut self, cpu: CpuKey, line: Vec<Occupied>) {
-        let mut line = line.into_iter().map(|of| Occupied {
-            begin: of.begin,
-            by: self.places.occupant(of.by),
-        });
         let machine = &mut *self.player.machine;
+        let mut line = line.into_iter();
         if let Some(first) = line.next() {
-            machine.occupies(cpu, first.begin, first.by);
-            machine.cpus.get(cpu).extend(line);
+            machine.occupies(cpu, first.begin, self.places.occupant(first.by));
+        }
+        let all = machine.cpus.get(cpu);
+        for Occupied { begin, by } in line {
+            let by = self.places.occupant(by);
+            // Two numbers of the slice may be of one thread.
+            if all.last().is_none_or(|last| last.by != by) {
+                all.push(Occupied { begin, by });
+            }
         }
     }
 

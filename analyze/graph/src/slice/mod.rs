@@ -12,6 +12,8 @@ mod part;
 mod piece;
 mod places;
 mod requests;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod wakes;
 mod works;
@@ -362,6 +364,7 @@ impl<'a> GraphSlice<'a> {
                 false => thread.cell.leave_kept(at, left, losses),
             }
             let now = (!waits).then(|| State::left(at.0, left, (Syscall::OTHER, NO_OBJECT)));
+            thread.was_called(name);
             return thread.goes_on(at.1, now);
         }
         let open = call.flatten();
@@ -384,6 +387,7 @@ impl<'a> GraphSlice<'a> {
             self.keep_step(key, GraphStep::Comes(at.0, at.1, key.tid, name));
             let (thread, losses) = self.unmet(key);
             thread.cell.come_kept(at, losses);
+            thread.was_called(name);
             thread.runs_from(at);
             return Occupant::Thread(self.actor(key));
         }

@@ -6,6 +6,8 @@ use tracebraid_threads::ThreadDirectory;
 use crate::graph_machine::GraphMachine;
 use crate::graph_step::GraphItem;
 use crate::rules::{GraphPartial, GraphRules};
+#[cfg(test)]
+use crate::slice::GraphStep;
 use crate::slice::PlayedSlice;
 
 /// What happens in a part of the time.
@@ -38,6 +40,15 @@ impl CutSlice {
 }
 
 impl PlayedPart {
+    /// The steps that composing plays.
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> Option<&[GraphStep]> {
+        match &self.0 {
+            Played::Slice(slice) => Some(slice.steps()),
+            Played::Items(_) => None,
+        }
+    }
+
     /// Goes on with the graph of all that was before, and tells when there was much activity; gives how many stretches are new
     /// at most.
     pub(crate) fn compose(

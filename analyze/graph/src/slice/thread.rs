@@ -63,6 +63,13 @@ impl SliceThread {
         }
     }
 
+    /// The same, but composing adds the name.
+    pub(crate) fn was_called(&mut self, name: Comm) {
+        if name != Comm::default() {
+            self.called = name;
+        }
+    }
+
     pub(crate) fn belongs(&mut self, pid: i32) {
         self.pid = Some(pid);
     }

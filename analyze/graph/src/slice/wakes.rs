@@ -92,7 +92,7 @@ impl GraphSlice<'_> {
             return self.keeps_wake(at, event, (origin, None));
         }
         let mut cause = Wake::Unknown;
-        if thread.cell.state() == ThreadState::Blocked {
+        if thread.cell.state() == ThreadState::Blocked && !thread.cell.only_gets_ready(event.is_ready) {
             let (since, open) = (thread.cell.since(), thread.cell.call());
             let is_in_call = open.map(|open| open.is_some_and(|open| open.call != Syscall::OTHER));
             match self.cause(cpu, (origin, waking), (is_in_call, since)) {

@@ -367,13 +367,10 @@ impl<C: Copy> SliceCell<C> {
         self.has_news = true;
     }
 
-    /// True if a wake-up matters only in that the thread can run: it was woken before, on its way out, or awake.
-    fn only_gets_ready(&self, is_ready: bool) -> bool {
-        match (self.cell.state, self.cell.woken) {
-            (ThreadState::Blocked, Some(woken)) => is_ready && !woken.is_ready,
-            (ThreadState::Blocked | ThreadState::Running(_), _) => false,
-            _ => true,
-        }
+    /// See [`ThreadCell::only_gets_ready`]. Only if its state is known.
+    #[inline]
+    pub fn only_gets_ready(&self, is_ready: bool) -> bool {
+        self.cell.only_gets_ready(is_ready)
     }
 
     /// True if the effect of a wake-up is known, in so far as it depends on the thread itself; `waking`: its waker is

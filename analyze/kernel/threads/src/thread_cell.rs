@@ -412,6 +412,16 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
+    /// True if a wake-up matters only in that the thread can run: it was woken before, on its way out, or awake.
+    #[inline]
+    pub fn only_gets_ready(&self, is_ready: bool) -> bool {
+        match (self.state, self.woken) {
+            (ThreadState::Blocked, Some(woken)) => is_ready && !woken.is_ready,
+            (ThreadState::Blocked | ThreadState::Running(_), _) => false,
+            _ => true,
+        }
+    }
+
     /// It is woken, as recorded on `cpu`, to run on the CPU of number `target`.
     pub fn wake(
         &mut self,
