@@ -6,7 +6,7 @@ use tracebraid_kernel_model::Syscall;
 use crate::cause::Wake;
 use crate::graph::{Actor, State};
 use crate::graph_machine::GraphMachine;
-use tracebraid_threads::CallClass;
+use tracebraid_threads::{CallClass, CallClasses};
 
 /// When something was dropped of the graph last, and how much there was then and has come since.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -85,10 +85,11 @@ fn has(list: &[u32], place: usize) -> bool {
 impl GraphMachine {
     /// So many stretches were added up to a time: each time that the graph has doubled, what ended before paths can begin is
     /// dropped.
-    pub(crate) fn forget(&mut self, from: i64, added: usize, until: i64) {
+    pub(crate) fn forget(&mut self, classes: &CallClasses, from: i64, (added, until): (usize, i64)) {
         self.dropped.added += added;
         let Dropped { kept, added, .. } = self.dropped;
         if self.dropped.until < from && added > LEAST + kept {
+            self.catch_up(classes);
             self.forget_before(from.min(until));
         }
     }

@@ -19,6 +19,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         ..
     } = partial;
     let end = input.known_until().unwrap_or(i64::MIN);
+    machine.catch_up_beside(&rules.classes);
     machine.ends_waiting(&input.recorded, None, end);
     let ends = ends(input);
     for &(trace, end) in &ends {

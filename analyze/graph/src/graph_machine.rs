@@ -12,6 +12,7 @@ use crate::futexes::Futexes;
 use crate::graph::{Actor, NO_OBJECT, Occupant, Occupied, Queue, State};
 use crate::graph_step::GraphItem;
 use crate::holders::Held;
+use crate::later::{CpuChange, Line, LineChange};
 use crate::names::Names;
 use crate::packets::Packets;
 use crate::requests::Requests;
@@ -30,9 +31,13 @@ pub(crate) struct GraphMachine {
     pub(crate) losses: Losses,
     cpu_threads: CpuThreads,
     pub(crate) lines: Vec<Actor>,
+    /// By place of the thread: changes of its time line that are not made yet; and whose there are.
+    pub(crate) later: Vec<Vec<LineChange>>,
+    pub(crate) are_later: Vec<u32>,
     /// Which of them had which id, in the order of time, as far as nobody has taken that out.
     pub(crate) held: Vec<Held>,
     pub(crate) cpus: ByCpu<Vec<Occupied>>,
+    pub(crate) cpus_later: ByCpu<Vec<CpuChange>>,
     pub(crate) requests: Requests,
     pub(crate) packets: Packets,
     pub(crate) works: Works,
@@ -68,8 +73,8 @@ impl Player<'_> {
             } => self.switches(at, (prev, next), left, names),
             GraphItem::Wake(wake, origin) => self.machine.wakes(&self.rules.recorded, at, wake, origin),
             GraphItem::Interrupted(tid, begin, by) => {
-                let (life, line, losses) = self.machine.thread(key(tid));
-                life.was_interrupted(line, at, (begin, by), losses);
+                let (life, mut line, losses) = self.machine.thread(key(tid));
+                life.was_interrupted(&mut line, at, (begin, by), losses);
             }
             GraphItem::Issue(request, tid, issued) => {
                 let by = tid.map(|tid| self.machine.actor(key(tid)));
@@ -121,9 +126,9 @@ impl Player<'_> {
             CallClass::Futex if left.waits() => machine.futexes.place(argument),
             _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
         };
-        let (life, line, losses) = machine.thread(key);
-        life.leaves(line, at, left, (call, object), losses);
-        line.is_called(at.1, name);
+        let (life, mut line, losses) = machine.thread(key);
+        life.leaves(&mut line, at, left, (call, object), losses);
+        line.actor.is_called(at.1, name);
     }
 
     /// A thread of that name comes to a CPU.
@@ -136,9 +141,9 @@ impl Player<'_> {
         if !is_whole {
             machine.loses_sight(key);
         }
-        let (life, line, losses) = machine.thread(key);
-        life.comes(line, (cpu, time), losses, is_whole);
-        line.is_called(time, name);
+        let (life, mut line, losses) = machine.thread(key);
+        life.comes(&mut line, (cpu, time), losses, is_whole);
+        line.actor.is_called(time, name);
         machine.actor(key)
     }
 
@@ -153,7 +158,7 @@ impl Player<'_> {
 
     /// A call ends that was open when its thread came.
     fn arrives(&mut self, at: (CpuKey, i64), thread: ThreadKey, exited: Exited) {
-        let (life, line, losses) = self.machine.thread(thread);
+        let (life, mut line, losses) = self.machine.thread(thread);
         let (stretch, ended) = life.cell.arrive(at.0, thread.tid, exited, losses);
         if line.is_seen_running(at, &stretch) {
             self.machine.is_seen_on(at, thread);
@@ -190,7 +195,7 @@ impl GraphMachine {
     fn ends_recording_of(&mut self, cpu: CpuKey, time: i64, tid: Option<i32>) {
         if let Some(tid) = tid {
             let trace = cpu.trace;
-            let (life, line, losses) = self.thread(ThreadKey { trace, tid });
+            let (life, mut line, losses) = self.thread(ThreadKey { trace, tid });
             if life.cell.end_recording((cpu, time), losses).is_some() {
                 line.begins(time, State::Unknown);
             }
@@ -202,7 +207,7 @@ impl GraphMachine {
 
     /// A thread enters a call, and was in none when it came.
     fn enters(&mut self, at: (CpuKey, i64), thread: ThreadKey) {
-        let (life, line, losses) = self.thread(thread);
+        let (life, mut line, losses) = self.thread(thread);
         let stretch = life.cell.enter(at, thread.tid, losses);
         if line.is_seen_running(at, &stretch) {
             self.is_seen_on(at, thread);
@@ -246,7 +251,7 @@ impl GraphMachine {
         let cell = &self.life(thread).cell;
         let (state, since) = (cell.state(), cell.since());
         if self.cpu_threads.is_out_of_sight(thread.trace, state, since) {
-            let (life, line, _) = self.thread(thread);
+            let (life, mut line, _) = self.thread(thread);
             life.cell.lose_sight();
             line.is(State::Unknown);
         }
@@ -275,17 +280,21 @@ impl GraphMachine {
 
     /// A thread, its time line, and what was lost.
     #[inline(always)]
-    pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut ThreadLife, &mut Actor, &Losses) {
-        let actor = self.actor(thread);
+    pub(crate) fn thread(&mut self, thread: ThreadKey) -> (&mut ThreadLife, Line<'_>, &Losses) {
+        let actor = self.actor(thread).0 as usize;
         let GraphMachine {
             lives,
             near,
             losses,
             lines,
+            later,
             ..
         } = self;
         // `actor` has made it.
-        let line = &mut lines[actor.0 as usize];
+        let line = Line {
+            actor: &mut lines[actor],
+            later: &mut later[actor],
+        };
         (lives.get_near(thread, near), line, losses)
     }
 
@@ -296,6 +305,7 @@ impl GraphMachine {
         let actor = *self.life(thread).actor.get_or_insert(new);
         if actor == new {
             self.lines.push(Actor::new(thread));
+            self.later.push(Vec::new());
             self.held.push(Held {
                 key: thread,
                 since: i64::MIN,
@@ -303,17 +313,6 @@ impl GraphMachine {
             });
         }
         ActorId(actor)
-    }
-
-    /// From now on the CPU is that one's.
-    pub(crate) fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
-        let line = self.cpus.get(cpu);
-        if line.last().is_some_and(|last| last.begin == time) {
-            line.pop();
-        }
-        if line.last().is_none_or(|last| last.by != by) {
-            line.push(Occupied { begin: time, by });
-        }
     }
 
     /// What happens seldom, or matters little.
@@ -324,8 +323,8 @@ impl GraphMachine {
             GraphItem::Made(tid, creator) => self.born((cpu, time), key(tid), creator),
             GraphItem::TakeOver(tid, old) => self.takes_over((cpu, time), key(tid), key(old)),
             GraphItem::Die(tid) => self.life(key(tid)).cell.die(),
-            GraphItem::Belongs { tid, pid } => self.thread(key(tid)).1.pid = Some(pid),
-            GraphItem::Named(tid, name) => self.thread(key(tid)).1.is_called(time, name),
+            GraphItem::Belongs { tid, pid } => self.thread(key(tid)).1.actor.pid = Some(pid),
+            GraphItem::Named(tid, name) => self.thread(key(tid)).1.actor.is_called(time, name),
             GraphItem::Tells(told) => self.names.learn(trace, *told),
             GraphItem::Queue { work, queue, origin } => {
                 let waking = self.waking(trace, origin);
@@ -335,7 +334,7 @@ impl GraphMachine {
             }
             GraphItem::Execute(tid, work) => {
                 if let Some(work) = self.works.begins((trace, work), time) {
-                    self.thread(key(tid)).1.works(work);
+                    self.thread(key(tid)).1.actor.works(work);
                 }
             }
             GraphItem::Ring(event, tid) => self.ring(time, key(tid), event),
@@ -358,8 +357,8 @@ impl GraphMachine {
             self.ends(time, before);
         }
         *self.life(thread) = ThreadLife::default();
-        let (life, line, losses) = self.thread(thread);
-        line.creator = creator;
+        let (life, mut line, losses) = self.thread(thread);
+        line.actor.creator = creator;
         // The wake-up that makes it ready names its CPU.
         life.cell = ThreadCell::made((cpu, time), thread.tid, losses);
         line.begins(time, State::Runnable(ThreadState::NO_CPU));
@@ -367,9 +366,9 @@ impl GraphMachine {
 
     /// A thread is no more, whatever was seen of its end.
     fn ends(&mut self, time: i64, actor: u32) {
-        let line = self.lines.get_mut(actor as usize);
-        if let Some(line) = line.filter(|line| line.now().is_some_and(|now| now != State::Ended)) {
-            line.begins(time, State::Ended);
+        let actor = actor as usize;
+        if let (Some(actor), Some(later)) = (self.lines.get_mut(actor), self.later.get_mut(actor)) {
+            Line { actor, later }.ends(time);
         }
     }
 

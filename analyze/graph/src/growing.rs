@@ -139,6 +139,7 @@ impl Growing {
         if let Some(played) = played {
             let happened = &mut self.happened;
             played.compose(analysis.rules(), &mut self.machine, |time| happened.add(time));
+            self.machine.catch_up(&analysis.rules().classes);
         }
         self.since += self.happened.count - before;
         self.until = self.until.max(until.unwrap_or(i64::MAX));

@@ -56,6 +56,7 @@ mod hashed;
 mod holders;
 mod kept;
 mod lacks;
+mod later;
 mod names;
 mod numbers;
 mod origin;

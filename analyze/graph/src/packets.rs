@@ -9,6 +9,7 @@ use crate::graph::Packet;
 use crate::graph_step::Segment;
 use crate::hashed::Hashed;
 use crate::kept::Kept;
+use crate::slice::{SlicePlaces, sender};
 
 /// A segment goes to a device.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -16,6 +17,16 @@ pub(crate) struct Sent {
     pub(crate) segment: Segment,
     pub(crate) time: i64,
     pub(crate) by: Option<ActorId>,
+    /// In a slice of time: how many of the connection had come in before it.
+    pub(crate) received: u64,
+}
+
+/// Segments that were sent one after the other.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SentPart {
+    pub(crate) sent: Vec<Sent>,
+    /// If a slice of time numbers the threads that have sent them: where these are, and who had sent something last before.
+    pub(crate) of_slice: Option<(SlicePlaces, Option<ActorId>)>,
 }
 
 /// A segment that ended a wait, and may have been sent by whoever is told of later: clocks of two hosts never agree to the
@@ -34,8 +45,10 @@ pub(crate) struct Pending {
 pub(crate) struct Flow {
     /// The thread that sent something last: what interrupts send later, when the other side has room, is its.
     pub(crate) owner: Option<ActorId>,
-    /// The last that were sent.
-    pub(crate) sent: VecDeque<Sent>,
+    /// The last that were sent: at least [`MOST_SENT`], if so many were.
+    parts: VecDeque<SentPart>,
+    /// How many these are.
+    count: usize,
     /// Those that ended waits and have not been sent yet.
     pub(crate) pending: VecDeque<Pending>,
     /// How many have come in and woken somebody.
@@ -70,17 +83,13 @@ pub(crate) fn likeness(sent: &Segment, received: &Segment) -> u8 {
 }
 
 /// Of segments that were sent, the last one first, that which is most like one that came in, if it is more so than `least`.
-pub(crate) fn likest<'s>(
-    sent: impl Iterator<Item = &'s Sent>,
-    segment: &Segment,
-    least: u8,
-) -> Option<(u8, Sent)> {
+pub(crate) fn likest(sent: impl Iterator<Item = Sent>, segment: &Segment, least: u8) -> Option<(u8, Sent)> {
     let mut best = None;
     let mut least = least;
     for sent in sent {
         let likeness = likeness(&sent.segment, segment);
         if likeness > least {
-            (best, least) = (Some((likeness, *sent)), likeness);
+            (best, least) = (Some((likeness, sent)), likeness);
         }
         if likeness == 3 {
             break;
@@ -110,11 +119,53 @@ impl Flow {
     }
 
     /// One more is sent.
-    pub(crate) fn adds(&mut self, sent: Sent) {
-        if self.sent.len() >= MOST_SENT {
-            self.sent.pop_front();
+    fn adds(&mut self, sent: Sent) {
+        let is_open = |part: &SentPart| part.of_slice.is_none() && part.sent.len() < MOST_SENT / 4;
+        if !self.parts.back().is_some_and(is_open) {
+            self.parts.push_back(SentPart::default());
         }
-        self.sent.push_back(sent);
+        if let Some(part) = self.parts.back_mut() {
+            part.sent.push(sent);
+            self.count += 1;
+        }
+        self.forgets();
+    }
+
+    /// Others are sent.
+    pub(crate) fn adds_part(&mut self, part: SentPart) {
+        self.count += part.sent.len();
+        self.parts.push_back(part);
+        self.forgets();
+    }
+
+    /// Whole parts are left out as long as enough remain.
+    fn forgets(&mut self) {
+        while let Some(first) = self.parts.front().map(|part| part.sent.len())
+            && self.count - first >= MOST_SENT
+        {
+            self.count -= first;
+            self.parts.pop_front();
+        }
+    }
+
+    /// Those that were sent, the last one first: at most so many.
+    pub(crate) fn last_sent(&self, most: usize) -> impl Iterator<Item = Sent> {
+        let parts = self.parts.iter().rev();
+        let sent = parts.flat_map(|part| part.sent.iter().rev().map(|sent| part.resolve(*sent)));
+        sent.take(most)
+    }
+}
+
+impl SentPart {
+    /// With the thread as the graph numbers it.
+    fn resolve(&self, sent: Sent) -> Sent {
+        let by = match &self.of_slice {
+            Some((places, owner)) => places
+                .get()
+                .and_then(|places| sender(sent.by?, places, |_| *owner)),
+            None => sent.by,
+        };
+        Sent { by, ..sent }
     }
 }
 
@@ -134,7 +185,12 @@ impl Packets {
             }
             false
         });
-        flow.adds(Sent { segment, time, by });
+        flow.adds(Sent {
+            segment,
+            time,
+            by,
+            received: 0,
+        });
     }
 
     /// A connection in one direction.
@@ -144,7 +200,7 @@ impl Packets {
 
     /// What was sent last by a connection.
     pub(crate) fn last_sent(&self, connection: u64) -> Option<Sent> {
-        self.flows.find(connection)?.sent.back().copied()
+        self.flows.find(connection)?.last_sent(1).next()
     }
 
     /// What came in last by the other direction of a connection ends a wait that began then, if anything was sent since:
@@ -171,7 +227,7 @@ impl Packets {
     /// One that came in ends a wait: gives its place.
     pub(crate) fn wakes(&mut self, segment: Segment) -> u32 {
         let flow = self.flows.get(segment.connection, Flow::default);
-        let best = likest(flow.sent.iter().rev(), &segment, 0);
+        let best = likest(flow.last_sent(MOST_SENT), &segment, 0);
         let place = self.packets.push(Packet {
             connection: segment.connection,
             sent: best.map(|(_, sent)| sent.time),

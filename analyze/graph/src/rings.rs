@@ -8,6 +8,7 @@ use crate::graph::{Actor, NO_OBJECT, Queue, RingRequest, State, Stretch, Work};
 use crate::graph_machine::GraphMachine;
 use crate::graph_step::{RingEvent, RingStep};
 use crate::kept::Kept;
+use crate::later::Line;
 use crate::thread_life::ThreadLife;
 
 /// A request that is under way.
@@ -133,7 +134,7 @@ impl GraphMachine {
     }
 
     fn completes(&mut self, time: i64, thread: ThreadKey, by: ActorId, open: Open) {
-        let (life, line, _) = self.thread(thread);
+        let (life, Line { actor: line, .. }, _) = self.thread(thread);
         let own = ring(life);
         own.done = Some((time, open.ring, open.request));
         if let Some(queued) = open.queued.filter(|queued| queued.1 != by) {
@@ -190,7 +191,7 @@ impl GraphMachine {
         let Some(key) = self.lines.get(worker.0 as usize).map(|line| line.key) else {
             return;
         };
-        let (life, line, _) = self.thread(key);
+        let (life, Line { actor: line, .. }, _) = self.thread(key);
         let begin = turned(free, queued.0);
         if begin < until {
             line.works(work(queued, begin));
@@ -204,7 +205,7 @@ impl GraphMachine {
         if !self.rings.are_used {
             return;
         }
-        let (life, line, _) = self.thread(woken);
+        let (life, Line { actor: line, .. }, _) = self.thread(woken);
         let Some(begin) = line.line.last().map(|last| last.begin) else {
             return;
         };
@@ -223,7 +224,7 @@ impl GraphMachine {
         let Some(waker) = self.lines.get(by.0 as usize).map(|line| line.key) else {
             return;
         };
-        let (waker, its_line, _) = self.thread(waker);
+        let (waker, Line { actor: its_line, .. }, _) = self.thread(waker);
         let Some(waker) = waker.ring.as_mut() else {
             return;
         };
@@ -240,7 +241,7 @@ impl GraphMachine {
         };
         if let Some((.., request)) = waker.done.filter(is_of_it) {
             let place = self.rings.remember(request);
-            let (life, line, _) = self.thread(woken);
+            let (life, Line { actor: line, .. }, _) = self.thread(woken);
             ring(life).waits = None;
             for_request(line, place);
         } else if let Some(wait) = ring(self.life(woken)).waits.as_mut() {

@@ -235,7 +235,9 @@ impl Rules for GraphRules {
             let played = cut.play(self);
             Box::new(move |partial| {
                 let added = played.compose(self, &mut partial.machine, |_| {});
-                partial.machine.forget(self.from, added, watermark);
+                partial
+                    .machine
+                    .forget(&self.classes, self.from, (added, watermark));
             })
         })]
     }

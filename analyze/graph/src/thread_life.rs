@@ -35,7 +35,7 @@ impl ThreadLife {
     /// It leaves its CPU: if it waits, in that call, about that object.
     pub(crate) fn leaves(
         &mut self,
-        line: &mut Actor,
+        line: &mut impl TimeLine,
         at: (CpuKey, i64),
         left: LeftAs,
         of_call: (Syscall, u32),
@@ -46,7 +46,13 @@ impl ThreadLife {
     }
 
     /// A switch to the thread. `is_whole`: all CPUs are recorded.
-    pub(crate) fn comes(&mut self, line: &mut Actor, at: (CpuKey, i64), losses: &Losses, is_whole: bool) {
+    pub(crate) fn comes(
+        &mut self,
+        line: &mut impl TimeLine,
+        at: (CpuKey, i64),
+        losses: &Losses,
+        is_whole: bool,
+    ) {
         let stretch = self.cell.come(at, losses, is_whole);
         line.comes(at, &stretch);
     }
@@ -54,7 +60,7 @@ impl ThreadLife {
     /// It is woken, as the first CPU recorded; it is to run on the second one.
     pub(crate) fn wakes(
         &mut self,
-        line: &mut Actor,
+        line: &mut impl TimeLine,
         wakeup: Wakeup<Wake>,
         (cpu, target): (CpuKey, u16),
         tells: WakeTells,
@@ -91,7 +97,7 @@ impl ThreadLife {
     /// It was interrupted on its CPU, from then up to now.
     pub(crate) fn was_interrupted(
         &self,
-        line: &mut Actor,
+        line: &mut impl TimeLine,
         at: (CpuKey, i64),
         by: (i64, Interrupt),
         losses: &Losses,
@@ -173,6 +179,13 @@ pub(crate) trait TimeLine {
             WakeEffect::WasAwake | WakeEffect::Moves => self.is(State::Runnable(target)),
             WakeEffect::Appears => self.begins(time, State::Runnable(target)),
             WakeEffect::Nothing => {}
+        }
+    }
+
+    /// It is no more, whatever was seen of its end.
+    fn ends(&mut self, time: i64) {
+        if self.now().is_some_and(|now| now != State::Ended) {
+            self.begins(time, State::Ended);
         }
     }
 

@@ -78,9 +78,9 @@ impl GraphMachine {
             is_whole: tells.is_whole(),
             cause: wake,
         };
-        let (life, line, losses) = self.thread(woken);
+        let (life, mut line, losses) = self.thread(woken);
         let target = event.target.unwrap_or(ThreadState::NO_CPU);
-        life.wakes(line, wakeup, (cpu, target), tells, losses);
+        life.wakes(&mut line, wakeup, (cpu, target), tells, losses);
         waits
     }
 

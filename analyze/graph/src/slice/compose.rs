@@ -1,6 +1,6 @@
 //! Composing a slice of time with the graph of all that came before it.
 
-use tracebraid_follow::{ByCpu, CpuKey, Items, Losses, ThreadKey};
+use tracebraid_follow::{ByCpu, Items, Losses, ThreadKey};
 use tracebraid_threads::ThreadDirectory;
 
 use crate::calls::Longest;
@@ -13,9 +13,9 @@ use crate::names::Told;
 use crate::packets::Sent;
 use crate::rules::GraphRules;
 use crate::slice::packets::{SlicePackets, sender};
-use crate::slice::places::Places;
+use crate::slice::places::{Places, SlicePlaces};
 use crate::slice::requests::SliceRequests;
-use crate::slice::thread::ThreadNews;
+use crate::slice::thread::{SliceThread, ThreadNews};
 use crate::slice::wakes::{KeptCause, KeptWake};
 use crate::slice::works::SliceWorks;
 use crate::slice::{GraphSlice, GraphStep};
@@ -24,6 +24,8 @@ use crate::slice::{GraphSlice, GraphStep};
 #[derive(Debug)]
 pub(crate) struct PlayedSlice {
     steps: Vec<GraphStep>,
+    /// What is known of threads in the end.
+    threads: Vec<(ThreadKey, SliceThread)>,
     cpus: ByCpu<Vec<Occupied>>,
     requests: SliceRequests,
     packets: SlicePackets,
@@ -60,7 +62,6 @@ impl PlayedSlice {
     pub(crate) fn compose(self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
         let addresses = self.futexes.addresses().iter();
         let places = Places {
-            classes: &rules.classes,
             actors: Vec::new(),
             futexes: addresses.map(|&address| machine.futexes.place(address)).collect(),
             requests: machine.requests.done.next_place(),
@@ -71,22 +72,28 @@ impl PlayedSlice {
             player: Player { rules, machine },
             before,
             places,
+            all: SlicePlaces::default(),
             found: Vec::new(),
             stretches: 0,
         };
         self.steps.into_iter().for_each(|step| composing.replay(step));
-        for (cpu, line) in self.cpus {
-            composing.occupy(cpu, line);
+        for (key, thread) in self.threads {
+            composing.install(key, thread.into_news());
         }
         let Composing {
             places,
+            all,
             found,
             stretches,
             ..
         } = composing;
-        self.requests.compose(&mut machine.requests, &places);
-        self.packets.compose(&mut machine.packets, &places, found);
-        self.works.compose(&mut machine.works, &places);
+        for (cpu, line) in self.cpus {
+            machine.run(cpu, &all, line);
+        }
+        let places = all.set(places);
+        self.requests.compose(&mut machine.requests, places);
+        self.packets.compose(&mut machine.packets, &all, found);
+        self.works.compose(&mut machine.works, places);
         machine.calls.merge(self.calls, &rules.wanted);
         let told = self.told.into_iter();
         told.for_each(|(trace, told)| machine.names.learn(trace, told));
@@ -95,15 +102,11 @@ impl PlayedSlice {
 }
 
 impl GraphSlice<'_> {
-    /// Ends the slice: what is known of threads then is told last.
-    fn end(mut self) -> PlayedSlice {
-        for (thread, of) in std::mem::take(&mut self.threads).into_entries() {
-            if let Some(news) = of.and_then(|mut of| of.news()) {
-                self.steps.push(GraphStep::News(thread, Box::new(news)));
-            }
-        }
+    /// Ends the slice.
+    fn end(self) -> PlayedSlice {
         PlayedSlice {
             steps: self.steps,
+            threads: self.threads.into_entries(),
             cpus: self.cpus,
             requests: self.requests,
             packets: self.packets,
@@ -117,17 +120,19 @@ impl GraphSlice<'_> {
 }
 
 /// A slice and the graph while they are composed.
-struct Composing<'m, 'r> {
+struct Composing<'m> {
     player: Player<'m>,
     /// Losses before the slice.
     before: Losses,
-    places: Places<'r>,
+    /// As far as they are known, and in the end.
+    places: Places,
+    all: SlicePlaces,
     /// Packets of the slice of which something was found out.
     found: Vec<(u32, Option<Packet>)>,
     stretches: usize,
 }
 
-impl Composing<'_, '_> {
+impl Composing<'_> {
     fn replay(&mut self, step: GraphStep) {
         match step {
             GraphStep::Meets(key) => {
@@ -135,7 +140,7 @@ impl Composing<'_, '_> {
                 self.places.actors.push(actor);
             }
             GraphStep::News(thread, news) => self.install(thread, *news),
-            GraphStep::Occupied(cpu, line) => self.occupy(cpu, line),
+            GraphStep::Occupied(cpu, line) => self.player.machine.run(cpu, &self.all, line),
             GraphStep::Item(cpu, time, item) => self.player.play(cpu, time, item),
             GraphStep::Leaves(cpu, time, tid, left, name) => {
                 self.player.leaves((cpu, time), tid, left, name);
@@ -151,37 +156,30 @@ impl Composing<'_, '_> {
 
     /// What became known of a thread is added to what was known.
     fn install(&mut self, key: ThreadKey, news: ThreadNews) {
-        let machine = &mut *self.player.machine;
-        let is_of_graph = !news.line.is_empty() || !news.names.is_empty() || !news.works.is_empty();
-        if is_of_graph || news.pid.is_some() {
-            let (life, line, _) = machine.thread(key);
-            self.stretches += news.line.add_to(life, line, &self.places, &self.before);
-            line.pid = news.pid.or(line.pid);
-            news.names.iter().for_each(|name| line.is_called(name.0, name.1));
+        let Player { rules, machine } = &mut self.player;
+        if news.is_of_graph() {
+            let actor = machine.actor(key);
+            let (life, mut line, _) = machine.thread(key);
+            let was_done = line.later.is_empty();
+            let places = (&self.places, &rules.classes);
+            self.stretches += news.line.add_to(life, &mut line, &self.before, places, &self.all);
+            let is_later = was_done && !line.later.is_empty();
+            let actor_of = line.actor;
+            actor_of.pid = news.pid.or(actor_of.pid);
+            news.names
+                .iter()
+                .for_each(|name| actor_of.is_called(name.0, name.1));
             for mut work in news.works {
                 work.cause = self.places.wake(work.cause);
-                line.works(work);
+                actor_of.works(work);
+            }
+            if is_later {
+                machine.are_later.push(actor.0);
             }
         }
         if let Some(mut cell) = news.cell {
             cell.map_causes(|wake| self.places.wake(wake));
             machine.life(key).cell.install(cell, key.trace, &self.before);
-        }
-    }
-
-    fn occupy(&mut self, cpu: CpuKey, line: Vec<Occupied>) {
-        let machine = &mut *self.player.machine;
-        let mut line = line.into_iter();
-        if let Some(first) = line.next() {
-            machine.occupies(cpu, first.begin, self.places.occupant(first.by));
-        }
-        let all = machine.cpus.get(cpu);
-        for Occupied { begin, by } in line {
-            let by = self.places.occupant(by);
-            // Two numbers of the slice may be of one thread.
-            if all.last().is_none_or(|last| last.by != by) {
-                all.push(Occupied { begin, by });
-            }
         }
     }
 

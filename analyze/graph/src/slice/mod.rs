@@ -29,11 +29,14 @@ use crate::cause::{ActorId, Wake};
 use crate::futexes::Futexes;
 use crate::graph::{NO_OBJECT, Occupant, Occupied, State};
 use crate::graph_step::GraphItem;
+use crate::later;
 use crate::names::Told;
 use crate::rules::GraphRules;
 use crate::thread_life::TimeLine;
 
+pub(crate) use packets::sender;
 pub use part::{CutSlice, PlayedPart};
+pub(crate) use places::SlicePlaces;
 
 use compose::PlayedSlice;
 use packets::SlicePackets;
@@ -63,7 +66,7 @@ pub(crate) struct GraphSlice<'a> {
     rules: &'a GraphRules,
     begin: i64,
     directory: ThreadDirectory,
-    threads: Table<Option<Box<SliceThread>>>,
+    threads: Table<SliceThread>,
     near: usize,
     /// How many threads have numbers.
     actors: u32,
@@ -206,8 +209,7 @@ impl<'a> GraphSlice<'a> {
     #[inline(always)]
     fn unmet(&mut self, key: ThreadKey) -> (&mut SliceThread, &Losses) {
         let thread = self.threads.get_near(key, &mut self.near);
-        let (begin, directory) = (self.begin, &self.directory);
-        let thread = thread.get_or_insert_with(|| SliceThread::met(key, begin, directory));
+        thread.meet(key, self.begin, &self.directory);
         (thread, &self.losses)
     }
 
@@ -215,8 +217,7 @@ impl<'a> GraphSlice<'a> {
     #[inline(always)]
     fn thread(&mut self, key: ThreadKey) -> (ActorId, &mut SliceThread, &Losses) {
         let thread = self.threads.get_near(key, &mut self.near);
-        let (begin, directory) = (self.begin, &self.directory);
-        let thread = thread.get_or_insert_with(|| SliceThread::met(key, begin, directory));
+        thread.meet(key, self.begin, &self.directory);
         let actor = match thread.actor {
             Some(actor) => actor,
             None => {
@@ -263,13 +264,7 @@ impl<'a> GraphSlice<'a> {
     }
 
     fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
-        let line = self.cpus.get(cpu);
-        if line.last().is_some_and(|last| last.begin == time) {
-            line.pop();
-        }
-        if line.last().is_none_or(|last| last.by != by) {
-            line.push(Occupied { begin: time, by });
-        }
+        later::occupies(self.cpus.get(cpu), time, by);
     }
 
     /// A thread enters a call, and was in none when it came.

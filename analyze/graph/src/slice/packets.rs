@@ -12,8 +12,8 @@ use tracebraid_follow::KeyHasher;
 use crate::cause::ActorId;
 use crate::graph::Packet;
 use crate::graph_step::Segment;
-use crate::packets::{Flow, MOST_PENDING, MOST_SENT, Packets, Pending, Sent, likeness, likest};
-use crate::slice::places::Places;
+use crate::packets::{Flow, MOST_PENDING, MOST_SENT, Packets, Pending, Sent, SentPart, likeness, likest};
+use crate::slice::places::{Places, SlicePlaces};
 
 /// From this number on, threads are those that had sent something last by a flow of that place before the slice.
 const OWNERS: u32 = 1 << 31;
@@ -36,8 +36,8 @@ struct Unresolved {
 #[derive(Debug, Default)]
 struct SliceFlow {
     owner: Option<ActorId>,
-    /// All that are sent, and how many had come in before each.
-    sent: Vec<(Sent, u64)>,
+    /// All that are sent.
+    sent: Vec<Sent>,
     pending: Vec<Pending>,
     received: u64,
     unresolved: Vec<Unresolved>,
@@ -52,8 +52,8 @@ pub(crate) struct SlicePackets {
 }
 
 impl SliceFlow {
-    fn last_sent(&self) -> impl Iterator<Item = &Sent> {
-        self.sent.iter().rev().take(MOST_SENT).map(|(sent, _)| sent)
+    fn last_sent(&self) -> impl Iterator<Item = Sent> {
+        self.sent.iter().rev().take(MOST_SENT).copied()
     }
 
     fn counts_received(&mut self) {
@@ -80,7 +80,12 @@ impl SlicePackets {
         let (place, flow, packets) = self.flow(segment.connection);
         flow.owner = by.or(flow.owner);
         let by = flow.owner.or(Some(ActorId(OWNERS + place)));
-        let sent = Sent { segment, time, by };
+        let sent = Sent {
+            segment,
+            time,
+            by,
+            received: flow.received,
+        };
         let unresolved = &mut flow.unresolved;
         flow.pending.retain(|pending| {
             if likeness(&segment, &pending.segment) < 3 {
@@ -93,7 +98,7 @@ impl SlicePackets {
             }
             false
         });
-        flow.sent.push((sent, flow.received));
+        flow.sent.push(sent);
     }
 
     /// See [`Packets::wakes`].
@@ -142,7 +147,7 @@ impl SlicePackets {
     pub(crate) fn last_sent(&self, connection: u64) -> Option<Sent> {
         let place = *self.places.get(&connection)?;
         let (_, flow) = self.flows.get(place as usize)?;
-        flow.sent.last().map(|(sent, _)| *sent)
+        flow.sent.last().copied()
     }
 
     /// Keeps a place for a packet of which composing finds out.
@@ -160,20 +165,18 @@ impl SlicePackets {
     pub(crate) fn compose(
         mut self,
         all: &mut Packets,
-        places: &Places<'_>,
+        slice_places: &SlicePlaces,
         found: Vec<(u32, Option<Packet>)>,
     ) {
+        let Some(places) = slice_places.get() else { return };
         let owners = self.flows.iter().map(|(connection, _)| {
             let (flow, _) = all.flow(*connection);
             flow.owner
         });
         let owners: Vec<Option<ActorId>> = owners.collect();
-        let by = |by: Option<ActorId>| {
-            let owner = |flow: u32| owners.get(flow as usize).copied().flatten();
-            sender(by?, places, owner)
-        };
         for packet in &mut self.packets {
-            packet.by = by(packet.by);
+            let owner = |flow: u32| owners.get(flow as usize).copied().flatten();
+            packet.by = packet.by.and_then(|by| sender(by, places, owner));
         }
         let mut unused = Vec::new();
         for (place, found) in found {
@@ -185,12 +188,12 @@ impl SlicePackets {
         let mut patches = Vec::new();
         for (connection, mut flow) in self.flows {
             let (before, _) = all.flow(connection);
-            flow.sent.iter_mut().for_each(|(sent, _)| sent.by = by(sent.by));
-            flow.pending.retain(|pending| !unused.contains(&pending.place));
-            flow.owner = flow.owner.map(|owner| places.actor(owner));
+            if !unused.is_empty() {
+                flow.pending.retain(|pending| !unused.contains(&pending.place));
+            }
             flow.resolve(before, &mut self.packets);
-            flow.sends_pending(before, connection, &mut patches);
-            flow.follow(before, places.packets);
+            flow.sends_pending(before, (connection, places), &mut patches);
+            flow.follow(before, slice_places);
         }
         for (place, packet) in patches {
             if let Some(of) = all.packets.get_mut(place as usize) {
@@ -204,9 +207,9 @@ impl SlicePackets {
 }
 
 /// The thread in the graph that has sent something, given who had sent something last by each flow before the slice.
-pub(super) fn sender(
+pub(crate) fn sender(
     by: ActorId,
-    places: &Places<'_>,
+    places: &Places,
     owner: impl FnOnce(u32) -> Option<ActorId>,
 ) -> Option<ActorId> {
     match by.0.checked_sub(OWNERS) {
@@ -219,7 +222,7 @@ impl SliceFlow {
     /// Finds those that had been sent before the slice.
     fn resolve(&mut self, before: &Flow, packets: &mut [Packet]) {
         for of in &self.unresolved {
-            let sent = before.sent.iter().rev().take(of.room);
+            let sent = before.last_sent(of.room);
             let Some((likeness, sent)) = likest(sent, &of.segment, of.likeness) else {
                 continue;
             };
@@ -234,24 +237,28 @@ impl SliceFlow {
     }
 
     /// Finds those that came in before the slice and are sent in it.
-    fn sends_pending(&self, before: &mut Flow, connection: u64, found: &mut Vec<(u32, Packet)>) {
-        let received = before.received;
+    fn sends_pending(
+        &self,
+        before: &mut Flow,
+        (connection, places): (u64, &Places),
+        found: &mut Vec<(u32, Packet)>,
+    ) {
+        let (received, owner) = (before.received, before.owner);
         before.pending.retain(|pending| {
-            let in_time = self
-                .sent
-                .iter()
-                .take_while(|(_, count)| !pending.is_over(received + count));
-            let mut same = in_time.filter(|(sent, _)| likeness(&sent.segment, &pending.segment) == 3);
-            let Some((sent, _)) = same.next() else {
+            let in_time = |sent: &&Sent| !pending.is_over(received + sent.received);
+            let mut sent = self.sent.iter().take_while(in_time);
+            let Some(sent) = sent.find(|sent| likeness(&sent.segment, &pending.segment) == 3) else {
                 return true;
             };
-            found.push((pending.place, sent.packet(connection)));
+            let by = sent.by.and_then(|by| sender(by, places, |_| owner));
+            found.push((pending.place, Sent { by, ..*sent }.packet(connection)));
             false
         });
     }
 
-    /// Goes on with what was before; the first packet of the slice has that place.
-    fn follow(self, before: &mut Flow, first: u32) {
+    /// Goes on with what was before.
+    fn follow(self, before: &mut Flow, places: &SlicePlaces) {
+        let first = places.get().map_or(0, |places| places.packets);
         let received = before.received;
         before.received += self.received;
         let now = before.received;
@@ -262,9 +269,14 @@ impl SliceFlow {
             ..*pending
         }));
         debug_assert!(before.pending.len() as u64 <= MOST_PENDING);
-        before.owner = self.owner.or(before.owner);
-        let last = self.sent.len().saturating_sub(MOST_SENT);
-        let sent = self.sent.into_iter().skip(last);
-        sent.for_each(|(sent, _)| before.adds(sent));
+        let owner = before.owner;
+        let new = places.get().zip(self.owner);
+        before.owner = new.map(|(places, owner)| places.actor(owner)).or(owner);
+        if !self.sent.is_empty() {
+            before.adds_part(SentPart {
+                sent: self.sent,
+                of_slice: Some((places.clone(), owner)),
+            });
+        }
     }
 }

@@ -64,6 +64,7 @@ impl PlayedPart {
             }
             Played::Items(mut items) => {
                 let mut count = 0;
+                machine.catch_up(&rules.classes);
                 rules.play(&mut items, machine, |time| {
                     count += 1;
                     happens(time);

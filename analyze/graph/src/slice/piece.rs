@@ -1,16 +1,17 @@
 //! What a slice of time adds to the time line of a thread.
 
 use tracebraid_follow::{CpuKey, Interrupt, Losses};
-use tracebraid_threads::Past;
+use tracebraid_threads::{CallClasses, Past};
 
 use crate::cause::Wake;
-use crate::graph::{Actor, State, Stretch};
-use crate::slice::places::Places;
+use crate::graph::{State, Stretch};
+use crate::later::Line;
+use crate::slice::places::{Places, SlicePlaces};
 use crate::thread_life::{ThreadLife, TimeLine};
 
 /// A change of a time line whose end is not known in the slice.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum LineChange {
+enum PieceChange {
     /// What it does turns out to be that.
     Is(State),
     /// It does that from then on.
@@ -26,7 +27,7 @@ pub(crate) enum LineChange {
 #[derive(Clone, Debug)]
 pub(crate) struct LinePiece {
     /// Changes at its beginning, up to the time from which on what is on the line before does not matter.
-    changes: Vec<LineChange>,
+    changes: Vec<PieceChange>,
     until: i64,
     /// What the thread does after these; `None` if that is not known.
     now: Option<State>,
@@ -69,36 +70,42 @@ impl LinePiece {
         (begin, by): (i64, Interrupt),
         losses: u64,
     ) {
-        let change = LineChange::Interrupted(cpu, (begin, time), by, losses);
+        let change = PieceChange::Interrupted(cpu, (begin, time), by, losses);
         self.changes.push(change);
     }
 
-    /// Adds it to the time line; gives how many stretches it adds at most. `before`: losses before the slice.
+    /// Adds it to the time line; gives how many stretches it adds at most. `before`: losses before the slice; the places of the
+    /// slice as far as they are known, and in the end.
     pub(crate) fn add_to(
         self,
         life: &ThreadLife,
-        line: &mut Actor,
-        places: &Places<'_>,
+        line: &mut Line<'_>,
         before: &Losses,
+        (places, classes): (&Places, &CallClasses),
+        all: &SlicePlaces,
     ) -> usize {
-        for change in &self.changes {
-            match *change {
-                LineChange::Is(state) => line.is(places.state(state)),
-                LineChange::Begins(time, state) => line.begins(time, places.state(state)),
-                LineChange::HasWaited(past) => line.has_waited(placed(past, places)),
-                LineChange::Interrupted(cpu, (begin, end), by, losses) => {
+        let count = self.changes.len() + self.stretches.len();
+        for change in self.changes {
+            match change {
+                PieceChange::Is(state) => line.is(places.state(state, classes)),
+                PieceChange::Begins(time, state) => line.begins(time, places.state(state, classes)),
+                PieceChange::HasWaited(past) => line.has_waited(placed(past, places)),
+                PieceChange::Interrupted(cpu, (begin, end), by, losses) => {
                     if life.cell.runs_on(cpu, before.of_cpu(cpu) + losses) {
                         line.was_interrupted((cpu, end), (begin, by));
                     }
                 }
             }
         }
-        let placed = self.stretches.iter().map(|stretch| Stretch {
-            begin: stretch.begin,
-            state: places.state(stretch.state),
-        });
-        line.line.extend(placed);
-        self.changes.len() + self.stretches.len()
+        line.does(all, self.stretches);
+        count
+    }
+}
+
+fn placed(past: Past<Wake>, places: &Places) -> Past<Wake> {
+    match past {
+        Past::Waited(Some((why, wake))) => Past::Waited(Some((why, places.wake(wake)))),
+        other => other,
     }
 }
 
@@ -113,7 +120,7 @@ impl TimeLine for LinePiece {
         match self.stretches.last_mut() {
             Some(last) => last.state = state,
             None => {
-                self.changes.push(LineChange::Is(state));
+                self.changes.push(PieceChange::Is(state));
                 self.now = Some(state);
             }
         }
@@ -130,7 +137,7 @@ impl TimeLine for LinePiece {
                 }
             }
             None if time <= self.until => {
-                self.changes.push(LineChange::Begins(time, state));
+                self.changes.push(PieceChange::Begins(time, state));
                 self.now = Some(state);
                 return;
             }
@@ -148,14 +155,7 @@ impl TimeLine for LinePiece {
                     self.is(state);
                 }
             }
-            None => self.changes.push(LineChange::HasWaited(past)),
+            None => self.changes.push(PieceChange::HasWaited(past)),
         }
-    }
-}
-
-fn placed(past: Past<Wake>, places: &Places<'_>) -> Past<Wake> {
-    match past {
-        Past::Waited(Some((why, wake))) => Past::Waited(Some((why, places.wake(wake)))),
-        other => other,
     }
 }

@@ -4,15 +4,17 @@
 //! futexes in the graph. It numbers those that it meets on its own, from 0 on; composing finds out where each of them is, and
 //! translates.
 
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
 use tracebraid_threads::{CallClass, CallClasses};
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Occupant, State};
 
 /// Where the things of a slice are in the graph.
-#[derive(Debug)]
-pub(crate) struct Places<'a> {
-    pub(crate) classes: &'a CallClasses,
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Places {
     /// By their numbers in the slice, as far as they were met.
     pub(crate) actors: Vec<ActorId>,
     pub(crate) futexes: Vec<u32>,
@@ -21,7 +23,35 @@ pub(crate) struct Places<'a> {
     pub(crate) packets: u32,
 }
 
-impl Places<'_> {
+/// The same, known once the slice is composed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Places", into = "Places")]
+pub(crate) struct SlicePlaces(Arc<OnceLock<Places>>);
+
+impl SlicePlaces {
+    pub(crate) fn get(&self) -> Option<&Places> {
+        self.0.get()
+    }
+
+    /// They are known from now on.
+    pub(crate) fn set(&self, places: Places) -> &Places {
+        self.0.get_or_init(|| places)
+    }
+}
+
+impl From<Places> for SlicePlaces {
+    fn from(places: Places) -> Self {
+        SlicePlaces(Arc::new(OnceLock::from(places)))
+    }
+}
+
+impl From<SlicePlaces> for Places {
+    fn from(places: SlicePlaces) -> Self {
+        places.get().cloned().unwrap_or_default()
+    }
+}
+
+impl Places {
     pub(crate) fn actor(&self, local: ActorId) -> ActorId {
         // The slice meets threads before it refers to them.
         self.actors.get(local.0 as usize).copied().unwrap_or(local)
@@ -37,7 +67,7 @@ impl Places<'_> {
     }
 
     #[inline]
-    pub(crate) fn state(&self, state: State) -> State {
+    pub(crate) fn state(&self, state: State, classes: &CallClasses) -> State {
         let State::Blocked {
             call,
             object,
@@ -48,7 +78,7 @@ impl Places<'_> {
         else {
             return state;
         };
-        let object = match self.classes.of(call) {
+        let object = match classes.of(call) {
             CallClass::Futex => self.futexes.get(object as usize).copied().unwrap_or(object),
             _ => object,
         };

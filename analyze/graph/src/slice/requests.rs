@@ -125,7 +125,7 @@ impl SliceRequests {
     }
 
     /// Adds all to those before the slice.
-    pub(crate) fn compose(mut self, all: &mut Requests, places: &Places<'_>) {
+    pub(crate) fn compose(mut self, all: &mut Requests, places: &Places) {
         let actor = |by: Option<ActorId>| by.map(|by| places.actor(by));
         self.done
             .iter_mut()

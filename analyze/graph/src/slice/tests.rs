@@ -189,6 +189,7 @@ fn push(partial: &mut GraphPartial, items: &[Item]) {
 /// All of the graph.
 fn described(rules: &GraphRules, mut partial: GraphPartial) -> String {
     let machine = &mut partial.machine;
+    machine.catch_up_beside(&rules.classes);
     machine.ends_waiting(&rules.recorded, None, 10_000);
     let (numbers, addresses) = Numbers::new(&rules.classes, &machine.packets.unused, &machine.futexes);
     machine.lines.iter_mut().for_each(|line| numbers.renumber(line));

@@ -11,6 +11,7 @@ use crate::slice::piece::LinePiece;
 /// A thread of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct SliceThread {
+    is_met: bool,
     pub(crate) cell: SliceCell<Wake>,
     /// Its number in the slice, if it was met there.
     pub(crate) actor: Option<ActorId>,
@@ -31,20 +32,23 @@ pub(crate) struct ThreadNews {
     pub(crate) works: Vec<Work>,
 }
 
+impl ThreadNews {
+    /// True if there is something of a thread of the graph.
+    pub(crate) fn is_of_graph(&self) -> bool {
+        let others = [self.names.is_empty(), self.works.is_empty(), self.line.is_empty()];
+        self.pid.is_some() || others != [true; 3]
+    }
+}
+
 impl SliceThread {
-    /// A thread that the slice meets, whose items are not earlier than that time, in nanoseconds from the origin.
-    #[cold]
-    pub(crate) fn met(key: ThreadKey, begin: i64, directory: &ThreadDirectory) -> Box<SliceThread> {
-        let facts = directory.get(key);
-        Box::new(SliceThread {
-            cell: SliceCell::new(begin, !facts.is_active),
-            actor: None,
-            line: LinePiece::default(),
-            called: Comm::default(),
-            names: Vec::new(),
-            pid: None,
-            works: Vec::new(),
-        })
+    /// Meets the thread, if that is new, in a slice whose items are not earlier than that time, in nanoseconds from the origin.
+    #[inline(always)]
+    pub(crate) fn meet(&mut self, key: ThreadKey, begin: i64, directory: &ThreadDirectory) {
+        if !self.is_met {
+            let facts = directory.get(key);
+            self.cell = SliceCell::new(begin, !facts.is_active);
+            self.is_met = true;
+        }
     }
 
     /// Another thread has its id from now on, of which composing finds out who it is.
@@ -78,19 +82,46 @@ impl SliceThread {
         self.works.push(work);
     }
 
+    fn has_news(&self) -> bool {
+        let others = [self.names.is_empty(), self.works.is_empty(), self.line.is_empty()];
+        self.pid.is_some() || others != [true; 3]
+    }
+
     /// What became known since it was asked last; nothing if that is nothing.
     pub(crate) fn news(&mut self) -> Option<ThreadNews> {
         let cell = self.cell.news();
-        let others = [self.names.is_empty(), self.works.is_empty(), self.line.is_empty()];
-        if cell.is_none() && self.pid.is_none() && others == [true; 3] {
-            return None;
-        }
-        Some(ThreadNews {
+        (cell.is_some() || self.has_news()).then(|| ThreadNews {
             cell,
             line: self.line.take(),
             names: std::mem::take(&mut self.names),
             pid: self.pid.take(),
             works: std::mem::take(&mut self.works),
         })
+    }
+
+    /// The same at the end of the slice.
+    pub(crate) fn into_news(self) -> ThreadNews {
+        ThreadNews {
+            cell: self.cell.into_news(),
+            line: self.line,
+            names: self.names,
+            pid: self.pid,
+            works: self.works,
+        }
+    }
+}
+
+impl Default for SliceThread {
+    fn default() -> Self {
+        SliceThread {
+            is_met: false,
+            cell: SliceCell::new(i64::MIN, false),
+            actor: None,
+            line: LinePiece::default(),
+            called: Comm::default(),
+            names: Vec::new(),
+            pid: None,
+            works: Vec::new(),
+        }
     }
 }

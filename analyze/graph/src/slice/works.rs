@@ -61,7 +61,7 @@ impl SliceWorks {
     }
 
     /// Adds all to what was before the slice.
-    pub(crate) fn compose(self, all: &mut Works, places: &Places<'_>) {
+    pub(crate) fn compose(self, all: &mut Works, places: &Places) {
         all.retain(|key| !matches!(self.works.get(key), Some(Known::Nothing)));
         for (key, known) in self.works {
             if let Known::Queued(queued) = known {

@@ -176,6 +176,17 @@ impl<C: Copy> SliceCell<C> {
         Some(news)
     }
 
+    /// The same at the end of the slice.
+    pub fn into_news(self) -> Option<CellNews<C>> {
+        let SliceCell {
+            cell,
+            known,
+            has_news,
+            ..
+        } = self;
+        has_news.then_some(CellNews { cell, known })
+    }
+
     /// The class of its call; `None` if that is unknown.
     fn class(&self) -> Option<Option<CallClass>> {
         if self.is_plain {
@@ -230,7 +241,8 @@ impl<C: Copy> SliceCell<C> {
         (known.calls, known.calls_since, known.by_end) = (true, since, by_end);
     }
 
-    /// What an exit will end. What has no beginning is kept, since that may be recorded late.
+    /// What an exit will end. What has no beginning is kept, since that may be recorded late, unless the thread is new: then
+    /// all of its calls are known.
     #[inline]
     pub fn arrival(&self, exited: &Exited) -> Arrival {
         match self.cell.calls.parked {
@@ -238,6 +250,7 @@ impl<C: Copy> SliceCell<C> {
                 true => Arrival::Ends(begun),
                 false => Arrival::Nothing,
             },
+            None if self.known.is_new => Arrival::Nothing,
             _ => Arrival::Unknown,
         }
     }
@@ -281,6 +294,9 @@ impl<C: Copy> SliceCell<C> {
             return ParkUse::Play;
         };
         let known = &self.known;
+        if known.is_new {
+            return ParkUse::Play;
+        }
         let from = self.begin.max(known.calls_since);
         match (known.calls, open.time()) {
             (false, time) if time >= from => ParkUse::Play,

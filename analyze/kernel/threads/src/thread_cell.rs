@@ -71,7 +71,7 @@ pub struct Wakeup<C> {
 }
 
 /// What a stretch of time turned out to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Past<C> {
     /// It is not known.
     Unknown,

@@ -1,0 +1,205 @@
+//! Time lines whose changes are made later, on any thread.
+//!
+//! Slices of time are composed one after the other, so composing must not touch each stretch of time lines. It only notes for
+//! each thread what the slice adds, and whoever needs the time lines makes the changes ([`GraphMachine::catch_up`]): at the end,
+//! or when a growing graph is asked.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_engine::parallel;
+use tracebraid_follow::{CpuKey, Interrupt};
+use tracebraid_threads::{CallClasses, Past};
+
+use crate::cause::Wake;
+use crate::graph::{Actor, Occupant, Occupied, State, Stretch};
+use crate::graph_machine::GraphMachine;
+use crate::slice::SlicePlaces;
+use crate::thread_life::TimeLine;
+
+/// A change of a time line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum LineChange {
+    /// See [`TimeLine::is`].
+    Is(State),
+    /// See [`TimeLine::begins`].
+    Begins(i64, State),
+    /// See [`TimeLine::has_waited`].
+    HasWaited(Past<Wake>),
+    /// See [`TimeLine::was_interrupted`].
+    Interrupted(CpuKey, i64, (i64, Interrupt)),
+    /// See [`TimeLine::ends`].
+    Ends(i64),
+    /// It does that, as a slice of time numbers what that refers to.
+    Does(SlicePlaces, Vec<Stretch>),
+}
+
+/// A change of who runs on a CPU.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum CpuChange {
+    /// See [`GraphMachine::occupies`].
+    Occupies(i64, Occupant),
+    /// Those run, as a slice of time numbers them.
+    Run(SlicePlaces, Vec<Occupied>),
+}
+
+/// A time line, and the changes of it that are not made yet.
+#[derive(Debug)]
+pub(crate) struct Line<'m> {
+    pub(crate) actor: &'m mut Actor,
+    pub(crate) later: &'m mut Vec<LineChange>,
+}
+
+impl Line<'_> {
+    /// Makes the change, or notes it if others are not made yet.
+    #[inline]
+    fn change(&mut self, change: LineChange, make: impl FnOnce(&mut Actor)) {
+        match self.later.is_empty() {
+            true => make(self.actor),
+            false => self.later.push(change),
+        }
+    }
+
+    /// It does that, as a slice of time numbers what that refers to; earlier stretches are not changed by it.
+    pub(crate) fn does(&mut self, places: &SlicePlaces, stretches: Vec<Stretch>) {
+        if !stretches.is_empty() {
+            self.later.push(LineChange::Does(places.clone(), stretches));
+        }
+    }
+}
+
+impl TimeLine for Line<'_> {
+    fn now(&self) -> Option<State> {
+        self.actor.now().filter(|_| self.later.is_empty())
+    }
+
+    #[inline]
+    fn is(&mut self, state: State) {
+        self.change(LineChange::Is(state), |actor| actor.is(state));
+    }
+
+    #[inline]
+    fn begins(&mut self, time: i64, state: State) {
+        self.change(LineChange::Begins(time, state), |actor| actor.begins(time, state));
+    }
+
+    #[inline]
+    fn has_waited(&mut self, past: Past<Wake>) {
+        self.change(LineChange::HasWaited(past), |actor| actor.has_waited(past));
+    }
+
+    #[inline]
+    fn was_interrupted(&mut self, at: (CpuKey, i64), by: (i64, Interrupt)) {
+        let change = LineChange::Interrupted(at.0, at.1, by);
+        self.change(change, |actor| actor.was_interrupted(at, by));
+    }
+
+    fn ends(&mut self, time: i64) {
+        self.change(LineChange::Ends(time), |actor| actor.ends(time));
+    }
+}
+
+impl Actor {
+    fn catch_up(&mut self, later: Vec<LineChange>, classes: &CallClasses) {
+        for change in later {
+            match change {
+                LineChange::Is(state) => self.is(state),
+                LineChange::Begins(time, state) => self.begins(time, state),
+                LineChange::HasWaited(past) => self.has_waited(past),
+                LineChange::Interrupted(cpu, time, by) => self.was_interrupted((cpu, time), by),
+                LineChange::Ends(time) => self.ends(time),
+                LineChange::Does(places, stretches) => self.does(&places, stretches, classes),
+            }
+        }
+    }
+
+    fn does(&mut self, places: &SlicePlaces, mut stretches: Vec<Stretch>, classes: &CallClasses) {
+        let Some(places) = places.get() else { return };
+        for stretch in &mut stretches {
+            stretch.state = places.state(stretch.state, classes);
+        }
+        match self.line.is_empty() {
+            true => self.line = stretches,
+            false => self.line.append(&mut stretches),
+        }
+    }
+}
+
+fn catch_up(line: &mut Vec<Occupied>, later: Vec<CpuChange>) {
+    for change in later {
+        match change {
+            CpuChange::Occupies(time, by) => occupies(line, time, by),
+            CpuChange::Run(places, run) => {
+                let Some(places) = places.get() else { continue };
+                for Occupied { begin, by } in run {
+                    occupies(line, begin, places.occupant(by));
+                }
+            }
+        }
+    }
+}
+
+/// From then on a CPU is that one's.
+#[inline]
+pub(crate) fn occupies(line: &mut Vec<Occupied>, time: i64, by: Occupant) {
+    if line.last().is_some_and(|last| last.begin == time) {
+        line.pop();
+    }
+    if line.last().is_none_or(|last| last.by != by) {
+        line.push(Occupied { begin: time, by });
+    }
+}
+
+impl GraphMachine {
+    /// From then on a CPU is that one's.
+    pub(crate) fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
+        let later = self.cpus_later.get(cpu);
+        match later.is_empty() {
+            true => occupies(self.cpus.get(cpu), time, by),
+            false => later.push(CpuChange::Occupies(time, by)),
+        }
+    }
+
+    /// Those run on a CPU, as a slice of time numbers them.
+    pub(crate) fn run(&mut self, cpu: CpuKey, places: &SlicePlaces, run: Vec<Occupied>) {
+        if !run.is_empty() {
+            let change = CpuChange::Run(places.clone(), run);
+            self.cpus_later.get(cpu).push(change);
+        }
+    }
+
+    /// Makes all changes of time lines that were only noted.
+    pub(crate) fn catch_up(&mut self, classes: &CallClasses) {
+        for (cpu, later) in std::mem::take(&mut self.cpus_later) {
+            catch_up(self.cpus.get(cpu), later);
+        }
+        for place in std::mem::take(&mut self.are_later) {
+            let place = place as usize;
+            if let (Some(line), Some(later)) = (self.lines.get_mut(place), self.later.get_mut(place)) {
+                line.catch_up(std::mem::take(later), classes);
+            }
+        }
+    }
+
+    /// The same at the end, beside each other.
+    pub(crate) fn catch_up_beside(&mut self, classes: &CallClasses) {
+        let cpus = std::mem::take(&mut self.cpus_later);
+        let cpus: Vec<_> = cpus
+            .into_iter()
+            .map(|(cpu, later)| (cpu, std::mem::take(self.cpus.get(cpu)), later))
+            .collect();
+        for (cpu, line) in parallel::map(cpus, |(cpu, mut line, later)| {
+            catch_up(&mut line, later);
+            (cpu, line)
+        }) {
+            *self.cpus.get(cpu) = line;
+        }
+        self.are_later.clear();
+        let mut later = std::mem::take(&mut self.later);
+        later.resize(self.lines.len(), Vec::new());
+        let lines = std::mem::take(&mut self.lines).into_iter().zip(later).collect();
+        self.lines = parallel::map(lines, |(mut line, later): (Actor, Vec<LineChange>)| {
+            line.catch_up(later, classes);
+            line
+        });
+        self.later.resize(self.lines.len(), Vec::new());
+    }
+}
