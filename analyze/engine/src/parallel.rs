@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::timings::Stopwatch;
@@ -51,6 +52,23 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec
     }
     let pieces = pieces_of(items, THREADS.get());
     beside(pieces, make_all).into_iter().flatten().collect()
+}
+
+/// Makes one thing of each of few that take long, in their order: whichever thread is free takes the next one.
+pub fn map_large<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let threads = THREADS.get().min(items.len());
+    let rest = Mutex::new(items.into_iter().enumerate());
+    let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let make_some = |()| {
+        let some = std::iter::from_fn(next).map(|(number, item)| (number, make(item)));
+        some.collect::<Vec<(usize, R)>>()
+    };
+    let mut made: Vec<(usize, R)> = beside(vec![(); threads], make_some)
+        .into_iter()
+        .flatten()
+        .collect();
+    made.sort_unstable_by_key(|(number, _)| *number);
+    made.into_iter().map(|(_, made)| made).collect()
 }
 
 /// Makes one thing of each piece of a list, which has one piece for each thread, in their order. What is made of the pieces must
@@ -161,6 +179,21 @@ mod tests {
                     assert_eq!(sums.iter().sum::<usize>(), (0..length).sum::<usize>());
                 });
                 assert_eq!(times.others > 0, threads > 1 && length >= 2 * LEAST);
+            }
+        }
+    }
+
+    #[test]
+    fn few_results_come_in_order_with_any_number_of_threads() {
+        for threads in [1, 2, 3, 7] {
+            for length in [0, 1, 2, 5, 100] {
+                let (made, _) = with_threads(threads, || {
+                    map_large((0..length).collect(), |number: usize| {
+                        thread::sleep(std::time::Duration::from_micros(number as u64 % 3));
+                        number * 2
+                    })
+                });
+                assert_eq!(made, (0..length).map(|number| number * 2).collect::<Vec<_>>());
             }
         }
     }

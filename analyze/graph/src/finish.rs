@@ -20,6 +20,8 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     } = partial;
     let end = input.known_until().unwrap_or(i64::MIN);
     machine.catch_up_beside(&rules.classes);
+    // Nothing takes as long as to give the memory back that they have.
+    parallel::map(machine.packets.take_flows(), drop);
     machine.ends_waiting(&input.recorded, None, end);
     let ends = ends(input);
     for &(trace, end) in &ends {

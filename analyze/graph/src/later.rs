@@ -15,6 +15,9 @@ use crate::graph_machine::GraphMachine;
 use crate::slice::SlicePlaces;
 use crate::thread_life::TimeLine;
 
+/// So many time lines are caught up at a time.
+const SOME: usize = 64;
+
 /// A change of a time line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum LineChange {
@@ -181,25 +184,25 @@ impl GraphMachine {
 
     /// The same at the end, beside each other.
     pub(crate) fn catch_up_beside(&mut self, classes: &CallClasses) {
-        let cpus = std::mem::take(&mut self.cpus_later);
-        let cpus: Vec<_> = cpus
-            .into_iter()
-            .map(|(cpu, later)| (cpu, std::mem::take(self.cpus.get(cpu)), later))
-            .collect();
-        for (cpu, line) in parallel::map(cpus, |(cpu, mut line, later)| {
+        let cpus = std::mem::take(&mut self.cpus_later).into_iter();
+        let cpus = cpus.map(|(cpu, later)| (cpu, std::mem::take(self.cpus.get(cpu)), later));
+        let cpus = parallel::map_large(cpus.collect(), |(cpu, mut line, later)| {
             catch_up(&mut line, later);
             (cpu, line)
-        }) {
+        });
+        for (cpu, line) in cpus {
             *self.cpus.get(cpu) = line;
         }
         self.are_later.clear();
-        let mut later = std::mem::take(&mut self.later);
-        later.resize(self.lines.len(), Vec::new());
-        let lines = std::mem::take(&mut self.lines).into_iter().zip(later).collect();
-        self.lines = parallel::map(lines, |(mut line, later): (Actor, Vec<LineChange>)| {
-            line.catch_up(later, classes);
-            line
+        let later = std::mem::take(&mut self.later);
+        let mut lines = std::mem::take(&mut self.lines).into_iter().zip(later);
+        let some = || Some(lines.by_ref().take(SOME).collect::<Vec<_>>()).filter(|some| !some.is_empty());
+        let all = parallel::map_large(std::iter::from_fn(some).collect(), |mut some| {
+            for (line, later) in &mut some {
+                line.catch_up(std::mem::take(later), classes);
+            }
+            some
         });
-        self.later.resize(self.lines.len(), Vec::new());
+        (self.lines, self.later) = all.into_iter().flatten().unzip();
     }
 }

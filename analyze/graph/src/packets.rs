@@ -198,6 +198,16 @@ impl Packets {
         (self.flows.get(connection, Flow::default), &mut self.packets)
     }
 
+    /// Takes out all connections.
+    pub(crate) fn take_flows(&mut self) -> Vec<(u64, Flow)> {
+        std::mem::take(&mut self.flows).into()
+    }
+
+    /// The thread that has sent something last by a connection.
+    pub(crate) fn owner(&self, connection: u64) -> Option<ActorId> {
+        self.flows.find(connection)?.owner
+    }
+
     /// What was sent last by a connection.
     pub(crate) fn last_sent(&self, connection: u64) -> Option<Sent> {
         self.flows.find(connection)?.last_sent(1).next()

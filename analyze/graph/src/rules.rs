@@ -215,6 +215,11 @@ impl Rules for GraphRules {
         }
     }
 
+    fn exchange(&self, partial: &mut GraphPartial, resident: &mut GraphPartial) {
+        std::mem::swap(&mut partial.calls, &mut resident.calls);
+        std::mem::swap(&mut partial.names.connections, &mut resident.names.connections);
+    }
+
     fn merge(&self, earlier: &mut GraphPartial, later: GraphPartial) {
         earlier.people.merge(later.people);
         let step = |earlier: &mut _, cpu, time, step| self.step(earlier, cpu, time, step);

@@ -200,7 +200,7 @@ impl Composing<'_> {
             KeptCause::Request(place) => Wake::Request(places.requests + place),
             KeptCause::Answer(place, connection, sent) => {
                 let sent = sent.map(|sent| {
-                    let owner = |_| machine.packets.flow(connection).0.owner;
+                    let owner = |_| machine.packets.owner(connection);
                     let by = sent.by.and_then(|by| sender(by, places, owner));
                     Sent { by, ..sent }
                 });

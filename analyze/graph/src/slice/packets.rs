@@ -169,13 +169,9 @@ impl SlicePackets {
         found: Vec<(u32, Option<Packet>)>,
     ) {
         let Some(places) = slice_places.get() else { return };
-        let owners = self.flows.iter().map(|(connection, _)| {
-            let (flow, _) = all.flow(*connection);
-            flow.owner
-        });
-        let owners: Vec<Option<ActorId>> = owners.collect();
         for packet in &mut self.packets {
-            let owner = |flow: u32| owners.get(flow as usize).copied().flatten();
+            let connection = |flow: u32| self.flows.get(flow as usize).map(|of| of.0);
+            let owner = |flow: u32| connection(flow).and_then(|connection| all.owner(connection));
             packet.by = packet.by.and_then(|by| sender(by, places, owner));
         }
         let mut unused = Vec::new();
