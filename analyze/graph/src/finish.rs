@@ -1,7 +1,10 @@
 //! The graph of what is known in the end.
 
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
 use tracebraid_engine::parallel;
-use tracebraid_follow::{CpuKey, Input};
+use tracebraid_follow::{CpuKey, Input, KeyHasher, ThreadKey};
 
 use crate::graph::{Actor, Graph, Occupied};
 use crate::graph_machine::GraphMachine;
@@ -43,7 +46,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         ..
     } = machine;
     calls.merge(of_several, &rules.wanted);
-    let mut last = std::collections::HashMap::new();
+    let mut last: HashMap<ThreadKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
     for (place, line) in lines.iter().enumerate() {
         last.insert(line.key, place);
     }

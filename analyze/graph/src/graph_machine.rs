@@ -12,7 +12,7 @@ use crate::futexes::Futexes;
 use crate::graph::{Actor, NO_OBJECT, Occupant, Occupied, Queue, State};
 use crate::graph_step::GraphItem;
 use crate::holders::Held;
-use crate::later::{CpuChange, Line, LineChange};
+use crate::later::{CpuChange, LaterChanges, Line};
 use crate::names::Names;
 use crate::packets::Packets;
 use crate::requests::Requests;
@@ -32,7 +32,7 @@ pub(crate) struct GraphMachine {
     cpu_threads: CpuThreads,
     pub(crate) lines: Vec<Actor>,
     /// By place of the thread: changes of its time line that are not made yet; and whose there are.
-    pub(crate) later: Vec<Vec<LineChange>>,
+    pub(crate) later: Vec<LaterChanges>,
     pub(crate) are_later: Vec<u32>,
     /// Which of them had which id, in the order of time, as far as nobody has taken that out.
     pub(crate) held: Vec<Held>,
@@ -128,7 +128,7 @@ impl Player<'_> {
         };
         let (life, mut line, losses) = machine.thread(key);
         life.leaves(&mut line, at, left, (call, object), losses);
-        line.actor.is_called(at.1, name);
+        line.is_called(at.1, name);
     }
 
     /// A thread of that name comes to a CPU.
@@ -143,7 +143,7 @@ impl Player<'_> {
         }
         let (life, mut line, losses) = machine.thread(key);
         life.comes(&mut line, (cpu, time), losses, is_whole);
-        line.actor.is_called(time, name);
+        line.is_called(time, name);
         machine.actor(key)
     }
 
@@ -305,7 +305,7 @@ impl GraphMachine {
         let actor = *self.life(thread).actor.get_or_insert(new);
         if actor == new {
             self.lines.push(Actor::new(thread));
-            self.later.push(Vec::new());
+            self.later.push(LaterChanges::default());
             self.held.push(Held {
                 key: thread,
                 since: i64::MIN,
@@ -324,7 +324,7 @@ impl GraphMachine {
             GraphItem::TakeOver(tid, old) => self.takes_over((cpu, time), key(tid), key(old)),
             GraphItem::Die(tid) => self.life(key(tid)).cell.die(),
             GraphItem::Belongs { tid, pid } => self.thread(key(tid)).1.actor.pid = Some(pid),
-            GraphItem::Named(tid, name) => self.thread(key(tid)).1.actor.is_called(time, name),
+            GraphItem::Named(tid, name) => self.thread(key(tid)).1.is_called(time, name),
             GraphItem::Tells(told) => self.names.learn(trace, *told),
             GraphItem::Queue { work, queue, origin } => {
                 let waking = self.waking(trace, origin);
@@ -352,16 +352,24 @@ impl GraphMachine {
 
     /// A new thread is another one than whoever had its id before.
     fn born(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey, creator: Option<i32>) {
-        let creator = creator.map(|tid| self.actor(thread.with(tid)));
-        if let Some(before) = self.life(thread).actor {
-            self.ends(time, before);
-        }
-        *self.life(thread) = ThreadLife::default();
+        self.is_another(time, thread, creator);
         let (life, mut line, losses) = self.thread(thread);
-        line.actor.creator = creator;
         // The wake-up that makes it ready names its CPU.
         life.cell = ThreadCell::made((cpu, time), thread.tid, losses);
         line.begins(time, State::Runnable(ThreadState::NO_CPU));
+    }
+
+    /// Another thread has an id from now on, which that one has made. What it does is told apart from this.
+    pub(crate) fn is_another(&mut self, time: i64, thread: ThreadKey, creator: Option<i32>) -> ActorId {
+        let creator = creator.map(|tid| self.actor(thread.with(tid)));
+        let life = self.life(thread);
+        life.ring = None;
+        if let Some(before) = life.actor.take() {
+            self.ends(time, before);
+        }
+        let actor = self.actor(thread);
+        self.lines[actor.0 as usize].creator = creator;
+        actor
     }
 
     /// A thread is no more, whatever was seen of its end.

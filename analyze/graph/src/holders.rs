@@ -1,15 +1,40 @@
 //! Which thread had an id when: ids are used again, and a thread that executes a program takes over that of its process.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_follow::ThreadKey;
+use tracebraid_follow::{KeyHasher, ThreadKey};
 
 use crate::cause::ActorId;
 
 /// The threads that had each id, in the order of time.
 #[derive(Clone, Debug, Default)]
-pub struct Holders(BTreeMap<ThreadKey, Vec<(i64, Option<ActorId>)>>);
+pub struct Holders(HashMap<ThreadKey, OfKey, BuildHasherDefault<KeyHasher>>);
+
+/// Who had an id from when on, or nobody.
+type Holder = (i64, Option<ActorId>);
+
+/// The threads that had an id: most often there is one.
+#[derive(Clone, Debug)]
+struct OfKey {
+    first: Holder,
+    later: Vec<Holder>,
+}
+
+impl OfKey {
+    fn last_first(&self) -> impl Iterator<Item = &Holder> {
+        self.later.iter().rev().chain([&self.first])
+    }
+
+    /// Leaves out so many.
+    fn drop_front(&mut self, count: usize) {
+        if let Some(first) = count.checked_sub(1).and_then(|at| self.later.get(at)) {
+            self.first = *first;
+            self.later.drain(..count);
+        }
+    }
+}
 
 /// From then on that thread has an id; without one, nobody has.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -22,7 +47,13 @@ pub(crate) struct Held {
 impl Holders {
     /// Adds what comes later.
     pub(crate) fn add(&mut self, held: Held) {
-        self.0.entry(held.key).or_default().push((held.since, held.actor));
+        let holder = (held.since, held.actor);
+        let of_key = self.0.entry(held.key);
+        let of_key = of_key.and_modify(|of_key| of_key.later.push(holder));
+        of_key.or_insert(OfKey {
+            first: holder,
+            later: Vec::new(),
+        });
     }
 
     /// Who had an id at a time, given when each thread is known first.
@@ -32,7 +63,7 @@ impl Holders {
         time: i64,
         begin: impl Fn(ActorId) -> Option<i64>,
     ) -> Option<ActorId> {
-        let mut of_key = self.0.get(&key)?.iter().rev();
+        let mut of_key = self.0.get(&key)?.last_first();
         let has_begun = |actor: ActorId| begin(actor).is_some_and(|begin| begin <= time);
         let holds = of_key.find(|held| held.0 <= time && held.1.is_none_or(has_begun));
         holds.and_then(|held| held.1)
@@ -42,14 +73,15 @@ impl Holders {
     pub(crate) fn drop_before(&mut self, cut: i64, begin: impl Fn(ActorId) -> Option<i64>) {
         for of_key in self.0.values_mut() {
             // The last one that holds then, and all behind it.
-            let holds = |held: &(i64, Option<ActorId>)| {
+            let holds = |held: &Holder| {
                 held.0 <= cut
                     && held
                         .1
                         .is_none_or(|actor| begin(actor).is_some_and(|begin| begin <= cut))
             };
-            if let Some(last) = of_key.iter().rposition(holds).filter(|last| *last > 0) {
-                of_key.drain(..last);
+            let behind = of_key.last_first().position(holds);
+            if let Some(behind) = behind {
+                of_key.drop_front(of_key.later.len() - behind);
             }
         }
     }
@@ -95,7 +127,7 @@ mod tests {
         holders.drop_before(60, begin);
         assert_eq!(find(&holders, 4)[4..], of_4[4..]);
         assert_eq!(find(&holders, 5)[4..], of_5[4..]);
-        assert_eq!(holders.0[&key(4)].len(), 1);
+        assert!(holders.0[&key(4)].later.is_empty());
         assert_eq!(holders.at(key(9), 60, begin), None);
     }
 }

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::parallel;
 use tracebraid_follow::{CpuKey, Interrupt};
+use tracebraid_kernel_model::Comm;
 use tracebraid_threads::{CallClasses, Past};
 
 use crate::cause::Wake;
@@ -31,8 +32,34 @@ pub(crate) enum LineChange {
     Interrupted(CpuKey, i64, (i64, Interrupt)),
     /// See [`TimeLine::ends`].
     Ends(i64),
-    /// It does that, as a slice of time numbers what that refers to.
-    Does(SlicePlaces, Vec<Stretch>),
+    /// See [`Actor::is_called`].
+    IsCalled(i64, Comm),
+    /// It does that, as a slice of time numbers what that refers to, and is called that from when on.
+    Does(SlicePlaces, Vec<Stretch>, Vec<(i64, Comm)>),
+}
+
+/// Changes of a time line that are not made yet; most often one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct LaterChanges {
+    first: Option<LineChange>,
+    others: Vec<LineChange>,
+}
+
+impl LaterChanges {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    fn push(&mut self, change: LineChange) {
+        match self.first {
+            None => self.first = Some(change),
+            Some(_) => self.others.push(change),
+        }
+    }
+
+    fn into_changes(self) -> impl Iterator<Item = LineChange> {
+        self.first.into_iter().chain(self.others)
+    }
 }
 
 /// A change of who runs on a CPU.
@@ -48,7 +75,7 @@ pub(crate) enum CpuChange {
 #[derive(Debug)]
 pub(crate) struct Line<'m> {
     pub(crate) actor: &'m mut Actor,
-    pub(crate) later: &'m mut Vec<LineChange>,
+    pub(crate) later: &'m mut LaterChanges,
 }
 
 impl Line<'_> {
@@ -61,10 +88,23 @@ impl Line<'_> {
         }
     }
 
-    /// It does that, as a slice of time numbers what that refers to; earlier stretches are not changed by it.
-    pub(crate) fn does(&mut self, places: &SlicePlaces, stretches: Vec<Stretch>) {
-        if !stretches.is_empty() {
-            self.later.push(LineChange::Does(places.clone(), stretches));
+    /// It does that, as a slice of time numbers what that refers to, and is called that from when on; earlier stretches are not
+    /// changed by it.
+    pub(crate) fn does(&mut self, places: &SlicePlaces, stretches: Vec<Stretch>, names: Vec<(i64, Comm)>) {
+        if !stretches.is_empty() || !names.is_empty() {
+            let does = LineChange::Does(places.clone(), stretches, names);
+            self.later.push(does);
+        }
+    }
+
+    /// It has that name from now on.
+    #[inline]
+    pub(crate) fn is_called(&mut self, time: i64, name: Comm) {
+        let is_new = self.actor.called != name && name != Comm::default();
+        if is_new || !self.later.is_empty() {
+            self.change(LineChange::IsCalled(time, name), |actor| {
+                actor.is_called(time, name);
+            });
         }
     }
 }
@@ -101,15 +141,21 @@ impl TimeLine for Line<'_> {
 }
 
 impl Actor {
-    fn catch_up(&mut self, later: Vec<LineChange>, classes: &CallClasses) {
-        for change in later {
+    fn catch_up(&mut self, later: LaterChanges, classes: &CallClasses) {
+        for change in later.into_changes() {
             match change {
                 LineChange::Is(state) => self.is(state),
                 LineChange::Begins(time, state) => self.begins(time, state),
                 LineChange::HasWaited(past) => self.has_waited(past),
                 LineChange::Interrupted(cpu, time, by) => self.was_interrupted((cpu, time), by),
                 LineChange::Ends(time) => self.ends(time),
-                LineChange::Does(places, stretches) => self.does(&places, stretches, classes),
+                LineChange::IsCalled(time, name) => self.is_called(time, name),
+                LineChange::Does(places, stretches, names) => {
+                    self.does(&places, stretches, classes);
+                    names
+                        .into_iter()
+                        .for_each(|(time, name)| self.is_called(time, name));
+                }
             }
         }
     }

@@ -139,6 +139,10 @@ impl Composing<'_> {
                 let actor = self.player.machine.actor(key);
                 self.places.actors.push(actor);
             }
+            GraphStep::Made(time, key, creator) => {
+                let actor = self.player.machine.is_another(time, key, creator);
+                self.places.actors.push(actor);
+            }
             GraphStep::News(thread, news) => self.install(thread, *news),
             GraphStep::Occupied(cpu, line) => self.player.machine.run(cpu, &self.all, line),
             GraphStep::Item(cpu, time, item) => self.player.play(cpu, time, item),
@@ -162,13 +166,11 @@ impl Composing<'_> {
             let (life, mut line, _) = machine.thread(key);
             let was_done = line.later.is_empty();
             let places = (&self.places, &rules.classes);
-            self.stretches += news.line.add_to(life, &mut line, &self.before, places, &self.all);
+            let all = (&self.all, news.names);
+            self.stretches += news.line.add_to(life, &mut line, &self.before, places, all);
             let is_later = was_done && !line.later.is_empty();
             let actor_of = line.actor;
             actor_of.pid = news.pid.or(actor_of.pid);
-            news.names
-                .iter()
-                .for_each(|name| actor_of.is_called(name.0, name.1));
             for mut work in news.works {
                 work.cause = self.places.wake(work.cause);
                 actor_of.works(work);

@@ -50,6 +50,8 @@ use works::SliceWorks;
 enum GraphStep {
     /// The next thread that the slice numbers is that one.
     Meets(ThreadKey),
+    /// The next thread that it numbers is made then, and is the first one, by that one.
+    Made(i64, ThreadKey, Option<i32>),
     /// That became known of a thread.
     News(ThreadKey, Box<ThreadNews>),
     /// Those ran on a CPU.
@@ -163,10 +165,13 @@ impl<'a> GraphSlice<'a> {
         let key = |tid: i32| ThreadKey { trace, tid };
         match item {
             GraphItem::Made(tid, creator) => {
-                self.keep(key(tid), at, GraphItem::Made(tid, creator));
+                self.keep_step(key(tid), GraphStep::Made(time, key(tid), creator));
+                let number = self.next_number();
                 let (thread, losses) = self.unmet(key(tid));
                 thread.cell.is_made(at, tid, losses);
-                thread.is_another(time, Some(State::Runnable(ThreadState::NO_CPU)));
+                thread.is_another(i64::MIN, None);
+                thread.actor = Some(number);
+                thread.line.begins(time, State::Runnable(ThreadState::NO_CPU));
             }
             GraphItem::TakeOver(tid, old) => {
                 self.tell(key(old));
@@ -221,13 +226,18 @@ impl<'a> GraphSlice<'a> {
         let actor = match thread.actor {
             Some(actor) => actor,
             None => {
-                let new = ActorId(self.actors);
-                self.actors += 1;
                 self.steps.push(GraphStep::Meets(key));
-                *thread.actor.insert(new)
+                self.actors += 1;
+                *thread.actor.insert(ActorId(self.actors - 1))
             }
         };
         (actor, thread, &self.losses)
+    }
+
+    /// The number of another thread.
+    fn next_number(&mut self) -> ActorId {
+        self.actors += 1;
+        ActorId(self.actors - 1)
     }
 
     /// The number of a thread in the slice.

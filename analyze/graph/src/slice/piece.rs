@@ -1,6 +1,7 @@
 //! What a slice of time adds to the time line of a thread.
 
 use tracebraid_follow::{CpuKey, Interrupt, Losses};
+use tracebraid_kernel_model::Comm;
 use tracebraid_threads::{CallClasses, Past};
 
 use crate::cause::Wake;
@@ -75,14 +76,14 @@ impl LinePiece {
     }
 
     /// Adds it to the time line; gives how many stretches it adds at most. `before`: losses before the slice; the places of the
-    /// slice as far as they are known, and in the end.
+    /// slice as far as they are known, and in the end; `names`: what it is called from when on.
     pub(crate) fn add_to(
         self,
         life: &ThreadLife,
         line: &mut Line<'_>,
         before: &Losses,
         (places, classes): (&Places, &CallClasses),
-        all: &SlicePlaces,
+        (all, names): (&SlicePlaces, Vec<(i64, Comm)>),
     ) -> usize {
         let count = self.changes.len() + self.stretches.len();
         for change in self.changes {
@@ -97,7 +98,7 @@ impl LinePiece {
                 }
             }
         }
-        line.does(all, self.stretches);
+        line.does(all, self.stretches, names);
         count
     }
 }

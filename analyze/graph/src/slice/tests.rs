@@ -219,6 +219,7 @@ type Ways = BTreeMap<&'static str, u32>;
 fn way_of(step: &GraphStep) -> &'static str {
     match step {
         GraphStep::Meets(_) => "meets",
+        GraphStep::Made(..) => "made",
         GraphStep::News(..) => "news",
         GraphStep::Occupied(..) => "occupied",
         GraphStep::Item(_, _, GraphItem::Enter(_)) => "enters",
@@ -343,6 +344,7 @@ fn every_way_of_composing_is_used() {
     }
     let expected = [
         "meets",
+        "made",
         "news",
         "occupied",
         "enters",
@@ -352,7 +354,6 @@ fn every_way_of_composing_is_used() {
         "executes",
         "dies",
         "takes over",
-        "others",
         "leaves",
         "comes",
         "loses",
