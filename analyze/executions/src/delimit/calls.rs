@@ -6,12 +6,14 @@ use tracebraid_kernel_model::Syscall;
 use tracebraid_language::Datum;
 
 use crate::delimit::kernel::{Item, Kernel, What};
-use crate::delimit::log::{Log, bound};
+use crate::delimit::log::{Block, Log, bound};
 
 /// What is known of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Calls {
     open: Pairs<ThreadKey, Open>,
+    /// What ended before that in the log: slices of time.
+    pub(crate) blocks: Vec<Block>,
     pub(crate) log: Log,
 }
 
@@ -96,10 +98,16 @@ impl Calls {
             |number: Option<i64>| number.map_or(Datum::Missing, |number| Datum::Integer(number.into()));
         for (&kind, &of_kind) in kernel.kinds(open.call).iter().zip(&open.numbers) {
             let name = Datum::text(open.call.user_name().as_bytes());
-            let captures = vec![name, number(open.fd.map(i64::from))];
+            let captures = |list: &[Datum]| {
+                let mut captures = Vec::with_capacity(list.len() + 2);
+                captures.extend_from_slice(list);
+                captures
+            };
+            let at_begin = captures(&[name, number(open.fd.map(i64::from))]);
+            let at_end = captures(&[number(result)]);
             let tid = Some(i64::from(tid));
-            let begin = bound(open.time, (cpu.trace, Some(open.cpu)), tid, captures);
-            let end = bound(time, (cpu.trace, Some(cpu.cpu)), tid, vec![number(result)]);
+            let begin = bound(open.time, (cpu.trace, Some(open.cpu)), tid, at_begin);
+            let end = bound(time, (cpu.trace, Some(cpu.cpu)), tid, at_end);
             self.log.ends(kind, vec![of_kind], [begin, end]);
         }
     }

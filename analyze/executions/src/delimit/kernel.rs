@@ -16,7 +16,7 @@ use tracebraid_language::near::did_you_mean;
 
 use crate::delimit::call_slice::CallSlice;
 use crate::delimit::calls::Calls;
-use crate::delimit::log::Log;
+use crate::delimit::log::{Block, Log};
 use crate::delimit::processes::Processes;
 use crate::delimit::{Patterns, fitting};
 
@@ -404,6 +404,11 @@ impl KernelPartial {
     /// Adds the calls of a slice of time.
     pub(crate) fn compose(&mut self, kernel: &Kernel, slice: CallSlice) {
         slice.compose(kernel, &mut self.calls);
+    }
+
+    /// Takes out what ended of calls in slices of time, before what is in the log.
+    pub(crate) fn take_blocks(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.calls.blocks)
     }
 
     /// What ended.

@@ -6,6 +6,49 @@ use tracebraid_periods::{Bound, EndedPeriod};
 
 use crate::turns::Turn;
 
+/// Executions that ended, in the order in which that was known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Block {
+    /// With the times when it was known.
+    pub(crate) ended: Vec<(i64, EndedPeriod)>,
+    /// What their numbers grow by: how many had begun before those that these are counted with.
+    pub(crate) before: u64,
+    /// When the first one began.
+    pub(crate) earliest: i64,
+}
+
+impl Block {
+    /// So many executions are not many for one piece of work, and not few.
+    pub(crate) const FULL: usize = 1024;
+
+    /// Executions that are numbered among all.
+    pub(crate) fn new(ended: Vec<(i64, EndedPeriod)>) -> Block {
+        let begins = ended.iter().map(|(_, period)| period.begin.time);
+        Block {
+            earliest: begins.min().unwrap_or(i64::MAX),
+            before: 0,
+            ended,
+        }
+    }
+
+    /// A list, each so many of it.
+    pub(crate) fn all(ended: Vec<(i64, EndedPeriod)>) -> Vec<Block> {
+        let mut ended = ended.into_iter();
+        let block = || Block::new(ended.by_ref().take(Block::FULL).collect());
+        let blocks = std::iter::repeat_with(block);
+        blocks.take_while(|block| !block.ended.is_empty()).collect()
+    }
+
+    /// Each, with its number among all.
+    pub(crate) fn numbered(self) -> impl Iterator<Item = (i64, EndedPeriod)> {
+        let before = self.before;
+        self.ended.into_iter().map(move |(told, mut period)| {
+            period.numbers.iter_mut().for_each(|number| *number += before);
+            (told, period)
+        })
+    }
+}
+
 /// Executions that are delimited in one way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
