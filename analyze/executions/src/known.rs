@@ -44,7 +44,12 @@ impl Limits {
 
 impl Known {
     /// Of traces of which nothing was played yet.
-    pub(crate) fn new(pass: &Pass, (kernels, sampling): (Kernels, Sampling), behind: u64, most: u64) -> Known {
+    pub(crate) fn new(
+        pass: &Pass,
+        (kernels, sampling): (Kernels, Sampling),
+        behind: u64,
+        most: u64,
+    ) -> Known {
         let growing = Growing::new(&pass.graph);
         let limits = Limits {
             behind,

@@ -203,11 +203,22 @@ impl Made {
             kind.first = row;
             kind.cells = constants.map(|constant| (constant, None)).collect();
         } else {
-            for (constant, cell) in constants.zip(&mut kind.cells) {
-                if cell.0 != constant && cell.1.is_none() {
-                    cell.1 = Some(row);
+            let mut cells = kind.cells.iter_mut();
+            let mut differs = |constant| match cells.next() {
+                Some(cell) => {
+                    if cell.0 != constant && cell.1.is_none() {
+                        cell.1 = Some(row);
+                    }
+                    None
                 }
+                // Those before have nothing there.
+                None => Some((Some(Constant::Null), Some(row))),
+            };
+            let more: Vec<_> = constants.filter_map(&mut differs).collect();
+            for cell in cells.filter(|cell| cell.0 != Some(Constant::Null)) {
+                cell.1.get_or_insert(row);
             }
+            kind.cells.extend(more);
         }
         kind.executions += 1;
         kind.of_nobody += u64::from(is_of_nobody);

@@ -38,7 +38,10 @@ impl Pending {
         if let Some(first) = &self.first {
             return Some(first.end);
         }
-        let mut firsts = self.blocks.iter().filter_map(|(block, _)| block.as_slice().first());
+        let mut firsts = self
+            .blocks
+            .iter()
+            .filter_map(|(block, _)| block.as_slice().first());
         firsts.next().map(|(_, period)| period.end.time)
     }
 

@@ -295,7 +295,8 @@ impl<'s, S: Sink> Stream<'s, S> {
                 }
                 continue;
             };
-            match self.due(&read(known), until) {
+            let due = self.due(&read(known), until);
+            match due {
                 Due::Wait => break,
                 Due::Try(place) => {
                     self.try_batch(place, false);

@@ -134,12 +134,7 @@ impl Quantities {
     }
 
     /// What is found of each on a path.
-    fn taken(
-        &self,
-        (lines, places): (&CountLines, &mut Places),
-        graph: &Graph,
-        path: &Path,
-    ) -> Vec<Taken> {
+    fn taken(&self, (lines, places): (&CountLines, &mut Places), graph: &Graph, path: &Path) -> Vec<Taken> {
         let end = path.segments.last().map(|segment| segment.end);
         let are_of_threads = self.list.iter().any(Quantity::is_of_threads);
         let mut taken = vec![Taken::default(); self.list.len()];
