@@ -27,6 +27,10 @@ pub struct Made {
     times: Vec<(ContextId, u64)>,
     steps: Vec<Step>,
     threads: MetThreads,
+    /// By execution: its thread.
+    own_threads: Vec<Option<u32>>,
+    /// Of each execution's steps: before which another thread comes, and which.
+    changes: Vec<(usize, Option<u32>)>,
     /// What contexts and names are by their own numbers.
     pub(crate) own: Common,
     /// By own number: the context among all. Without any, own numbers are those.
@@ -72,10 +76,6 @@ struct MetThreads {
     list: Vec<MetThread>,
     /// By thread of the graph: what it was called when it was met last, and its number.
     last: HashMap<ActorId, (Option<Comm>, u32), Hasher>,
-    /// By execution: its thread.
-    of_executions: Vec<Option<u32>>,
-    /// Of each execution's steps: before which another thread comes, and which.
-    changes: Vec<(usize, Option<u32>)>,
 }
 
 /// Executions of one definition among those that were made.
@@ -151,7 +151,7 @@ impl Made {
             figures: self.figures.len(),
             times: self.times.len(),
             steps: self.steps.len(),
-            threads: self.threads.changes.len(),
+            threads: self.changes.len(),
         });
         self.count(&execution, from, steps.is_empty());
         self.executions.push(execution);
@@ -174,17 +174,14 @@ impl Made {
     fn meet(&mut self, graph: &Graph, execution: &Execution, steps: &[Step]) {
         let threads = &mut self.threads;
         let mut met = |actor: Option<ActorId>| threads.number(graph, actor?, execution.end);
-        let own = met(execution.last.or(execution.first));
-        let mut last: (Option<ActorId>, Option<u32>) = (None, None);
-        let mut changes = Vec::new();
+        self.own_threads.push(met(execution.last.or(execution.first)));
+        let mut last = None;
         for (place, step) in steps.iter().enumerate() {
-            if step.actor != last.0 {
-                last = (step.actor, met(step.actor));
-                changes.push((place, last.1));
+            if step.actor != last {
+                last = step.actor;
+                self.changes.push((place, met(last)));
             }
         }
-        self.threads.changes.append(&mut changes);
-        self.threads.of_executions.push(own);
     }
 
     fn count(&mut self, execution: &Execution, figures_from: usize, is_of_nobody: bool) {
@@ -271,8 +268,8 @@ impl Made {
             figures: self.figures.get(from.figures..to.figures)?,
             times: self.times.get(from.times..to.times)?,
             steps: self.steps.get(from.steps..to.steps)?,
-            thread: self.threads.of_executions.get(place).copied().flatten(),
-            changes: self.threads.changes.get(from.threads..to.threads)?,
+            thread: self.own_threads.get(place).copied().flatten(),
+            changes: self.changes.get(from.threads..to.threads)?,
         })
     }
 

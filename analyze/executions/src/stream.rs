@@ -261,6 +261,10 @@ impl<'s, S: Sink> Stream<'s, S> {
                     batch.first_end = pending.first_end();
                     (batch.pending, batch.made) = (pending, made);
                     (batch.waits, batch.is_out) = (waits, false);
+                    // It went away before everything was known.
+                    if self.has_ended && !batch.is_complete() {
+                        self.try_batch(place, true);
+                    }
                 }
             }
             Done::Sink(done) => {
