@@ -5,13 +5,11 @@
 
 use std::collections::VecDeque;
 use std::sync::{PoisonError, RwLock};
-use std::vec::IntoIter;
 
 use tracebraid_graph::{ActorId, Graph, Kind, Occupant, Path, Question, Wake};
-use tracebraid_periods::EndedPeriod;
 
 use crate::counts::Places;
-use crate::delimit::Block;
+use crate::delimit::{Block, EndedOnes};
 use crate::ecct::Builder;
 use crate::execution::{Execution, Whose};
 use crate::known::Known;
@@ -22,15 +20,15 @@ use crate::pass::Pass;
 /// Executions that have ended and are not made yet, in the order in which they have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// What is left of each block, and what its numbers grow by.
-    blocks: VecDeque<(IntoIter<(i64, EndedPeriod)>, u64)>,
+    /// What is left of each block.
+    blocks: VecDeque<EndedOnes>,
     /// The first one, if its threads are known already.
     first: Option<Execution>,
 }
 
 impl Pending {
     pub(crate) fn push(&mut self, block: Block) {
-        self.blocks.push_back((block.ended.into_iter(), block.before));
+        self.blocks.push_back(block.numbered());
     }
 
     /// When the first one has ended.
@@ -38,11 +36,7 @@ impl Pending {
         if let Some(first) = &self.first {
             return Some(first.end);
         }
-        let mut firsts = self
-            .blocks
-            .iter()
-            .filter_map(|(block, _)| block.as_slice().first());
-        firsts.next().map(|(_, period)| period.end.time)
+        self.blocks.iter().find_map(EndedOnes::end)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -53,14 +47,12 @@ impl Pending {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        let (mut period, before) = loop {
-            let (block, before) = self.blocks.front_mut()?;
-            match block.next() {
-                Some((_, period)) => break (period, *before),
+        let period = loop {
+            match self.blocks.front_mut()?.next() {
+                Some((_, period)) => break period,
                 None => _ = self.blocks.pop_front(),
             }
         };
-        period.numbers.iter_mut().for_each(|number| *number += before);
         let label = pass.periods.label(&period);
         let whose = Whose::new(&known.kernels, known.growing.graph());
         Some(whose.execution(period, label, &known.turns))

@@ -1,5 +1,8 @@
 //! One pass over traces that gives each event record to three analyses: which executions there are, what all threads did, and
 //! how much of what can be counted.
+//!
+//! What was merged is taken out in parts of time, of which calls are found on any thread. What a part contained is composed by
+//! [`Stream::go_on`], which gives further work: batches of executions, and what the sink does with them.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};

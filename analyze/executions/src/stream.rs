@@ -110,7 +110,7 @@ impl Batch {
 
     fn push(&mut self, block: Block) {
         self.earliest = self.earliest.min(block.earliest);
-        self.executions += block.ended.len();
+        self.executions += block.len();
         self.pending.push(block);
         self.first_end = self.pending.first_end();
     }

@@ -16,7 +16,7 @@ use crate::delimit::log::Block;
 /// Calls in a slice of time.
 #[derive(Debug, Default)]
 pub(crate) struct CallSlice {
-    /// Those that began in it. They are numbered from 1. Those that ended last are in the log.
+    /// Those that began in it. They are numbered from 1. Those that ended last are in it.
     calls: Calls,
     /// Those that ended before.
     blocks: Vec<Block>,
@@ -37,10 +37,7 @@ impl CallSlice {
 
     /// What ends from now on stands behind what ended.
     fn end_block(&mut self) {
-        let ended = std::mem::take(&mut self.calls.log.ended);
-        if !ended.is_empty() {
-            self.blocks.push(Block::new(ended));
-        }
+        self.blocks.append(&mut self.calls.take());
     }
 
     fn step(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: Item) {
@@ -73,7 +70,7 @@ impl CallSlice {
             _ => return,
         }
         self.calls.play(kernel, at, &item);
-        if self.calls.log.ended.len() >= Block::FULL {
+        if self.calls.ended.len() >= Block::FULL {
             self.end_block();
         }
     }
@@ -88,26 +85,23 @@ impl CallSlice {
 
     /// Adds it to what was known before: it takes time for what was deferred, and for each block.
     pub(crate) fn compose(self, kernel: &Kernel, calls: &mut Calls) {
-        let earlier = std::mem::take(&mut calls.log.ended);
-        calls.blocks.extend(Block::all(earlier));
+        let mut blocks = calls.take();
         let mut late: Vec<(usize, Block)> = Vec::new();
         for (place, cpu, time, item) in self.deferred {
             calls.play(kernel, (cpu, time), &item);
-            let ended = std::mem::take(&mut calls.log.ended);
-            if !ended.is_empty() {
-                late.push((place, Block::new(ended)));
-            }
+            late.extend(calls.take().into_iter().map(|block| (place, block)));
         }
         let before = calls.take_over(self.calls);
         let mut late = late.into_iter().peekable();
         for (place, mut block) in self.blocks.into_iter().enumerate() {
             while let Some((_, of_before)) = late.next_if(|late| late.0 <= place) {
-                calls.blocks.push(of_before);
+                blocks.push(of_before);
             }
             block.before = before;
-            calls.blocks.push(block);
+            blocks.push(block);
         }
-        calls.blocks.extend(late.map(|(_, block)| block));
+        blocks.extend(late.map(|(_, block)| block));
+        calls.blocks = blocks;
     }
 }
 
@@ -171,8 +165,10 @@ mod tests {
             prop_assert_eq!(open(&found), open(&expected));
             let unfinished = |calls: &Calls| calls.log.unfinished().take(2).collect::<Vec<_>>();
             prop_assert_eq!(unfinished(&found), unfinished(&expected));
-            let ended: Vec<_> = found.blocks.into_iter().flat_map(Block::numbered).collect();
-            prop_assert_eq!(ended, expected.log.ended);
+            let ended = |calls: &mut Calls| -> Vec<_> {
+                calls.take().into_iter().flat_map(Block::numbered).collect()
+            };
+            prop_assert_eq!(ended(&mut found), ended(&mut expected));
         }
     }
 }

@@ -406,9 +406,9 @@ impl KernelPartial {
         slice.compose(kernel, &mut self.calls);
     }
 
-    /// Takes out what ended of calls in slices of time, before what is in the log.
-    pub(crate) fn take_blocks(&mut self) -> Vec<Block> {
-        std::mem::take(&mut self.calls.blocks)
+    /// Takes out the calls that ended.
+    pub(crate) fn take_calls(&mut self) -> Vec<Block> {
+        self.calls.take()
     }
 
     /// What ended.

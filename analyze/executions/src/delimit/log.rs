@@ -1,51 +1,106 @@
 //! Executions of one family that ended, and how many began.
 
+use std::vec::IntoIter;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
 use tracebraid_periods::{Bound, EndedPeriod};
 
+use crate::delimit::calls::EndedCall;
 use crate::turns::Turn;
 
 /// Executions that ended, in the order in which that was known.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
-    /// With the times when it was known.
-    pub(crate) ended: Vec<(i64, EndedPeriod)>,
+    pub(crate) ended: EndedList,
     /// What their numbers grow by: how many had begun before those that these are counted with.
     pub(crate) before: u64,
     /// When the first one began.
     pub(crate) earliest: i64,
 }
 
+/// Executions that ended: of calls as they were found, since there may be a great many.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum EndedList {
+    Calls(Vec<EndedCall>),
+    /// With the times when it was known.
+    Periods(Vec<(i64, EndedPeriod)>),
+}
+
+/// Executions one by one, with the times when it was known that they ended.
+#[derive(Debug)]
+pub(crate) enum EndedOnes {
+    Calls(IntoIter<EndedCall>, u64),
+    Periods(IntoIter<(i64, EndedPeriod)>),
+}
+
 impl Block {
     /// So many executions are not many for one piece of work, and not few.
     pub(crate) const FULL: usize = 1024;
 
-    /// Executions that are numbered among all.
-    pub(crate) fn new(ended: Vec<(i64, EndedPeriod)>) -> Block {
+    /// Calls that are numbered among all.
+    pub(crate) fn of_calls(ended: Vec<EndedCall>) -> Block {
+        let begins = ended.iter().map(|call| call.begin);
+        Block {
+            earliest: begins.min().unwrap_or(i64::MAX),
+            before: 0,
+            ended: EndedList::Calls(ended),
+        }
+    }
+
+    fn of_periods(ended: Vec<(i64, EndedPeriod)>) -> Block {
         let begins = ended.iter().map(|(_, period)| period.begin.time);
         Block {
             earliest: begins.min().unwrap_or(i64::MAX),
             before: 0,
-            ended,
+            ended: EndedList::Periods(ended),
         }
     }
 
     /// A list, each so many of it.
     pub(crate) fn all(ended: Vec<(i64, EndedPeriod)>) -> Vec<Block> {
         let mut ended = ended.into_iter();
-        let block = || Block::new(ended.by_ref().take(Block::FULL).collect());
-        let blocks = std::iter::repeat_with(block);
-        blocks.take_while(|block| !block.ended.is_empty()).collect()
+        let block = || ended.by_ref().take(Block::FULL).collect();
+        let lists = std::iter::repeat_with(block);
+        let lists = lists.take_while(|list: &Vec<_>| !list.is_empty());
+        lists.map(Block::of_periods).collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        match &self.ended {
+            EndedList::Calls(ended) => ended.len(),
+            EndedList::Periods(ended) => ended.len(),
+        }
     }
 
     /// Each, with its number among all.
-    pub(crate) fn numbered(self) -> impl Iterator<Item = (i64, EndedPeriod)> {
-        let before = self.before;
-        self.ended.into_iter().map(move |(told, mut period)| {
-            period.numbers.iter_mut().for_each(|number| *number += before);
-            (told, period)
-        })
+    pub(crate) fn numbered(self) -> EndedOnes {
+        match self.ended {
+            EndedList::Calls(ended) => EndedOnes::Calls(ended.into_iter(), self.before),
+            EndedList::Periods(ended) => EndedOnes::Periods(ended.into_iter()),
+        }
+    }
+}
+
+impl EndedOnes {
+    /// When the next one ended.
+    pub(crate) fn end(&self) -> Option<i64> {
+        match self {
+            EndedOnes::Calls(ended, _) => ended.as_slice().first().map(|call| call.end),
+            EndedOnes::Periods(ended) => ended.as_slice().first().map(|(_, period)| period.end.time),
+        }
+    }
+}
+
+impl Iterator for EndedOnes {
+    type Item = (i64, EndedPeriod);
+
+    fn next(&mut self) -> Option<(i64, EndedPeriod)> {
+        match self {
+            EndedOnes::Calls(ended, before) => ended.next().map(|call| (call.end, call.period(*before))),
+            EndedOnes::Periods(ended) => ended.next(),
+        }
     }
 }
 
@@ -92,6 +147,12 @@ impl Log {
         self.ends_as_told(told, kind, numbers, bounds);
     }
 
+    /// One ended that is kept elsewhere.
+    pub(crate) fn ends_elsewhere(&mut self, kind: usize) {
+        let open = self.of(kind);
+        *open = open.saturating_sub(1);
+    }
+
     /// One has ended, as is known since that time.
     pub(crate) fn ends_as_told(
         &mut self,
@@ -100,8 +161,7 @@ impl Log {
         numbers: Vec<u64>,
         [begin, end]: [Bound; 2],
     ) {
-        let open = self.of(kind);
-        *open = open.saturating_sub(1);
+        self.ends_elsewhere(kind);
         let ended = EndedPeriod {
             period: kind,
             numbers,

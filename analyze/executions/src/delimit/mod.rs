@@ -28,7 +28,7 @@ use tracebraid_periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, 
 use crate::execution::with_threads;
 use crate::turns::{Label, RecordThread, Turn};
 pub use addresses::FunctionNames;
-pub(crate) use log::Block;
+pub(crate) use log::{Block, EndedOnes};
 
 use call_slice::CallSlice;
 use kernel::{Item, Kernel, KernelPartial};
@@ -160,7 +160,7 @@ impl DelimitedAnalysis {
             turns.append(&mut log.turns);
         }
         let [periods, others] = self.take_others(partial);
-        let calls = partial.kernel.take_blocks();
+        let calls = partial.kernel.take_calls();
         // Calls stay in their threads.
         let ended = periods.iter().chain(&others);
         turns.extend(ended.filter_map(|(_, ended)| ends(ended, self.label(ended)?)));
