@@ -5,6 +5,7 @@
 //! stands for, which takes time for different contexts, not for executions. What is of several lengths lies in lists for all.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tracebraid_graph::{ActorId, Graph};
 use tracebraid_kernel_model::Comm;
@@ -19,18 +20,8 @@ use crate::names::NameId;
 /// Executions that were made beside others, in the order in which they ended.
 #[derive(Debug, Default)]
 pub struct Made {
-    pub(crate) executions: Vec<Execution>,
-    /// By execution: where what is of several lengths ends.
-    ends: Vec<Ends>,
-    figures: Vec<Option<u64>>,
-    /// Contexts of each ascending, by their own numbers.
-    times: Vec<(ContextId, u64)>,
-    steps: Vec<Step>,
+    lists: Lists,
     threads: MetThreads,
-    /// By execution: its thread.
-    own_threads: Vec<Option<u32>>,
-    /// Of each execution's steps: before which another thread comes, and which.
-    changes: Vec<(usize, Option<u32>)>,
     /// What contexts and names are by their own numbers.
     pub(crate) own: Common,
     /// By own number: the context among all. Without any, own numbers are those.
@@ -38,6 +29,66 @@ pub struct Made {
     kinds: Vec<KindMade>,
     /// Executions that were given up.
     pub(crate) given_up: u64,
+    spare: Option<Arc<Spare>>,
+}
+
+/// What grows with the number of executions.
+#[derive(Debug, Default)]
+struct Lists {
+    executions: Vec<Execution>,
+    /// By execution: where what is of several lengths ends.
+    ends: Vec<Ends>,
+    figures: Vec<Option<u64>>,
+    /// Contexts of each ascending, by their own numbers.
+    times: Vec<(ContextId, u64)>,
+    steps: Vec<Step>,
+    /// By execution: its thread.
+    threads: Vec<Option<u32>>,
+    /// Of each execution's steps: before which another thread comes, and which.
+    changes: Vec<(usize, Option<u32>)>,
+}
+
+impl Lists {
+    fn clear(&mut self) {
+        self.executions.clear();
+        self.ends.clear();
+        self.figures.clear();
+        self.times.clear();
+        self.steps.clear();
+        self.threads.clear();
+        self.changes.clear();
+    }
+}
+
+/// Room of executions that are written, for further ones: whoever makes them is mostly another thread.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Mutex<Vec<Lists>>);
+
+/// More room than that of so many batches is given back.
+const MOST_SPARE: usize = 64;
+
+impl Spare {
+    /// None yet, in room that is left over.
+    pub(crate) fn made(self: &Arc<Spare>) -> Made {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = Made::default();
+        made.lists = spare.pop().unwrap_or_default();
+        made.spare = Some(self.clone());
+        made
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            let mut lists = std::mem::take(&mut self.lists);
+            lists.clear();
+            let mut spare = spare.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if spare.len() < MOST_SPARE {
+                spare.push(lists);
+            }
+        }
+    }
 }
 
 /// Where what belongs to an execution ends in the lists.
@@ -121,12 +172,12 @@ impl Constant {
 impl Made {
     /// How many executions there are.
     pub fn len(&self) -> usize {
-        self.executions.len()
+        self.lists.executions.len()
     }
 
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
-        self.executions.is_empty()
+        self.lists.executions.is_empty()
     }
 
     /// How many there are, by place among the definitions.
@@ -142,19 +193,19 @@ impl Made {
         (ecct, steps): (&[(ContextId, u64)], &[Step]),
         put_figures: impl FnOnce(&mut Vec<Option<u64>>),
     ) {
-        self.times.extend_from_slice(ecct);
+        self.lists.times.extend_from_slice(ecct);
         self.meet(graph, &execution, steps);
-        self.steps.extend_from_slice(steps);
-        let from = self.figures.len();
-        put_figures(&mut self.figures);
-        self.ends.push(Ends {
-            figures: self.figures.len(),
-            times: self.times.len(),
-            steps: self.steps.len(),
-            threads: self.changes.len(),
+        self.lists.steps.extend_from_slice(steps);
+        let from = self.lists.figures.len();
+        put_figures(&mut self.lists.figures);
+        self.lists.ends.push(Ends {
+            figures: self.lists.figures.len(),
+            times: self.lists.times.len(),
+            steps: self.lists.steps.len(),
+            threads: self.lists.changes.len(),
         });
         self.count(&execution, from, steps.is_empty());
-        self.executions.push(execution);
+        self.lists.executions.push(execution);
     }
 
     /// Adds an execution whose contexts are already numbered among all.
@@ -174,25 +225,25 @@ impl Made {
     fn meet(&mut self, graph: &Graph, execution: &Execution, steps: &[Step]) {
         let threads = &mut self.threads;
         let mut met = |actor: Option<ActorId>| threads.number(graph, actor?, execution.end);
-        self.own_threads.push(met(execution.last.or(execution.first)));
+        self.lists.threads.push(met(execution.last.or(execution.first)));
         let mut last = None;
         for (place, step) in steps.iter().enumerate() {
             if step.actor != last {
                 last = step.actor;
-                self.changes.push((place, met(last)));
+                self.lists.changes.push((place, met(last)));
             }
         }
     }
 
     fn count(&mut self, execution: &Execution, figures_from: usize, is_of_nobody: bool) {
-        let row = self.executions.len();
+        let row = self.lists.executions.len();
         if self.kinds.len() <= execution.kind {
             self.kinds.resize_with(execution.kind + 1, KindMade::default);
         }
         let Some(kind) = self.kinds.get_mut(execution.kind) else {
             return;
         };
-        let figures = self.figures.get(figures_from..).unwrap_or_default().iter();
+        let figures = self.lists.figures.get(figures_from..).unwrap_or_default().iter();
         let figures = figures.map(|figure| Constant::of_figure(*figure));
         let values = execution.values.iter();
         let constants = figures.chain(values.map(|value| Constant::of_value(Some(value))));
@@ -260,36 +311,48 @@ impl Made {
 
     /// What is known of one.
     pub(crate) fn told(&self, place: usize) -> Option<Told<'_>> {
-        let to = self.ends.get(place)?;
-        let before = place.checked_sub(1).and_then(|before| self.ends.get(before));
+        let to = self.lists.ends.get(place)?;
+        let before = place
+            .checked_sub(1)
+            .and_then(|before| self.lists.ends.get(before));
         let from = before.copied().unwrap_or_default();
         Some(Told {
-            execution: self.executions.get(place)?,
-            figures: self.figures.get(from.figures..to.figures)?,
-            times: self.times.get(from.times..to.times)?,
-            steps: self.steps.get(from.steps..to.steps)?,
-            thread: self.own_threads.get(place).copied().flatten(),
-            changes: self.changes.get(from.threads..to.threads)?,
+            execution: self.lists.executions.get(place)?,
+            figures: self.lists.figures.get(from.figures..to.figures)?,
+            times: self.lists.times.get(from.times..to.times)?,
+            steps: self.lists.steps.get(from.steps..to.steps)?,
+            thread: self.lists.threads.get(place).copied().flatten(),
+            changes: self.lists.changes.get(from.threads..to.threads)?,
         })
     }
 
     /// Each by itself, once contexts are numbered among all.
     pub fn into_finished(mut self) -> impl Iterator<Item = Finished> {
-        let executions = std::mem::take(&mut self.executions);
+        let executions = std::mem::take(&mut self.lists.executions);
         let mut from = Ends::default();
         executions.into_iter().zip(0..).map(move |(execution, place)| {
-            let to = self.ends.get(place).copied().unwrap_or_default();
-            let times = self.times.get(from.times..to.times).unwrap_or_default().iter();
+            let to = self.lists.ends.get(place).copied().unwrap_or_default();
+            let times = self
+                .lists
+                .times
+                .get(from.times..to.times)
+                .unwrap_or_default()
+                .iter();
             let times = times.map(|(context, time)| (self.context(*context), *time));
             let mut times: Vec<(ContextId, u64)> = times.collect();
             times.sort_unstable();
-            let steps = self.steps.get(from.steps..to.steps).unwrap_or_default().iter();
+            let steps = self
+                .lists
+                .steps
+                .get(from.steps..to.steps)
+                .unwrap_or_default()
+                .iter();
             let steps = steps.map(|step| Step {
                 context: self.context(step.context),
                 ..*step
             });
             let steps = steps.collect();
-            let metrics = self.figures.get(from.figures..to.figures);
+            let metrics = self.lists.figures.get(from.figures..to.figures);
             let metrics = metrics.unwrap_or_default().to_vec();
             from = to;
             Finished {

@@ -19,7 +19,7 @@ use crate::build::Sink;
 use crate::counts::{CountAnalysis, CountPartial};
 use crate::delimit::{CutCalls, DelimitedAnalysis, DelimitedPartial};
 use crate::known::Known;
-use crate::stream::{Job, Part, Stream};
+use crate::stream::{Job, Parts, Stream};
 
 /// The analyses.
 #[derive(Debug)]
@@ -148,14 +148,14 @@ where
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out what happened before a time, or all that did.
-    fn part<'a>(&'a self, partial: &mut PassPartial, until: Option<i64>) -> Slice<'a, PassPartial> {
-        let before = Timestamp(until.unwrap_or(i64::MAX));
-        let calls = self.pass.periods.cut_calls(&mut partial.0, before);
+    /// Takes out what happened in parts up to these times, one behind the other; without one, all that did.
+    fn parts<'a>(&'a self, partial: &mut PassPartial, until: Vec<Option<i64>>) -> Slice<'a, PassPartial> {
+        let cuts = until.iter().map(|until| until.unwrap_or(i64::MAX)).collect();
+        let calls = self.pass.periods.cut_calls(&mut partial.0, cuts);
         Box::new(move |_| {
             let calls = calls.map(CutCalls::play);
             self.composition(move |stream, partial| {
-                stream.take_part(Part { until, calls });
+                stream.take_parts(Parts { until, calls });
                 stream.go_on((&self.pass, &self.known), partial)
             })
         })
@@ -188,7 +188,7 @@ where
     fn end(&self, partial: &mut PassPartial) {
         let mut slices = match self.stream().has_ended() {
             true => VecDeque::new(),
-            false => VecDeque::from([self.part(partial, None)]),
+            false => VecDeque::from([self.parts(partial, vec![None])]),
         };
         while let Some(slice) = slices.pop_front() {
             let mut resident = PassPartial::default();
@@ -283,7 +283,10 @@ where
     fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
         let first = self.first.load(Ordering::Relaxed);
         let cuts = self.stream().cuts(watermark.0, first);
-        cuts.into_iter().map(|until| self.part(partial, until)).collect()
+        match cuts.is_empty() {
+            true => Vec::new(),
+            false => vec![self.parts(partial, cuts)],
+        }
     }
 
     fn follow_up<'a>(&'a self, _: &mut PassPartial) -> Vec<Slice<'a, PassPartial>> {

@@ -14,7 +14,7 @@
 //! is open, or not given to the sink yet, is dropped.
 
 use std::collections::VecDeque;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::build::{Sink, SinkDone, SinkJob, Union};
 use crate::contexts::Contexts;
@@ -22,17 +22,30 @@ use crate::counts::Places;
 use crate::delimit::{Block, PlayedCalls};
 use crate::ecct::Common;
 use crate::known::Known;
-use crate::made::Made;
+use crate::made::{Made, Spare};
 use crate::making::{Pending, Waits, make, make_all};
 use crate::names::Names;
 use crate::pass::{Pass, PassPartial};
 
-/// What happened between two times.
-pub(crate) struct Part {
-    /// Before that; without one, to the end of everything.
-    pub(crate) until: Option<i64>,
+/// What happened in parts of time, one behind the other.
+pub(crate) struct Parts {
+    /// Before which time each ends; without one, the last one goes to the end of everything.
+    pub(crate) until: Vec<Option<i64>>,
     /// The calls, if they are found by themselves.
     pub(crate) calls: Option<PlayedCalls>,
+}
+
+/// A part of time, and what ended in it.
+struct Part {
+    until: Option<i64>,
+    blocks: Vec<Block>,
+}
+
+impl Part {
+    /// When the first one of those began that ended in it.
+    fn earliest(&self) -> Option<i64> {
+        self.blocks.iter().map(|block| block.earliest).min()
+    }
 }
 
 /// Work that any thread can do.
@@ -80,7 +93,7 @@ impl<S: Sink> Job<S> {
     }
 }
 
-/// Executions that ended one after the other in one part.
+/// Executions that ended one after the other.
 #[derive(Debug)]
 struct Batch {
     /// Both are away while it is under way.
@@ -93,13 +106,16 @@ struct Batch {
     /// When the first one of all began.
     earliest: i64,
     executions: usize,
+    /// The number of the part in which the first one ended.
+    part: u64,
 }
 
 impl Batch {
-    fn new() -> Batch {
+    fn new(part: u64, made: Made) -> Batch {
         Batch {
+            part,
             pending: Pending::default(),
-            made: Made::default(),
+            made,
             is_out: false,
             waits: Waits::IsAhead,
             first_end: None,
@@ -112,7 +128,19 @@ impl Batch {
         self.earliest = self.earliest.min(block.earliest);
         self.executions += block.len();
         self.pending.push(block);
-        self.first_end = self.pending.first_end();
+        if self.first_end.is_none() {
+            self.first_end = self.pending.first_end();
+        }
+    }
+
+    /// True if more can be added to it.
+    fn has_room(&self) -> bool {
+        self.executions < Block::FULL && !self.is_out && self.waits == Waits::IsAhead && self.made.is_empty()
+    }
+
+    /// True if it is worth while to try it at the end of that part.
+    fn is_ready(&self, part: u64) -> bool {
+        !self.has_room() || part - self.part + 1 >= GATHERED
     }
 
     fn is_complete(&self) -> bool {
@@ -129,12 +157,16 @@ pub(crate) struct Stream<'s, S: Sink> {
     first_number: u64,
     /// Executions in them.
     executions: usize,
-    /// What comes next.
+    /// What comes next: parts of which it is not known what ended in them, and those before of which it is.
+    later: VecDeque<Parts>,
     parts: VecDeque<Part>,
+    /// How many parts there were.
+    part: u64,
     /// Up to when executions that have ended are in batches, but what happened is not known.
     target: Option<Option<i64>>,
     has_ended: bool,
     jobs: Vec<Job<S>>,
+    spare: Arc<Spare>,
     sink: &'s mut S,
     error: Option<S::Error>,
     told: Told,
@@ -156,10 +188,13 @@ pub(crate) struct Told {
 }
 
 /// At most so many parts are made of what happened before one watermark.
-const MOST_PARTS: i64 = 64;
+const MOST_PARTS: i64 = 256;
 
 /// Parts are so many times shorter than the time behind its end at which an execution must be made.
 const SHORTER: u64 = 4;
+
+/// What ended in so many parts may be gathered in one batch, if it is little: they are not due yet then.
+const GATHERED: u64 = 2;
 
 /// So many are made at once of those that are not made beside others.
 const FEW: usize = 8;
@@ -198,10 +233,13 @@ impl<'s, S: Sink> Stream<'s, S> {
             batches: VecDeque::new(),
             first_number: 0,
             executions: 0,
+            later: VecDeque::new(),
             parts: VecDeque::new(),
+            part: 0,
             target: None,
             has_ended: false,
             jobs: Vec::new(),
+            spare: Arc::default(),
             sink,
             error: None,
             told: Told::default(),
@@ -242,9 +280,9 @@ impl<'s, S: Sink> Stream<'s, S> {
         self.has_ended
     }
 
-    /// The next part: they come in their order.
-    pub(crate) fn take_part(&mut self, part: Part) {
-        self.parts.push_back(part);
+    /// The next parts: they come in their order.
+    pub(crate) fn take_parts(&mut self, parts: Parts) {
+        self.later.push_back(parts);
     }
 
     /// What became of work.
@@ -293,9 +331,12 @@ impl<'s, S: Sink> Stream<'s, S> {
         self.give(known);
         while self.error.is_none() {
             let Some(until) = self.target else {
-                match self.parts.pop_front() {
-                    Some(part) => self.begin_part((pass, known), partial, part),
-                    None => break,
+                if let Some(part) = self.parts.pop_front() {
+                    self.begin_part(part);
+                } else if let Some(parts) = self.later.pop_front() {
+                    self.find((pass, known), partial, parts);
+                } else {
+                    break;
                 }
                 continue;
             };
@@ -318,37 +359,54 @@ impl<'s, S: Sink> Stream<'s, S> {
         self.error.is_none()
     }
 
-    /// Finds out what has ended in a part.
-    fn begin_part(
+    /// Finds out what has ended in parts.
+    fn find(
         &mut self,
         (pass, known): (&Pass, &RwLock<Known>),
         partial: &mut PassPartial,
-        Part { until, calls }: Part,
+        Parts { until, calls }: Parts,
     ) {
+        let end = until.last().copied().flatten();
         if let Some(calls) = calls {
             calls.compose(&pass.periods, &mut partial.0);
         }
-        pass.settle_periods(&mut partial.0, until);
-        let (blocks, turns) = pass.periods.take_with_turns(&mut partial.0);
+        pass.settle_periods(&mut partial.0, end);
+        let cuts: Vec<i64> = until.iter().copied().flatten().collect();
+        let (blocks, turns) = pass.periods.take_with_turns(&mut partial.0, &cuts);
         let known = &mut write(known);
         known.turns.extend(turns);
-        pass.counts.settle_into(&mut partial.2, &mut known.lines, until);
-        let mut batch = Batch::new();
-        for block in blocks {
-            batch.push(block);
-            if batch.executions >= Block::FULL {
-                self.add(std::mem::replace(&mut batch, Batch::new()));
-            }
+        pass.counts.settle_into(&mut partial.2, &mut known.lines, end);
+        let mut blocks = blocks.into_iter().peekable();
+        for until in until {
+            let is_in = |block: &Block| {
+                let told = block.told().map(|told| told.0);
+                until.is_none_or(|until| told.is_none_or(|told| told < until))
+            };
+            let of_part = std::iter::from_fn(|| blocks.next_if(is_in));
+            let blocks = of_part.collect();
+            self.parts.push_back(Part { until, blocks });
         }
-        self.add(batch);
-        self.target = Some(until);
+        // Nothing ends behind the end.
+        if let Some(last) = self.parts.back_mut() {
+            last.blocks.extend(blocks);
+        }
     }
 
-    fn add(&mut self, batch: Batch) {
-        if batch.executions > 0 {
-            self.executions += batch.executions;
-            self.batches.push_back(batch);
+    /// Puts what has ended in a part into batches.
+    fn begin_part(&mut self, part: Part) {
+        self.part += 1;
+        for block in part.blocks {
+            self.executions += block.len();
+            match self.batches.back_mut().filter(|batch| batch.has_room()) {
+                Some(batch) => batch.push(block),
+                None => {
+                    let mut batch = Batch::new(self.part, self.spare.made());
+                    batch.push(block);
+                    self.batches.push_back(batch);
+                }
+            }
         }
+        self.target = Some(part.until);
     }
 
     /// What is due before anything becomes known that happens at or behind that time.
@@ -427,8 +485,9 @@ impl<'s, S: Sink> Stream<'s, S> {
                 continue;
             };
             let waits = match batch.waits {
-                Waits::For(question) => until.is_some() && known.is_open(question),
-                Waits::IsAhead | Waits::No => false,
+                _ if until.is_none() => false,
+                Waits::For(question) => known.is_open(question),
+                Waits::IsAhead | Waits::No => !batch.is_ready(self.part),
             };
             if !batch.is_out && !waits && !batch.is_complete() {
                 self.try_batch(place, until.is_none());
@@ -465,6 +524,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         let open = pass.periods.open(&partial.0);
         let open = open.filter(|begin| !known.is_too_much((*begin, until)));
         let pending = self.batches.iter().map(|batch| batch.earliest);
+        let pending = pending.chain(self.parts.iter().filter_map(Part::earliest));
         let cut = open.chain(pending).min().unwrap_or(until).min(until);
         let stretches = known.growing.stretches();
         self.told.most_stretches = self.told.most_stretches.max(stretches);

@@ -14,7 +14,7 @@ use tracebraid_profile::Samples;
 const MIXED: &[&str] = &[
     "call *",
     "call read",
-    "process *",
+    "process other : *",
     "period away : $evt.$name == \"sched_switch\" && $evt.prev_tid != 0 :
         $evt.$name == \"sched_switch\" && $evt.next_tid == $begin.$evt.prev_tid",
     "period hop : $evt.$name == \"sched_switch\" && $evt.prev_tid != 0 && $evt.next_tid != 0 :

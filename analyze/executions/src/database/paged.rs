@@ -26,7 +26,12 @@ pub(super) struct Paged {
     added: Vec<(usize, State)>,
     /// The id of the next execution that is laid out.
     next: i64,
+    /// Room of rows that are written.
+    spare: Vec<Cells>,
 }
+
+/// More room than that of so many batches is given back.
+const MOST_SPARE: usize = 64;
 
 impl Paged {
     /// Closes a database in order to write its pages; gives it back if SQLite must do that.
@@ -64,6 +69,7 @@ impl Paged {
             pages,
             form: Arc::new(form),
             added: Vec::new(),
+            spare: Vec::new(),
             store,
         }))
     }
@@ -75,7 +81,11 @@ impl Paged {
         threads: Vec<Option<u32>>,
     ) -> impl FnOnce() -> Cells + Send + use<> {
         let columns = self.columns(&made);
-        let cells = Cells::new(self.pages.size(), self.store.next);
+        let mut cells = self
+            .spare
+            .pop()
+            .unwrap_or_else(|| Cells::new(self.pages.size(), 0));
+        cells.clear(self.store.next);
         self.store.next += made.len() as i64;
         let form = self.form.clone();
         let encoding = Encoding { made, threads, form };
@@ -95,9 +105,12 @@ impl Paged {
         self.pages.lay_out(cells).map_err(of_file)
     }
 
-    /// Pages were written, which took a thread so many nanoseconds while others could not write.
-    pub(super) fn wrote(&mut self, cpu_ns: u64) {
+    /// Pages with these rows were written, which took a thread so many nanoseconds while others could not write.
+    pub(super) fn wrote(&mut self, (cells, cpu_ns): (Cells, u64)) {
         self.store.busy_ns += cpu_ns;
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(cells);
+        }
     }
 
     /// Connects to the database again once all pages are written, and adds the columns.

@@ -66,6 +66,8 @@ pub(super) struct Cells {
     ends: Vec<usize>,
     /// What has no room in its cell: the cell's place, and the bytes. The cell ends with room for the number of a page.
     spilled: Vec<(usize, Vec<u8>)>,
+    /// Room for pages.
+    pages: Vec<u8>,
 }
 
 /// Pages that follow each other in the file.
@@ -96,7 +98,16 @@ impl Cells {
             bytes: Vec::new(),
             ends: Vec::new(),
             spilled: Vec::new(),
+            pages: Vec::new(),
         }
+    }
+
+    /// Removes all rows; ids begin with that one. The room stays.
+    pub(super) fn clear(&mut self, first: i64) {
+        self.first = first;
+        self.bytes.clear();
+        self.ends.clear();
+        self.spilled.clear();
     }
 
     /// Adds a row.
@@ -330,19 +341,23 @@ impl PageWriter {
 }
 
 impl Pages {
-    /// Fills the pages, and writes them to their place in the file. Gives the CPU time in nanoseconds that writing took: the
-    /// system lets one thread at a time write to a file.
+    /// Fills the pages, and writes them to their place in the file. Gives the rows, to be cleared, and the CPU time in nanoseconds
+    /// that writing took: the system lets one thread at a time write to a file.
     ///
     /// # Errors
     /// When they cannot be written.
-    pub(super) fn write(self) -> io::Result<u64> {
-        let mut bytes = vec![0; (self.next - self.first) as usize * self.size];
+    pub(super) fn write(mut self) -> io::Result<(Cells, u64)> {
+        let mut bytes = std::mem::take(&mut self.cells.pages);
+        bytes.clear();
+        bytes.resize((self.next - self.first) as usize * self.size, 0);
         self.fill(&mut bytes);
         let watch = Stopwatch::start();
         if !bytes.is_empty() {
             self.file.write_all_at(&bytes, place(self.first, self.size))?;
         }
-        Ok(watch.elapsed())
+        let cpu_ns = watch.elapsed();
+        self.cells.pages = bytes;
+        Ok((self.cells, cpu_ns))
     }
 
     fn fill(&self, bytes: &mut [u8]) {

@@ -317,8 +317,8 @@ fn writing(pages: Pages) -> SinkJob<Writer> {
     SinkJob::new(
         || pages.write(),
         |writer: &mut Writer, written| {
-            let cpu_ns = written.map_err(|source| DatabaseError::file(&writer.place, source))?;
-            writer.paged()?.wrote(cpu_ns);
+            let written = written.map_err(|source| DatabaseError::file(&writer.place, source))?;
+            writer.paged()?.wrote(written);
             Ok(Vec::new())
         },
     )

@@ -27,10 +27,18 @@ pub(crate) struct CallSlice {
 }
 
 impl CallSlice {
-    /// Plays the items of a slice.
-    pub(crate) fn play(kernel: &Kernel, mut items: Items<Item>) -> CallSlice {
+    /// Plays the items of a slice. No block reaches over one of these times.
+    pub(crate) fn play(kernel: &Kernel, mut items: Items<Item>, cuts: &[i64]) -> CallSlice {
         let mut slice = CallSlice::default();
-        items.play(None, |cpu, time, item| slice.step(kernel, (cpu, time), item));
+        let mut cuts = cuts.iter().copied();
+        let mut next = cuts.next().unwrap_or(i64::MAX);
+        items.play(None, |cpu, time, item| {
+            if time >= next {
+                slice.end_block();
+                next = cuts.find(|cut| time < *cut).unwrap_or(i64::MAX);
+            }
+            slice.step(kernel, (cpu, time), item);
+        });
         slice.end_block();
         slice
     }
@@ -154,8 +162,17 @@ mod tests {
             let mut found = Calls::default();
             let mut cuts = cuts;
             cuts.sort_unstable();
-            for cut in cuts.into_iter().chain([i64::MAX]) {
-                CallSlice::play(&kernel, all.cut(cut)).compose(&kernel, &mut found);
+            // Two parts at a time.
+            cuts.push(i64::MAX);
+            for cuts in cuts.chunks(2) {
+                let until = cuts.last().copied().unwrap_or(i64::MAX);
+                let slice = CallSlice::play(&kernel, all.cut(until), cuts);
+                let blocks = found.blocks.len();
+                slice.compose(&kernel, &mut found);
+                for block in &found.blocks[blocks..] {
+                    let (first, last) = block.told().expect("it is not empty");
+                    prop_assert!(cuts.iter().all(|cut| (first < *cut) == (last < *cut)));
+                }
             }
             let open = |calls: &Calls| {
                 let mut open: Vec<_> = calls.open().collect();

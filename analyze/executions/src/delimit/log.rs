@@ -57,13 +57,25 @@ impl Block {
         }
     }
 
-    /// A list, each so many of it.
-    pub(crate) fn all(ended: Vec<(i64, EndedPeriod)>) -> Vec<Block> {
-        let mut ended = ended.into_iter();
-        let block = || ended.by_ref().take(Block::FULL).collect();
-        let lists = std::iter::repeat_with(block);
-        let lists = lists.take_while(|list: &Vec<_>| !list.is_empty());
-        lists.map(Block::of_periods).collect()
+    /// A list, each so many of it, of which none reaches over one of these times.
+    pub(crate) fn all(ended: Vec<(i64, EndedPeriod)>, cuts: &[i64]) -> Vec<Block> {
+        let mut ended = ended.into_iter().peekable();
+        let mut blocks = Vec::new();
+        while let Some(&(told, _)) = ended.peek() {
+            let before = cuts.partition_point(|cut| *cut <= told);
+            let is_in = |of: &(i64, EndedPeriod)| cuts.get(before).is_none_or(|cut| of.0 < *cut);
+            let block = std::iter::from_fn(|| ended.next_if(is_in));
+            blocks.push(Block::of_periods(block.take(Block::FULL).collect()));
+        }
+        blocks
+    }
+
+    /// When it was known of the first and of the last one that they had ended.
+    pub(crate) fn told(&self) -> Option<(i64, i64)> {
+        match &self.ended {
+            EndedList::Calls(ended) => Some((ended.first()?.end, ended.last()?.end)),
+            EndedList::Periods(ended) => Some((ended.first()?.0, ended.last()?.0)),
+        }
     }
 
     /// How many there are.

@@ -126,12 +126,13 @@ impl DelimitedAnalysis {
         })
     }
 
-    /// Takes out what calls were made before a time, if that is all that is asked of the kernel: then it is played on any
-    /// thread, and [`Analysis::settle`] has nothing to do for it.
-    pub(crate) fn cut_calls(&self, partial: &mut DelimitedPartial, until: Timestamp) -> Option<CutCalls<'_>> {
+    /// Takes out what calls were made before the last of these times, or what calls were made, if that is all that is asked of
+    /// the kernel: then it is played on any thread, and [`Analysis::settle`] has nothing to do for it.
+    pub(crate) fn cut_calls(&self, partial: &mut DelimitedPartial, cuts: Vec<i64>) -> Option<CutCalls<'_>> {
         let kernel = self.kernel.as_ref()?;
-        let items = kernel.cut_calls(&mut partial.kernel, until.0)?;
-        Some(CutCalls { kernel, items })
+        let until = cuts.last().copied().unwrap_or(i64::MAX);
+        let items = kernel.cut_calls(&mut partial.kernel, until)?;
+        Some(CutCalls { kernel, items, cuts })
     }
 
     /// What in the definitions is probably wrong, for people.
@@ -144,13 +145,18 @@ impl DelimitedAnalysis {
 
     /// Takes those out that are known to have ended so far, in the order in which that was known.
     pub fn take(&self, partial: &mut DelimitedPartial) -> Vec<EndedPeriod> {
-        let blocks = self.take_with_turns(partial).0.into_iter();
+        let blocks = self.take_with_turns(partial, &[]).0.into_iter();
         let ended = blocks.flat_map(Block::numbered);
         ended.map(|(_, period)| period).collect()
     }
 
-    /// As above, in blocks, with the times so far at which threads turned to others, in no order.
-    pub(crate) fn take_with_turns(&self, partial: &mut DelimitedPartial) -> (Vec<Block>, Vec<Turn>) {
+    /// As above, in blocks of which none reaches over one of these times, with the times so far at which threads turned to
+    /// others, in no order.
+    pub(crate) fn take_with_turns(
+        &self,
+        partial: &mut DelimitedPartial,
+        cuts: &[i64],
+    ) -> (Vec<Block>, Vec<Turn>) {
         let mut turns = Vec::new();
         if let Some(periods) = &self.periods {
             let begun = periods.take_begun(&mut partial.periods);
@@ -164,7 +170,7 @@ impl DelimitedAnalysis {
         // Calls stay in their threads.
         let ended = periods.iter().chain(&others);
         turns.extend(ended.filter_map(|(_, ended)| ends(ended, self.label(ended)?)));
-        (joined(periods, calls, others), turns)
+        (joined((periods, calls, others), cuts), turns)
     }
 
     /// Label of executions of one kind; `None` if these never go from one thread to another.
@@ -223,11 +229,16 @@ impl DelimitedAnalysis {
 /// Executions of all families that ended, in the order in which that was known: what ended at one time is in the order of what
 /// it is, and there in its own.
 fn joined(
-    periods: Vec<(i64, EndedPeriod)>,
-    calls: Vec<Block>,
-    others: Vec<(i64, EndedPeriod)>,
+    (periods, calls, others): (Vec<(i64, EndedPeriod)>, Vec<Block>, Vec<(i64, EndedPeriod)>),
+    cuts: &[i64],
 ) -> Vec<Block> {
-    if periods.is_empty() && others.is_empty() {
+    let reaches_over = |block: &Block| {
+        let place = |told: i64| cuts.partition_point(|cut| *cut <= told);
+        block
+            .told()
+            .is_some_and(|(first, last)| place(first) != place(last))
+    };
+    if periods.is_empty() && others.is_empty() && !calls.iter().any(reaches_over) {
         return calls;
     }
     let mut ended = periods;
@@ -235,13 +246,14 @@ fn joined(
     ended.extend(others);
     // Stable.
     ended.sort_by_key(|(told, _)| *told);
-    Block::all(ended)
+    Block::all(ended, cuts)
 }
 
 /// What threads called in a slice of time.
 pub(crate) struct CutCalls<'a> {
     kernel: &'a Kernel,
     items: Items<Item>,
+    cuts: Vec<i64>,
 }
 
 /// Calls in a slice of time.
@@ -251,7 +263,7 @@ pub(crate) struct PlayedCalls(CallSlice);
 impl CutCalls<'_> {
     /// Finds the calls that began there.
     pub(crate) fn play(self) -> PlayedCalls {
-        PlayedCalls(CallSlice::play(self.kernel, self.items))
+        PlayedCalls(CallSlice::play(self.kernel, self.items, &self.cuts))
     }
 }
 
@@ -406,7 +418,7 @@ impl Analysis for DelimitedAnalysis {
         partial: &mut DelimitedPartial,
         watermark: Timestamp,
     ) -> Vec<Slice<'a, DelimitedPartial>> {
-        let Some(calls) = self.cut_calls(partial, watermark) else {
+        let Some(calls) = self.cut_calls(partial, vec![watermark.0]) else {
             self.settle(partial, watermark);
             return Vec::new();
         };
