@@ -1,6 +1,7 @@
 //! From traces to executions with all that is kept of each.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::AtomicI64;
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
@@ -15,6 +16,8 @@ use crate::counts::{CountAnalysis, ExtraMetric};
 use crate::delimit::{DelimitedAnalysis, FunctionNames};
 use crate::ecct::{Ecct, Step};
 use crate::execution::{Execution, Kernels};
+use crate::known::Known;
+use crate::made::Made;
 use crate::names::Names;
 use crate::pass::{Pass, Streaming};
 use crate::sampled::Sampling;
@@ -34,8 +37,38 @@ pub struct Finished {
     pub steps: Vec<Step>,
 }
 
-/// Takes executions one by one, as they are made.
-pub trait Sink {
+/// Work of a sink that any thread can do.
+pub struct SinkJob<S: Sink>(Box<dyn FnOnce() -> SinkDone<S> + Send>);
+
+/// What came of it: the sink takes it, in the order in which work was given, and may give further work.
+pub type SinkDone<S> = Box<dyn FnOnce(&mut S) -> Result<Vec<SinkJob<S>>, <S as Sink>::Error> + Send>;
+
+impl<S: Sink> SinkJob<S> {
+    /// Does one thing after the other: `work` on any thread, `take` with the sink.
+    pub fn new<D: Send + 'static>(
+        work: impl FnOnce() -> D + Send + 'static,
+        take: impl FnOnce(&mut S, D) -> Result<Vec<SinkJob<S>>, S::Error> + Send + 'static,
+    ) -> SinkJob<S> {
+        SinkJob(Box::new(move || {
+            let done = work();
+            Box::new(move |sink| take(sink, done))
+        }))
+    }
+
+    /// Does the work.
+    pub fn run(self) -> SinkDone<S> {
+        (self.0)()
+    }
+}
+
+impl<S: Sink> std::fmt::Debug for SinkJob<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SinkJob")
+    }
+}
+
+/// Takes executions, as they are made.
+pub trait Sink: Sized {
     /// What can go wrong.
     type Error;
 
@@ -54,6 +87,17 @@ pub trait Sink {
     /// # Errors
     /// When it cannot be kept: then no more is made.
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), Self::Error>;
+
+    /// Executions that come one behind the other. Whatever takes a time for each of them should be given as work; the default
+    /// takes them one by one.
+    ///
+    /// # Errors
+    /// As above.
+    fn take_all(&mut self, graph: &Graph, made: Made) -> Result<Vec<SinkJob<Self>>, Self::Error> {
+        let mut finished = made.into_finished();
+        finished.try_for_each(|finished| self.take(graph, finished))?;
+        Ok(Vec::new())
+    }
 }
 
 /// What executions refer to.
@@ -208,18 +252,26 @@ where
     let pass = Pass::new(set, (periods, GraphAnalysis::new(set, selection), counts));
     let sources = &pass.graph.input().sources;
     let kernels = Kernels::new(set, |trace| sources.tells_switches(trace));
-    let sampling = Sampling::new(&kernels, samples, union.names);
-    let stream = Stream::new(&pass, (kernels, sampling, union.contexts), rules, sink);
+    let mut sampling = Sampling::new(&kernels, samples, union.names);
+    let names = std::mem::take(&mut sampling.sampled.names);
+    let known = Known::new(&pass, (kernels, sampling), rules.behind_ns, rules.most_within);
+    let bounds = (rules.behind_ns, known.limits.known_until);
     let streaming = Streaming {
         pass,
-        stream: Mutex::new(stream),
+        known: RwLock::new(known),
+        stream: Mutex::new(Stream::new((union.contexts, names), bounds, sink)),
+        first: AtomicI64::new(i64::MAX),
         control,
     };
     let outcome = fold(set, &streaming, options, control);
-    let Streaming { pass, stream, .. } = streaming;
+    let Streaming {
+        pass, known, stream, ..
+    } = streaming;
     let stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let known = known.into_inner().unwrap_or_else(PoisonError::into_inner);
     let until = pass.graph.input().known_until();
-    let (union, told, of_nobody, error) = stream.into_parts();
+    let of_nobody = known.sampling.sampled.of_nobody;
+    let (union, told, error) = stream.into_parts(&known);
     if let Some(error) = error {
         return Err(BuildError::Sink(error));
     }

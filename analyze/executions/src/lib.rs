@@ -13,13 +13,20 @@
 //! executions only begin or end are groups of their own, since their records are put in the order
 //! of time later.
 //!
-//! **Executions are made while the trace is read** (`stream`): periods that ended wait in the order
-//! of their ends. The graph is played up to the watermark, or to the time at which the first of
-//! them must be made; that execution is made once its path is final, or must be, and goes to the
-//! sink ([`build`]). Only the first is looked at, so that contexts get their numbers in one order.
-//! Then everything is dropped that no later execution needs. This state is no part of the partial
-//! state: only the state of all that was merged has it, and executions that went to the sink do not
-//! come back.
+//! **Executions are made while the trace is read** (`stream`), one part of its time after the other.
+//! What ended in a part is cut into batches. Once what is known (`known`: the graph, what was
+//! counted, stacks) reaches to the end of the part, they are made on any thread (`making`), by
+//! numbers of their own for contexts, names and threads (`made`), and go to the sink ([`build`]) in
+//! the order in which executions ended. What is done one after the other is to find out what these
+//! numbers stand for, so contexts get theirs in one order; that takes time for different contexts,
+//! not for executions. The sink has batches encoded on any thread, too.
+//!
+//! **An execution is what is known of it a time behind its end.** Most are known for good before:
+//! what is made of them is the same in every later state. Those that are not are tried again after
+//! the next parts, and made at that time, before anything later becomes known. Parts are a quarter
+//! as long, so few are left for that. What ended before the first execution begins that is open, or
+//! not given to the sink, is dropped. This state is no part of the partial state: only the state of
+//! all that was merged has it, and executions that went to the sink do not come back.
 //!
 //! Stacks are found in an earlier pass (`analyze/profile`), which passes over all other events; the
 //! kernel's trace is read once more only if it has many of them. Names of functions are kept from
@@ -43,6 +50,9 @@ mod ecct;
 mod execution;
 pub mod gate;
 mod groups;
+mod known;
+mod made;
+mod making;
 mod metrics;
 mod names;
 mod pass;
@@ -56,7 +66,7 @@ mod texts;
 mod turns;
 mod values;
 
-pub use build::{BuildError, BuildRules, Built, Finished, Sink, Union, build};
+pub use build::{BuildError, BuildRules, Built, Finished, Sink, SinkDone, SinkJob, Union, build};
 pub use compare::{Difference, SURE, Times, compare, ranked};
 pub use condition::{Dimension, chosen, quantity, time_within};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
@@ -65,6 +75,7 @@ pub use delimit::{DelimitedAnalysis, DelimitedPartial, FunctionNames};
 pub use ecct::{Builder, Ecct, Step};
 pub use execution::{Execution, executions, with_threads};
 pub use groups::{Apart, Group, Separation, group, separations, times, typical_and_slow};
+pub use made::{KindMade, Made};
 pub use metrics::{Metric, all_metrics, metrics};
 pub use names::{NameId, Names};
 pub use sampled::Sampled;

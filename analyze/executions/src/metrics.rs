@@ -2,7 +2,7 @@
 
 use tracebraid_graph::{ActorId, Graph, Kind, Path, Role, WaitReason};
 
-use crate::counts::{CountLines, Quantities};
+use crate::counts::{CountLines, Places, Quantities};
 
 /// What a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,24 +102,42 @@ pub fn all_metrics(
     kind: usize,
     (quantities, lines): (&Quantities, &CountLines),
 ) -> Vec<Option<u64>> {
-    let counted = quantities.of_path(lines, graph, path, kind);
-    let [faults, read, written, calls] = counted.fixed;
-    let mut figures = metrics(graph, path);
-    for (metric, figure) in Metric::all().zip(&mut figures) {
-        match metric {
-            Metric::PageFaults => *figure = faults,
-            Metric::BytesRead => *figure = read,
-            Metric::BytesWritten => *figure = written,
-            Metric::SystemCalls => *figure = calls,
-            _ => {}
-        }
-    }
-    figures.extend(counted.extra);
+    let mut figures = Vec::with_capacity(WaitReason::ALL.len() + ROOM);
+    put_metrics(
+        &mut figures,
+        graph,
+        path,
+        (kind, quantities, (lines, &mut Places::default())),
+    );
     figures
+}
+
+/// Puts the same behind other figures.
+pub(crate) fn put_metrics(
+    figures: &mut Vec<Option<u64>>,
+    graph: &Graph,
+    path: &Path,
+    (kind, quantities, lines): (usize, &Quantities, (&CountLines, &mut Places)),
+) {
+    let counted = quantities.of_path(lines, graph, path, kind);
+    put_own(figures, graph, path, counted.fixed);
+    figures.extend(counted.extra);
 }
 
 /// The figures of a path that it tells itself, in the order of [`Metric::all`].
 pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
+    let mut figures = Vec::with_capacity(WaitReason::ALL.len() + ROOM);
+    put_own(&mut figures, graph, path, [None; 4]);
+    figures
+}
+
+/// Puts the figures of a path, with page faults, bytes read, bytes written and system calls.
+fn put_own(
+    figures: &mut Vec<Option<u64>>,
+    graph: &Graph,
+    path: &Path,
+    [faults, read, written, calls]: [Option<u64>; 4],
+) {
     let mut times = [0; WaitReason::ALL.len()];
     let mut hosts: Vec<u32> = Vec::new();
     // Who ran where, by actor and then in the order of time.
@@ -165,14 +183,13 @@ pub fn metrics(graph: &Graph, path: &Path) -> Vec<Option<u64>> {
             Metric::Migrations => migrations,
             Metric::Threads => threads,
             Metric::Hosts => hosts,
-            Metric::PageFaults | Metric::BytesRead | Metric::BytesWritten | Metric::SystemCalls => {
-                return None;
-            }
+            Metric::PageFaults => return faults,
+            Metric::BytesRead => return read,
+            Metric::BytesWritten => return written,
+            Metric::SystemCalls => return calls,
         })
     };
-    let mut figures = Vec::with_capacity(WaitReason::ALL.len() + ROOM);
     figures.extend(Metric::all().map(value));
-    figures
 }
 
 /// Figures that are no times of reasons, and some more.

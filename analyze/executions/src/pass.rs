@@ -1,20 +1,25 @@
 //! One pass over traces that gives each event record to three analyses: which executions there are, what all threads did, and
 //! how much of what can be counted.
+//!
+//! What was merged is taken out in parts of time, of which calls are found on any thread. What a part contained is composed by
+//! [`Stream::go_on`], which gives further work: batches of executions, and what the sink does with them.
 
-use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_engine::{Analysis, Chunk, Control, Record, Slice, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Composition, Control, Record, Slice, StreamPlace, StreamRef};
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_graph::{GraphAnalysis, GraphPartial};
 use tracebraid_periods::Ended;
 
 use crate::build::Sink;
 use crate::counts::{CountAnalysis, CountPartial};
-use crate::delimit::{DelimitedAnalysis, DelimitedPartial};
-use crate::stream::Stream;
+use crate::delimit::{CutCalls, DelimitedAnalysis, DelimitedPartial};
+use crate::known::Known;
+use crate::stream::{Job, Parts, Stream};
 
 /// The analyses.
 #[derive(Debug)]
@@ -22,14 +27,21 @@ pub(crate) struct Pass {
     pub(crate) periods: DelimitedAnalysis,
     pub(crate) graph: GraphAnalysis,
     pub(crate) counts: CountAnalysis,
+    /// How many figures there are besides those of [`crate::Metric`].
+    pub(crate) extra: usize,
     wanted: Wanted,
 }
 
 /// All of them, and what is made of what they find as soon as it is known.
 pub(crate) struct Streaming<'s, S: Sink> {
     pub(crate) pass: Pass,
-    /// Of the state of all chunks that were merged: what was given to the sink is no part of it any more.
+    /// What executions are made of. It grows while something is composed, and whoever makes executions reads it.
+    pub(crate) known: RwLock<Known>,
+    /// Of the state of all chunks that were merged: what was given to the sink is no part of it any more. Nobody but whoever
+    /// composes has it.
     pub(crate) stream: Mutex<Stream<'s, S>>,
+    /// Nothing happens before that time.
+    pub(crate) first: AtomicI64,
     pub(crate) control: &'s Control,
 }
 
@@ -111,9 +123,15 @@ impl Pass {
         Pass {
             periods,
             graph,
+            extra: counts.quantities().extra().len(),
             counts,
             wanted,
         }
+    }
+
+    /// Finds the executions that ended before a time, or all, but for calls that are found by themselves.
+    pub(crate) fn settle_periods(&self, partial: &mut DelimitedPartial, until: Option<i64>) {
+        self.periods.settle(partial, Timestamp(until.unwrap_or(i64::MAX)));
     }
 
     /// What the graph lacks most, for people.
@@ -122,9 +140,61 @@ impl Pass {
     }
 }
 
-impl<'s, S: Sink> Streaming<'s, S> {
+impl<'s, S: Sink + Send> Streaming<'s, S>
+where
+    S::Error: Send,
+{
     fn stream(&self) -> MutexGuard<'_, Stream<'s, S>> {
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out what happened in parts up to these times, one behind the other; without one, all that did.
+    fn parts<'a>(&'a self, partial: &mut PassPartial, until: Vec<Option<i64>>) -> Slice<'a, PassPartial> {
+        let cuts = until.iter().map(|until| until.unwrap_or(i64::MAX)).collect();
+        let calls = self.pass.periods.cut_calls(&mut partial.0, cuts);
+        Box::new(move |_| {
+            let calls = calls.map(CutCalls::play);
+            self.composition(move |stream, partial| {
+                stream.take_parts(Parts { until, calls });
+                stream.go_on((&self.pass, &self.known), partial)
+            })
+        })
+    }
+
+    /// Work that follows from what was composed.
+    fn slice<'a>(&'a self, job: Job<S>) -> Slice<'a, PassPartial> {
+        Box::new(move |_| {
+            let done = job.run((&self.pass, &self.known));
+            self.composition(move |stream, partial| {
+                stream.take_done(done);
+                stream.go_on((&self.pass, &self.known), partial)
+            })
+        })
+    }
+
+    /// What is done one after the other; it ends the fold once the sink takes no more.
+    fn composition<'a>(
+        &'a self,
+        compose: impl FnOnce(&mut Stream<'s, S>, &mut PassPartial) -> bool + Send + 'a,
+    ) -> Composition<'a, PassPartial> {
+        Box::new(move |partial| {
+            if !compose(&mut self.stream(), partial) {
+                self.control.cancel();
+            }
+        })
+    }
+
+    /// Makes whatever is not made yet, if a trace has no chunk that ends.
+    fn end(&self, partial: &mut PassPartial) {
+        let mut slices = match self.stream().has_ended() {
+            true => VecDeque::new(),
+            false => VecDeque::from([self.parts(partial, vec![None])]),
+        };
+        while let Some(slice) = slices.pop_front() {
+            let mut resident = PassPartial::default();
+            slice(&mut resident)(partial);
+            slices.extend(self.follow_up(partial));
+        }
     }
 }
 
@@ -162,6 +232,7 @@ where
     }
 
     fn begin(&self, chunk: &Chunk) -> PassPartial {
+        self.first.fetch_min(chunk.earliest.0, Ordering::Relaxed);
         let Pass {
             periods,
             graph,
@@ -209,34 +280,22 @@ where
         self.pass.counts.merge(&mut earlier.2, later.2);
     }
 
-    fn settle(&self, partial: &mut PassPartial, watermark: Timestamp) {
-        self.pass.periods.settle(&mut partial.0, watermark);
-        self.pass.counts.settle(&mut partial.2, watermark);
-        if !self.stream().settle(&self.pass, partial, Some(watermark.0)) {
-            self.control.cancel();
+    fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
+        let first = self.first.load(Ordering::Relaxed);
+        let cuts = self.stream().cuts(watermark.0, first);
+        match cuts.is_empty() {
+            true => Vec::new(),
+            false => vec![self.parts(partial, cuts)],
         }
     }
 
-    fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
-        let Some(calls) = self.pass.periods.cut_calls(&mut partial.0, watermark) else {
-            self.settle(partial, watermark);
-            return Vec::new();
-        };
-        let slice: Slice<'a, PassPartial> = Box::new(move |_: &mut PassPartial| {
-            let played = calls.play();
-            Box::new(move |partial: &mut PassPartial| {
-                played.compose(&mut partial.0);
-                self.settle(partial, watermark);
-            })
-        });
-        vec![slice]
+    fn follow_up<'a>(&'a self, _: &mut PassPartial) -> Vec<Slice<'a, PassPartial>> {
+        let jobs = self.stream().take_jobs();
+        jobs.into_iter().map(|job| self.slice(job)).collect()
     }
 
     fn finish(&self, mut partial: PassPartial) -> Ended {
-        let end = Timestamp(i64::MAX);
-        self.pass.periods.settle(&mut partial.0, end);
-        self.pass.counts.settle(&mut partial.2, end);
-        self.stream().settle(&self.pass, &mut partial, None);
+        self.end(&mut partial);
         self.pass.periods.finish(partial.0)
     }
 }

@@ -2,54 +2,177 @@
 //!
 //! Executions come out in the order in which they end. Each is what is known of it a time behind its end: what ends a wait
 //! that goes on there, who sent a segment that came by a clock that is ahead, who else had used the disk. Most are known for
-//! good before; then they do not wait for that time, which changes nothing but the memory that they take. What ended before
-//! the first execution begins that is open, or not made yet, is dropped.
+//! good before; then they do not wait for that time, which changes nothing but the memory that they take.
+//!
+//! Time goes on part by part ([`Part`]). What ended in a part waits in batches, which are made on any thread once what is known
+//! ([`Known`]) reaches to the end of the part. What is made of a batch is the same in whatever state that is done, up to the first
+//! execution of which something may turn out to be something else: that one and those behind it are tried again after the next
+//! part. One that must be made then is made here, before anything later becomes known; parts are so short that few are. Nothing
+//! becomes known behind that time of any execution in a batch that is under way.
+//!
+//! Batches go to the sink in their order once all of their executions are made. What ended before the first execution begins that
+//! is open, or not given to the sink yet, is dropped.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tracebraid_graph::{ActorId, Graph, Growing, Kind, Occupant, Path, Question, Wake};
-use tracebraid_periods::EndedPeriod;
-
-use crate::build::{BuildRules, Finished, Sink, Union};
+use crate::build::{Sink, SinkDone, SinkJob, Union};
 use crate::contexts::Contexts;
-use crate::counts::{CountLines, Quantities};
-use crate::ecct::{Builder, Common, Ecct};
-use crate::execution::{Execution, Kernels, Whose};
-use crate::metrics::all_metrics;
+use crate::counts::Places;
+use crate::delimit::{Block, PlayedCalls};
+use crate::ecct::Common;
+use crate::known::Known;
+use crate::made::{Made, Spare};
+use crate::making::{Pending, Waits, make, make_all};
+use crate::names::Names;
 use crate::pass::{Pass, PassPartial};
-use crate::sampled::Sampling;
-use crate::turns::{Label, Turns};
+
+/// What happened in parts of time, one behind the other.
+pub(crate) struct Parts {
+    /// Before which time each ends; without one, the last one goes to the end of everything.
+    pub(crate) until: Vec<Option<i64>>,
+    /// The calls, if they are found by themselves.
+    pub(crate) calls: Option<PlayedCalls>,
+}
+
+/// A part of time, and what ended in it.
+struct Part {
+    until: Option<i64>,
+    blocks: Vec<Block>,
+}
+
+impl Part {
+    /// When the first one of those began that ended in it.
+    fn earliest(&self) -> Option<i64> {
+        self.blocks.iter().map(|block| block.earliest).min()
+    }
+}
+
+/// Work that any thread can do.
+pub(crate) enum Job<S: Sink> {
+    /// Makes the executions of a batch.
+    Make {
+        number: u64,
+        pending: Pending,
+        made: Made,
+        must: bool,
+    },
+    Sink(SinkJob<S>),
+}
+
+/// What was done.
+pub(crate) enum Done<S: Sink> {
+    Made {
+        number: u64,
+        pending: Pending,
+        made: Made,
+        waits: Waits,
+    },
+    Sink(SinkDone<S>),
+}
+
+impl<S: Sink> Job<S> {
+    pub(crate) fn run(self, with: (&Pass, &RwLock<Known>)) -> Done<S> {
+        match self {
+            Job::Make {
+                number,
+                mut pending,
+                mut made,
+                must,
+            } => {
+                let waits = make_all(with, &mut pending, &mut made, must);
+                Done::Made {
+                    number,
+                    pending,
+                    made,
+                    waits,
+                }
+            }
+            Job::Sink(job) => Done::Sink(job.run()),
+        }
+    }
+}
+
+/// Executions that ended one after the other.
+#[derive(Debug)]
+struct Batch {
+    /// Both are away while it is under way.
+    pending: Pending,
+    made: Made,
+    is_out: bool,
+    waits: Waits,
+    /// When the first one has ended that is not made, or was not when it went away.
+    first_end: Option<i64>,
+    /// When the first one of all began.
+    earliest: i64,
+    executions: usize,
+    /// The number of the part in which the first one ended.
+    part: u64,
+}
+
+impl Batch {
+    fn new(part: u64, made: Made) -> Batch {
+        Batch {
+            part,
+            pending: Pending::default(),
+            made,
+            is_out: false,
+            waits: Waits::IsAhead,
+            first_end: None,
+            earliest: i64::MAX,
+            executions: 0,
+        }
+    }
+
+    fn push(&mut self, block: Block) {
+        self.earliest = self.earliest.min(block.earliest);
+        self.executions += block.len();
+        self.pending.push(block);
+        if self.first_end.is_none() {
+            self.first_end = self.pending.first_end();
+        }
+    }
+
+    /// True if more can be added to it.
+    fn has_room(&self) -> bool {
+        self.executions < Block::FULL && !self.is_out && self.waits == Waits::IsAhead && self.made.is_empty()
+    }
+
+    /// True if it is worth while to try it at the end of that part.
+    fn is_ready(&self, part: u64) -> bool {
+        !self.has_room() || part - self.part + 1 >= GATHERED
+    }
+
+    fn is_complete(&self) -> bool {
+        !self.is_out && self.pending.is_empty()
+    }
+}
 
 /// Executions that are made while the trace is read.
 pub(crate) struct Stream<'s, S: Sink> {
-    growing: Growing,
-    kernels: Kernels,
-    sampling: Sampling,
-    /// What the trees that were made have in common.
+    /// What the trees that were given to the sink have in common.
     common: Common,
-    /// The first one that has ended and is not made yet, and what it waits for.
-    first: Option<Execution>,
-    question: Option<Question>,
-    /// The others, in the order in which they have ended.
-    pending: VecDeque<(EndedPeriod, Option<Label>)>,
-    /// When threads turned to executions.
-    turns: Turns,
+    /// What has ended and is not given to the sink, in its order, and the number of the first one.
+    batches: VecDeque<Batch>,
+    first_number: u64,
+    /// Executions in them.
+    executions: usize,
+    /// What comes next: parts of which it is not known what ended in them, and those before of which it is.
+    later: VecDeque<Parts>,
+    parts: VecDeque<Part>,
+    /// How many parts there were.
+    part: u64,
+    /// Up to when executions that have ended are in batches, but what happened is not known.
+    target: Option<Option<i64>>,
+    has_ended: bool,
+    jobs: Vec<Job<S>>,
+    spare: Arc<Spare>,
     sink: &'s mut S,
     error: Option<S::Error>,
-    limits: Limits,
-    /// What was before is dropped.
-    cut: i64,
     told: Told,
-}
-
-/// What bounds the memory.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    /// How long behind its end an execution is made at the latest, in nanoseconds.
-    behind: u64,
-    /// How much may happen in an execution.
-    most: u64,
-    /// Behind this time nothing is known.
+    /// Up to when parts were taken out, and how long they may be.
+    cut_until: i64,
+    longest: i64,
     known_until: i64,
 }
 
@@ -64,265 +187,360 @@ pub(crate) struct Told {
     pub(crate) faults: u64,
 }
 
+/// At most so many parts are made of what happened before one watermark.
+const MOST_PARTS: i64 = 256;
+
+/// Parts are so many times shorter than the time behind its end at which an execution must be made.
+const SHORTER: u64 = 4;
+
+/// What ended in so many parts may be gathered in one batch, if it is little: they are not due yet then.
+const GATHERED: u64 = 2;
+
+/// So many are made at once of those that are not made beside others.
+const FEW: usize = 8;
+
+fn read(known: &RwLock<Known>) -> RwLockReadGuard<'_, Known> {
+    known.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(known: &RwLock<Known>) -> RwLockWriteGuard<'_, Known> {
+    known.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is due before anything more becomes known.
+enum Due {
+    Nothing,
+    /// A batch that is under way may have something to be made before that.
+    Wait,
+    /// The batch at that place can be tried.
+    Try(usize),
+    /// The first one of the batch at that place must be made at that time.
+    Make(usize, i64),
+}
+
 impl<'s, S: Sink> Stream<'s, S> {
     pub(crate) fn new(
-        pass: &Pass,
-        (kernels, mut sampling, contexts): (Kernels, Sampling, Contexts),
-        rules: &BuildRules,
+        (contexts, names): (Contexts, Names),
+        (behind, known_until): (u64, i64),
         sink: &'s mut S,
     ) -> Self {
-        let mut growing = Growing::new(&pass.graph);
-        let names = std::mem::take(&mut sampling.sampled.names);
-        let limits = Limits {
-            behind: rules.behind_ns,
-            most: rules.most_within,
-            known_until: growing.graph().known_until,
-        };
         Stream {
-            growing,
-            kernels,
-            sampling,
             common: Common {
                 contexts,
                 names,
                 ..Common::default()
             },
-            first: None,
-            question: None,
-            pending: VecDeque::new(),
-            turns: Turns::default(),
+            batches: VecDeque::new(),
+            first_number: 0,
+            executions: 0,
+            later: VecDeque::new(),
+            parts: VecDeque::new(),
+            part: 0,
+            target: None,
+            has_ended: false,
+            jobs: Vec::new(),
+            spare: Arc::default(),
             sink,
             error: None,
-            limits,
-            cut: i64::MIN,
             told: Told::default(),
+            cut_until: i64::MIN,
+            longest: i64::try_from(behind / SHORTER).unwrap_or(i64::MAX),
+            known_until,
         }
     }
 
-    /// Everything before that time is in the partial state; without a time, everything there is. False if the sink takes no
-    /// more.
-    pub(crate) fn settle(&mut self, pass: &Pass, partial: &mut PassPartial, until: Option<i64>) -> bool {
-        let (ended, turns) = pass.periods.take_with_turns(&mut partial.0);
-        let labelled = ended.into_iter().map(|ended| {
-            let label = pass.periods.label(&ended);
-            (ended, label)
-        });
-        self.pending.extend(labelled);
-        self.turns.extend(turns);
-        while self.error.is_none()
-            && let Some(end) = self.first_end()
-        {
-            let deadline = self.limits.deadline(end);
-            let is_due = deadline.is_some_and(|deadline| until.is_none_or(|until| deadline <= until));
-            let reached = if is_due { deadline } else { until };
-            self.play(pass, partial, reached);
-            let counted = (pass.counts.quantities(), &partial.2.lines);
-            if !self.makes_first(is_due || until.is_none(), counted) {
-                break;
+    /// Up to when parts end of what was merged before a watermark; nothing happens before `first`.
+    pub(crate) fn cuts(&mut self, watermark: i64, first: i64) -> Vec<Option<i64>> {
+        let is_last = watermark == i64::MAX;
+        let end = if is_last { self.known_until } else { watermark };
+        let from = self.cut_until.max(first);
+        let length = self.longest.max(end.saturating_sub(from) / MOST_PARTS).max(1);
+        let mut cuts = Vec::new();
+        // Without a beginning there is nothing to be divided.
+        let mut next = from.saturating_add(length);
+        while from > i64::MIN && next < end {
+            cuts.push(Some(next));
+            next = next.saturating_add(length);
+        }
+        if is_last {
+            cuts.push(None);
+        } else if watermark > self.cut_until {
+            cuts.push(Some(watermark));
+        }
+        self.cut_until = self.cut_until.max(watermark);
+        cuts
+    }
+
+    pub(crate) fn take_jobs(&mut self) -> Vec<Job<S>> {
+        std::mem::take(&mut self.jobs)
+    }
+
+    /// True if everything is known.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The next parts: they come in their order.
+    pub(crate) fn take_parts(&mut self, parts: Parts) {
+        self.later.push_back(parts);
+    }
+
+    /// What became of work.
+    pub(crate) fn take_done(&mut self, done: Done<S>) {
+        match done {
+            Done::Made {
+                number,
+                pending,
+                made,
+                waits,
+            } => {
+                let place = number.wrapping_sub(self.first_number) as usize;
+                if let Some(batch) = self.batches.get_mut(place) {
+                    batch.first_end = pending.first_end();
+                    (batch.pending, batch.made) = (pending, made);
+                    (batch.waits, batch.is_out) = (waits, false);
+                    // It went away before everything was known.
+                    if self.has_ended && !batch.is_complete() {
+                        self.try_batch(place, true);
+                    }
+                }
+            }
+            Done::Sink(done) => {
+                if self.error.is_none() {
+                    let further = done(self.sink);
+                    self.gives(further);
+                }
             }
         }
-        self.play(pass, partial, until);
-        self.forget(pass, partial);
-        if until.is_none() {
-            self.told.faults = partial.2.faults();
+    }
+
+    /// Further work of the sink, or why it takes no more.
+    fn gives(&mut self, jobs: Result<Vec<SinkJob<S>>, S::Error>) {
+        match jobs {
+            Ok(jobs) => self.jobs.extend(jobs.into_iter().map(Job::Sink)),
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    /// Goes on as far as that is possible before work under way is done. False if the sink takes no more.
+    pub(crate) fn go_on(
+        &mut self,
+        (pass, known): (&Pass, &RwLock<Known>),
+        partial: &mut PassPartial,
+    ) -> bool {
+        self.give(known);
+        while self.error.is_none() {
+            let Some(until) = self.target else {
+                if let Some(part) = self.parts.pop_front() {
+                    self.begin_part(part);
+                } else if let Some(parts) = self.later.pop_front() {
+                    self.find((pass, known), partial, parts);
+                } else {
+                    break;
+                }
+                continue;
+            };
+            let due = self.due(&read(known), until);
+            match due {
+                Due::Wait => break,
+                Due::Try(place) => {
+                    self.try_batch(place, false);
+                    break;
+                }
+                Due::Make(place, deadline) => {
+                    let known = &mut write(known);
+                    known.play(pass, partial, Some(deadline));
+                    self.make_first(pass, known, place);
+                }
+                Due::Nothing => self.end_part((pass, known), partial, until),
+            }
+            self.give(known);
         }
         self.error.is_none()
     }
 
-    fn play(&mut self, pass: &Pass, partial: &mut PassPartial, until: Option<i64>) {
-        if until.is_none_or(|until| self.growing.until() < until) {
-            self.growing.play(&pass.graph, &mut partial.1, until);
-            if !self.sampling.is_empty() {
-                self.sampling.advance(&self.kernels, self.growing.graph(), until);
+    /// Finds out what has ended in parts.
+    fn find(
+        &mut self,
+        (pass, known): (&Pass, &RwLock<Known>),
+        partial: &mut PassPartial,
+        Parts { until, calls }: Parts,
+    ) {
+        let end = until.last().copied().flatten();
+        if let Some(calls) = calls {
+            calls.compose(&pass.periods, &mut partial.0);
+        }
+        pass.settle_periods(&mut partial.0, end);
+        let cuts: Vec<i64> = until.iter().copied().flatten().collect();
+        let (blocks, turns) = pass.periods.take_with_turns(&mut partial.0, &cuts);
+        let known = &mut write(known);
+        known.turns.extend(turns);
+        pass.counts.settle_into(&mut partial.2, &mut known.lines, end);
+        let mut blocks = blocks.into_iter().peekable();
+        for until in until {
+            let is_in = |block: &Block| {
+                let told = block.told().map(|told| told.0);
+                until.is_none_or(|until| told.is_none_or(|told| told < until))
+            };
+            let of_part = std::iter::from_fn(|| blocks.next_if(is_in));
+            let blocks = of_part.collect();
+            self.parts.push_back(Part { until, blocks });
+        }
+        // Nothing ends behind the end.
+        if let Some(last) = self.parts.back_mut() {
+            last.blocks.extend(blocks);
+        }
+    }
+
+    /// Puts what has ended in a part into batches.
+    fn begin_part(&mut self, part: Part) {
+        self.part += 1;
+        for block in part.blocks {
+            self.executions += block.len();
+            match self.batches.back_mut().filter(|batch| batch.has_room()) {
+                Some(batch) => batch.push(block),
+                None => {
+                    let mut batch = Batch::new(self.part, self.spare.made());
+                    batch.push(block);
+                    self.batches.push_back(batch);
+                }
             }
         }
+        self.target = Some(part.until);
     }
 
-    /// Makes the first execution that has ended, if it is known for good, or must be made; false if it is not made.
-    fn makes_first(&mut self, must: bool, counted: (&Quantities, &CountLines)) -> bool {
-        if !must && self.question.is_some_and(|question| self.is_open(question)) {
-            return false;
-        }
-        self.question = None;
-        let Some(execution) = self.take_first() else {
-            return false;
-        };
-        let Execution { begin, end, .. } = execution;
-        if begin < self.cut || self.growing.between(begin, end) > self.limits.most {
-            self.told.given_up += 1;
-            return true;
-        }
-        let path = execution.path(self.growing.graph());
-        self.question = match &path {
-            Some(path) if !must => {
-                let passed = execution.passed.as_ref();
-                let of_passed = passed.and_then(|passed| self.growing.question_of_passed(passed));
-                of_passed.or_else(|| self.asks(path, end))
+    /// What is due before anything becomes known that happens at or behind that time.
+    fn due(&self, known: &Known, until: Option<i64>) -> Due {
+        for (place, batch) in self.batches.iter().enumerate() {
+            let Some(end) = batch.first_end else {
+                continue;
+            };
+            let deadline = known.limits.deadline(end);
+            let deadline = deadline.filter(|&deadline| until.is_none_or(|until| deadline <= until));
+            let Some(deadline) = deadline else {
+                // Those behind it have ended later.
+                return Due::Nothing;
+            };
+            if batch.is_out {
+                return Due::Wait;
             }
-            _ => None,
+            let is_open = match batch.waits {
+                Waits::For(question) => known.is_open(question),
+                Waits::IsAhead => end >= known.growing.until(),
+                Waits::No => false,
+            };
+            return match is_open {
+                true => Due::Make(place, deadline),
+                false => Due::Try(place),
+            };
+        }
+        Due::Nothing
+    }
+
+    /// Makes the first one that is not made of the batch at that place, which must be made now, and some of those behind it.
+    fn make_first(&mut self, pass: &Pass, known: &Known, place: usize) {
+        let Some(batch) = self.batches.get_mut(place) else {
+            return;
         };
-        if self.question.is_some() {
-            self.first = Some(execution);
-            return false;
+        // It may be known now, and those behind it, too.
+        if let Waits::For(question) = batch.waits
+            && !known.is_open(question)
+        {
+            batch.waits = Waits::No;
+            return;
         }
-        self.make(execution, path, counted);
-        true
+        let (places, pending, made) = (&mut Places::default(), &mut batch.pending, &mut batch.made);
+        make((pass, known, places), pending, made, (1, true));
+        batch.waits = make((pass, known, places), pending, made, (FEW, false));
+        batch.first_end = pending.first_end();
     }
 
-    /// When the first one has ended that is not made yet.
-    fn first_end(&self) -> Option<i64> {
-        let first = self.first.as_ref().map(|first| first.end);
-        first.or(self.pending.front().map(|first| first.0.end.time))
-    }
-
-    fn take_first(&mut self) -> Option<Execution> {
-        if let Some(first) = self.first.take() {
-            return Some(first);
-        }
-        let (first, label) = self.pending.pop_front()?;
-        self.look_up_turns();
-        let whose = Whose::new(&self.kernels, self.growing.graph());
-        Some(whose.execution(first, label, &self.turns))
-    }
-
-    /// Looks up the threads that turned to something up to where the graph has grown.
-    fn look_up_turns(&mut self) {
-        let until = self.growing.until();
-        let whose = Whose::new(&self.kernels, self.growing.graph());
-        let until = Some(until).filter(|until| *until < i64::MAX);
-        self.turns
-            .look_up(until, |time, thread| whose.actor(time, thread));
-    }
-
-    fn is_open(&mut self, question: Question) -> bool {
-        match question {
-            Question::Line(actor, time) => self.growing.goes_on(actor, time).is_some(),
-            Question::Open => true,
+    /// Has a batch tried.
+    fn try_batch(&mut self, place: usize, must: bool) {
+        if let Some(batch) = self.batches.get_mut(place) {
+            batch.is_out = true;
+            self.jobs.push(Job::Make {
+                number: self.first_number + place as u64,
+                pending: std::mem::take(&mut batch.pending),
+                made: std::mem::take(&mut batch.made),
+                must,
+            });
         }
     }
 
-    /// What may yet change of a path that ends then, or of the stacks on it.
-    fn asks(&mut self, path: &Path, end: i64) -> Option<Question> {
-        if let Some(question) = self.growing.question(path) {
-            return Some(question);
+    /// What happened in a part becomes known.
+    fn end_part(
+        &mut self,
+        (pass, known): (&Pass, &RwLock<Known>),
+        partial: &mut PassPartial,
+        until: Option<i64>,
+    ) {
+        let known = &mut write(known);
+        known.play(pass, partial, until);
+        self.forget(pass, known, partial);
+        self.target = None;
+        self.has_ended |= until.is_none();
+        for place in 0..self.batches.len() {
+            let Some(batch) = self.batches.get(place) else {
+                continue;
+            };
+            let waits = match batch.waits {
+                _ if until.is_none() => false,
+                Waits::For(question) => known.is_open(question),
+                Waits::IsAhead | Waits::No => !batch.is_ready(self.part),
+            };
+            if !batch.is_out && !waits && !batch.is_complete() {
+                self.try_batch(place, until.is_none());
+            }
         }
-        if self.sampling.is_empty() {
-            return None;
+        if until.is_none() {
+            self.told.faults = known.lines.faults();
         }
-        let deadline = end.saturating_add_unsigned(self.limits.behind);
-        let graph = self.growing.graph();
-        let mut actors = actors(graph, path).into_iter();
-        let is_open = actors.any(|actor| self.sampling.is_open(graph, actor, end, deadline));
-        is_open.then_some(Question::Open)
     }
 
-    fn make(&mut self, execution: Execution, path: Option<Path>, counted: (&Quantities, &CountLines)) {
-        let graph = self.growing.graph();
-        let sampled = &self.sampling.sampled;
-        let common = std::mem::take(&mut self.common);
-        let mut builder = Builder::going_on(graph, &sampled.stacks, &sampled.threads, common);
-        let finished = finished((graph, counted), &mut builder, execution, path);
-        self.common = builder.into_common();
-        self.error = self.sink.take(graph, finished).err();
+    /// Gives complete batches to the sink.
+    fn give(&mut self, known: &RwLock<Known>) {
+        while self.error.is_none()
+            && self.batches.front().is_some_and(Batch::is_complete)
+            && let Some(mut batch) = self.batches.pop_front()
+        {
+            self.first_number += 1;
+            self.executions -= batch.executions;
+            self.told.given_up += batch.made.given_up;
+            batch.made.number(&mut self.common);
+            let known = read(known);
+            let jobs = self.sink.take_all(known.growing.graph(), batch.made);
+            self.gives(jobs);
+        }
     }
 
-    /// Drops what no execution needs that is open or not made yet.
-    fn forget(&mut self, pass: &Pass, partial: &mut PassPartial) {
+    /// Drops what no execution needs that is open or not given to the sink.
+    fn forget(&mut self, pass: &Pass, known: &mut Known, partial: &PassPartial) {
+        let looked_at = pass.periods.room(&partial.0) + self.executions;
+        if !known.growing.is_due(looked_at) {
+            return;
+        }
+        let until = known.growing.until();
         let open = pass.periods.open(&partial.0);
-        let looked_at = pass.periods.room(&partial.0) + self.pending.len();
-        if !self.growing.is_due(looked_at) {
-            return;
-        }
-        let until = self.growing.until();
-        let too_much = |begin: i64| begin < self.cut || self.growing.between(begin, until) > self.limits.most;
-        let open = open.filter(|begin| !too_much(*begin));
-        let pending = self.pending.iter().map(|(period, _)| period.begin.time);
-        let pending = pending.chain(self.first.as_ref().map(|first| first.begin));
-        let pending = pending.filter(|begin| *begin >= self.cut);
+        let open = open.filter(|begin| !known.is_too_much((*begin, until)));
+        let pending = self.batches.iter().map(|batch| batch.earliest);
+        let pending = pending.chain(self.parts.iter().filter_map(Part::earliest));
         let cut = open.chain(pending).min().unwrap_or(until).min(until);
-        let stretches = self.growing.stretches();
+        let stretches = known.growing.stretches();
         self.told.most_stretches = self.told.most_stretches.max(stretches);
-        if cut <= self.cut {
-            return;
-        }
-        self.cut = cut;
-        self.look_up_turns();
-        self.turns.drop_before(cut);
-        self.growing.drop_before(cut);
-        partial.2.lines.forget(cut);
-        if !self.sampling.is_empty() {
-            let since = self.growing.requests_since(cut);
-            self.sampling.drop_before(since);
+        if cut > known.cut {
+            known.drop_before(cut);
         }
     }
 
-    /// What trees refer to, what else is to be told, how many stacks are of nobody, and why the sink took no more.
-    pub(crate) fn into_parts(mut self) -> (Union, Told, u64, Option<S::Error>) {
-        let stretches = self.growing.stretches();
+    /// What trees refer to, what else is to be told, and why the sink took no more.
+    pub(crate) fn into_parts(mut self, known: &Known) -> (Union, Told, Option<S::Error>) {
+        let stretches = known.growing.stretches();
         self.told.most_stretches = self.told.most_stretches.max(stretches);
         let union = Union {
             contexts: self.common.contexts,
             names: self.common.names,
         };
-        (union, self.told, self.sampling.sampled.of_nobody, self.error)
-    }
-}
-
-impl Limits {
-    /// When an execution that ends then is made at the latest; none if that is behind all that is known.
-    fn deadline(&self, end: i64) -> Option<i64> {
-        let deadline = end.checked_add_unsigned(self.behind)?;
-        (deadline <= self.known_until).then_some(deadline)
-    }
-}
-
-/// The threads whose stacks may be on a path.
-fn actors(graph: &Graph, path: &Path) -> Vec<ActorId> {
-    let mut actors: Vec<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
-    for segment in &path.segments {
-        match segment.kind {
-            Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => actors.push(by),
-            Kind::Waiting {
-                wake: Wake::Request(place),
-                ..
-            } => {
-                if let Some(request) = graph.requests.get(place as usize) {
-                    let (trace, device) = (request.trace, request.device);
-                    let users = graph.requests(trace, device, (segment.begin, segment.end));
-                    actors.extend(users.filter_map(|request| request.by));
-                }
-            }
-            _ => {}
-        }
-    }
-    actors.sort_unstable();
-    actors.dedup();
-    actors
-}
-
-fn finished(
-    (graph, counted): (&Graph, (&Quantities, &CountLines)),
-    builder: &mut Builder<'_>,
-    execution: Execution,
-    path: Option<Path>,
-) -> Finished {
-    let Some(path) = path else {
-        let mut metrics = vec![None; crate::Metric::all().count() + counted.0.extra().len()];
-        if let Some(duration) = metrics.first_mut() {
-            *duration = Some(execution.duration());
-        }
-        return Finished {
-            execution,
-            metrics,
-            ecct: Ecct::default(),
-            steps: Vec::new(),
-        };
-    };
-    let (ecct, steps) = builder.ecct_and_steps(&path);
-    Finished {
-        metrics: all_metrics(graph, &path, execution.kind, counted),
-        execution,
-        ecct,
-        steps,
+        (union, self.told, self.error)
     }
 }

@@ -3,7 +3,7 @@
 //! A thread that takes executions from a queue ends one before it turns to the next; a thread that hands them
 //! on begins the next one after it has handed on the previous one. See [`tracebraid_graph::Passed`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
@@ -98,8 +98,8 @@ struct OfThread {
 /// The turns of all threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
-    /// Turns whose threads are not looked up yet.
-    new: Vec<Turn>,
+    /// Turns whose threads are not looked up yet, in the order of time.
+    new: VecDeque<Turn>,
     threads: BTreeMap<ActorId, OfThread>,
 }
 
@@ -113,20 +113,24 @@ pub(crate) struct Bounds {
 
 impl Turns {
     pub(crate) fn extend(&mut self, turns: impl IntoIterator<Item = Turn>) {
+        let known = self.new.len();
         self.new.extend(turns);
+        if self.new.len() > known {
+            // Stable, and quick: what is left of those before is in order.
+            self.new.make_contiguous().sort_by_key(|turn| turn.time);
+        }
     }
 
-    /// Looks up the threads of turns before a time, or of all.
+    /// Looks up the threads of turns before a time, or of all. It takes time for those only.
     pub(crate) fn look_up(
         &mut self,
         until: Option<i64>,
         thread: impl Fn(i64, &RecordThread) -> Option<ActorId>,
     ) {
         let is_known = |turn: &Turn| until.is_none_or(|until| turn.time < until);
-        let (known, new) = std::mem::take(&mut self.new).into_iter().partition(is_known);
-        self.new = new;
-        let known: Vec<Turn> = known;
-        for turn in known {
+        while self.new.front().is_some_and(is_known)
+            && let Some(turn) = self.new.pop_front()
+        {
             let Some(actor) = thread(turn.time, &turn.thread) else {
                 continue;
             };

@@ -11,3 +11,4 @@ mod recorded;
 mod stream;
 mod told;
 mod truth;
+mod ways;

@@ -21,7 +21,7 @@ use tracebraid_threads::CallClass;
 #[derive(Debug)]
 pub struct Growing {
     machine: GraphMachine,
-    /// It has what is asked for while it is lent.
+    /// It has what is asked for while it is lent: always but while something is played or dropped.
     graph: Graph,
     is_lent: bool,
     /// What happened before is in it.
@@ -89,7 +89,7 @@ impl Growing {
             ..Graph::default()
         };
         ends.sort_unstable_by_key(|end| (std::cmp::Reverse(end.1), end.0));
-        Growing {
+        let mut growing = Growing {
             machine: GraphMachine::default(),
             graph,
             is_lent: false,
@@ -99,7 +99,9 @@ impl Growing {
             happened: Happened::default(),
             kept: 0,
             since: 0,
-        }
+        };
+        growing.lend();
+        growing
     }
 
     /// Takes what happened before that time; without one, everything, behind which nothing comes.
@@ -108,6 +110,7 @@ impl Growing {
             let played = cut.map(|cut| cut.play(analysis.rules()));
             self.compose(analysis, played, end);
         }
+        self.lend();
     }
 
     /// Takes out what happened before that time, or everything, in parts at whose ends something is to be done; each with its
@@ -168,14 +171,12 @@ impl Growing {
     }
 
     /// The graph as far as it has grown.
-    pub fn graph(&mut self) -> &Graph {
-        self.lend();
+    pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
     /// How many stretches of time lines there are.
-    pub fn stretches(&mut self) -> usize {
-        self.lend();
+    pub fn stretches(&self) -> usize {
         self.graph.actors.iter().map(|actor| actor.line.len()).sum()
     }
 
@@ -215,8 +216,7 @@ impl Growing {
 
     /// What of a path, or of how its parts are called, may turn out to be something else; nothing if it is known for good.
     /// The path ends before what was played does.
-    pub fn question(&mut self, path: &Path) -> Option<Question> {
-        self.lend();
+    pub fn question(&self, path: &Path) -> Option<Question> {
         let is_open = path.hops.iter().any(|hop| self.is_hop_open(hop))
             || path.segments.iter().any(|segment| self.is_open(path, segment));
         // Which work the worker threads of rings did is told later.
@@ -227,8 +227,7 @@ impl Growing {
     }
 
     /// As above for the hand-over of an execution, including segments that are not on the path.
-    pub fn question_of_passed(&mut self, passed: &Passed) -> Option<Question> {
-        self.lend();
+    pub fn question_of_passed(&self, passed: &Passed) -> Option<Question> {
         let (packets, waits) = passed.doubts(&self.graph);
         let is_pending = packets.into_iter().any(|place| self.is_packet_open(place));
         if is_pending || self.machine.rings.are_used {
@@ -239,8 +238,7 @@ impl Growing {
     }
 
     /// Whether that thread may still do what it did before a time.
-    pub fn goes_on(&mut self, actor: ActorId, time: i64) -> Option<Question> {
-        self.lend();
+    pub fn goes_on(&self, actor: ActorId, time: i64) -> Option<Question> {
         let last = self.graph.actor(actor)?.line.last()?;
         (last.begin < time).then_some(Question::Line(actor, time))
     }
@@ -302,8 +300,7 @@ impl Growing {
     }
 
     /// Since when requests are under way that are, or were not over at that time; that time, if there are none.
-    pub fn requests_since(&mut self, time: i64) -> i64 {
-        self.lend();
+    pub fn requests_since(&self, time: i64) -> i64 {
         let done = self.graph.requests.recent();
         let from = done.partition_point(|request| request.end <= time);
         let done = done.get(from..).unwrap_or_default().iter();
@@ -326,7 +323,6 @@ impl Growing {
 
     /// Nobody will ask for what was before that time, but for [`Growing::KEPT_BEFORE`].
     pub fn drop_before(&mut self, cut: i64) {
-        self.lend();
         let actors = &self.graph.actors;
         let begin = |id: ActorId| actors.get(id.0 as usize)?.begin();
         self.graph.by_key.drop_before(cut, begin);
@@ -334,6 +330,7 @@ impl Growing {
         self.kept = self.machine.drop_before(cut);
         self.happened.drop_before(cut);
         self.since = 0;
+        self.lend();
     }
 }
 

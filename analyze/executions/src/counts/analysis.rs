@@ -52,13 +52,6 @@ struct Sample {
     value: u64,
 }
 
-impl CountPartial {
-    /// Page faults of all threads.
-    pub(crate) fn faults(&self) -> u64 {
-        self.lines.total(usize::from(FAULTS))
-    }
-}
-
 impl CountAnalysis {
     /// Of those traces, with the values that definitions attach.
     ///
@@ -259,18 +252,30 @@ impl CountAnalysis {
         Some(())
     }
 
-    /// Takes what was counted before that time; without one, everything.
-    fn take(&self, partial: &mut CountPartial, before: Option<i64>) {
+    /// Moves what is known to lines that are kept elsewhere: of what must be put in order, what was before that time; without
+    /// one, everything.
+    pub(crate) fn settle_into(
+        &self,
+        partial: &mut CountPartial,
+        lines: &mut CountLines,
+        before: Option<i64>,
+    ) {
+        lines.append(std::mem::take(&mut partial.lines));
+        self.take(&mut partial.waiting, lines, before);
+    }
+
+    /// Adds what was counted before that time to the lines; without one, everything.
+    fn take(&self, waiting: &mut Vec<Sample>, lines: &mut CountLines, before: Option<i64>) {
         // Stable: those of one stream follow each other as they were read.
-        partial.waiting.sort_by_key(|sample| (sample.time, sample.stream));
+        waiting.sort_by_key(|sample| (sample.time, sample.stream));
         let count = match before {
-            Some(before) => partial.waiting.partition_point(|sample| sample.time < before),
-            None => partial.waiting.len(),
+            Some(before) => waiting.partition_point(|sample| sample.time < before),
+            None => waiting.len(),
         };
-        for sample in partial.waiting.drain(..count) {
+        for sample in waiting.drain(..count) {
             if let Some(quantity) = self.quantities.list().get(usize::from(sample.quantity)) {
                 let key = (sample.quantity, sample.owner);
-                partial.lines.add(key, sample.time, sample.value, quantity.keep());
+                lines.add(key, sample.time, sample.value, quantity.keep());
             }
         }
     }
@@ -372,11 +377,11 @@ impl Analysis for CountAnalysis {
     }
 
     fn settle(&self, partial: &mut CountPartial, watermark: Timestamp) {
-        self.take(partial, Some(watermark.0));
+        self.take(&mut partial.waiting, &mut partial.lines, Some(watermark.0));
     }
 
     fn finish(&self, mut partial: CountPartial) -> CountLines {
-        self.take(&mut partial, None);
+        self.take(&mut partial.waiting, &mut partial.lines, None);
         partial.lines
     }
 }

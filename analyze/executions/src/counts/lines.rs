@@ -1,12 +1,12 @@
 //! Quantities by CPU or thread, in the order of time.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, ThreadKey};
 
 use crate::contexts::Hasher;
+use crate::counts::quantities::FAULTS;
 
 /// Whose a quantity is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,17 +33,20 @@ pub(crate) struct Line {
     before: u64,
     /// What a counter showed last.
     shown: Option<u64>,
-    #[serde(skip)]
-    last_place: LastPlace,
 }
 
-/// Where something was found last: what is looked for next is mostly near. It is no part of what a line is.
-#[derive(Clone, Debug, Default)]
-struct LastPlace(Cell<usize>);
+/// Where something was found last in each line of an owner, by whoever looks for it: what is looked for next is mostly near.
+#[derive(Debug, Default)]
+pub(crate) struct Places(HashMap<Owner, Vec<usize>, Hasher>);
 
-impl PartialEq for LastPlace {
-    fn eq(&self, _: &LastPlace) -> bool {
-        true
+impl Places {
+    /// Those in that many lines of an owner.
+    pub(crate) fn of(&mut self, owner: Owner, lines: usize) -> &mut [usize] {
+        let places = self.0.entry(owner).or_default();
+        if places.len() < lines {
+            places.resize(lines, 0);
+        }
+        places
     }
 }
 
@@ -130,6 +133,11 @@ impl CountLines {
         lines.fold(0, |sum, line| line.total().saturating_add(sum))
     }
 
+    /// Page faults of all threads.
+    pub(crate) fn faults(&self) -> u64 {
+        self.total(usize::from(FAULTS))
+    }
+
     /// How many values are kept.
     pub fn kept(&self) -> usize {
         self.0.values().flatten().map(|line| line.times.len()).sum()
@@ -177,9 +185,9 @@ impl Line {
     }
 
     /// How many values are from before a time: it is looked for in steps that grow, from where something was found last.
-    fn place(&self, time: i64) -> usize {
+    fn place(&self, time: i64, last: &mut usize) -> usize {
         let is_before = |place: usize| self.times.get(place).is_some_and(|&at| at < time);
-        let start = self.last_place.0.get().min(self.times.len());
+        let start = (*last).min(self.times.len());
         // Values before `from` are from before the time, those from `end` on are not.
         let (mut from, mut end) = (start, start);
         let mut step = 1;
@@ -199,14 +207,14 @@ impl Line {
             .get(from..end.min(self.times.len()))
             .unwrap_or_default();
         let place = from + within.partition_point(|&at| at < time);
-        self.last_place.0.set(place);
+        *last = place;
         place
     }
 
     /// What came together from one time to before another one, which is not earlier.
-    pub(crate) fn grown(&self, begin: i64, end: i64) -> u64 {
-        let first = self.place(begin);
-        let last = self.place(end);
+    pub(crate) fn grown(&self, begin: i64, end: i64, place: &mut usize) -> u64 {
+        let first = self.place(begin, place);
+        let last = self.place(end, place);
         self.sum(last).saturating_sub(self.sum(first))
     }
 
@@ -217,20 +225,18 @@ impl Line {
     }
 
     /// Values from one time to before another one.
-    pub(crate) fn between(&self, begin: i64, end: i64) -> &[u64] {
-        let (first, last) = (self.place(begin), self.place(end));
+    pub(crate) fn between(&self, begin: i64, end: i64, place: &mut usize) -> &[u64] {
+        let (first, last) = (self.place(begin, place), self.place(end, place));
         self.values.get(first..last).unwrap_or_default()
     }
 
     /// What is moved is a part of what was added since: the time for that is bounded.
     fn forget(&mut self, before: i64) {
-        let count = self.place(before);
+        let count = self.times.partition_point(|&at| at < before);
         if count * 2 < self.times.len() || count == 0 {
             return;
         }
         self.before = self.sum(count);
-        let last_place = self.last_place.0.get_mut();
-        *last_place = last_place.saturating_sub(count);
         self.times.drain(..count);
         self.values.drain(..count);
         self.times.shrink_to(self.times.len() * 2);
@@ -253,7 +259,7 @@ mod tests {
     }
 
     fn before(lines: &CountLines, time: i64) -> u64 {
-        lines.of(OWNER)[0].grown(i64::MIN, time)
+        lines.of(OWNER)[0].grown(i64::MIN, time, &mut 0)
     }
 
     #[test]
@@ -288,9 +294,11 @@ mod tests {
         assert_eq!(cut.kept(), 100, "less than half is not worth it");
         cut.forget(805);
         assert_eq!(cut.kept(), 19);
-        let grown = |lines: &CountLines, time| lines.of(OWNER)[0].grown(805, time);
+        let grown = |lines: &CountLines, time, place: &mut usize| lines.of(OWNER)[0].grown(805, time, place);
+        let (mut in_cut, mut in_whole) = (50, 0);
         for time in (805..1100).step_by(5) {
-            assert_eq!(grown(&cut, time), grown(&whole, time), "{time}");
+            let found = grown(&cut, time, &mut in_cut);
+            assert_eq!(found, grown(&whole, time, &mut in_whole), "{time}");
         }
         let serialized = Vec::from(cut.clone());
         assert_eq!(CountLines::from(serialized), cut);

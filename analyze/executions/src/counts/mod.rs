@@ -11,4 +11,5 @@ mod quantities;
 
 pub use analysis::{CountAnalysis, CountPartial};
 pub use lines::CountLines;
+pub(crate) use lines::Places;
 pub use quantities::{ExtraMetric, Quantities};

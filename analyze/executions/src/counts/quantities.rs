@@ -4,7 +4,7 @@ use tracebraid_follow::CpuKey;
 use tracebraid_graph::{Graph, Kind, Path, Role, Segment};
 use tracebraid_language::executions::{Attached, How};
 
-use crate::counts::lines::{CountLines, Keep, Line, Owner};
+use crate::counts::lines::{CountLines, Keep, Line, Owner, Places};
 
 /// A figure of executions that is not there of all traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,8 +109,14 @@ impl Quantities {
     }
 
     /// How much of each falls upon the path of an execution of that definition.
-    pub(crate) fn of_path(&self, lines: &CountLines, graph: &Graph, path: &Path, kind: usize) -> Counted {
-        let taken = self.taken(lines, graph, path);
+    pub(crate) fn of_path(
+        &self,
+        (lines, places): (&CountLines, &mut Places),
+        graph: &Graph,
+        path: &Path,
+        kind: usize,
+    ) -> Counted {
+        let taken = self.taken((lines, places), graph, path);
         let mut counted = Counted::default();
         for (place, (quantity, taken)) in self.list.iter().zip(taken).enumerate() {
             let is_of_it = match &quantity.what {
@@ -128,7 +134,7 @@ impl Quantities {
     }
 
     /// What is found of each on a path.
-    fn taken(&self, lines: &CountLines, graph: &Graph, path: &Path) -> Vec<Taken> {
+    fn taken(&self, (lines, places): (&CountLines, &mut Places), graph: &Graph, path: &Path) -> Vec<Taken> {
         let end = path.segments.last().map(|segment| segment.end);
         let are_of_threads = self.list.iter().any(Quantity::is_of_threads);
         let mut taken = vec![Taken::default(); self.list.len()];
@@ -143,11 +149,14 @@ impl Quantities {
                 if is_thread && !are_of_threads {
                     continue;
                 }
-                let of_owner = self.list.iter().zip(lines.of(owner)).zip(&mut taken);
-                for ((quantity, line), taken) in of_owner {
+                let of_owner = lines.of(owner);
+                let places = places.of(owner, of_owner.len());
+                let of_owner = self.list.iter().zip(of_owner).zip(&mut taken).zip(places);
+                for (((quantity, line), taken), place) in of_owner {
                     if !is_thread || quantity.is_of_threads() {
                         let keep = quantity.keep();
-                        taken.take(line, keep.window(segment, Some(segment.end) == end), keep);
+                        let window = keep.window(segment, Some(segment.end) == end);
+                        taken.take((line, place), window, keep);
                     }
                 }
             }
@@ -211,12 +220,12 @@ impl Taken {
         }
     }
 
-    fn take(&mut self, line: &Line, (begin, end): (i64, i64), keep: Keep) {
+    fn take(&mut self, (line, place): (&Line, &mut usize), (begin, end): (i64, i64), keep: Keep) {
         if keep != Keep::Each {
-            self.sum = self.sum.saturating_add(line.grown(begin, end));
+            self.sum = self.sum.saturating_add(line.grown(begin, end, place));
             return;
         }
-        let values = line.between(begin, end);
+        let values = line.between(begin, end, place);
         self.last = values.last().copied().or(self.last);
         self.max = self.max.max(values.iter().max().copied());
     }
@@ -268,7 +277,7 @@ mod tests {
         let graph = graph();
         let path = graph.path(ActorId(0), 5, 90);
         let quantities = Quantities::new(vec![quantity.clone()]);
-        let [taken] = quantities.taken(&lines, &graph, &path)[..] else {
+        let [taken] = quantities.taken((&lines, &mut Places::default()), &graph, &path)[..] else {
             panic!("one quantity");
         };
         taken.amount(&quantity.what)

@@ -1,19 +1,23 @@
 //! Executions in one file: an SQLite database that can be copied, mailed, appended to and queried
 //! in SQL.
 //!
-//! `writer` encodes each execution, in flat batches that are used again; `store` inserts them in a
-//! thread of its own, and adds columns as rows need them. `reader` makes tables of columns of them,
+//! `writer` numbers what executions refer to and gives batches of them away to be encoded (`encode`). Of a new database the pages
+//! are laid out one batch after the other and written beside each other (`paged`, `pages`); to one that is appended to, SQLite
+//! adds rows in a thread of its own (`store`). Both add columns as rows need them. `reader` makes tables of columns of them,
 //! with functions renamed. `lists` reads the small tables, and trusts nothing in them.
 //!
 //! `docs/executions-database.md` documents the schema.
 
 mod about;
 mod blobs;
+mod encode;
 mod error;
 mod lists;
 mod otherwise;
+mod paged;
 mod pages;
 mod reader;
+mod row;
 mod schema;
 mod store;
 mod table;

@@ -4,29 +4,37 @@
 //! same file with the rows in the table. Rows that come in order fill one leaf of the tree after the other, so no page is looked
 //! for or written twice; inserting with SQLite takes about five times the CPU time, on the one thread that can.
 //!
+//! Rows become [`Cells`] on any thread. Which of them stand on which page depends on all before, but only on their lengths:
+//! [`PageWriter::lay_out`] finds it out, one batch after the other. The [`Pages`] are filled and written on any thread again.
+//!
 //! After <https://www.sqlite.org/fileformat.html>, sections 1.3, 1.5 and 1.6.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+
+use tracebraid_engine::Stopwatch;
 
 /// Bytes of the head of a database.
 const HEAD: usize = 100;
 /// The byte at which SQLite locks files: its page holds nothing.
 const LOCKED: u64 = 1 << 30;
-/// Bytes that are written at once.
-const WRITTEN: usize = 1 << 18;
 /// Bytes of the heads of pages, and their kinds.
 const LEAF_HEAD: usize = 8;
 const INNER_HEAD: usize = 12;
 const LEAF: u8 = 0x0d;
 const INNER: u8 = 0x05;
 
-/// A table that is filled.
+/// A table that is filled: which rows stand on which pages.
 #[derive(Debug)]
 pub(super) struct PageWriter {
-    pages: Pages,
+    file: Arc<File>,
+    size: usize,
+    /// The number of the next page, from 1.
+    next: u32,
     /// The page at which the table begins.
     root: u32,
     leaf: Leaf,
@@ -41,24 +49,94 @@ struct Child {
     last: i64,
 }
 
-/// The leaf that is filled.
+/// Cells of a leaf, one behind the other, and where each begins.
 #[derive(Debug, Default)]
 struct Leaf {
-    /// One behind the other.
     cells: Vec<u8>,
     begins: Vec<usize>,
-    last: i64,
 }
 
-/// The end of the file.
+/// Rows as cells of a table, in the order of their ids, which go up by one.
 #[derive(Debug)]
-struct Pages {
-    file: File,
+pub(super) struct Cells {
     size: usize,
-    /// The number of the next page, from 1.
+    first: i64,
+    /// One behind the other, and where each ends.
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// What has no room in its cell: the cell's place, and the bytes. The cell ends with room for the number of a page.
+    spilled: Vec<(usize, Vec<u8>)>,
+    /// Room for pages.
+    pages: Vec<u8>,
+}
+
+/// Pages that follow each other in the file.
+#[derive(Debug)]
+pub(super) struct Pages {
+    file: Arc<File>,
+    size: usize,
+    /// The first one, and the one behind the last.
+    first: u32,
     next: u32,
-    /// Pages before that one that are not written yet.
-    waiting: Vec<u8>,
+    cells: Cells,
+    /// What the first leaf begins with: cells that came before.
+    head: Leaf,
+    /// Leaves, each with the cell behind its last one.
+    leaves: Vec<(u32, usize)>,
+    /// By place among what is spilled: its pages.
+    spilled: Vec<Vec<u32>>,
+    /// Inner pages.
+    inner: Vec<(u32, Vec<u8>)>,
+}
+
+impl Cells {
+    /// Of pages of that size, for rows with ids from that one on.
+    pub(super) fn new(size: usize, first: i64) -> Cells {
+        Cells {
+            size,
+            first,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            spilled: Vec::new(),
+            pages: Vec::new(),
+        }
+    }
+
+    /// Removes all rows; ids begin with that one. The room stays.
+    pub(super) fn clear(&mut self, first: i64) {
+        self.first = first;
+        self.bytes.clear();
+        self.ends.clear();
+        self.spilled.clear();
+    }
+
+    /// Adds a row.
+    pub(super) fn push(&mut self, record: &[u8]) {
+        let id = self.first + self.ends.len() as i64;
+        put_varint(&mut self.bytes, record.len() as u64);
+        put_varint(&mut self.bytes, id as u64);
+        let local = local_bytes(record.len(), self.size);
+        let (here, rest) = record.split_at_checked(local).unwrap_or((record, &[]));
+        self.bytes.extend_from_slice(here);
+        if !rest.is_empty() {
+            self.bytes.extend_from_slice(&[0; 4]);
+            self.spilled.push((self.ends.len(), rest.to_vec()));
+        }
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The id of the first row, and how many there are.
+    pub(super) fn ids(&self) -> (i64, usize) {
+        (self.first, self.ends.len())
+    }
+
+    /// Where a cell begins.
+    fn begin(&self, cell: usize) -> usize {
+        let before = cell.checked_sub(1);
+        before.map_or(0, |before| {
+            self.ends.get(before).copied().unwrap_or(self.bytes.len())
+        })
+    }
 }
 
 impl PageWriter {
@@ -87,85 +165,106 @@ impl PageWriter {
             return Ok(None);
         }
         Ok(Some(PageWriter {
-            pages: Pages {
-                file,
-                size,
-                next: pages + 1,
-                waiting: Vec::with_capacity(WRITTEN + size),
-            },
+            file: Arc::new(file),
+            size,
+            next: pages + 1,
             root,
             leaf: Leaf::default(),
             inner: Vec::new(),
         }))
     }
 
-    /// Adds a row, whose id is greater than all before.
+    /// Bytes of a page.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Finds out on which pages rows stand, whose ids follow all before. It looks at how long each is, not at what is in it.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub(super) fn push(&mut self, id: i64, record: &[u8]) -> io::Result<()> {
-        let begin = self.leaf.cells.len();
-        self.put_cell(id, record)?;
-        let places = 2 * (self.leaf.begins.len() + 1);
-        if LEAF_HEAD + places + self.leaf.cells.len() > self.pages.size {
-            let cell = self.leaf.cells.split_off(begin);
-            self.end_leaf()?;
-            self.leaf.cells = cell;
-        }
-        self.leaf.begins.push(match self.leaf.begins.is_empty() {
-            true => 0,
-            false => begin,
-        });
-        self.leaf.last = id;
-        Ok(())
-    }
-
-    /// A cell: what has no room in it goes to pages of its own.
-    fn put_cell(&mut self, id: i64, record: &[u8]) -> io::Result<()> {
-        let cells = &mut self.leaf.cells;
-        put_varint(cells, record.len() as u64);
-        put_varint(cells, id as u64);
-        let local = local_bytes(record.len(), self.pages.size);
-        let (here, mut rest) = record.split_at_checked(local).unwrap_or((record, &[]));
-        cells.extend_from_slice(here);
-        if rest.is_empty() {
-            return Ok(());
-        }
-        let room = self.pages.size - 4;
-        let mut page = self.pages.take()?;
-        cells.extend_from_slice(&page.to_be_bytes());
-        loop {
-            let (part, more) = rest.split_at_checked(room).unwrap_or((rest, &[]));
-            // The next page is the one behind this.
-            let next = match more.is_empty() {
-                true => 0,
-                false => self.pages.following(page),
-            };
-            self.pages.put(&[&next.to_be_bytes(), part])?;
-            if more.is_empty() {
-                return Ok(());
+    /// When the file gets too large.
+    pub(super) fn lay_out(&mut self, mut cells: Cells) -> io::Result<Pages> {
+        let mut pages = Pages {
+            file: self.file.clone(),
+            size: self.size,
+            first: self.next,
+            next: self.next,
+            cells: Cells::new(self.size, cells.first),
+            head: std::mem::take(&mut self.leaf),
+            leaves: Vec::new(),
+            spilled: Vec::new(),
+            inner: Vec::new(),
+        };
+        // Bytes and cells of the leaf that is filled.
+        let (mut bytes, mut count) = (pages.head.cells.len(), pages.head.begins.len());
+        let (mut begin, mut next_spilled) = (0, 0);
+        for cell in 0..cells.ends.len() {
+            let end = cells.ends[cell];
+            if let Some((_, rest)) = cells.spilled.get(next_spilled).filter(|of| of.0 == cell) {
+                let chain = self.take_all(rest.len().div_ceil(self.size - 4))?;
+                if let (Some(first), Some(place)) = (chain.first(), cells.bytes.get_mut(end - 4..end)) {
+                    place.copy_from_slice(&first.to_be_bytes());
+                }
+                pages.spilled.push(chain);
+                next_spilled += 1;
             }
-            page = self.pages.take()?;
-            rest = more;
+            bytes += end - begin;
+            count += 1;
+            if LEAF_HEAD + 2 * count + bytes > self.size {
+                let page = self.take()?;
+                pages.leaves.push((page, cell));
+                let last = cells.first + cell as i64 - 1;
+                self.add(0, Child { page, last }, &mut pages.inner)?;
+                (bytes, count) = (end - begin, 1);
+            }
+            begin = end;
         }
+        self.keep(&cells, &mut pages);
+        pages.next = self.next;
+        pages.cells = cells;
+        Ok(pages)
     }
 
-    fn end_leaf(&mut self) -> io::Result<()> {
-        let leaf = std::mem::take(&mut self.leaf);
-        let page = self.pages.take()?;
-        let bytes = page_of(self.pages.size, LEAF, None, &leaf.cells, &leaf.begins);
-        self.pages.put(&[&bytes])?;
-        let last = leaf.last;
-        self.add(0, Child { page, last })
+    /// Keeps the cells of the leaf that is not full.
+    fn keep(&mut self, cells: &Cells, pages: &mut Pages) {
+        let from = match pages.leaves.last() {
+            Some((_, cell)) => *cell,
+            None => {
+                self.leaf = std::mem::take(&mut pages.head);
+                0
+            }
+        };
+        let first = cells.begin(from);
+        let begin = self.leaf.cells.len();
+        self.leaf
+            .cells
+            .extend_from_slice(cells.bytes.get(first..).unwrap_or_default());
+        let places = from..cells.ends.len();
+        self.leaf
+            .begins
+            .extend(places.map(|cell| begin + cells.begin(cell) - first));
+    }
+
+    /// The number of the next page. That of the lock is left out.
+    fn take(&mut self) -> io::Result<u32> {
+        let is_locked = u64::from(self.next - 1) * self.size as u64 == LOCKED;
+        let page = self.next.checked_add(u32::from(is_locked));
+        let next = page.and_then(|page| page.checked_add(1));
+        self.next = next.ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(self.next - 1)
+    }
+
+    fn take_all(&mut self, count: usize) -> io::Result<Vec<u32>> {
+        (0..count).map(|_| self.take()).collect()
     }
 
     /// Adds a page below those of that height. A complete page leaves its last child to the next one, so that none has less than
     /// two in the end.
-    fn add(&mut self, height: usize, child: Child) -> io::Result<()> {
+    fn add(&mut self, height: usize, child: Child, pages: &mut Vec<(u32, Vec<u8>)>) -> io::Result<()> {
         if self.inner.len() <= height {
             self.inner.push(Vec::new());
         }
-        let (most, size) = (self.most_children(), self.pages.size);
+        let (most, size) = (self.most_children(), self.size);
         let children = &mut self.inner[height];
         children.push(child);
         if children.len() <= most {
@@ -174,37 +273,46 @@ impl PageWriter {
         let rest = children.split_off(most - 1);
         let complete = std::mem::replace(children, rest);
         let last = complete.last().map_or(0, |child| child.last);
-        let page = self.pages.take()?;
-        self.pages.put(&[&inner_page(size, &complete)])?;
-        self.add(height + 1, Child { page, last })
+        let page = self.take()?;
+        pages.push((page, inner_page(size, &complete)));
+        self.add(height + 1, Child { page, last }, pages)
     }
 
     /// Children for which an inner page has room whatever their ids are: with the place of a cell, a page and an id, each takes 15 bytes
     /// at most.
     fn most_children(&self) -> usize {
-        (self.pages.size - INNER_HEAD) / 15
+        (self.size - INNER_HEAD) / 15
     }
 
-    /// Completes the table and the file.
+    /// Completes the table and the file; `last` is the id of the last row.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn finish(mut self) -> io::Result<()> {
-        let size = self.pages.size;
-        let root = match (self.inner.is_empty(), self.leaf.begins.is_empty()) {
-            (true, _) => page_of(size, LEAF, None, &self.leaf.cells, &self.leaf.begins),
+    pub(super) fn finish(mut self, last: i64) -> io::Result<()> {
+        let size = self.size;
+        let mut pages = Vec::new();
+        let leaf = std::mem::take(&mut self.leaf);
+        let leaf_page = || page_of(size, LEAF, None, &leaf.cells, &leaf.begins);
+        let root = match (self.inner.is_empty(), leaf.begins.is_empty()) {
+            (true, _) => leaf_page(),
             (false, is_empty) => {
                 if !is_empty {
-                    self.end_leaf()?;
+                    let page = self.take()?;
+                    pages.push((page, leaf_page()));
+                    self.add(0, Child { page, last }, &mut pages)?;
                 }
-                inner_page(size, &self.end_inner()?)
+                inner_page(size, &self.end_inner(&mut pages)?)
             }
         };
-        self.pages.finish(self.root, &root)
+        pages.push((self.root, root));
+        for (page, bytes) in pages {
+            self.file.write_all_at(&bytes, place(page, size))?;
+        }
+        self.end_file()
     }
 
     /// Gives the children of the root.
-    fn end_inner(&mut self) -> io::Result<Vec<Child>> {
+    fn end_inner(&mut self, pages: &mut Vec<(u32, Vec<u8>)>) -> io::Result<Vec<Child>> {
         let mut height = 0;
         loop {
             let children = self.inner.get_mut(height).map(std::mem::take).unwrap_or_default();
@@ -212,55 +320,17 @@ impl PageWriter {
                 return Ok(children);
             }
             let last = children.last().map_or(0, |child| child.last);
-            let page = self.pages.take()?;
-            self.pages.put(&[&inner_page(self.pages.size, &children)])?;
+            let page = self.take()?;
+            pages.push((page, inner_page(self.size, &children)));
             height += 1;
-            self.add(height, Child { page, last })?;
-        }
-    }
-}
-
-impl Pages {
-    /// The number of the page behind one.
-    fn following(&self, page: u32) -> u32 {
-        let is_locked = u64::from(page) * self.size as u64 == LOCKED;
-        page + 1 + u32::from(is_locked)
-    }
-
-    /// The number of the next page.
-    fn take(&mut self) -> io::Result<u32> {
-        if u64::from(self.next - 1) * self.size as u64 == LOCKED {
-            self.put(&[])?;
-            self.next += 1;
-        }
-        self.next = self.next.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
-        Ok(self.next - 1)
-    }
-
-    /// Writes the page that was taken last, with zeros behind the bytes that are given.
-    fn put(&mut self, parts: &[&[u8]]) -> io::Result<()> {
-        let end = self.waiting.len() + self.size;
-        parts.iter().for_each(|part| self.waiting.extend_from_slice(part));
-        self.waiting.resize(end, 0);
-        match self.waiting.len() < WRITTEN {
-            true => Ok(()),
-            false => self.flush(),
+            self.add(height, Child { page, last }, pages)?;
         }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        use std::io::{Seek, SeekFrom};
-        self.file.seek(SeekFrom::End(0))?;
-        self.file.write_all(&self.waiting)?;
-        self.waiting.clear();
-        Ok(())
-    }
-
-    /// Writes the root of the table, and to the head that there are more pages.
-    fn finish(mut self, root: u32, bytes: &[u8]) -> io::Result<()> {
-        self.flush()?;
-        self.file
-            .write_all_at(bytes, u64::from(root - 1) * self.size as u64)?;
+    /// Writes to the head of the file that there are more pages.
+    fn end_file(&self) -> io::Result<()> {
+        // The page of the lock may be the last one: it is there, too.
+        self.file.set_len(place(self.next, self.size))?;
         let mut changes = [0; 4];
         self.file.read_exact_at(&mut changes, 24)?;
         let changes = u32::from_be_bytes(changes).wrapping_add(1).to_be_bytes();
@@ -268,6 +338,96 @@ impl Pages {
         self.file.write_all_at(&changes, 24)?;
         self.file.write_all_at(&changes, 92)
     }
+}
+
+impl Pages {
+    /// Fills the pages, and writes them to their place in the file. Gives the rows, to be cleared, and the CPU time in nanoseconds
+    /// that writing took: the system lets one thread at a time write to a file.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(super) fn write(mut self) -> io::Result<(Cells, u64)> {
+        let mut bytes = std::mem::take(&mut self.cells.pages);
+        bytes.clear();
+        bytes.resize((self.next - self.first) as usize * self.size, 0);
+        self.fill(&mut bytes);
+        let watch = Stopwatch::start();
+        if !bytes.is_empty() {
+            self.file.write_all_at(&bytes, place(self.first, self.size))?;
+        }
+        let cpu_ns = watch.elapsed();
+        self.cells.pages = bytes;
+        Ok((self.cells, cpu_ns))
+    }
+
+    fn fill(&self, bytes: &mut [u8]) {
+        let mut from = 0;
+        for (number, (page, to)) in self.leaves.iter().enumerate() {
+            let head = if number == 0 { &self.head } else { &Leaf::default() };
+            if let Some(page) = self.page(bytes, *page) {
+                self.fill_leaf(page, head, from..*to);
+            }
+            from = *to;
+        }
+        for ((_, rest), chain) in self.cells.spilled.iter().zip(&self.spilled) {
+            for (place, (page, part)) in chain.iter().zip(rest.chunks(self.size - 4)).enumerate() {
+                let next = chain.get(place + 1).copied().unwrap_or(0);
+                if let Some(page) = self.page(bytes, *page) {
+                    put(page, 0, &next.to_be_bytes());
+                    put(page, 4, part);
+                }
+            }
+        }
+        for (page, content) in &self.inner {
+            if let Some(page) = self.page(bytes, *page) {
+                put(page, 0, content);
+            }
+        }
+    }
+
+    fn page<'b>(&self, bytes: &'b mut [u8], page: u32) -> Option<&'b mut [u8]> {
+        let at = page.checked_sub(self.first)? as usize * self.size;
+        bytes.get_mut(at..at + self.size)
+    }
+
+    fn fill_leaf(&self, page: &mut [u8], head: &Leaf, cells: Range<usize>) {
+        let (first, end) = (self.cells.begin(cells.start), self.cells.begin(cells.end));
+        let content = self.size - head.cells.len() - (end - first);
+        let count = head.begins.len() + cells.len();
+        put_head(page, LEAF, count, content);
+        let begins = head.begins.iter().copied();
+        let behind = cells.map(|cell| head.cells.len() + self.cells.begin(cell) - first);
+        for (place, begin) in begins.chain(behind).enumerate() {
+            put(
+                page,
+                LEAF_HEAD + 2 * place,
+                &((content + begin) as u16).to_be_bytes(),
+            );
+        }
+        put(page, content, &head.cells);
+        let own = self.cells.bytes.get(first..end).unwrap_or_default();
+        put(page, content + head.cells.len(), own);
+    }
+}
+
+/// Where a page begins in its file.
+fn place(page: u32, size: usize) -> u64 {
+    u64::from(page - 1) * size as u64
+}
+
+fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = page.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+/// The head of a page of so many cells, which begin there; without the page on the right of an inner one.
+fn put_head(page: &mut [u8], kind: u8, cells: usize, content: usize) {
+    put(page, 0, &[kind, 0, 0]);
+    put(page, 3, &(cells as u16).to_be_bytes());
+    // 65,536 is told as 0.
+    put(page, 5, &(content as u16).to_be_bytes());
+    put(page, 7, &[0]);
 }
 
 /// Bytes of a record that stand in its cell.
@@ -283,21 +443,22 @@ fn local_bytes(length: usize, size: usize) -> usize {
 
 /// A page of cells.
 fn page_of(size: usize, kind: u8, right: Option<u32>, cells: &[u8], begins: &[usize]) -> Vec<u8> {
+    let mut page = vec![0; size];
     let content = size - cells.len();
-    let mut page = Vec::with_capacity(size);
-    page.extend_from_slice(&[kind, 0, 0]);
-    page.extend_from_slice(&(begins.len() as u16).to_be_bytes());
-    // 65,536 is told as 0.
-    page.extend_from_slice(&(content as u16).to_be_bytes());
-    page.push(0);
+    put_head(&mut page, kind, begins.len(), content);
+    let mut at = LEAF_HEAD;
     if let Some(right) = right {
-        page.extend_from_slice(&right.to_be_bytes());
+        put(&mut page, at, &right.to_be_bytes());
+        at = INNER_HEAD;
     }
-    for begin in begins {
-        page.extend_from_slice(&((content + begin) as u16).to_be_bytes());
+    for (place, begin) in begins.iter().enumerate() {
+        put(
+            &mut page,
+            at + 2 * place,
+            &((content + begin) as u16).to_be_bytes(),
+        );
     }
-    page.resize(content, 0);
-    page.extend_from_slice(cells);
+    put(&mut page, content, cells);
     page
 }
 
@@ -424,7 +585,7 @@ mod tests {
         ]
     }
 
-    fn put(record: &mut Record, value: &Value) {
+    fn put_value(record: &mut Record, value: &Value) {
         match value {
             Value::Null => record.null(),
             Value::Integer(number) => record.integer(*number),
@@ -434,8 +595,8 @@ mod tests {
         }
     }
 
-    /// Writes rows `(id, value, value)`, and lets SQLite look at them and add one.
-    fn written(size: u32, rows: &[(i64, Value, Value)]) -> Vec<(i64, Value, Value)> {
+    /// Writes rows `(id, value, value)` in batches of so many, and lets SQLite look at them and add one.
+    fn written(size: u32, batch: usize, rows: &[(i64, Value, Value)]) -> Vec<(i64, Value, Value)> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("database");
         let connection = Connection::open(&path).unwrap();
@@ -446,16 +607,26 @@ mod tests {
         let root = "SELECT rootpage FROM sqlite_schema WHERE name = 't'";
         let root: u32 = connection.query_row(root, [], |row| row.get(0)).unwrap();
         connection.close().unwrap();
-        let mut pages = PageWriter::new(&path, root).unwrap().expect("it is new");
+        let mut writer = PageWriter::new(&path, root).unwrap().expect("it is new");
         let mut record = Record::default();
-        for (id, one, two) in rows {
-            record.clear();
-            record.null();
-            put(&mut record, one);
-            put(&mut record, two);
-            pages.push(*id, record.bytes()).unwrap();
+        let mut batches = Vec::new();
+        for rows in rows.chunks(batch) {
+            let mut cells = Cells::new(size as usize, rows[0].0);
+            for (_, one, two) in rows {
+                record.clear();
+                record.null();
+                put_value(&mut record, one);
+                put_value(&mut record, two);
+                cells.push(record.bytes());
+            }
+            assert_eq!(cells.ids(), (rows[0].0, rows.len()));
+            batches.push(writer.lay_out(cells).unwrap());
         }
-        pages.finish().unwrap();
+        // In any order.
+        for pages in batches.into_iter().rev() {
+            pages.write().unwrap();
+        }
+        writer.finish(rows.last().map_or(0, |last| last.0)).unwrap();
         let connection = Connection::open(&path).unwrap();
         let check = |connection: &Connection| {
             let sound: String = connection
@@ -482,18 +653,18 @@ mod tests {
         #[test]
         fn sqlite_reads_what_was_written(
             size in prop::sample::select(vec![512u32, 1024, 4096, 65536]),
-            rows in prop::collection::vec((1..1000i64, value(), value()), 0..120),
+            first in prop::sample::select(vec![1i64, 100, 16_300, 1 << 40]),
+            batch in 1..130usize,
+            rows in prop::collection::vec((value(), value()), 0..120),
         ) {
-            let mut last = 0;
-            let rows: Vec<_> = rows
-                .into_iter()
-                .map(|(step, one, two)| {
-                    last += step;
+            let rows: Vec<_> = (first..)
+                .zip(rows)
+                .map(|(id, (one, two))| {
                     let or_null = |value: Value| if is_nan(&value) { Value::Null } else { value };
-                    (last, or_null(one), or_null(two))
+                    (id, or_null(one), or_null(two))
                 })
                 .collect();
-            prop_assert_eq!(written(size, &rows), rows);
+            prop_assert_eq!(written(size, batch, &rows), rows);
         }
     }
 
@@ -508,27 +679,37 @@ mod tests {
                 )
             };
             let rows: Vec<_> = (1..=count).map(row).collect();
-            assert!(written(512, &rows) == rows, "{count}");
+            assert!(written(512, 1000, &rows) == rows, "{count}");
         }
     }
 
     #[test]
     fn the_page_of_the_lock_is_left_out() {
-        let pages = Pages {
-            file: tempfile::tempfile().unwrap(),
-            size: 1 << 16,
+        let size = 1 << 16;
+        let mut writer = PageWriter {
+            file: Arc::new(tempfile::tempfile().unwrap()),
+            size,
             next: (1 << 14) - 1,
-            waiting: Vec::new(),
+            root: 1,
+            leaf: Leaf::default(),
+            inner: Vec::new(),
         };
-        let mut pages = pages;
-        let mut taken = Vec::new();
-        for _ in 0..4 {
-            taken.push(pages.take().unwrap());
-            pages.put(&[]).unwrap();
-        }
+        let mut cells = Cells::new(size, 1);
+        // Each leaf has room for one.
+        (1..=5).for_each(|byte| cells.push(&vec![byte; size / 2]));
+        let pages = writer.lay_out(cells).unwrap();
+        let taken: Vec<u32> = pages.leaves.iter().map(|leaf| leaf.0).collect();
         assert_eq!(taken, [16_383, 16_384, 16_386, 16_387]);
-        assert_eq!(pages.following(16_384), 16_386);
-        pages.flush().unwrap();
-        assert_eq!(pages.file.metadata().unwrap().len(), 5 << 16);
+        pages.write().unwrap();
+        let mut found = vec![7; 5 * size];
+        let file = writer.file.clone();
+        file.read_exact_at(&mut found, place(16_383, size)).unwrap();
+        let kinds: Vec<u8> = found.chunks(size).map(|page| page[0]).collect();
+        assert_eq!(kinds, [LEAF, LEAF, 0, LEAF, LEAF]);
+        let mut cells = Cells::new(size, 6);
+        cells.push(&vec![9; 3 * size]);
+        writer.next = 16_384;
+        let pages = writer.lay_out(cells).unwrap();
+        assert_eq!(pages.spilled, [[16_384, 16_386, 16_387]]);
     }
 }

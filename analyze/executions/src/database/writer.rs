@@ -4,23 +4,27 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 use tempfile::TempPath;
-use tracebraid_graph::{ActorId, Graph};
+use tracebraid_graph::Graph;
 
-use crate::build::{Built, Finished, Sink, Union};
+use crate::build::{Built, Finished, Sink, SinkJob, Union};
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::counts::ExtraMetric;
 use crate::database::about::{About, KindAbout, SourceAbout};
-use crate::database::blobs;
+use crate::database::encode::{Encoding, Form};
 use crate::database::error::DatabaseError;
 use crate::database::otherwise;
+use crate::database::paged::Paged;
+use crate::database::pages::Pages;
 use crate::database::reader::Database;
+use crate::database::row::{Batch, StoredKind};
 use crate::database::schema::{APPLICATION, TABLES, VERSION, value_column};
-use crate::database::store::{self, Constant, Row, State, Store, StoredColumn, StoredKind, Writing};
+use crate::database::store::{self, State, Store, StoredColumn, Writing};
 use crate::database::table::Column;
-use crate::ecct::Step;
+use crate::made::{Constant, Made, MetThread};
 use crate::metrics::Metric;
 
 /// Writes a database aside; [`Writer::finish`] puts it in its place.
@@ -39,9 +43,8 @@ pub struct Writer {
     known: (usize, usize),
     /// The id of the first execution that is written.
     first: i64,
-    /// The bytes of the last execution.
-    times: Vec<u8>,
-    path: Vec<u8>,
+    /// Executions that were given one by one, and are not written yet.
+    single: Made,
     /// The file that is appended to: nobody else does so meanwhile.
     lock: Option<File>,
 }
@@ -51,18 +54,18 @@ pub struct Writer {
 enum Keeps {
     /// Nothing is known of figures yet.
     Store(Box<Store>),
-    Writing(Box<Writing>),
+    /// A new database.
+    Paged(Box<Paged>),
+    /// One that is appended to.
+    Writing(Box<Writing>, Arc<Form>),
     /// It failed.
     Nothing,
 }
 
-/// Numbers of threads.
+/// Numbers of threads, by source, id and name.
 #[derive(Debug, Default)]
 struct Threads {
-    /// By source, id and name.
     numbers: HashMap<(i64, i32, Option<String>), u32>,
-    /// Of threads of the graph, with the name under which they were met last.
-    met: HashMap<ActorId, (Option<String>, u32)>,
 }
 
 impl Writer {
@@ -140,8 +143,7 @@ impl Writer {
             known: (1, 0),
             first: store.next,
             keeps: Keeps::Store(Box::new(store)),
-            times: Vec::new(),
-            path: Vec::new(),
+            single: Made::default(),
             lock: None,
         })
     }
@@ -157,8 +159,19 @@ impl Writer {
         };
         let added = add_columns(&mut store, extra, &self.values);
         added.map_err(DatabaseError::sqlite(&self.place))?;
-        let writing = Writing::new(*store).map_err(|source| DatabaseError::file(&self.place, source))?;
-        self.keeps = Keeps::Writing(Box::new(writing));
+        let paged = Paged::new(*store, self.sources.clone());
+        self.keeps = match paged.map_err(DatabaseError::sqlite(&self.place))? {
+            Ok(paged) => Keeps::Paged(Box::new(paged)),
+            Err(store) => {
+                let form = Form {
+                    kinds: store.kinds.clone(),
+                    sources: self.sources.clone(),
+                };
+                let writing = Writing::new(store);
+                let writing = writing.map_err(|source| DatabaseError::file(&self.place, source))?;
+                Keeps::Writing(Box::new(writing), Arc::new(form))
+            }
+        };
         Ok(())
     }
 
@@ -181,12 +194,16 @@ impl Writer {
 
     fn complete(mut self, built: &Built, of_thread: &mut u64) -> Result<u64, DatabaseError> {
         self.begin(&[])?;
-        let Keeps::Writing(writing) = std::mem::replace(&mut self.keeps, Keeps::Nothing) else {
-            return Err(DatabaseError::damaged(&self.place, "it could not be written"));
-        };
+        self.write_single()?;
         let place = self.place.clone();
         let sqlite = DatabaseError::sqlite(&place);
-        let mut store = writing.finish().map_err(&sqlite)?;
+        let mut store = match std::mem::replace(&mut self.keeps, Keeps::Nothing) {
+            Keeps::Paged(paged) => paged.finish().map_err(&sqlite)?,
+            Keeps::Writing(writing, _) => writing.finish().map_err(&sqlite)?,
+            Keeps::Store(_) | Keeps::Nothing => {
+                return Err(DatabaseError::damaged(&self.place, "it could not be written"));
+            }
+        };
         *of_thread = store.busy_ns;
         if built.lacks_faults {
             let name = Metric::PageFaults.name();
@@ -235,62 +252,85 @@ impl Writer {
         connection.execute_batch("COMMIT")
     }
 
-    /// Writes an execution.
-    fn write(&mut self, graph: &Graph, finished: &Finished) -> rusqlite::Result<()> {
-        let Keeps::Writing(writing) = &mut self.keeps else {
-            return Err(rusqlite::Error::InvalidQuery);
-        };
-        let (threads, sources) = (&mut self.threads, &self.sources);
-        let Finished {
-            execution,
-            metrics,
-            ecct,
-            steps,
-        } = finished;
-        let actor = execution.last.or(execution.first);
-        let thread = actor.and_then(|actor| threads.number(graph, actor, sources));
-        let mut last: (Option<ActorId>, Option<u32>) = (None, None);
-        let numbered = |step: &Step| {
-            if step.actor != last.0 {
-                let number = step.actor.and_then(|actor| threads.number(graph, actor, sources));
-                last = (step.actor, number);
+    /// Gives executions away to be encoded; what comes of that is written by [`Writer::take_encoded`].
+    fn encode(&mut self, made: Made) -> Result<Option<SinkJob<Writer>>, DatabaseError> {
+        self.begin(&[])?;
+        if made.is_empty() {
+            return Ok(None);
+        }
+        let threads = made.threads().iter();
+        let threads = threads.map(|met| self.threads.number(met, &self.sources));
+        let threads: Vec<Option<u32>> = threads.collect();
+        Ok(Some(match &mut self.keeps {
+            Keeps::Paged(paged) => {
+                let encode = paged.encode(made, threads);
+                SinkJob::new(encode, |writer: &mut Writer, cells| {
+                    let pages = writer.paged()?.lay_out(cells);
+                    let pages = pages.map_err(DatabaseError::sqlite(&writer.place))?;
+                    Ok(vec![writing(pages)])
+                })
             }
-            (last.1, step.context, step.duration)
-        };
-        blobs::put_steps(&mut self.path, steps.iter().map(numbered));
-        blobs::put_times(&mut self.times, &ecct.times);
-        let is_told = self.path.len() <= LONGER * self.times.len() && add_up(steps) == ecct.times;
-        let trace = actor.and_then(|actor| Some(graph.actor(actor)?.key.trace));
-        let source = sources.get(trace.unwrap_or(0) as usize);
-        writing.push(&Row {
-            kind: execution.kind,
-            source: source.copied().unwrap_or(1),
-            numbers: &execution.numbers,
-            begin: execution.begin,
-            thread,
-            times: (!is_told).then_some(&self.times),
-            path: &self.path,
-            figures: metrics,
-            values: &execution.values,
-        })
+            Keeps::Writing(_, form) => {
+                let form = form.clone();
+                let encoding = Encoding { made, threads, form };
+                SinkJob::new(|| encoding.batch(), Writer::insert)
+            }
+            Keeps::Store(_) | Keeps::Nothing => return Err(self.broken()),
+        }))
     }
+
+    fn broken(&self) -> DatabaseError {
+        DatabaseError::damaged(&self.place, "it could not be written")
+    }
+
+    fn paged(&mut self) -> Result<&mut Paged, DatabaseError> {
+        let place = &self.place;
+        match &mut self.keeps {
+            Keeps::Paged(paged) => Ok(paged),
+            _ => Err(DatabaseError::damaged(place, "it could not be written")),
+        }
+    }
+
+    /// Has SQLite insert rows.
+    fn insert(&mut self, batch: Batch) -> Result<Vec<SinkJob<Writer>>, DatabaseError> {
+        let Keeps::Writing(writing, _) = &mut self.keeps else {
+            return Err(self.broken());
+        };
+        let sent = writing.send(batch);
+        sent.map_err(DatabaseError::sqlite(&self.place))?;
+        Ok(Vec::new())
+    }
+
+    /// Writes what was given one by one.
+    fn write_single(&mut self) -> Result<(), DatabaseError> {
+        let made = std::mem::take(&mut self.single);
+        let mut jobs: Vec<SinkJob<Writer>> = self.encode(made)?.into_iter().collect();
+        while let Some(job) = jobs.pop() {
+            jobs.extend(job.run()(self)?);
+        }
+        Ok(())
+    }
+}
+
+/// Pages are filled and written.
+fn writing(pages: Pages) -> SinkJob<Writer> {
+    SinkJob::new(
+        || pages.write(),
+        |writer: &mut Writer, written| {
+            let written = written.map_err(|source| DatabaseError::file(&writer.place, source))?;
+            writer.paged()?.wrote(written);
+            Ok(Vec::new())
+        },
+    )
 }
 
 impl Threads {
     /// The number of a thread.
-    fn number(&mut self, graph: &Graph, actor: ActorId, sources: &[i64]) -> Option<u32> {
-        let of = graph.actor(actor)?;
-        if let Some((name, number)) = self.met.get(&actor)
-            && *name == of.name
-        {
-            return Some(*number);
-        }
-        let source = *sources.get(of.key.trace as usize)?;
+    fn number(&mut self, met: &MetThread, sources: &[i64]) -> Option<u32> {
+        let source = *sources.get(met.trace as usize)?;
         let next = self.numbers.len() as u32;
-        let key = (source, of.key.tid, of.name.clone());
-        let number = *self.numbers.entry(key).or_insert(next);
-        self.met.insert(actor, (of.name.clone(), number));
-        Some(number)
+        let key = (source, met.tid, met.name.clone());
+        Some(*self.numbers.entry(key).or_insert(next))
     }
 }
 
@@ -302,20 +342,26 @@ impl Sink for Writer {
     }
 
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), DatabaseError> {
-        self.begin(&[])?;
-        let written = self.write(graph, &finished);
-        written.map_err(DatabaseError::sqlite(&self.place))
+        self.single.push_finished(graph, finished);
+        match self.single.len() < MANY {
+            true => Ok(()),
+            false => self.write_single(),
+        }
+    }
+
+    fn take_all(&mut self, _: &Graph, made: Made) -> Result<Vec<SinkJob<Writer>>, DatabaseError> {
+        Ok(self.encode(made)?.into_iter().collect())
     }
 }
+
+/// So many executions that are given one by one are written at once.
+const MANY: usize = 256;
 
 /// Below that size of a file in bytes, pages that are not full are much of it.
 const SMALL: u64 = 1 << 20;
 
 /// Smaller pages.
 const SHRINK: &str = "PRAGMA page_size = 1024; VACUUM";
-
-/// A path that takes so many times the room of times is not read in their place.
-const LONGER: usize = 4;
 
 /// The file that is there, for this writer only.
 fn locked(path: &Path) -> Result<File, DatabaseError> {
@@ -465,12 +511,6 @@ fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
     let behind = columns.get_mut(figures..).unwrap_or_default();
     behind.rotate_left(values.len());
     columns
-}
-
-/// The time that steps take in each context, contexts ascending.
-fn add_up(steps: &[Step]) -> Vec<(ContextId, u64)> {
-    let steps = steps.iter().map(|step| (step.context, step.duration));
-    blobs::add_up(steps.collect())
 }
 
 /// Contexts from that id on.

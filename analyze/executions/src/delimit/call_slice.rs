@@ -7,35 +7,45 @@
 use std::collections::HashSet;
 
 use tracebraid_follow::{CpuKey, Items, ThreadKey};
-use tracebraid_periods::EndedPeriod;
 
 use crate::contexts::Hasher;
 use crate::delimit::calls::Calls;
 use crate::delimit::kernel::{Item, Kernel, What};
+use crate::delimit::log::Block;
 
 /// Calls in a slice of time.
 #[derive(Debug, Default)]
 pub(crate) struct CallSlice {
-    /// Those that began in it. They are numbered from 1.
+    /// Those that began in it. They are numbered from 1. Those that ended last are in it.
     calls: Calls,
-    /// Places of the items that ended those in the log.
-    ended: Vec<usize>,
+    /// Those that ended before.
+    blocks: Vec<Block>,
     /// Threads of which it is known whether they are in a call.
     known: HashSet<ThreadKey, Hasher>,
-    /// Items that wait for what came before, with their places.
+    /// Items that wait for what came before, with the places of the blocks before which they happened.
     deferred: Vec<(usize, CpuKey, i64, Item)>,
-    place: usize,
 }
 
 impl CallSlice {
-    /// Plays the items of a slice.
-    pub(crate) fn play(kernel: &Kernel, mut items: Items<Item>) -> CallSlice {
+    /// Plays the items of a slice. No block reaches over one of these times.
+    pub(crate) fn play(kernel: &Kernel, mut items: Items<Item>, cuts: &[i64]) -> CallSlice {
         let mut slice = CallSlice::default();
+        let mut cuts = cuts.iter().copied();
+        let mut next = cuts.next().unwrap_or(i64::MAX);
         items.play(None, |cpu, time, item| {
+            if time >= next {
+                slice.end_block();
+                next = cuts.find(|cut| time < *cut).unwrap_or(i64::MAX);
+            }
             slice.step(kernel, (cpu, time), item);
-            slice.place += 1;
         });
+        slice.end_block();
         slice
+    }
+
+    /// What ends from now on stands behind what ended.
+    fn end_block(&mut self) {
+        self.blocks.append(&mut self.calls.take());
     }
 
     fn step(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: Item) {
@@ -68,33 +78,38 @@ impl CallSlice {
             _ => return,
         }
         self.calls.play(kernel, at, &item);
-        self.ended.resize(self.calls.log.ended.len(), self.place);
+        if self.calls.ended.len() >= Block::FULL {
+            self.end_block();
+        }
     }
 
     fn defer(&mut self, (cpu, time): (CpuKey, i64), item: Item) {
-        self.deferred.push((self.place, cpu, time, item));
+        // Nothing else ends calls.
+        if matches!(item, Item::Call(_, What::Exit(..))) {
+            self.end_block();
+        }
+        self.deferred.push((self.blocks.len(), cpu, time, item));
     }
 
-    /// Adds it to what was known before.
-    pub(crate) fn compose(mut self, kernel: &Kernel, calls: &mut Calls) {
-        let earlier = std::mem::take(&mut calls.log.ended);
-        let mut late: Vec<(usize, (i64, EndedPeriod))> = Vec::new();
+    /// Adds it to what was known before: it takes time for what was deferred, and for each block.
+    pub(crate) fn compose(self, kernel: &Kernel, calls: &mut Calls) {
+        let mut blocks = calls.take();
+        let mut late: Vec<(usize, Block)> = Vec::new();
         for (place, cpu, time, item) in self.deferred {
             calls.play(kernel, (cpu, time), &item);
-            late.extend(calls.log.ended.drain(..).map(|ended| (place, ended)));
+            late.extend(calls.take().into_iter().map(|block| (place, block)));
         }
-        calls.log.ended = earlier;
-        let ended = std::mem::take(&mut self.calls.log.ended);
         let before = calls.take_over(self.calls);
         let mut late = late.into_iter().peekable();
-        for (place, (told, mut period)) in self.ended.into_iter().zip(ended) {
-            while let Some((_, of_before)) = late.next_if(|late| late.0 < place) {
-                calls.log.ended.push(of_before);
+        for (place, mut block) in self.blocks.into_iter().enumerate() {
+            while let Some((_, of_before)) = late.next_if(|late| late.0 <= place) {
+                blocks.push(of_before);
             }
-            period.numbers.iter_mut().for_each(|number| *number += before);
-            calls.log.ended.push((told, period));
+            block.before = before;
+            blocks.push(block);
         }
-        calls.log.ended.extend(late.map(|(_, ended)| ended));
+        blocks.extend(late.map(|(_, block)| block));
+        calls.blocks = blocks;
     }
 }
 
@@ -147,8 +162,17 @@ mod tests {
             let mut found = Calls::default();
             let mut cuts = cuts;
             cuts.sort_unstable();
-            for cut in cuts.into_iter().chain([i64::MAX]) {
-                CallSlice::play(&kernel, all.cut(cut)).compose(&kernel, &mut found);
+            // Two parts at a time.
+            cuts.push(i64::MAX);
+            for cuts in cuts.chunks(2) {
+                let until = cuts.last().copied().unwrap_or(i64::MAX);
+                let slice = CallSlice::play(&kernel, all.cut(until), cuts);
+                let blocks = found.blocks.len();
+                slice.compose(&kernel, &mut found);
+                for block in &found.blocks[blocks..] {
+                    let (first, last) = block.told().expect("it is not empty");
+                    prop_assert!(cuts.iter().all(|cut| (first < *cut) == (last < *cut)));
+                }
             }
             let open = |calls: &Calls| {
                 let mut open: Vec<_> = calls.open().collect();
@@ -158,7 +182,10 @@ mod tests {
             prop_assert_eq!(open(&found), open(&expected));
             let unfinished = |calls: &Calls| calls.log.unfinished().take(2).collect::<Vec<_>>();
             prop_assert_eq!(unfinished(&found), unfinished(&expected));
-            prop_assert_eq!(found.log.ended, expected.log.ended);
+            let ended = |calls: &mut Calls| -> Vec<_> {
+                calls.take().into_iter().flat_map(Block::numbered).collect()
+            };
+            prop_assert_eq!(ended(&mut found), ended(&mut expected));
         }
     }
 }

@@ -4,15 +4,61 @@ use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Pairs, ThreadKey};
 use tracebraid_kernel_model::Syscall;
 use tracebraid_language::Datum;
+use tracebraid_periods::EndedPeriod;
 
 use crate::delimit::kernel::{Item, Kernel, What};
-use crate::delimit::log::{Log, bound};
+use crate::delimit::log::{Block, Log, bound};
 
 /// What is known of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Calls {
     open: Pairs<ThreadKey, Open>,
+    /// What ended in slices of time, and behind that.
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) ended: Vec<EndedCall>,
+    /// How many began and ended.
     pub(crate) log: Log,
+}
+
+/// A call that ended, as far as one definition is concerned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EndedCall {
+    kind: u32,
+    call: Syscall,
+    number: u64,
+    trace: u32,
+    tid: i32,
+    fd: Option<i32>,
+    result: Option<i64>,
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    /// The CPUs on which it began and ended.
+    cpus: [u32; 2],
+}
+
+impl EndedCall {
+    /// As an execution, whose number grows by that.
+    pub(crate) fn period(self, before: u64) -> EndedPeriod {
+        let number =
+            |number: Option<i64>| number.map_or(Datum::Missing, |number| Datum::Integer(number.into()));
+        let captures = |list: &[Datum]| {
+            // With the thread, and those of the end behind those of the beginning.
+            let mut captures = Vec::with_capacity(list.len() + 2);
+            captures.extend_from_slice(list);
+            captures
+        };
+        let name = Datum::text(self.call.user_name().as_bytes());
+        let at_begin = captures(&[name, number(self.fd.map(i64::from))]);
+        let at_end = captures(&[number(self.result)]);
+        let tid = Some(i64::from(self.tid));
+        let of = |time, cpu, captures| bound(time, (self.trace, Some(cpu)), tid, captures);
+        EndedPeriod {
+            period: self.kind as usize,
+            numbers: vec![self.number + before],
+            begin: of(self.begin, self.cpus[0], at_begin),
+            end: of(self.end, self.cpus[1], at_end),
+        }
+    }
 }
 
 /// A call that has begun.
@@ -92,16 +138,31 @@ impl Calls {
         open: &Open,
         result: Option<i64>,
     ) {
-        let number =
-            |number: Option<i64>| number.map_or(Datum::Missing, |number| Datum::Integer(number.into()));
-        for (&kind, &of_kind) in kernel.kinds(open.call).iter().zip(&open.numbers) {
-            let name = Datum::text(open.call.user_name().as_bytes());
-            let captures = vec![name, number(open.fd.map(i64::from))];
-            let tid = Some(i64::from(tid));
-            let begin = bound(open.time, (cpu.trace, Some(open.cpu)), tid, captures);
-            let end = bound(time, (cpu.trace, Some(cpu.cpu)), tid, vec![number(result)]);
-            self.log.ends(kind, vec![of_kind], [begin, end]);
+        for (&kind, &number) in kernel.kinds(open.call).iter().zip(&open.numbers) {
+            self.log.ends_elsewhere(kind);
+            self.ended.push(EndedCall {
+                kind: kind as u32,
+                call: open.call,
+                number,
+                trace: cpu.trace,
+                tid,
+                fd: open.fd,
+                result,
+                begin: open.time,
+                end: time,
+                cpus: [open.cpu, cpu.cpu],
+            });
         }
+    }
+
+    /// Takes out what ended.
+    pub(crate) fn take(&mut self) -> Vec<Block> {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        let ended = std::mem::take(&mut self.ended);
+        if !ended.is_empty() {
+            blocks.push(Block::of_calls(ended));
+        }
+        blocks
     }
 
     /// When those began that are open.

@@ -16,7 +16,7 @@ use tracebraid_language::near::did_you_mean;
 
 use crate::delimit::call_slice::CallSlice;
 use crate::delimit::calls::Calls;
-use crate::delimit::log::Log;
+use crate::delimit::log::{Block, Log};
 use crate::delimit::processes::Processes;
 use crate::delimit::{Patterns, fitting};
 
@@ -404,6 +404,11 @@ impl KernelPartial {
     /// Adds the calls of a slice of time.
     pub(crate) fn compose(&mut self, kernel: &Kernel, slice: CallSlice) {
         slice.compose(kernel, &mut self.calls);
+    }
+
+    /// Takes out the calls that ended.
+    pub(crate) fn take_calls(&mut self) -> Vec<Block> {
+        self.calls.take()
     }
 
     /// What ended.

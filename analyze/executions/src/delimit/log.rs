@@ -1,10 +1,120 @@
 //! Executions of one family that ended, and how many began.
 
+use std::vec::IntoIter;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
 use tracebraid_periods::{Bound, EndedPeriod};
 
+use crate::delimit::calls::EndedCall;
 use crate::turns::Turn;
+
+/// Executions that ended, in the order in which that was known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Block {
+    pub(crate) ended: EndedList,
+    /// What their numbers grow by: how many had begun before those that these are counted with.
+    pub(crate) before: u64,
+    /// When the first one began.
+    pub(crate) earliest: i64,
+}
+
+/// Executions that ended: of calls as they were found, since there may be a great many.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum EndedList {
+    Calls(Vec<EndedCall>),
+    /// With the times when it was known.
+    Periods(Vec<(i64, EndedPeriod)>),
+}
+
+/// Executions one by one, with the times when it was known that they ended.
+#[derive(Debug)]
+pub(crate) enum EndedOnes {
+    Calls(IntoIter<EndedCall>, u64),
+    Periods(IntoIter<(i64, EndedPeriod)>),
+}
+
+impl Block {
+    /// So many executions are not many for one piece of work, and not few.
+    pub(crate) const FULL: usize = 1024;
+
+    /// Calls that are numbered among all.
+    pub(crate) fn of_calls(ended: Vec<EndedCall>) -> Block {
+        let begins = ended.iter().map(|call| call.begin);
+        Block {
+            earliest: begins.min().unwrap_or(i64::MAX),
+            before: 0,
+            ended: EndedList::Calls(ended),
+        }
+    }
+
+    fn of_periods(ended: Vec<(i64, EndedPeriod)>) -> Block {
+        let begins = ended.iter().map(|(_, period)| period.begin.time);
+        Block {
+            earliest: begins.min().unwrap_or(i64::MAX),
+            before: 0,
+            ended: EndedList::Periods(ended),
+        }
+    }
+
+    /// A list, each so many of it, of which none reaches over one of these times.
+    pub(crate) fn all(ended: Vec<(i64, EndedPeriod)>, cuts: &[i64]) -> Vec<Block> {
+        let mut ended = ended.into_iter().peekable();
+        let mut blocks = Vec::new();
+        while let Some(&(told, _)) = ended.peek() {
+            let before = cuts.partition_point(|cut| *cut <= told);
+            let is_in = |of: &(i64, EndedPeriod)| cuts.get(before).is_none_or(|cut| of.0 < *cut);
+            let block = std::iter::from_fn(|| ended.next_if(is_in));
+            blocks.push(Block::of_periods(block.take(Block::FULL).collect()));
+        }
+        blocks
+    }
+
+    /// When it was known of the first and of the last one that they had ended.
+    pub(crate) fn told(&self) -> Option<(i64, i64)> {
+        match &self.ended {
+            EndedList::Calls(ended) => Some((ended.first()?.end, ended.last()?.end)),
+            EndedList::Periods(ended) => Some((ended.first()?.0, ended.last()?.0)),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        match &self.ended {
+            EndedList::Calls(ended) => ended.len(),
+            EndedList::Periods(ended) => ended.len(),
+        }
+    }
+
+    /// Each, with its number among all.
+    pub(crate) fn numbered(self) -> EndedOnes {
+        match self.ended {
+            EndedList::Calls(ended) => EndedOnes::Calls(ended.into_iter(), self.before),
+            EndedList::Periods(ended) => EndedOnes::Periods(ended.into_iter()),
+        }
+    }
+}
+
+impl EndedOnes {
+    /// When the next one ended.
+    pub(crate) fn end(&self) -> Option<i64> {
+        match self {
+            EndedOnes::Calls(ended, _) => ended.as_slice().first().map(|call| call.end),
+            EndedOnes::Periods(ended) => ended.as_slice().first().map(|(_, period)| period.end.time),
+        }
+    }
+}
+
+impl Iterator for EndedOnes {
+    type Item = (i64, EndedPeriod);
+
+    fn next(&mut self) -> Option<(i64, EndedPeriod)> {
+        match self {
+            EndedOnes::Calls(ended, before) => ended.next().map(|call| (call.end, call.period(*before))),
+            EndedOnes::Periods(ended) => ended.next(),
+        }
+    }
+}
 
 /// Executions that are delimited in one way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -49,6 +159,12 @@ impl Log {
         self.ends_as_told(told, kind, numbers, bounds);
     }
 
+    /// One ended that is kept elsewhere.
+    pub(crate) fn ends_elsewhere(&mut self, kind: usize) {
+        let open = self.of(kind);
+        *open = open.saturating_sub(1);
+    }
+
     /// One has ended, as is known since that time.
     pub(crate) fn ends_as_told(
         &mut self,
@@ -57,8 +173,7 @@ impl Log {
         numbers: Vec<u64>,
         [begin, end]: [Bound; 2],
     ) {
-        let open = self.of(kind);
-        *open = open.saturating_sub(1);
+        self.ends_elsewhere(kind);
         let ended = EndedPeriod {
             period: kind,
             numbers,

@@ -28,6 +28,8 @@ use tracebraid_periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, 
 use crate::execution::with_threads;
 use crate::turns::{Label, RecordThread, Turn};
 pub use addresses::FunctionNames;
+pub(crate) use log::{Block, EndedOnes};
+
 use call_slice::CallSlice;
 use kernel::{Item, Kernel, KernelPartial};
 use log::Log;
@@ -124,12 +126,13 @@ impl DelimitedAnalysis {
         })
     }
 
-    /// Takes out what calls were made before a time, if that is all that is asked of the kernel: then it is played on any
-    /// thread, and [`Analysis::settle`] has nothing to do for it.
-    pub(crate) fn cut_calls(&self, partial: &mut DelimitedPartial, until: Timestamp) -> Option<CutCalls<'_>> {
+    /// Takes out what calls were made before the last of these times, or what calls were made, if that is all that is asked of
+    /// the kernel: then it is played on any thread, and [`Analysis::settle`] has nothing to do for it.
+    pub(crate) fn cut_calls(&self, partial: &mut DelimitedPartial, cuts: Vec<i64>) -> Option<CutCalls<'_>> {
         let kernel = self.kernel.as_ref()?;
-        let items = kernel.cut_calls(&mut partial.kernel, until.0)?;
-        Some(CutCalls { kernel, items })
+        let until = cuts.last().copied().unwrap_or(i64::MAX);
+        let items = kernel.cut_calls(&mut partial.kernel, until)?;
+        Some(CutCalls { kernel, items, cuts })
     }
 
     /// What in the definitions is probably wrong, for people.
@@ -142,11 +145,18 @@ impl DelimitedAnalysis {
 
     /// Takes those out that are known to have ended so far, in the order in which that was known.
     pub fn take(&self, partial: &mut DelimitedPartial) -> Vec<EndedPeriod> {
-        self.take_with_turns(partial).0
+        let blocks = self.take_with_turns(partial, &[]).0.into_iter();
+        let ended = blocks.flat_map(Block::numbered);
+        ended.map(|(_, period)| period).collect()
     }
 
-    /// As above, with the times so far at which threads turned to others, in no order.
-    pub(crate) fn take_with_turns(&self, partial: &mut DelimitedPartial) -> (Vec<EndedPeriod>, Vec<Turn>) {
+    /// As above, in blocks of which none reaches over one of these times, with the times so far at which threads turned to
+    /// others, in no order.
+    pub(crate) fn take_with_turns(
+        &self,
+        partial: &mut DelimitedPartial,
+        cuts: &[i64],
+    ) -> (Vec<Block>, Vec<Turn>) {
         let mut turns = Vec::new();
         if let Some(periods) = &self.periods {
             let begun = periods.take_begun(&mut partial.periods);
@@ -155,9 +165,12 @@ impl DelimitedAnalysis {
         for log in partial.logs() {
             turns.append(&mut log.turns);
         }
-        let ended = self.take_ended(partial);
-        turns.extend(ended.iter().filter_map(|ended| ends(ended, self.label(ended)?)));
-        (ended, turns)
+        let [periods, others] = self.take_others(partial);
+        let calls = partial.kernel.take_calls();
+        // Calls stay in their threads.
+        let ended = periods.iter().chain(&others);
+        turns.extend(ended.filter_map(|(_, ended)| ends(ended, self.label(ended)?)));
+        (joined((periods, calls, others), cuts), turns)
     }
 
     /// Label of executions of one kind; `None` if these never go from one thread to another.
@@ -174,18 +187,18 @@ impl DelimitedAnalysis {
         Some(Label::of_span(name?.bytes().unwrap_or_default()))
     }
 
-    fn take_ended(&self, partial: &mut DelimitedPartial) -> Vec<EndedPeriod> {
-        let mut taken: Vec<(i64, EndedPeriod)> = Vec::new();
-        if let Some(periods) = &self.periods {
-            let ended = periods.take(&mut partial.periods);
-            taken.extend(ended.map(|period| (period.end.time, self.of_definition(period))));
+    /// Takes out periods, and what stands in logs.
+    fn take_others(&self, partial: &mut DelimitedPartial) -> [Vec<(i64, EndedPeriod)>; 2] {
+        let mut periods = Vec::new();
+        if let Some(analysis) = &self.periods {
+            let ended = analysis.take(&mut partial.periods);
+            periods.extend(ended.map(|period| (period.end.time, self.of_definition(period))));
         }
+        let mut others = Vec::new();
         for log in partial.logs() {
-            taken.append(&mut log.ended);
+            others.append(&mut log.ended);
         }
-        // Stable: what ended at one time is in the order of what it is, and there in its own.
-        taken.sort_by_key(|(told, _)| *told);
-        taken.into_iter().map(|(_, period)| period).collect()
+        [periods, others]
     }
 
     /// When those began that are open.
@@ -213,32 +226,53 @@ impl DelimitedAnalysis {
     }
 }
 
+/// Executions of all families that ended, in the order in which that was known: what ended at one time is in the order of what
+/// it is, and there in its own.
+fn joined(
+    (periods, calls, others): (Vec<(i64, EndedPeriod)>, Vec<Block>, Vec<(i64, EndedPeriod)>),
+    cuts: &[i64],
+) -> Vec<Block> {
+    let reaches_over = |block: &Block| {
+        let place = |told: i64| cuts.partition_point(|cut| *cut <= told);
+        block
+            .told()
+            .is_some_and(|(first, last)| place(first) != place(last))
+    };
+    if periods.is_empty() && others.is_empty() && !calls.iter().any(reaches_over) {
+        return calls;
+    }
+    let mut ended = periods;
+    ended.extend(calls.into_iter().flat_map(Block::numbered));
+    ended.extend(others);
+    // Stable.
+    ended.sort_by_key(|(told, _)| *told);
+    Block::all(ended, cuts)
+}
+
 /// What threads called in a slice of time.
 pub(crate) struct CutCalls<'a> {
     kernel: &'a Kernel,
     items: Items<Item>,
+    cuts: Vec<i64>,
 }
 
 /// Calls in a slice of time.
-pub(crate) struct PlayedCalls<'a> {
-    kernel: &'a Kernel,
-    slice: CallSlice,
-}
+#[derive(Debug)]
+pub(crate) struct PlayedCalls(CallSlice);
 
-impl<'a> CutCalls<'a> {
+impl CutCalls<'_> {
     /// Finds the calls that began there.
-    pub(crate) fn play(self) -> PlayedCalls<'a> {
-        PlayedCalls {
-            kernel: self.kernel,
-            slice: CallSlice::play(self.kernel, self.items),
-        }
+    pub(crate) fn play(self) -> PlayedCalls {
+        PlayedCalls(CallSlice::play(self.kernel, self.items, &self.cuts))
     }
 }
 
-impl PlayedCalls<'_> {
+impl PlayedCalls {
     /// Adds them to what is known before.
-    pub(crate) fn compose(self, partial: &mut DelimitedPartial) {
-        partial.kernel.compose(self.kernel, self.slice);
+    pub(crate) fn compose(self, analysis: &DelimitedAnalysis, partial: &mut DelimitedPartial) {
+        if let Some(kernel) = &analysis.kernel {
+            partial.kernel.compose(kernel, self.0);
+        }
     }
 }
 
@@ -384,14 +418,14 @@ impl Analysis for DelimitedAnalysis {
         partial: &mut DelimitedPartial,
         watermark: Timestamp,
     ) -> Vec<Slice<'a, DelimitedPartial>> {
-        let Some(calls) = self.cut_calls(partial, watermark) else {
+        let Some(calls) = self.cut_calls(partial, vec![watermark.0]) else {
             self.settle(partial, watermark);
             return Vec::new();
         };
         let slice: Slice<'a, DelimitedPartial> = Box::new(move |_: &mut DelimitedPartial| {
             let played = calls.play();
             Box::new(move |partial: &mut DelimitedPartial| {
-                played.compose(partial);
+                played.compose(self, partial);
                 self.settle(partial, watermark);
             })
         });

@@ -9,8 +9,8 @@ use clap::Args;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_executions::database::{APPLICATION, About, Database, Writer, delimits_alike};
 use tracebraid_executions::{
-    BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames, Sink, Union,
-    build,
+    BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames, Made, Sink,
+    SinkJob, Union, build,
 };
 use tracebraid_graph::Graph;
 use tracebraid_language::executions::{Definitions, Delimiter};
@@ -387,6 +387,27 @@ impl Sink for Counting {
         self.of_nobody += u64::from(finished.steps.is_empty());
         self.writer.take(graph, finished)
     }
+
+    fn take_all(&mut self, graph: &Graph, made: Made) -> Result<Vec<SinkJob<Self>>, Self::Error> {
+        for (kind, count) in made.kinds().iter().zip(&mut self.of_kinds) {
+            self.executions += kind.executions;
+            *count += kind.executions;
+            self.of_nobody += kind.of_nobody;
+        }
+        let jobs = self.writer.take_all(graph, made)?.into_iter();
+        Ok(jobs.map(of_writer).collect())
+    }
+}
+
+/// Work of the writer as work of whoever counts beside it.
+fn of_writer(job: SinkJob<Writer>) -> SinkJob<Counting> {
+    SinkJob::new(
+        || job.run(),
+        |counting: &mut Counting, done| {
+            let further = done(&mut counting.writer)?.into_iter();
+            Ok(further.map(of_writer).collect())
+        },
+    )
 }
 
 /// What the recording is called that a trace is of: that directory of those that were given in which it is.

@@ -1,0 +1,175 @@
+//! Executions as rows, and lists of them.
+
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use tracebraid_language::Datum;
+
+use crate::database::pages::Record;
+use crate::made::Constant;
+
+/// An execution as it is written.
+#[derive(Debug)]
+pub(super) struct Row<'r> {
+    /// The place of its kind among those of the store.
+    pub(super) kind: usize,
+    /// The id of its trace.
+    pub(super) source: i64,
+    /// Those of the executions around it, and its own.
+    pub(super) numbers: &'r [u64],
+    pub(super) begin: i64,
+    pub(super) thread: Option<u32>,
+    /// None if they are what the path adds up to.
+    pub(super) times: Option<&'r [u8]>,
+    pub(super) path: &'r [u8],
+    /// Where they are in the database, the kind tells.
+    pub(super) figures: &'r [Option<u64>],
+    pub(super) values: &'r [Datum],
+}
+
+/// Executions, one behind the other: what is of several lengths lies in lists for all.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    heads: Vec<Head>,
+    numbers: Vec<u64>,
+    times: Vec<u8>,
+    paths: Vec<u8>,
+    figures: Vec<Option<u64>>,
+    values: Vec<Datum>,
+}
+
+/// A row, without what is of several lengths: that ends there in the lists.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    kind: usize,
+    source: i64,
+    begin: i64,
+    thread: Option<u32>,
+    has_times: bool,
+    ends: Ends,
+}
+
+/// Places in the lists of a batch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    numbers: usize,
+    times: usize,
+    path: usize,
+    figures: usize,
+    values: usize,
+}
+
+impl Batch {
+    pub(super) fn push(&mut self, row: &Row<'_>) {
+        self.numbers.extend_from_slice(row.numbers);
+        self.times.extend_from_slice(row.times.unwrap_or_default());
+        self.paths.extend_from_slice(row.path);
+        self.figures.extend_from_slice(row.figures);
+        self.values.extend_from_slice(row.values);
+        self.heads.push(Head {
+            kind: row.kind,
+            source: row.source,
+            begin: row.begin,
+            thread: row.thread,
+            has_times: row.times.is_some(),
+            ends: Ends {
+                numbers: self.numbers.len(),
+                times: self.times.len(),
+                path: self.paths.len(),
+                figures: self.figures.len(),
+                values: self.values.len(),
+            },
+        });
+    }
+
+    pub(super) fn row(&self, place: usize) -> Option<Row<'_>> {
+        let head = self.heads.get(place)?;
+        let before = place.checked_sub(1).and_then(|before| self.heads.get(before));
+        let (from, to) = (before.map(|before| before.ends).unwrap_or_default(), head.ends);
+        let times = self.times.get(from.times..to.times)?;
+        Some(Row {
+            kind: head.kind,
+            source: head.source,
+            begin: head.begin,
+            thread: head.thread,
+            numbers: self.numbers.get(from.numbers..to.numbers)?,
+            times: head.has_times.then_some(times),
+            path: self.paths.get(from.path..to.path)?,
+            figures: self.figures.get(from.figures..to.figures)?,
+            values: self.values.get(from.values..to.values)?,
+        })
+    }
+}
+
+/// A kind of executions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StoredKind {
+    /// Its id in the database.
+    pub(super) id: i64,
+    /// By column: its place among the figures and, behind them, the values of a row; none if it is of other kinds.
+    pub(super) places: Vec<Option<usize>>,
+}
+
+/// What a row has in a column, if that is a figure or a value of it.
+pub(super) fn of<'r>(kinds: &[StoredKind], row: &Row<'r>, column: usize) -> Cell<'r> {
+    let place = kinds.get(row.kind).and_then(|kind| *kind.places.get(column)?);
+    let Some(place) = place else {
+        return Cell::Figure(None);
+    };
+    match row.figures.get(place) {
+        Some(figure) => Cell::Figure(*figure),
+        None => Cell::Value(row.values.get(place - row.figures.len())),
+    }
+}
+
+/// A figure or a value of a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cell<'r> {
+    Figure(Option<u64>),
+    Value(Option<&'r Datum>),
+}
+
+/// What many may have, if it is that.
+pub(super) fn constant(cell: Cell<'_>) -> Option<Constant> {
+    match cell {
+        Cell::Figure(figure) => Constant::of_figure(figure),
+        Cell::Value(value) => Constant::of_value(value),
+    }
+}
+
+/// Numbers of executions, one within the other.
+pub(super) fn joined(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    numbers.join(".")
+}
+
+pub(super) fn saturated(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Puts a captured value into a row, as [`bound`] gives it.
+pub(super) fn put_value(record: &mut Record, value: Option<&Datum>) {
+    match bound(value) {
+        ToSqlOutput::Borrowed(ValueRef::Integer(number)) | ToSqlOutput::Owned(Value::Integer(number)) => {
+            record.integer(number);
+        }
+        ToSqlOutput::Borrowed(ValueRef::Real(number)) | ToSqlOutput::Owned(Value::Real(number)) => {
+            record.float(number);
+        }
+        ToSqlOutput::Owned(Value::Text(text)) => record.text(&text),
+        _ => record.null(),
+    }
+}
+
+/// A captured value as SQLite keeps it: integers of more than 64 bits as text.
+pub(super) fn bound(datum: Option<&Datum>) -> ToSqlOutput<'_> {
+    match datum {
+        None | Some(Datum::Missing) => ToSqlOutput::Borrowed(ValueRef::Null),
+        Some(Datum::Integer(number)) => match i64::try_from(*number) {
+            Ok(number) => number.into(),
+            Err(_) => number.to_string().into(),
+        },
+        Some(Datum::Float(bits)) => f64::from_bits(*bits).into(),
+        Some(text) => String::from_utf8_lossy(text.bytes().unwrap_or_default())
+            .into_owned()
+            .into(),
+    }
+}

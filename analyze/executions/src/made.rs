@@ -1,0 +1,387 @@
+//! Executions that were made beside others, by numbers of their own.
+//!
+//! Contexts, names and threads have numbers in the order in which they are met. Whoever makes executions beside others cannot know
+//! how many were met before, so it counts from the beginning; once that is known, [`Made::number`] finds out what each number
+//! stands for, which takes time for different contexts, not for executions. What is of several lengths lies in lists for all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracebraid_graph::{ActorId, Graph};
+use tracebraid_kernel_model::Comm;
+use tracebraid_language::Datum;
+
+use crate::build::Finished;
+use crate::contexts::{ContextId, Contexts, Frame, FrameKind, Hasher};
+use crate::ecct::{Common, Ecct, Step};
+use crate::execution::Execution;
+use crate::names::NameId;
+
+/// Executions that were made beside others, in the order in which they ended.
+#[derive(Debug, Default)]
+pub struct Made {
+    lists: Lists,
+    threads: MetThreads,
+    /// What contexts and names are by their own numbers.
+    pub(crate) own: Common,
+    /// By own number: the context among all. Without any, own numbers are those.
+    contexts: Vec<ContextId>,
+    kinds: Vec<KindMade>,
+    /// Executions that were given up.
+    pub(crate) given_up: u64,
+    spare: Option<Arc<Spare>>,
+}
+
+/// What grows with the number of executions.
+#[derive(Debug, Default)]
+struct Lists {
+    executions: Vec<Execution>,
+    /// By execution: where what is of several lengths ends.
+    ends: Vec<Ends>,
+    figures: Vec<Option<u64>>,
+    /// Contexts of each ascending, by their own numbers.
+    times: Vec<(ContextId, u64)>,
+    steps: Vec<Step>,
+    /// By execution: its thread.
+    threads: Vec<Option<u32>>,
+    /// Of each execution's steps: before which another thread comes, and which.
+    changes: Vec<(usize, Option<u32>)>,
+}
+
+impl Lists {
+    fn clear(&mut self) {
+        self.executions.clear();
+        self.ends.clear();
+        self.figures.clear();
+        self.times.clear();
+        self.steps.clear();
+        self.threads.clear();
+        self.changes.clear();
+    }
+}
+
+/// Room of executions that are written, for further ones: whoever makes them is mostly another thread.
+#[derive(Debug, Default)]
+pub(crate) struct Spare(Mutex<Vec<Lists>>);
+
+/// More room than that of so many batches is given back.
+const MOST_SPARE: usize = 64;
+
+impl Spare {
+    /// None yet, in room that is left over.
+    pub(crate) fn made(self: &Arc<Spare>) -> Made {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = Made::default();
+        made.lists = spare.pop().unwrap_or_default();
+        made.spare = Some(self.clone());
+        made
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(spare) = self.spare.take() {
+            let mut lists = std::mem::take(&mut self.lists);
+            lists.clear();
+            let mut spare = spare.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if spare.len() < MOST_SPARE {
+                spare.push(lists);
+            }
+        }
+    }
+}
+
+/// Where what belongs to an execution ends in the lists.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    figures: usize,
+    times: usize,
+    steps: usize,
+    threads: usize,
+}
+
+/// What is known of an execution besides what it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told<'m> {
+    pub(crate) execution: &'m Execution,
+    pub(crate) figures: &'m [Option<u64>],
+    /// By own numbers of contexts.
+    pub(crate) times: &'m [(ContextId, u64)],
+    pub(crate) steps: &'m [Step],
+    /// The thread in which it ended, and those of its steps: each behind the step before which it changes.
+    pub(crate) thread: Option<u32>,
+    pub(crate) changes: &'m [(usize, Option<u32>)],
+}
+
+/// A thread that was met, as it was called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MetThread {
+    pub(crate) trace: u32,
+    pub(crate) tid: i32,
+    pub(crate) name: Option<String>,
+}
+
+/// Threads in the order in which they were met.
+#[derive(Debug, Default)]
+struct MetThreads {
+    list: Vec<MetThread>,
+    /// By thread of the graph: what it was called when it was met last, and its number.
+    last: HashMap<ActorId, (Option<Comm>, u32), Hasher>,
+}
+
+/// Executions of one definition among those that were made.
+#[derive(Clone, Debug, Default)]
+pub struct KindMade {
+    /// How many there are.
+    pub executions: u64,
+    /// Of which nobody knows in which thread they were.
+    pub of_nobody: u64,
+    /// The place of the first one.
+    pub(crate) first: usize,
+    /// By place of a figure and, behind them, of a value: what the first one has, and which is the first that has something else.
+    pub(crate) cells: Vec<(Option<Constant>, Option<usize>)>,
+}
+
+/// What many executions have in a figure or value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Constant {
+    Null,
+    Zero,
+}
+
+impl Constant {
+    /// Of a figure; `None` is anything else.
+    pub(crate) fn of_figure(figure: Option<u64>) -> Option<Constant> {
+        match figure {
+            None => Some(Constant::Null),
+            Some(0) => Some(Constant::Zero),
+            Some(_) => None,
+        }
+    }
+
+    /// Of a value.
+    pub(crate) fn of_value(value: Option<&Datum>) -> Option<Constant> {
+        match value {
+            None | Some(Datum::Missing) => Some(Constant::Null),
+            Some(Datum::Integer(0)) => Some(Constant::Zero),
+            Some(_) => None,
+        }
+    }
+}
+
+impl Made {
+    /// How many executions there are.
+    pub fn len(&self) -> usize {
+        self.lists.executions.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.lists.executions.is_empty()
+    }
+
+    /// How many there are, by place among the definitions.
+    pub fn kinds(&self) -> &[KindMade] {
+        &self.kinds
+    }
+
+    /// Adds an execution of that tree; `figures` are given to be filled.
+    pub(crate) fn push(
+        &mut self,
+        graph: &Graph,
+        execution: Execution,
+        (ecct, steps): (&[(ContextId, u64)], &[Step]),
+        put_figures: impl FnOnce(&mut Vec<Option<u64>>),
+    ) {
+        self.lists.times.extend_from_slice(ecct);
+        self.meet(graph, &execution, steps);
+        self.lists.steps.extend_from_slice(steps);
+        let from = self.lists.figures.len();
+        put_figures(&mut self.lists.figures);
+        self.lists.ends.push(Ends {
+            figures: self.lists.figures.len(),
+            times: self.lists.times.len(),
+            steps: self.lists.steps.len(),
+            threads: self.lists.changes.len(),
+        });
+        self.count(&execution, from, steps.is_empty());
+        self.lists.executions.push(execution);
+    }
+
+    /// Adds an execution whose contexts are already numbered among all.
+    pub(crate) fn push_finished(&mut self, graph: &Graph, finished: Finished) {
+        let Finished {
+            execution,
+            metrics,
+            ecct,
+            steps,
+        } = finished;
+        self.push(graph, execution, (&ecct.times, &steps), |figures| {
+            figures.extend(metrics);
+        });
+    }
+
+    /// Notes which threads it is of.
+    fn meet(&mut self, graph: &Graph, execution: &Execution, steps: &[Step]) {
+        let threads = &mut self.threads;
+        let mut met = |actor: Option<ActorId>| threads.number(graph, actor?, execution.end);
+        self.lists.threads.push(met(execution.last.or(execution.first)));
+        let mut last = None;
+        for (place, step) in steps.iter().enumerate() {
+            if step.actor != last {
+                last = step.actor;
+                self.lists.changes.push((place, met(last)));
+            }
+        }
+    }
+
+    fn count(&mut self, execution: &Execution, figures_from: usize, is_of_nobody: bool) {
+        let row = self.lists.executions.len();
+        if self.kinds.len() <= execution.kind {
+            self.kinds.resize_with(execution.kind + 1, KindMade::default);
+        }
+        let Some(kind) = self.kinds.get_mut(execution.kind) else {
+            return;
+        };
+        let figures = self.lists.figures.get(figures_from..).unwrap_or_default().iter();
+        let figures = figures.map(|figure| Constant::of_figure(*figure));
+        let values = execution.values.iter();
+        let constants = figures.chain(values.map(|value| Constant::of_value(Some(value))));
+        if kind.executions == 0 {
+            kind.first = row;
+            kind.cells = constants.map(|constant| (constant, None)).collect();
+        } else {
+            let mut cells = kind.cells.iter_mut();
+            let mut differs = |constant| match cells.next() {
+                Some(cell) => {
+                    if cell.0 != constant && cell.1.is_none() {
+                        cell.1 = Some(row);
+                    }
+                    None
+                }
+                // Those before have nothing there.
+                None => Some((Some(Constant::Null), Some(row))),
+            };
+            let more: Vec<_> = constants.filter_map(&mut differs).collect();
+            for cell in cells.filter(|cell| cell.0 != Some(Constant::Null)) {
+                cell.1.get_or_insert(row);
+            }
+            kind.cells.extend(more);
+        }
+        kind.executions += 1;
+        kind.of_nobody += u64::from(is_of_nobody);
+    }
+
+    /// Finds out which of all contexts those are that were met here, and adds new ones. It takes time for different ones only.
+    pub(crate) fn number(&mut self, all: &mut Common) {
+        let names = self.own.names.texts().iter();
+        let names: Vec<NameId> = names.map(|name| all.names.id(name)).collect();
+        let own = &self.own.contexts;
+        let mut contexts: Vec<ContextId> = Vec::with_capacity(own.count());
+        contexts.push(Contexts::EMPTY);
+        for id in 1..own.count() as u32 {
+            let Some((around, frame)) = own.parts(ContextId(id)) else {
+                continue;
+            };
+            let name = match frame.kind {
+                // Their names are known before.
+                FrameKind::Function => frame.name,
+                _ => names.get(frame.name.0 as usize).copied().unwrap_or_default(),
+            };
+            let around = contexts.get(around.0 as usize).copied().unwrap_or_default();
+            let kind = frame.kind;
+            contexts.push(all.contexts.within(around, Frame { kind, name }));
+        }
+        self.contexts = contexts;
+        self.own = Common::default();
+    }
+
+    /// A context by its number among all.
+    pub(crate) fn context(&self, own: ContextId) -> ContextId {
+        match self.contexts.is_empty() {
+            true => own,
+            false => self.contexts.get(own.0 as usize).copied().unwrap_or_default(),
+        }
+    }
+
+    /// The threads, in the order in which they were met.
+    pub(crate) fn threads(&self) -> &[MetThread] {
+        &self.threads.list
+    }
+
+    /// What is known of one.
+    pub(crate) fn told(&self, place: usize) -> Option<Told<'_>> {
+        let to = self.lists.ends.get(place)?;
+        let before = place
+            .checked_sub(1)
+            .and_then(|before| self.lists.ends.get(before));
+        let from = before.copied().unwrap_or_default();
+        Some(Told {
+            execution: self.lists.executions.get(place)?,
+            figures: self.lists.figures.get(from.figures..to.figures)?,
+            times: self.lists.times.get(from.times..to.times)?,
+            steps: self.lists.steps.get(from.steps..to.steps)?,
+            thread: self.lists.threads.get(place).copied().flatten(),
+            changes: self.lists.changes.get(from.threads..to.threads)?,
+        })
+    }
+
+    /// Each by itself, once contexts are numbered among all.
+    pub fn into_finished(mut self) -> impl Iterator<Item = Finished> {
+        let executions = std::mem::take(&mut self.lists.executions);
+        let mut from = Ends::default();
+        executions.into_iter().zip(0..).map(move |(execution, place)| {
+            let to = self.lists.ends.get(place).copied().unwrap_or_default();
+            let times = self
+                .lists
+                .times
+                .get(from.times..to.times)
+                .unwrap_or_default()
+                .iter();
+            let times = times.map(|(context, time)| (self.context(*context), *time));
+            let mut times: Vec<(ContextId, u64)> = times.collect();
+            times.sort_unstable();
+            let steps = self
+                .lists
+                .steps
+                .get(from.steps..to.steps)
+                .unwrap_or_default()
+                .iter();
+            let steps = steps.map(|step| Step {
+                context: self.context(step.context),
+                ..*step
+            });
+            let steps = steps.collect();
+            let metrics = self.lists.figures.get(from.figures..to.figures);
+            let metrics = metrics.unwrap_or_default().to_vec();
+            from = to;
+            Finished {
+                execution,
+                metrics,
+                ecct: Ecct { times },
+                steps,
+            }
+        })
+    }
+}
+
+impl MetThreads {
+    /// The number of a thread as it was called at a time.
+    fn number(&mut self, graph: &Graph, actor: ActorId, time: i64) -> Option<u32> {
+        let of = graph.actor(actor)?;
+        let name = of.name_at(time);
+        if let Some((last, number)) = self.last.get(&actor)
+            && *last == name
+        {
+            return Some(*number);
+        }
+        let number = self.list.len() as u32;
+        self.list.push(MetThread {
+            trace: of.key.trace,
+            tid: of.key.tid,
+            name: name.map(|name| name.text()).or_else(|| of.name.clone()),
+        });
+        self.last.insert(actor, (name, number));
+        Some(number)
+    }
+}

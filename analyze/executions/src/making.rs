@@ -1,0 +1,202 @@
+//! Making executions of what is known: on any thread, while what is known grows.
+//!
+//! An execution of which nothing may turn out to be something else is the same in whatever later state it is made. One of which
+//! that is not so must wait ([`Question`]), and all behind it in its batch with it; whoever has it wait tries again later.
+
+use std::collections::VecDeque;
+use std::sync::{PoisonError, RwLock};
+
+use tracebraid_graph::{ActorId, Graph, Kind, Occupant, Path, Question, Wake};
+
+use crate::counts::Places;
+use crate::delimit::{Block, EndedOnes};
+use crate::ecct::Builder;
+use crate::execution::{Execution, Whose};
+use crate::known::Known;
+use crate::made::Made;
+use crate::metrics::{Metric, put_metrics};
+use crate::pass::Pass;
+
+/// Executions that have ended and are not made yet, in the order in which they have ended.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// What is left of each block.
+    blocks: VecDeque<EndedOnes>,
+    /// The first one, if its threads are known already.
+    first: Option<Execution>,
+}
+
+impl Pending {
+    pub(crate) fn push(&mut self, block: Block) {
+        self.blocks.push_back(block.numbered());
+    }
+
+    /// When the first one has ended.
+    pub(crate) fn first_end(&self) -> Option<i64> {
+        if let Some(first) = &self.first {
+            return Some(first.end);
+        }
+        self.blocks.iter().find_map(EndedOnes::end)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first_end().is_none()
+    }
+
+    fn take_first(&mut self, pass: &Pass, known: &Known) -> Option<Execution> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let period = loop {
+            match self.blocks.front_mut()?.next() {
+                Some((_, period)) => break period,
+                None => _ = self.blocks.pop_front(),
+            }
+        };
+        let label = pass.periods.label(&period);
+        let whose = Whose::new(&known.kernels, known.growing.graph());
+        Some(whose.execution(period, label, &known.turns))
+    }
+}
+
+/// Why no more executions are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// For nothing: as many are made as were asked for, or all.
+    No,
+    /// What is known does not reach to the end of the next one.
+    IsAhead,
+    /// Something of the next one may turn out to be something else.
+    For(Question),
+}
+
+/// So many executions are made before others may let what is known grow.
+const AT_ONCE: usize = 64;
+
+/// Makes executions while others may let what is known grow: up to one that must wait, or all.
+pub(crate) fn make_all(
+    (pass, known): (&Pass, &RwLock<Known>),
+    pending: &mut Pending,
+    made: &mut Made,
+    must: bool,
+) -> Waits {
+    let mut places = Places::default();
+    while !pending.is_empty() {
+        let known = known.read().unwrap_or_else(PoisonError::into_inner);
+        let waits = make((pass, &known, &mut places), pending, made, (AT_ONCE, must));
+        if waits != Waits::No {
+            return waits;
+        }
+    }
+    Waits::No
+}
+
+/// Makes so many executions, or up to one that must wait; none waits for what may turn out, if they must be made.
+pub(crate) fn make(
+    (pass, known, places): (&Pass, &Known, &mut Places),
+    pending: &mut Pending,
+    made: &mut Made,
+    (most, must): (usize, bool),
+) -> Waits {
+    let graph = known.growing.graph();
+    let sampled = &known.sampling.sampled;
+    let own = std::mem::take(&mut made.own);
+    let mut builder = Builder::going_on(graph, &sampled.stacks, &sampled.threads, own);
+    let mut waits = Waits::No;
+    for _ in 0..most {
+        let Some(end) = pending.first_end() else {
+            break;
+        };
+        let until = known.growing.until();
+        if end > until || end == until && !must {
+            waits = Waits::IsAhead;
+            break;
+        }
+        let Some(execution) = pending.take_first(pass, known) else {
+            break;
+        };
+        if known.is_too_much((execution.begin, execution.end)) {
+            made.given_up += 1;
+            continue;
+        }
+        let path = execution.path(graph);
+        let question = match &path {
+            Some(path) if !must => asks(known, &execution, path),
+            _ => None,
+        };
+        if let Some(question) = question {
+            waits = Waits::For(question);
+            pending.first = Some(execution);
+            break;
+        }
+        put((pass, known, places), &mut builder, made, (execution, path));
+    }
+    made.own = builder.into_common();
+    waits
+}
+
+/// What may yet change of an execution.
+fn asks(known: &Known, execution: &Execution, path: &Path) -> Option<Question> {
+    let passed = execution.passed.as_ref();
+    let of_passed = passed.and_then(|passed| known.growing.question_of_passed(passed));
+    if let Some(question) = of_passed.or_else(|| known.growing.question(path)) {
+        return Some(question);
+    }
+    if known.sampling.is_empty() {
+        return None;
+    }
+    let (end, graph) = (execution.end, known.growing.graph());
+    let deadline = end.saturating_add_unsigned(known.limits.behind);
+    let mut actors = actors(graph, path).into_iter();
+    let is_open = actors.any(|actor| known.sampling.is_open(graph, actor, end, deadline));
+    is_open.then_some(Question::Open)
+}
+
+/// Adds an execution with all that is kept of it.
+fn put(
+    (pass, known, places): (&Pass, &Known, &mut Places),
+    builder: &mut Builder<'_>,
+    made: &mut Made,
+    (execution, path): (Execution, Option<Path>),
+) {
+    let graph = known.growing.graph();
+    let quantities = pass.counts.quantities();
+    let Some(path) = path else {
+        let duration = execution.duration();
+        let others = Metric::all().count() - 1 + pass.extra;
+        made.push(graph, execution, (&[], &[]), |figures| {
+            figures.push(Some(duration));
+            figures.extend(std::iter::repeat_n(None, others));
+        });
+        return;
+    };
+    let (ecct, steps) = builder.ecct_and_steps(&path);
+    let counted = (execution.kind, quantities, (&known.lines, places));
+    made.push(graph, execution, (&ecct.times, &steps), |figures| {
+        put_metrics(figures, graph, &path, counted);
+    });
+}
+
+/// The threads whose stacks may be on a path.
+fn actors(graph: &Graph, path: &Path) -> Vec<ActorId> {
+    let mut actors: Vec<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
+    for segment in &path.segments {
+        match segment.kind {
+            Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => actors.push(by),
+            Kind::Waiting {
+                wake: Wake::Request(place),
+                ..
+            } => {
+                if let Some(request) = graph.requests.get(place as usize) {
+                    let (trace, device) = (request.trace, request.device);
+                    let users = graph.requests(trace, device, (segment.begin, segment.end));
+                    actors.extend(users.filter_map(|request| request.by));
+                }
+            }
+            _ => {}
+        }
+    }
+    actors.sort_unstable();
+    actors.dedup();
+    actors
+}
