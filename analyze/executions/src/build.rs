@@ -1,6 +1,5 @@
 //! From traces to executions with all that is kept of each.
 
-use std::sync::atomic::AtomicI64;
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use tracebraid_ctf::damage::Damage;
@@ -16,6 +15,7 @@ use crate::counts::{CountAnalysis, ExtraMetric};
 use crate::delimit::{DelimitedAnalysis, FunctionNames};
 use crate::ecct::{Ecct, Step};
 use crate::execution::{Execution, Kernels};
+use crate::grid::Grid;
 use crate::known::Known;
 use crate::made::Made;
 use crate::names::Names;
@@ -255,12 +255,11 @@ where
     let mut sampling = Sampling::new(&kernels, samples, union.names);
     let names = std::mem::take(&mut sampling.sampled.names);
     let known = Known::new(&pass, (kernels, sampling), rules.behind_ns, rules.most_within);
-    let bounds = (rules.behind_ns, known.limits.known_until);
+    let grid = Grid::new(known.limits.interval, known.growing.ends().collect());
     let streaming = Streaming {
         pass,
         known: RwLock::new(known),
-        stream: Mutex::new(Stream::new((union.contexts, names), bounds, sink)),
-        first: AtomicI64::new(i64::MAX),
+        stream: Mutex::new(Stream::new((union.contexts, names), grid, sink)),
         control,
     };
     let outcome = fold(set, &streaming, options, control);

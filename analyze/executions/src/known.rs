@@ -1,10 +1,11 @@
 //! What is known of the traces up to a time, which executions are made of: by one thread at a time it grows, and many read it.
 
-use tracebraid_graph::{Growing, Question};
+use tracebraid_graph::{Growing, PlayedPart, Question};
 
 use crate::counts::CountLines;
 use crate::execution::{Kernels, Whose};
-use crate::pass::{Pass, PassPartial};
+use crate::grid;
+use crate::pass::Pass;
 use crate::sampled::Sampling;
 use crate::turns::Turns;
 
@@ -28,6 +29,8 @@ pub(crate) struct Known {
 pub(crate) struct Limits {
     /// How long behind its end an execution is made at the latest, in nanoseconds.
     pub(crate) behind: u64,
+    /// Length of the intervals of time at whose beginnings executions are made that must be made, in nanoseconds.
+    pub(crate) interval: i64,
     /// How much may happen in an execution.
     pub(crate) most: u64,
     /// Behind this time nothing is known.
@@ -38,6 +41,7 @@ impl Limits {
     /// When an execution that ends then is made at the latest; none if that is behind all that is known.
     pub(crate) fn deadline(&self, end: i64) -> Option<i64> {
         let deadline = end.checked_add_unsigned(self.behind)?;
+        let deadline = grid::next_begin(deadline, self.interval)?;
         (deadline <= self.known_until).then_some(deadline)
     }
 }
@@ -53,6 +57,7 @@ impl Known {
         let growing = Growing::new(&pass.graph);
         let limits = Limits {
             behind,
+            interval: grid::length(behind),
             most,
             known_until: growing.graph().known_until,
         };
@@ -68,12 +73,10 @@ impl Known {
     }
 
     /// Takes what happened before that time; without one, everything.
-    pub(crate) fn play(&mut self, pass: &Pass, partial: &mut PassPartial, until: Option<i64>) {
-        if until.is_none_or(|until| self.growing.until() < until) {
-            self.growing.play(&pass.graph, &mut partial.1, until);
-            if !self.sampling.is_empty() {
-                self.sampling.advance(&self.kernels, self.growing.graph(), until);
-            }
+    pub(crate) fn goes_on(&mut self, pass: &Pass, played: Option<PlayedPart>, until: Option<i64>) {
+        self.growing.compose(&pass.graph, played, until);
+        if !self.sampling.is_empty() {
+            self.sampling.advance(&self.kernels, self.growing.graph(), until);
         }
         self.look_up_turns();
     }

@@ -49,6 +49,7 @@ mod delimit;
 mod ecct;
 mod execution;
 pub mod gate;
+mod grid;
 mod groups;
 mod known;
 mod made;

@@ -146,7 +146,7 @@ fn asks(known: &Known, execution: &Execution, path: &Path) -> Option<Question> {
         return None;
     }
     let (end, graph) = (execution.end, known.growing.graph());
-    let deadline = end.saturating_add_unsigned(known.limits.behind);
+    let deadline = known.limits.deadline(end).unwrap_or(i64::MAX);
     let mut actors = actors(graph, path).into_iter();
     let is_open = actors.any(|actor| known.sampling.is_open(graph, actor, end, deadline));
     is_open.then_some(Question::Open)

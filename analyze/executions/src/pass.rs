@@ -5,7 +5,6 @@
 //! [`Stream::go_on`], which gives further work: batches of executions, and what the sink does with them.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use tracebraid_ctf::clock::Timestamp;
@@ -18,6 +17,7 @@ use tracebraid_periods::Ended;
 use crate::build::Sink;
 use crate::counts::{CountAnalysis, CountPartial};
 use crate::delimit::{CutCalls, DelimitedAnalysis, DelimitedPartial};
+use crate::grid::CutPart;
 use crate::known::Known;
 use crate::stream::{Job, Parts, Stream};
 
@@ -40,8 +40,6 @@ pub(crate) struct Streaming<'s, S: Sink> {
     /// Of the state of all chunks that were merged: what was given to the sink is no part of it any more. Nobody but whoever
     /// composes has it.
     pub(crate) stream: Mutex<Stream<'s, S>>,
-    /// Nothing happens before that time.
-    pub(crate) first: AtomicI64,
     pub(crate) control: &'s Control,
 }
 
@@ -148,14 +146,17 @@ where
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out what happened in parts up to these times, one behind the other; without one, all that did.
-    fn parts<'a>(&'a self, partial: &mut PassPartial, until: Vec<Option<i64>>) -> Slice<'a, PassPartial> {
+    /// What happened in parts, one behind the other.
+    fn parts<'a>(&'a self, partial: &mut PassPartial, parts: Vec<CutPart>) -> Slice<'a, PassPartial> {
+        let (until, cut): (Vec<Option<i64>>, Vec<_>) = parts.into_iter().unzip();
         let cuts = until.iter().map(|until| until.unwrap_or(i64::MAX)).collect();
         let calls = self.pass.periods.cut_calls(&mut partial.0, cuts);
         Box::new(move |_| {
             let calls = calls.map(CutCalls::play);
+            let rules = self.pass.graph.rules();
+            let played = cut.into_iter().map(|cut| Some(cut?.play(rules))).collect();
             self.composition(move |stream, partial| {
-                stream.take_parts(Parts { until, calls });
+                stream.take_parts(Parts { until, played, calls });
                 stream.go_on((&self.pass, &self.known), partial)
             })
         })
@@ -186,9 +187,13 @@ where
 
     /// Makes whatever is not made yet, if a trace has no chunk that ends.
     fn end(&self, partial: &mut PassPartial) {
-        let mut slices = match self.stream().has_ended() {
+        let has_ended = self.stream().has_ended();
+        let mut slices = match has_ended {
             true => VecDeque::new(),
-            false => VecDeque::from([self.parts(partial, vec![None])]),
+            false => {
+                let parts = self.stream().cut(&self.pass, partial, i64::MAX);
+                VecDeque::from([self.parts(partial, parts)])
+            }
         };
         while let Some(slice) = slices.pop_front() {
             let mut resident = PassPartial::default();
@@ -232,7 +237,6 @@ where
     }
 
     fn begin(&self, chunk: &Chunk) -> PassPartial {
-        self.first.fetch_min(chunk.earliest.0, Ordering::Relaxed);
         let Pass {
             periods,
             graph,
@@ -252,6 +256,10 @@ where
         self.pass.periods.cut(&mut partial.0, packet, time);
         self.pass.graph.cut(&mut partial.1, packet, time);
         self.pass.counts.cut(&mut partial.2, packet, time);
+    }
+
+    fn exchange(&self, partial: &mut PassPartial, resident: &mut PassPartial) {
+        self.pass.graph.exchange(&mut partial.1, &mut resident.1);
     }
 
     #[inline]
@@ -281,11 +289,10 @@ where
     }
 
     fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
-        let first = self.first.load(Ordering::Relaxed);
-        let cuts = self.stream().cuts(watermark.0, first);
-        match cuts.is_empty() {
+        let parts = self.stream().cut(&self.pass, partial, watermark.0);
+        match parts.is_empty() {
             true => Vec::new(),
-            false => vec![self.parts(partial, cuts)],
+            false => vec![self.parts(partial, parts)],
         }
     }
 

@@ -16,11 +16,14 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use tracebraid_graph::PlayedPart;
+
 use crate::build::{Sink, SinkDone, SinkJob, Union};
 use crate::contexts::Contexts;
 use crate::counts::Places;
 use crate::delimit::{Block, PlayedCalls};
 use crate::ecct::Common;
+use crate::grid::{self, CutPart, Grid};
 use crate::known::Known;
 use crate::made::{Made, Spare};
 use crate::making::{Pending, Waits, make, make_all};
@@ -31,6 +34,8 @@ use crate::pass::{Pass, PassPartial};
 pub(crate) struct Parts {
     /// Before which time each ends; without one, the last one goes to the end of everything.
     pub(crate) until: Vec<Option<i64>>,
+    /// What the graph is made of in each.
+    pub(crate) played: Vec<Option<PlayedPart>>,
     /// The calls, if they are found by themselves.
     pub(crate) calls: Option<PlayedCalls>,
 }
@@ -38,6 +43,7 @@ pub(crate) struct Parts {
 /// A part of time, and what ended in it.
 struct Part {
     until: Option<i64>,
+    played: Option<PlayedPart>,
     blocks: Vec<Block>,
 }
 
@@ -162,18 +168,15 @@ pub(crate) struct Stream<'s, S: Sink> {
     parts: VecDeque<Part>,
     /// How many parts there were.
     part: u64,
-    /// Up to when executions that have ended are in batches, but what happened is not known.
-    target: Option<Option<i64>>,
+    /// Up to when executions that have ended are in batches, but what happened is not known, and what that is.
+    target: Option<(Option<i64>, Option<PlayedPart>)>,
     has_ended: bool,
     jobs: Vec<Job<S>>,
     spare: Arc<Spare>,
     sink: &'s mut S,
     error: Option<S::Error>,
     told: Told,
-    /// Up to when parts were taken out, and how long they may be.
-    cut_until: i64,
-    longest: i64,
-    known_until: i64,
+    grid: Grid,
 }
 
 /// What is told in the end.
@@ -186,12 +189,6 @@ pub(crate) struct Told {
     /// Page faults of all threads.
     pub(crate) faults: u64,
 }
-
-/// At most so many parts are made of what happened before one watermark.
-const MOST_PARTS: i64 = 256;
-
-/// Parts are so many times shorter than the time behind its end at which an execution must be made.
-const SHORTER: u64 = 4;
 
 /// What ended in so many parts may be gathered in one batch, if it is little: they are not due yet then.
 const GATHERED: u64 = 2;
@@ -219,11 +216,7 @@ enum Due {
 }
 
 impl<'s, S: Sink> Stream<'s, S> {
-    pub(crate) fn new(
-        (contexts, names): (Contexts, Names),
-        (behind, known_until): (u64, i64),
-        sink: &'s mut S,
-    ) -> Self {
+    pub(crate) fn new((contexts, names): (Contexts, Names), grid: Grid, sink: &'s mut S) -> Self {
         Stream {
             common: Common {
                 contexts,
@@ -243,32 +236,13 @@ impl<'s, S: Sink> Stream<'s, S> {
             sink,
             error: None,
             told: Told::default(),
-            cut_until: i64::MIN,
-            longest: i64::try_from(behind / SHORTER).unwrap_or(i64::MAX),
-            known_until,
+            grid,
         }
     }
 
-    /// Up to when parts end of what was merged before a watermark; nothing happens before `first`.
-    pub(crate) fn cuts(&mut self, watermark: i64, first: i64) -> Vec<Option<i64>> {
-        let is_last = watermark == i64::MAX;
-        let end = if is_last { self.known_until } else { watermark };
-        let from = self.cut_until.max(first);
-        let length = self.longest.max(end.saturating_sub(from) / MOST_PARTS).max(1);
-        let mut cuts = Vec::new();
-        // Without a beginning there is nothing to be divided.
-        let mut next = from.saturating_add(length);
-        while from > i64::MIN && next < end {
-            cuts.push(Some(next));
-            next = next.saturating_add(length);
-        }
-        if is_last {
-            cuts.push(None);
-        } else if watermark > self.cut_until {
-            cuts.push(Some(watermark));
-        }
-        self.cut_until = self.cut_until.max(watermark);
-        cuts
+    /// Takes out the parts before a watermark.
+    pub(crate) fn cut(&mut self, pass: &Pass, partial: &mut PassPartial, watermark: i64) -> Vec<CutPart> {
+        self.grid.cut(&pass.graph, &mut partial.1, watermark)
     }
 
     pub(crate) fn take_jobs(&mut self) -> Vec<Job<S>> {
@@ -330,7 +304,7 @@ impl<'s, S: Sink> Stream<'s, S> {
     ) -> bool {
         self.give(known);
         while self.error.is_none() {
-            let Some(until) = self.target else {
+            let Some(until) = self.target.as_ref().map(|target| target.0) else {
                 if let Some(part) = self.parts.pop_front() {
                     self.begin_part(part);
                 } else if let Some(parts) = self.later.pop_front() {
@@ -349,7 +323,8 @@ impl<'s, S: Sink> Stream<'s, S> {
                 }
                 Due::Make(place, deadline) => {
                     let known = &mut write(known);
-                    known.play(pass, partial, Some(deadline));
+                    // Nothing happened from what is known up to that time.
+                    known.goes_on(pass, None, Some(deadline));
                     self.make_first(pass, known, place);
                 }
                 Due::Nothing => self.end_part((pass, known), partial, until),
@@ -364,7 +339,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         &mut self,
         (pass, known): (&Pass, &RwLock<Known>),
         partial: &mut PassPartial,
-        Parts { until, calls }: Parts,
+        Parts { until, played, calls }: Parts,
     ) {
         let end = until.last().copied().flatten();
         if let Some(calls) = calls {
@@ -377,14 +352,18 @@ impl<'s, S: Sink> Stream<'s, S> {
         known.turns.extend(turns);
         pass.counts.settle_into(&mut partial.2, &mut known.lines, end);
         let mut blocks = blocks.into_iter().peekable();
-        for until in until {
+        for (until, played) in until.into_iter().zip(played) {
             let is_in = |block: &Block| {
                 let told = block.told().map(|told| told.0);
                 until.is_none_or(|until| told.is_none_or(|told| told < until))
             };
             let of_part = std::iter::from_fn(|| blocks.next_if(is_in));
             let blocks = of_part.collect();
-            self.parts.push_back(Part { until, blocks });
+            self.parts.push_back(Part {
+                until,
+                played,
+                blocks,
+            });
         }
         // Nothing ends behind the end.
         if let Some(last) = self.parts.back_mut() {
@@ -406,17 +385,19 @@ impl<'s, S: Sink> Stream<'s, S> {
                 }
             }
         }
-        self.target = Some(part.until);
+        self.target = Some((part.until, part.played));
     }
 
-    /// What is due before anything becomes known that happens at or behind that time.
+    /// What is due before what happens in the part before that time becomes known.
     fn due(&self, known: &Known, until: Option<i64>) -> Due {
+        let limits = &known.limits;
+        let end = until.unwrap_or(limits.known_until);
+        let begin = grid::begin_of_part(end, limits.interval);
         for (place, batch) in self.batches.iter().enumerate() {
             let Some(end) = batch.first_end else {
                 continue;
             };
-            let deadline = known.limits.deadline(end);
-            let deadline = deadline.filter(|&deadline| until.is_none_or(|until| deadline <= until));
+            let deadline = limits.deadline(end).filter(|deadline| *deadline <= begin);
             let Some(deadline) = deadline else {
                 // Those behind it have ended later.
                 return Due::Nothing;
@@ -476,9 +457,9 @@ impl<'s, S: Sink> Stream<'s, S> {
         until: Option<i64>,
     ) {
         let known = &mut write(known);
-        known.play(pass, partial, until);
+        let played = self.target.take().and_then(|target| target.1);
+        known.goes_on(pass, played, until);
         self.forget(pass, known, partial);
-        self.target = None;
         self.has_ended |= until.is_none();
         for place in 0..self.batches.len() {
             let Some(batch) = self.batches.get(place) else {
@@ -516,7 +497,7 @@ impl<'s, S: Sink> Stream<'s, S> {
 
     /// Drops what no execution needs that is open or not given to the sink.
     fn forget(&mut self, pass: &Pass, known: &mut Known, partial: &PassPartial) {
-        let looked_at = pass.periods.room(&partial.0) + self.executions;
+        let looked_at = pass.periods.room(&partial.0) + self.executions + self.parts.len();
         if !known.growing.is_due(looked_at) {
             return;
         }

@@ -11,8 +11,7 @@ use crate::graph::{Graph, Occupant, Queue};
 use crate::graph_machine::GraphMachine;
 use crate::handover::Passed;
 use crate::path::{Hop, Kind, Link, Path, Segment};
-use crate::rules::GraphPartial;
-use crate::slice::{CutSlice, PlayedPart};
+use crate::slice::PlayedPart;
 use crate::sorted::Sorted;
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_threads::CallClass;
@@ -28,8 +27,6 @@ pub struct Growing {
     until: i64,
     /// Traces that end before others do, and when: the next one at the end. Those that have ended are left out.
     ends: Vec<(u32, i64)>,
-    /// Those of which what happened before was taken out, but is not in the graph yet.
-    ended: VecDeque<(u32, i64)>,
     happened: Happened,
     /// How many stretches there were when some were dropped last.
     kept: usize,
@@ -95,7 +92,6 @@ impl Growing {
             is_lent: false,
             until: i64::MIN,
             ends,
-            ended: VecDeque::new(),
             happened: Happened::default(),
             kept: 0,
             since: 0,
@@ -104,38 +100,12 @@ impl Growing {
         growing
     }
 
-    /// Takes what happened before that time; without one, everything, behind which nothing comes.
-    pub fn play(&mut self, analysis: &GraphAnalysis, partial: &mut GraphPartial, until: Option<i64>) {
-        for (end, cut) in self.cuts(analysis, partial, until) {
-            let played = cut.map(|cut| cut.play(analysis.rules()));
-            self.compose(analysis, played, end);
-        }
-        self.lend();
+    /// Traces that end before others do, by when: what happens behind an end is taken apart from what happens up to it.
+    pub fn ends(&self) -> impl Iterator<Item = i64> {
+        self.ends.iter().map(|(_, end)| *end)
     }
 
-    /// Takes out what happened before that time, or everything, in parts at whose ends something is to be done; each with its
-    /// end, and with what happened if anything did.
-    pub fn cuts(
-        &mut self,
-        analysis: &GraphAnalysis,
-        partial: &mut GraphPartial,
-        until: Option<i64>,
-    ) -> Vec<(Option<i64>, Option<CutSlice>)> {
-        let mut cuts = Vec::new();
-        while let Some(&(_, end)) = self.ends.last()
-            && until.is_none_or(|until| end < until)
-        {
-            let end = end.saturating_add(1);
-            cuts.push((Some(end), analysis.rules().cut(partial, end)));
-            let ended = self.ends.pop();
-            self.ended.extend(ended);
-        }
-        let end = until.unwrap_or(i64::MAX);
-        cuts.push((until, analysis.rules().cut(partial, end)));
-        cuts
-    }
-
-    /// Takes what happened before that time, or all that comes: the parts in the order in which they were taken out.
+    /// Takes what happened before that time, or all that comes, if anything did that the graph is made of.
     pub fn compose(&mut self, analysis: &GraphAnalysis, played: Option<PlayedPart>, until: Option<i64>) {
         self.take_back();
         let before = self.happened.count;
@@ -147,17 +117,18 @@ impl Growing {
         self.since += self.happened.count - before;
         self.until = self.until.max(until.unwrap_or(i64::MAX));
         let recorded = &analysis.input().recorded;
-        while let Some(&(trace, end)) = self.ended.front()
+        while let Some(&(trace, end)) = self.ends.last()
             && until.is_none_or(|until| end < until)
         {
             self.machine.ends_waiting(recorded, Some(trace), end);
             self.machine.ends_knowing(trace, end);
-            self.ended.pop_front();
+            self.ends.pop();
         }
         if until.is_none() {
             let end = self.graph.known_until;
             self.machine.ends_waiting(recorded, None, end);
         }
+        self.lend();
     }
 
     /// What happened before this time is in the graph.

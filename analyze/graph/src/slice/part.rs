@@ -31,7 +31,7 @@ enum Played {
 
 impl CutSlice {
     /// Plays it as far as that is possible without knowledge of what was before it.
-    pub(crate) fn play(self, rules: &GraphRules) -> PlayedPart {
+    pub fn play(self, rules: &GraphRules) -> PlayedPart {
         PlayedPart(match self.before {
             Some(before) => Played::Slice(Box::new(PlayedSlice::new(rules, self.items, before))),
             None => Played::Items(self.items),
@@ -77,7 +77,7 @@ impl PlayedPart {
 
 impl GraphRules {
     /// Takes out what happens before a time, in nanoseconds from the origin; nothing if there is nothing.
-    pub(crate) fn cut(&self, partial: &mut GraphPartial, until: i64) -> Option<CutSlice> {
+    pub fn cut(&self, partial: &mut GraphPartial, until: i64) -> Option<CutSlice> {
         let begin = partial.begin.replace(until).unwrap_or(i64::MIN);
         let items = partial.items.cut(until);
         let directory = partial.directory.go_on(&mut partial.news, until);

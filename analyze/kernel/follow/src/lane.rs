@@ -214,6 +214,11 @@ impl<I> Items<I> {
         lanes.map(|(_, lane)| lane.blocks.iter().flatten().map(|(_, item)| item))
     }
 
+    /// When the first one of those that wait happens.
+    pub fn first(&self) -> Option<i64> {
+        self.lanes.iter().filter_map(|(_, lane)| lane.first()).min()
+    }
+
     /// The latest time of what was there of any CPU so far.
     pub fn latest(&self) -> i64 {
         let latest = self.lanes.iter().map(|(_, lane)| lane.latest);
