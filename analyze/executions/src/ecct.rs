@@ -8,7 +8,7 @@
 //! After `GenerateECCT` (Figures 3 and 4) of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
 //! execution traces" (2016). That a chain of threads ends is the path's promise.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use tracebraid_graph::{ActorId, Graph, Hop, Kind, Link, Occupant, Path, Segment, WaitReason, Wake};
 use tracebraid_kernel_model::Syscall;
@@ -42,6 +42,18 @@ pub struct Step {
     pub context: ContextId,
 }
 
+/// Times that may be of one context several times: each context once, ascending.
+pub(crate) fn add_up(times: &mut Vec<(ContextId, u64)>) {
+    times.sort_unstable();
+    times.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            earlier.1 = earlier.1.saturating_add(later.1);
+        }
+        is_same
+    });
+}
+
 /// Frame for block requests whose issuing thread is unknown.
 const UNKNOWN_USER: &str = "requests of an unknown thread";
 
@@ -59,6 +71,8 @@ pub struct Builder<'t> {
     known: HashMap<(ContextId, StackId), ContextId, Hasher>,
     /// When the execution ends: threads are called what they were called then.
     until: i64,
+    /// Room for those of a tree that is made.
+    bases: Vec<Option<ContextId>>,
 }
 
 /// What trees of executions have in common, without what is known of the threads.
@@ -74,7 +88,8 @@ struct Growing<'p> {
     path: &'p Path,
     /// By hop: the context in which its thread's own stacks stand.
     bases: Vec<Option<ContextId>>,
-    times: BTreeMap<ContextId, u64>,
+    /// Of a context several times, in no order.
+    times: Vec<(ContextId, u64)>,
     /// One behind the other.
     steps: Vec<Step>,
     /// Whose segment is added.
@@ -90,7 +105,7 @@ impl Growing<'_> {
     /// Time of a context, of a part of a segment.
     fn share(&mut self, context: ContextId, time: u64) {
         if time > 0 {
-            *self.times.entry(context).or_default() += time;
+            self.times.push((context, time));
         }
     }
 
@@ -125,6 +140,7 @@ impl<'t> Builder<'t> {
             contexts: Contexts::default(),
             known: HashMap::default(),
             until: i64::MAX,
+            bases: Vec::new(),
         }
     }
 
@@ -163,21 +179,29 @@ impl<'t> Builder<'t> {
 
     /// The tree of a critical path, and what came one behind the other. The steps last as long as the path.
     pub fn ecct_and_steps(&mut self, path: &Path) -> (Ecct, Vec<Step>) {
+        let mut bases = std::mem::take(&mut self.bases);
+        bases.clear();
+        bases.resize(path.hops.len(), None);
         let mut growing = Growing {
             path,
-            bases: vec![None; path.hops.len()],
-            times: BTreeMap::new(),
-            steps: Vec::new(),
+            bases,
+            times: Vec::with_capacity(path.segments.len()),
+            steps: Vec::with_capacity(path.segments.len()),
             actor: None,
         };
         self.until = path.segments.last().map_or(i64::MAX, |last| last.end);
         for segment in &path.segments {
             self.segment(&mut growing, segment);
         }
-        let ecct = Ecct {
-            times: growing.times.into_iter().collect(),
-        };
-        (ecct, growing.steps)
+        let Growing {
+            bases,
+            mut times,
+            steps,
+            ..
+        } = growing;
+        self.bases = bases;
+        add_up(&mut times);
+        (Ecct { times }, steps)
     }
 
     fn segment(&mut self, growing: &mut Growing<'_>, segment: &Segment) {

@@ -54,45 +54,34 @@ impl Part {
     }
 }
 
+/// A batch that is under way.
+pub(crate) struct Making {
+    number: u64,
+    pending: Pending,
+    made: Made,
+    must: bool,
+    waits: Waits,
+}
+
 /// Work that any thread can do.
 pub(crate) enum Job<S: Sink> {
-    /// Makes the executions of a batch.
-    Make {
-        number: u64,
-        pending: Pending,
-        made: Made,
-        must: bool,
-    },
+    /// Makes the executions of a batch. In a box, so that lists of jobs are small.
+    Make(Box<Making>),
     Sink(SinkJob<S>),
 }
 
 /// What was done.
 pub(crate) enum Done<S: Sink> {
-    Made {
-        number: u64,
-        pending: Pending,
-        made: Made,
-        waits: Waits,
-    },
+    Made(Box<Making>),
     Sink(SinkDone<S>),
 }
 
 impl<S: Sink> Job<S> {
     pub(crate) fn run(self, with: (&Pass, &RwLock<Known>)) -> Done<S> {
         match self {
-            Job::Make {
-                number,
-                mut pending,
-                mut made,
-                must,
-            } => {
-                let waits = make_all(with, &mut pending, &mut made, must);
-                Done::Made {
-                    number,
-                    pending,
-                    made,
-                    waits,
-                }
+            Job::Make(mut of) => {
+                of.waits = make_all(with, &mut of.pending, &mut of.made, of.must);
+                Done::Made(of)
             }
             Job::Sink(job) => Done::Sink(job.run()),
         }
@@ -262,14 +251,12 @@ impl<'s, S: Sink> Stream<'s, S> {
     /// What became of work.
     pub(crate) fn take_done(&mut self, done: Done<S>) {
         match done {
-            Done::Made {
-                number,
-                pending,
-                made,
-                waits,
-            } => {
-                let place = number.wrapping_sub(self.first_number) as usize;
+            Done::Made(of) => {
+                let place = of.number.wrapping_sub(self.first_number) as usize;
                 if let Some(batch) = self.batches.get_mut(place) {
+                    let Making {
+                        pending, made, waits, ..
+                    } = *of;
                     batch.first_end = pending.first_end();
                     (batch.pending, batch.made) = (pending, made);
                     (batch.waits, batch.is_out) = (waits, false);
@@ -440,12 +427,13 @@ impl<'s, S: Sink> Stream<'s, S> {
     fn try_batch(&mut self, place: usize, must: bool) {
         if let Some(batch) = self.batches.get_mut(place) {
             batch.is_out = true;
-            self.jobs.push(Job::Make {
+            self.jobs.push(Job::Make(Box::new(Making {
                 number: self.first_number + place as u64,
                 pending: std::mem::take(&mut batch.pending),
                 made: std::mem::take(&mut batch.made),
                 must,
-            });
+                waits: batch.waits,
+            })));
         }
     }
 

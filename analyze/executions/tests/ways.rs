@@ -124,7 +124,7 @@ fn databases_of_random_traces_are_the_same_in_every_way() {
         let (directory, set) = trace(seed, shape);
         let (mixed, calls) = (is_lawful(&set, MIXED, &BEHIND), is_lawful(&set, CALLS, &BEHIND));
         std::fs::remove_dir_all(directory).expect("it was made");
-        assert!(calls > 100 && mixed > calls + 100, "{calls} {mixed}");
+        assert!(calls > 100 && mixed > calls, "{calls} {mixed}");
     }
 }
 

@@ -34,19 +34,6 @@ pub(super) fn read_times(bytes: &[u8], contexts: usize) -> Option<Vec<(ContextId
     Some(found)
 }
 
-/// Times that may be of one context several times: each context once, ascending.
-pub(super) fn add_up(mut times: Vec<(ContextId, u64)>) -> Vec<(ContextId, u64)> {
-    times.sort_unstable();
-    times.dedup_by(|later, earlier| {
-        let is_same = later.0 == earlier.0;
-        if is_same {
-            earlier.1 = earlier.1.saturating_add(later.1);
-        }
-        is_same
-    });
-    times
-}
-
 /// Puts steps into bytes, in place of what was there.
 pub(super) fn put_steps(bytes: &mut Vec<u8>, steps: impl Iterator<Item = Step>) {
     bytes.clear();

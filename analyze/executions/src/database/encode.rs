@@ -6,6 +6,7 @@ use crate::contexts::ContextId;
 use crate::database::blobs;
 use crate::database::pages::{Cells, Record};
 use crate::database::row::{Batch, Cell, Row, StoredKind, joined, of, put_value, saturated};
+use crate::ecct::add_up;
 use crate::made::{Made, Told};
 
 /// What executions are written by.
@@ -61,7 +62,8 @@ impl Encoding {
     }
 
     fn each_row(&self, mut take: impl FnMut(usize, &Row<'_>)) {
-        let (mut path, mut times, mut mapped) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut path, mut times) = (Vec::new(), Vec::new());
+        let (mut mapped, mut added) = (Vec::new(), Vec::new());
         for place in 0..self.made.len() {
             let Some(told) = self.made.told(place) else {
                 continue;
@@ -72,7 +74,7 @@ impl Encoding {
             mapped.extend(all.map(|(context, time)| (self.made.context(*context), *time)));
             mapped.sort_unstable();
             blobs::put_times(&mut times, &mapped);
-            let is_told = path.len() <= LONGER * times.len() && add_up(&told) == told.times;
+            let is_told = path.len() <= LONGER * times.len() && adds_up(&told, &mut added);
             let execution = told.execution;
             let row = Row {
                 kind: execution.kind,
@@ -115,10 +117,12 @@ impl Encoding {
     }
 }
 
-/// The time that steps take in each context, contexts ascending.
-fn add_up(told: &Told<'_>) -> Vec<(ContextId, u64)> {
-    let steps = told.steps.iter().map(|step| (step.context, step.duration));
-    blobs::add_up(steps.collect())
+/// Whether the time that steps take in each context is the time in it; in the room of `added`.
+fn adds_up(told: &Told<'_>, added: &mut Vec<(ContextId, u64)>) -> bool {
+    added.clear();
+    added.extend(told.steps.iter().map(|step| (step.context, step.duration)));
+    add_up(added);
+    added == told.times
 }
 
 /// A row, with the columns that were added so far.

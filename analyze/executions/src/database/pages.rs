@@ -66,6 +66,10 @@ pub(super) struct Cells {
     ends: Vec<usize>,
     /// What has no room in its cell: the cell's place, and the bytes. The cell ends with room for the number of a page.
     spilled: Vec<(usize, Vec<u8>)>,
+    /// What the first leaf begins with: cells that came before.
+    head: Leaf,
+    /// Leaves, each with the cell behind its last one.
+    leaves: Vec<(u32, usize)>,
     /// Room for pages.
     pages: Vec<u8>,
 }
@@ -79,10 +83,6 @@ pub(super) struct Pages {
     first: u32,
     next: u32,
     cells: Cells,
-    /// What the first leaf begins with: cells that came before.
-    head: Leaf,
-    /// Leaves, each with the cell behind its last one.
-    leaves: Vec<(u32, usize)>,
     /// By place among what is spilled: its pages.
     spilled: Vec<Vec<u32>>,
     /// Inner pages.
@@ -98,6 +98,8 @@ impl Cells {
             bytes: Vec::new(),
             ends: Vec::new(),
             spilled: Vec::new(),
+            head: Leaf::default(),
+            leaves: Vec::new(),
             pages: Vec::new(),
         }
     }
@@ -108,6 +110,9 @@ impl Cells {
         self.bytes.clear();
         self.ends.clear();
         self.spilled.clear();
+        self.leaves.clear();
+        self.head.cells.clear();
+        self.head.begins.clear();
     }
 
     /// Adds a row.
@@ -184,19 +189,12 @@ impl PageWriter {
     /// # Errors
     /// When the file gets too large.
     pub(super) fn lay_out(&mut self, mut cells: Cells) -> io::Result<Pages> {
-        let mut pages = Pages {
-            file: self.file.clone(),
-            size: self.size,
-            first: self.next,
-            next: self.next,
-            cells: Cells::new(self.size, cells.first),
-            head: std::mem::take(&mut self.leaf),
-            leaves: Vec::new(),
-            spilled: Vec::new(),
-            inner: Vec::new(),
-        };
+        let first = self.next;
+        let (mut spilled, mut inner) = (Vec::new(), Vec::new());
+        // The room of rows that were written is used again.
+        std::mem::swap(&mut self.leaf, &mut cells.head);
         // Bytes and cells of the leaf that is filled.
-        let (mut bytes, mut count) = (pages.head.cells.len(), pages.head.begins.len());
+        let (mut bytes, mut count) = (cells.head.cells.len(), cells.head.begins.len());
         let (mut begin, mut next_spilled) = (0, 0);
         for cell in 0..cells.ends.len() {
             let end = cells.ends[cell];
@@ -205,32 +203,38 @@ impl PageWriter {
                 if let (Some(first), Some(place)) = (chain.first(), cells.bytes.get_mut(end - 4..end)) {
                     place.copy_from_slice(&first.to_be_bytes());
                 }
-                pages.spilled.push(chain);
+                spilled.push(chain);
                 next_spilled += 1;
             }
             bytes += end - begin;
             count += 1;
             if LEAF_HEAD + 2 * count + bytes > self.size {
                 let page = self.take()?;
-                pages.leaves.push((page, cell));
+                cells.leaves.push((page, cell));
                 let last = cells.first + cell as i64 - 1;
-                self.add(0, Child { page, last }, &mut pages.inner)?;
+                self.add(0, Child { page, last }, &mut inner)?;
                 (bytes, count) = (end - begin, 1);
             }
             begin = end;
         }
-        self.keep(&cells, &mut pages);
-        pages.next = self.next;
-        pages.cells = cells;
-        Ok(pages)
+        self.keep(&mut cells);
+        Ok(Pages {
+            file: self.file.clone(),
+            size: self.size,
+            first,
+            next: self.next,
+            cells,
+            spilled,
+            inner,
+        })
     }
 
     /// Keeps the cells of the leaf that is not full.
-    fn keep(&mut self, cells: &Cells, pages: &mut Pages) {
-        let from = match pages.leaves.last() {
+    fn keep(&mut self, cells: &mut Cells) {
+        let from = match cells.leaves.last() {
             Some((_, cell)) => *cell,
             None => {
-                self.leaf = std::mem::take(&mut pages.head);
+                std::mem::swap(&mut self.leaf, &mut cells.head);
                 0
             }
         };
@@ -362,8 +366,12 @@ impl Pages {
 
     fn fill(&self, bytes: &mut [u8]) {
         let mut from = 0;
-        for (number, (page, to)) in self.leaves.iter().enumerate() {
-            let head = if number == 0 { &self.head } else { &Leaf::default() };
+        for (number, (page, to)) in self.cells.leaves.iter().enumerate() {
+            let head = if number == 0 {
+                &self.cells.head
+            } else {
+                &Leaf::default()
+            };
             if let Some(page) = self.page(bytes, *page) {
                 self.fill_leaf(page, head, from..*to);
             }
@@ -698,7 +706,7 @@ mod tests {
         // Each leaf has room for one.
         (1..=5).for_each(|byte| cells.push(&vec![byte; size / 2]));
         let pages = writer.lay_out(cells).unwrap();
-        let taken: Vec<u32> = pages.leaves.iter().map(|leaf| leaf.0).collect();
+        let taken: Vec<u32> = pages.cells.leaves.iter().map(|leaf| leaf.0).collect();
         assert_eq!(taken, [16_383, 16_384, 16_386, 16_387]);
         pages.write().unwrap();
         let mut found = vec![7; 5 * size];

@@ -15,6 +15,7 @@ use crate::database::error::DatabaseError;
 use crate::database::lists::{Lists, Room};
 use crate::database::schema::quoted;
 use crate::database::table::{Column, Figures, Table, Texts};
+use crate::ecct::add_up;
 use crate::metrics::Metric;
 use crate::names::{NameId, Names};
 
@@ -485,7 +486,9 @@ impl Database {
             None => {
                 let path = row.get_ref(column + 1).ok()?.as_blob().ok()?;
                 let steps = blobs::read_steps(path, contexts, self.threads.len())?.into_iter();
-                blobs::add_up(steps.map(|(_, context, duration)| (context, duration)).collect())
+                let mut times = steps.map(|(_, context, duration)| (context, duration)).collect();
+                add_up(&mut times);
+                times
             }
         };
         Some(self.merge(times))
@@ -499,7 +502,8 @@ impl Database {
         for (context, _) in &mut times {
             *context = self.merged(*context);
         }
-        blobs::add_up(times)
+        add_up(&mut times);
+        times
     }
 
     fn merged(&self, context: ContextId) -> ContextId {
