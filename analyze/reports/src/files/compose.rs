@@ -2,14 +2,13 @@
 
 use tracebraid_descriptors::{Change, Deed, LateChange, Resolved, Text, Texts, ValueId};
 
-use crate::files::FilesRules;
-use crate::files::call::Parked;
-use crate::files::item::{Item, Made};
-use crate::files::machine::{Around, Machine, connects};
-use crate::files::names::{self, File, FileId};
-use crate::files::naming::{Naming, Need};
+use crate::files::counter::Counter;
 use crate::files::slice::{Cell, Input, Late, LateWhat, Slice, SliceFile, Step};
 use crate::files::unmerged::{Unmerged, numbered};
+use crate::files::{FilesRules, Played};
+use tracebraid_files::{
+    Around, Call, CallSink, Exited, File, FileId, FileMachine, Item, Made, Naming, Need, Parked, connects,
+};
 use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
 /// What becomes of a late call.
@@ -18,8 +17,9 @@ type Outcome = LateChange<FileId>;
 /// What is known of a slice by what was before it.
 struct Composer<'a, 's> {
     rules: &'a FilesRules,
-    machine: &'a mut Machine,
+    machine: &'a mut FileMachine,
     texts: &'a mut Texts,
+    counter: Counter<'a>,
     slice: Slice<'s>,
     known: Resolved<FileId>,
     /// By number in the slice.
@@ -29,18 +29,19 @@ struct Composer<'a, 's> {
 }
 
 /// Joins a slice to what was before it. What descriptors were before `since` nobody will ask. Gives what is to be added up.
-pub(super) fn compose(
-    rules: &FilesRules,
-    machine: &mut Machine,
-    texts: &mut Texts,
-    mut slice: Slice<'_>,
-    since: i64,
-) -> Unmerged {
+pub(super) fn compose(rules: &FilesRules, played: &mut Played, mut slice: Slice<'_>, since: i64) -> Unmerged {
     let steps = std::mem::take(&mut slice.steps);
+    let Played {
+        machine,
+        texts,
+        tally,
+        cache,
+    } = played;
     let mut composer = Composer {
         rules,
         machine,
         texts,
+        counter: Counter { rules, tally, cache },
         slice,
         known: Resolved::default(),
         files: Vec::new(),
@@ -111,13 +112,23 @@ impl Composer<'_, '_> {
         }
     }
 
-    fn around(&mut self) -> (&mut Machine, Around<'_>) {
+    fn around(&mut self) -> (&mut FileMachine, Around<'_>) {
         let around = Around {
-            rules: self.rules,
+            rules: &self.rules.follow,
             texts: self.texts,
-            done: None,
         };
         (self.machine, around)
+    }
+
+    /// A call that makes no descriptors is added up.
+    fn count(&mut self, trace: u32, call: &Call, held: (FileId, FileId)) {
+        let mut around = Around {
+            rules: &self.rules.follow,
+            texts: self.texts,
+        };
+        let thread = ThreadKey { trace, tid: call.tid };
+        self.counter
+            .call(self.machine, &mut around, thread, call, Some(held));
     }
 
     /// What a file of the slice is.
@@ -134,7 +145,7 @@ impl Composer<'_, '_> {
             }
             SliceFile::Named(naming, input) => self.named(naming, input),
         };
-        let globs = &self.rules.options.paths;
+        let globs = &self.rules.follow.paths;
         self.machine.files.file(self.texts, globs, file)
     }
 
@@ -154,7 +165,7 @@ impl Composer<'_, '_> {
         // A file that is not known has no name that matters here, but a type.
         if naming.need(0) != Need::Directory && socket.is_none() {
             let trace = naming.trace;
-            socket = Some(names::unknown(self.texts, trace));
+            socket = Some(tracebraid_files::unknown(self.texts, trace));
         }
         naming.file(self.texts, socket, directory)
     }
@@ -177,13 +188,12 @@ impl Composer<'_, '_> {
         };
         match what {
             LateWhat::Call(call) => {
-                let (machine, mut around) = self.around();
-                let at = crate::files::call::named_at(Some(call.class), call.begin);
+                let at = tracebraid_files::named_at(Some(call.class), call.begin);
                 let (trace, tid) = (cpu.trace, call.tid);
                 let thread = ThreadKey { trace, tid };
-                let held = |fd| machine.descriptors.kind(thread, fd, at).kind;
+                let held = |fd| self.machine.descriptors.kind(thread, fd, at).kind;
                 let held = (held(call.fds.0), held(call.fds.1));
-                machine.call(&mut around, cpu, &call, Some(held));
+                self.count(trace, &call, held);
                 LateChange::Nothing
             }
             LateWhat::Made(mut made, held) => {
@@ -226,10 +236,9 @@ impl Composer<'_, '_> {
 
     fn whole(&mut self, end: &LateEnd, tid: i32, whole: Whole) -> Outcome {
         let (Parked { entered, held }, exited, cpu) = whole;
-        match self.rules.ended(tid, &entered, &exited) {
+        match self.rules.follow.ended(tid, &entered, &exited) {
             Some(Item::Call(call)) => {
-                let (machine, mut around) = self.around();
-                machine.call(&mut around, cpu, &call, Some(held));
+                self.count(cpu.trace, &call, held);
                 LateChange::Nothing
             }
             Some(Item::Made(made)) => self.made(end, cpu, &made, held),
@@ -250,7 +259,7 @@ impl Composer<'_, '_> {
         };
         let (machine, mut around) = self.around();
         let file = machine.what(&mut around, end.process, made, (held.0, listener));
-        machine.count_made(&mut around, cpu.trace, made, file);
+        self.counter.made(self.machine, cpu.trace, made, file);
         match Change::of(open, exit) {
             Some(change) => {
                 let copied = match change {
@@ -290,6 +299,7 @@ impl Composer<'_, '_> {
         let Composer {
             rules,
             machine,
+            counter,
             mut slice,
             mut known,
             files,
@@ -308,8 +318,8 @@ impl Composer<'_, '_> {
         descriptors.forget(since);
         let top = rules.options.views.top();
         let log = slice.tally.take_log();
-        machine.tally.merge(log, top, |file| numbered(&files, file));
-        machine.changed_by_slice();
+        counter.tally.merge(log, top, |file| numbered(&files, file));
+        counter.cache.clear();
         let garbage = (slice.descriptors, slice.files, slice.texts, known);
         Unmerged::new(slice.tally, files, garbage)
     }
@@ -323,4 +333,4 @@ struct LateEnd {
 }
 
 /// A call that a thread took from one stretch to another.
-type Whole = tracebraid_follow::WholeCall<Parked<FileId>, crate::files::call::Exited>;
+type Whole = tracebraid_follow::WholeCall<Parked<FileId>, Exited>;

@@ -12,14 +12,11 @@ use tracebraid_kernel_model::Action;
 
 use crate::files::FilesRules;
 use crate::files::cache::Cache;
-use crate::files::call::{Call, Entered, Exited, Forked, Parked, named_at};
-use crate::files::item::{Holds, Item, Made};
-use crate::files::machine::connects;
-use crate::files::names::{self, File, FileId};
-use crate::files::naming::{Naming, Need};
-use crate::files::stats::Side;
 use crate::files::tally::Tally;
-use crate::files::tell::AT_FDCWD;
+use tracebraid_files::{
+    AT_FDCWD, Call, Entered, Exited, File, FileId, Forked, Holds, Item, Made, Naming, Need, Parked, Side,
+    connects, named_at,
+};
 use tracebraid_follow::{CallItem, CpuKey, OpenCall, Table, ThreadKey, WholeCall};
 
 /// A file in a slice.
@@ -232,7 +229,7 @@ impl<'a> Slice<'a> {
     }
 
     fn holds(&mut self, trace: u32, time: i64, holds: &Holds) {
-        let file = names::held(&mut self.texts, trace, holds.text);
+        let file = tracebraid_files::held(&mut self.texts, trace, holds.text);
         let file = self.file(SliceFile::File(file));
         let what = self.value(file);
         if let Some(table) = self.descriptors.act(time) {
@@ -327,7 +324,7 @@ impl<'a> Slice<'a> {
         let Some((Parked { entered, held }, exited, cpu)) = whole else {
             return;
         };
-        match self.rules.ended(tid, &entered, &exited) {
+        match self.rules.follow.ended(tid, &entered, &exited) {
             Some(Item::Call(call)) => self.call(cpu, &call, Some(held)),
             Some(Item::Made(made)) => self.made(cpu, time, &made, held),
             _ => {}
@@ -465,7 +462,7 @@ impl<'a> Slice<'a> {
         match self.descriptors.known(held) {
             Ok(Some(file)) => FileId(file + 1),
             Ok(None) => {
-                let unknown = names::unknown(&mut self.texts, trace);
+                let unknown = tracebraid_files::unknown(&mut self.texts, trace);
                 self.file(SliceFile::File(unknown))
             }
             Err(OfBefore) => self.file(SliceFile::Held(held, trace)),

@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::Interned;
+use tracebraid_files::{Call, Class, FileId, Side};
 
 use crate::files::FilesRules;
-use crate::files::call::Call;
-use crate::files::class::Class;
-use crate::files::names::FileId;
-use crate::files::stats::{ClassStats, Side, Told, Use};
+use crate::files::stats::{ClassStats, Told, Use};
 use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_tables::View;
 

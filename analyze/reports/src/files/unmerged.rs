@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_files::FileId;
 
-use crate::files::names::FileId;
 use crate::files::tally::Tally;
 
 /// What the calls of a slice add up to, by the slice's files, and what these turned out to be.
