@@ -3,7 +3,8 @@
 use tracebraid_descriptors::{Change, Deed, LateChange, Resolved, Text, Texts, ValueId};
 
 use crate::files::counter::Counter;
-use crate::files::slice::{Cell, Input, Late, LateWhat, Slice, SliceFile, Step};
+use crate::files::slice::Slice;
+use crate::files::slice_steps::{Cell, Input, Late, LateWhat, SliceFile, Step};
 use crate::files::unmerged::{Unmerged, numbered};
 use crate::files::{FilesRules, Played};
 use tracebraid_files::{
@@ -11,10 +12,10 @@ use tracebraid_files::{
 };
 use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
-/// What becomes of a late call.
+/// The outcome of a late call.
 type Outcome = LateChange<FileId>;
 
-/// What is known of a slice by what was before it.
+/// A slice that is being joined to what was before it.
 struct Composer<'a, 's> {
     rules: &'a FilesRules,
     machine: &'a mut FileMachine,
@@ -85,7 +86,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// What a value is.
+    /// The file that a value is.
     fn held(&mut self, value: ValueId) -> FileId {
         let (files, outcomes) = (&self.files, &self.outcomes);
         let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
@@ -98,7 +99,7 @@ impl Composer<'_, '_> {
         sliced.resolve_one(&mut self.known, value, start, &what, &of_late)
     }
 
-    /// What a descriptor of a late call's table was when the call ended.
+    /// The file of a descriptor of a late call's table when the call ended.
     fn now(&mut self, late: &LateEnd, fd: i32) -> FileId {
         let value = self.slice.descriptors.now(late.table, fd, Some(late.moment));
         self.held(value)
@@ -131,7 +132,7 @@ impl Composer<'_, '_> {
             .call(self.machine, &mut around, thread, call, Some(held));
     }
 
-    /// What a file of the slice is.
+    /// A file of the slice, by its number among all.
     fn file(&mut self, file: SliceFile) -> FileId {
         let file = match file {
             SliceFile::File(file) => File {
@@ -276,7 +277,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// What is known in the slice of a thread's call is so.
+    /// A thread's call is as the slice knows it.
     fn install(&mut self, thread: ThreadKey, cell: Cell) {
         let Some(open) = cell.open else { return };
         let begin = |Parked { mut entered, held }: Parked<ValueId>| {
@@ -284,10 +285,10 @@ impl Composer<'_, '_> {
             let held = (self.held(held.0), self.held(held.1));
             Parked { entered, held }
         };
-        let mut open = open.map(begin, |exited| exited);
-        let (_, missed) = open.parts();
-        missed.for_each(|exited| exited.text = self.text(exited.text));
-        self.machine.threads.get(thread).goes_on(open, cell.waiting);
+        let mut open = open.map(begin);
+        open.ends()
+            .for_each(|exited| exited.text = self.text(exited.text));
+        self.machine.threads.get(thread).append(open);
     }
 
     /// All is known.

@@ -12,6 +12,8 @@ mod options;
 mod report;
 mod rows;
 mod slice;
+mod slice_files;
+mod slice_steps;
 mod stats;
 mod tally;
 mod unmerged;
@@ -236,7 +238,7 @@ impl FilesRules {
         all.into_iter().map(one).collect()
     }
 
-    /// What happened in a slice, to be played beside others.
+    /// A slice that is played beside others.
     fn slice<'a>(
         &'a self,
         mut items: Items<Item>,
@@ -253,7 +255,7 @@ impl FilesRules {
         })
     }
 
-    /// What happened in a slice, to be played when it is known what was before.
+    /// A slice that is played when it is known what was before.
     fn replayed<'a>(
         &'a self,
         items: Items<Item>,
@@ -270,7 +272,7 @@ impl FilesRules {
         })
     }
 
-    /// Plays what happened, in the order of time.
+    /// Plays items in the order of time.
     fn replay(&self, played: &mut Played, mut items: Items<Item>, dictionaries: &Dictionaries) {
         let Played {
             machine,
