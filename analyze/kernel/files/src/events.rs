@@ -2,8 +2,8 @@
 
 use tracebraid_descriptors::{Change, Exit, Holder, NO_FD, O_CLOEXEC, Open, Text, descriptor};
 use tracebraid_kernel_model::{
-    Action, Body, Exec, FdType, Fork, IntField, KernelEvent, ProcessState, StateFd, Syscall, SyscallEntry,
-    SyscallExit,
+    Action, Body, Exec, FdType, Fork, IntField, KernelEvent, NameBase, ProcessState, StateFd, Syscall,
+    SyscallEntry, SyscallExit,
 };
 
 use crate::call::{Entered, Exited, Forked};
@@ -74,7 +74,7 @@ impl FileRules {
         Some(What::Exit(Exited { exit, time, text }))
     }
 
-    /// What is no system call.
+    /// Events other than entries and exits of system calls.
     #[inline(never)]
     pub(crate) fn other(&self, seen: &mut Seen, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;
@@ -177,10 +177,10 @@ fn entered(
     match call.action() {
         Action::Open(..) => {
             text = path(seen, call, entry, body);
-            dir = match call.name() {
-                "openat" | "openat2" => directory(entry.argument(call, 1, body)),
-                "open" | "creat" => AT_FDCWD,
-                _ => NO_FD,
+            dir = match call.name_base() {
+                NameBase::Descriptor => directory(entry.argument(call, 1, body)),
+                NameBase::WorkingDirectory => AT_FDCWD,
+                NameBase::None => NO_FD,
             };
         }
         Action::ChangeDirectory => {
@@ -210,10 +210,9 @@ fn path(seen: &mut Seen, call: Syscall, entry: &SyscallEntry, body: &mut Body<'_
         return Text::NONE;
     };
     let path = String::from_utf8_lossy(path);
-    match call.name() {
-        "memfd_create" => seen.texts.0.number(&format!("/memfd:{path}")),
-        "mq_open" => seen.texts.0.number(&format!("mqueue:{path}")),
-        _ => seen.texts.0.number(&path),
+    match call.name_prefix() {
+        "" => seen.texts.0.number(&path),
+        prefix => seen.texts.0.number(&format!("{prefix}{path}")),
     }
 }
 
@@ -226,7 +225,7 @@ fn directory(argument: Option<i64>) -> i32 {
     }
 }
 
-/// What an exit tells of descriptors that the call made.
+/// Descriptors that the call made, type of the peer, and its address, as far as the exit records them.
 #[inline(always)]
 fn made(seen: &mut Seen, exit: &SyscallExit, body: &mut Body<'_, '_>) -> ((i32, i32), Option<FdType>, Text) {
     if exit.pair.is_none() && exit.family.is_none() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Held, Interned, Text, Texts};
-use tracebraid_kernel_model::{FdType, Syscall};
+use tracebraid_kernel_model::FdType;
 use tracebraid_language::glob::Glob;
 
 /// A file by its number; 0 stands for one that is not known.
@@ -15,7 +15,7 @@ impl Held for FileId {
     }
 }
 
-/// Name of all that the trace does not tell the name of.
+/// Name of all files whose names were not recorded.
 pub(crate) const UNKNOWN: &str = "unknown";
 
 /// Stands for the working directory among descriptors of directories, as in `fcntl.h`.
@@ -101,7 +101,7 @@ fn dumped(texts: &Texts, trace: u32, name: Text) -> File {
     }
 }
 
-/// What a state dump names, if it names it.
+/// The file of a descriptor in a state dump; an unknown one if it has no name there.
 pub fn held(texts: &mut Texts, trace: u32, name: Text) -> File {
     match name.some() {
         Some(name) => dumped(texts, trace, name),
@@ -119,29 +119,6 @@ pub(crate) fn of_path(texts: &mut Texts, name: Text, directory: Option<Text>) ->
             texts.number(&whole)
         }
         None => name,
-    }
-}
-
-/// Name of what a call makes that names none, as the kernel's `/proc` and state dumps have it.
-pub(crate) fn of_call(call: Syscall, kind: FdType) -> &'static str {
-    match (kind, call.name()) {
-        (FdType::Disk | FdType::Terminal | FdType::Virtual, _) => "unnamed file",
-        (FdType::Network, _) => "network socket",
-        (FdType::Unix, _) => "unix socket",
-        (FdType::Socket, _) => "socket",
-        (FdType::Pipe, _) => "pipe",
-        (_, "epoll_create" | "epoll_create1") => "anon_inode:[eventpoll]",
-        (_, "eventfd" | "eventfd2") => "anon_inode:[eventfd]",
-        (_, "timerfd_create") => "anon_inode:[timerfd]",
-        (_, "signalfd" | "signalfd4") => "anon_inode:[signalfd]",
-        (_, "inotify_init" | "inotify_init1") => "anon_inode:inotify",
-        (_, "fanotify_init") => "anon_inode:[fanotify]",
-        (_, "userfaultfd") => "anon_inode:[userfaultfd]",
-        (_, "perf_event_open") => "anon_inode:[perf_event]",
-        (_, "pidfd_open") => "anon_inode:[pidfd]",
-        (_, "io_uring_setup") => "anon_inode:[io_uring]",
-        (FdType::Anonymous, _) => "anon_inode",
-        (FdType::Unknown, _) => UNKNOWN,
     }
 }
 

@@ -5,7 +5,7 @@ use tracebraid_descriptors::{Deed, Text, Texts};
 use tracebraid_kernel_model::{FdType, Syscall};
 
 use crate::item::Made;
-use crate::names::{self, File};
+use crate::names::{self, File, UNKNOWN};
 
 /// An object that a call makes, as far as the call alone determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -92,7 +92,7 @@ impl Naming {
         };
         let name = name
             .some()
-            .unwrap_or_else(|| texts.number(names::of_call(self.call, kind)));
+            .unwrap_or_else(|| texts.number(self.call.unnamed_object(kind).unwrap_or(UNKNOWN)));
         let trace = self.trace;
         File { trace, name, kind }
     }
