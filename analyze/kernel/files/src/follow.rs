@@ -34,7 +34,7 @@ pub enum News<'a> {
         descriptor: Descriptor,
         /// Path, or what else it is called.
         name: &'a str,
-        /// What it refers to.
+        /// Type of the file.
         kind: FdType,
         /// It is still the same thing, which is better known now.
         is_same: bool,

@@ -1,4 +1,4 @@
-//! What must be looked at in the order of time: it needs to be known what descriptors are.
+//! Items that must be played in the order of time, because their effect depends on descriptors.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Holder, NO_FD, Text, descriptor};
@@ -13,7 +13,7 @@ pub(crate) struct Step {
     pub(crate) what: What,
 }
 
-/// What happens.
+/// The event of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum What {
     /// A call begins; it may change descriptors at once.
@@ -73,7 +73,7 @@ pub enum Item {
     },
     /// A state dump shows a descriptor.
     Holds(Box<Holds>),
-    /// What was known of the CPU alone at a marked time.
+    /// State of the CPU alone at a marked time.
     Stands(Box<Stretch>),
 }
 
@@ -146,7 +146,7 @@ impl Item {
         }
     }
 
-    /// What it does to the question which thread has which table, if it does; nothing if that cannot be said yet.
+    /// The thread, and its effect on which thread has which table, if it has one; the effect is `None` if it is unknown yet.
     pub(crate) fn ahead(&self) -> Option<(i32, Option<Act>)> {
         Some(match self {
             Item::Change(tid, change) => (*tid, Some(change.act()?)),

@@ -11,8 +11,7 @@ use crate::names::{FileId, Files};
 use crate::seen::Seen;
 use tracebraid_follow::{CpuKey, Lane, Table};
 
-/// What is known of descriptors and of calls that are open, when everything before a marked time has been played. It is the same
-/// however the trace was cut.
+/// Descriptors and open calls at a marked time, when everything before has been played. The same however the trace was cut.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesKept {
     descriptors: Descriptors<FileId>,
@@ -24,7 +23,7 @@ pub struct FilesKept {
 }
 
 impl FollowedFiles {
-    /// What is known at a marked time, up to which everything was played, and nothing from there on.
+    /// The state at a marked time, up to which everything was played, and nothing from there on.
     pub fn keep(&mut self, time: i64) -> FilesKept {
         let FollowedFiles {
             seen,

@@ -1,6 +1,6 @@
 //! Following descriptors in the order of time, and giving each call with its files to an analysis.
 //!
-//! What chunks see waits as [`Item`]s until all that came before is known.
+//! Chunks give [`Item`]s, which wait until all that came before is known.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Text, Texts};
@@ -43,7 +43,7 @@ pub fn is_unfinished(open: &Passing) -> bool {
     open.parked.is_some_and(|parked| parked.entered.class.is_some())
 }
 
-/// What the machine looks things up in.
+/// Tables that the machine looks things up in.
 #[derive(Debug)]
 pub struct Around<'a> {
     /// Which files and calls are asked for.
@@ -163,7 +163,7 @@ impl FileMachine {
         }
     }
 
-    /// What the descriptors that a call names were when it began.
+    /// The files of the descriptors that a call names, at its beginning.
     pub fn held(&self, thread: ThreadKey, entered: &Entered) -> (FileId, FileId) {
         let (first, second) = entered.named();
         let held = |fd| match fd {
@@ -321,7 +321,8 @@ impl FileMachine {
         directory.map(|directory| directory.name)
     }
 
-    /// What a call makes, where what it names was that when it began, and the listening socket is that.
+    /// The file that a call makes; `held` is the file of the descriptor that it names, at its beginning, and `listener` the
+    /// listening socket.
     pub fn what(
         &mut self,
         around: &mut Around<'_>,

@@ -219,7 +219,7 @@ impl FileRules {
         }
     }
 
-    /// What a call was, once its end is known.
+    /// The item that a call is, once its end is known.
     #[inline(always)]
     pub fn ended(&self, tid: i32, entered: &Entered, exited: &Exited) -> Option<Item> {
         let open = &entered.open;

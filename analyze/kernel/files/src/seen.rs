@@ -1,4 +1,4 @@
-//! The partial state of following each CPU alone: what waits to be played in the order of time.
+//! The partial state of following each CPU alone, with the items that wait to be played in the order of time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Dictionaries, Texts};
@@ -17,7 +17,7 @@ pub struct Seen {
     /// Threads, as far as they have been seen.
     pub people: People,
     pub(crate) lanes: ByCpu<Lane<Stretch, Step>>,
-    /// What waits to be played.
+    /// Items that wait to be played.
     pub queue: Queue,
     /// Texts of the chunk that is being read.
     pub(crate) texts: ChunkTexts,

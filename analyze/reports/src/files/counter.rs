@@ -16,7 +16,7 @@ pub(super) struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// What a thread's descriptor was when a call began.
+    /// The file of a thread's descriptor at the beginning of a call.
     #[inline(always)]
     fn descriptor(
         &mut self,

@@ -18,7 +18,7 @@ use tracebraid_tables::{Report, Section, Total};
 /// A thread's calls of each class.
 type Classes = Vec<(Class, ClassStats)>;
 
-/// What processes did with files.
+/// Uses of files, by process.
 pub(super) type ByProcess = Vec<(Process, BTreeMap<FileId, Use>)>;
 
 pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -> Report {

@@ -22,7 +22,7 @@ const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(5);
 const OPENS: Column = Column::new("opens", "Opens", Unit::Count).left_out(6);
 const TYPE: Column = Column::new("type", "Type", Unit::Text).left_out(1);
 
-/// What files are called.
+/// Names of files for rows.
 pub(super) struct Names<'a> {
     files: &'a Files,
     texts: &'a Texts,

@@ -1,4 +1,4 @@
-//! What is added up: latencies by thread and class, use by thread and file.
+//! Sums: latencies by thread and class, use by thread and file.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_files::{Call, Class, FileId, Side};
@@ -14,7 +14,7 @@ pub(super) struct Told {
     pub(super) result: i64,
     /// The descriptor that it names, or else makes.
     pub(super) fd: i32,
-    /// What it was.
+    /// The file of that descriptor.
     pub(super) file: Option<FileId>,
     pub(super) place: u32,
 }
@@ -54,7 +54,7 @@ impl ClassStats {
     }
 }
 
-/// What a thread did with a file.
+/// Use of a file by a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Use {
     /// Of what is done with it once it is open.

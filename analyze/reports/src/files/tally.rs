@@ -1,4 +1,4 @@
-//! What calls add up to, by thread and by file.
+//! Sums of calls, by thread and by file.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::Interned;
@@ -9,8 +9,8 @@ use crate::files::stats::{ClassStats, Told, Use};
 use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_tables::View;
 
-/// What calls add up to. Grows with the number of threads, and of files that each of them uses; where each call is asked for, with
-/// calls.
+/// Sums of calls. Its size is bounded by the number of threads, and of files that each of them uses; if each call is listed, by
+/// that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
     pub(super) threads: Table<Vec<(Class, ClassStats)>>,
