@@ -18,7 +18,7 @@ pub type PacketAnalysis = PerCpu<PacketRules>;
 /// A packet was sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sighting {
-    /// What tells the packet from others.
+    /// A hash of the fields that differ between packets.
     pub key: u64,
     /// Index of the trace.
     pub trace: u32,
@@ -34,6 +34,8 @@ pub struct Sighting {
 const MOST: usize = 1 << 21;
 
 /// The packets of a part of the traces.
+///
+/// Its size is bounded by a constant: of too many packets a sample is kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Gathered {
     sightings: Vec<Sighting>,

@@ -190,7 +190,7 @@ type Turn = (Timestamp, usize);
 /// ones are, all streams' are looked at, and their bytes should still be in the nearest cache.
 const FEW: usize = 64;
 
-/// What no lane reaches.
+/// A turn after all others.
 const AT_END: Turn = (DUSK, 0);
 
 /// Puts what was first in its place among the others. Few streams are busy at a time: it is seldom
@@ -250,20 +250,25 @@ impl<'t> Lane<'t> {
         self.scanner.next_packet()?;
         // The scanner stands at it; those whose heads are damaged were passed over.
         let index = self.scanner.packets().start - 1;
-        let (begin, end) = self.times();
-        self.floor = begin.unwrap_or(DAWN);
+        self.floor = self.times().0.unwrap_or(DAWN);
         self.limit = packet_limit(self.content, self.clock, index);
         // Damage that only reading finds is not counted in: where a chunk begins behind it, it is
         // not seen. Whoever reads the damaged packet tells of it.
         let lost_before = self.content.lost_before(index);
         self.packet = Some(lost_before);
-        Some(StreamPlace {
+        Some(self.place(lost_before))
+    }
+
+    /// The packet at which the scanner stands.
+    fn place(&self, lost_before: bool) -> StreamPlace<'_> {
+        let (begin, end) = self.times();
+        StreamPlace {
             stream: self.stream,
             begin,
             end,
             lost_before,
             head: self.scanner.packet_head(),
-        })
+        }
     }
 
     /// When the packet begins and ends at which the scanner stands.
@@ -398,15 +403,8 @@ impl<'t> Lane<'t> {
         range: &Range<Timestamp>,
     ) {
         if self.floor.min(LAST) < range.end {
-            let (begin, end) = self.times();
-            let place = StreamPlace {
-                stream: self.stream,
-                begin,
-                end,
-                lost_before: lost_before && range.contains(&self.floor.min(LAST).min(self.limit)),
-                head: self.scanner.packet_head(),
-            };
-            analysis.packet(partial, &place);
+            let lost_before = lost_before && range.contains(&self.floor.min(LAST).min(self.limit));
+            analysis.packet(partial, &self.place(lost_before));
         }
     }
 
@@ -432,15 +430,7 @@ impl<'t> Lane<'t> {
         self.is_cut = false;
         let time = self.floor.min(LAST);
         if range.contains(&time.min(self.limit)) {
-            let (begin, end) = self.times();
-            let place = StreamPlace {
-                stream: self.stream,
-                begin,
-                end,
-                lost_before: false,
-                head: self.scanner.packet_head(),
-            };
-            analysis.cut(partial, &place, time);
+            analysis.cut(partial, &self.place(false), time);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Brings a history up to date with a trace that has grown.
 //!
-//! What is new may tell of times that the history knows already: CPUs give their packets at different times. So the history is
+//! New packets may belong to times that the history covers already: CPUs give their packets at different times. So the history is
 //! cut where a slice begins before everything new ([`cut`]); what is before stays as it is, and tells
 //! what attributes are there ([`crate::resume`]); packets that reach behind that are read, and all later ones, as in a build.
 
@@ -23,7 +23,7 @@ use crate::resume::resume;
 use crate::slices::Slices;
 use crate::user::{Definition, DefinitionError};
 
-/// What was appended.
+/// Result of appending.
 #[derive(Clone, Debug)]
 pub struct Appended {
     /// The history now.
@@ -45,7 +45,7 @@ pub enum AppendError {
     Other {
         /// The history.
         path: PathBuf,
-        /// What is different.
+        /// The difference.
         what: String,
     },
     /// It holds what an analysis says that this program does not understand.
@@ -59,7 +59,7 @@ pub enum AppendError {
         path: PathBuf,
         /// Name of the analysis.
         name: String,
-        /// What is wrong with its definition.
+        /// The error in its definition.
         error: DefinitionError,
     },
     /// It does not say how far the trace was read.
@@ -119,7 +119,7 @@ pub fn append(
     let recorded = Arc::new(Recorded::of(set));
     let slices = Slices::of(set, &recorded);
     let times = checkpoint::times(&slices);
-    let ground = Ground::of(set, recorded, asked, &times)?;
+    let ground = Ground::of(set, &recorded, asked, &times)?;
     // If other CPUs turn out to be missing, other values are unknown from the beginning on: read everything.
     let is_known = begins(&index.meta.not_recorded) == begins(&ground.not_recorded());
     let cut = is_known.then(|| cut(set, &slices, &index, (growth, &ground)));
@@ -174,7 +174,7 @@ fn ends(missing: &[NotRecorded]) -> BTreeSet<((u32, u32), i64)> {
     ended.collect()
 }
 
-/// What was asked for when it was built, if it can be gone on with at all.
+/// The options with which it was built, if it can be appended to at all.
 fn asked(file: &Path, meta: &Meta) -> Result<Asked, AppendError> {
     let path = || file.to_owned();
     if meta.streams.is_empty() {

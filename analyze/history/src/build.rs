@@ -30,25 +30,25 @@ use crate::slices::Slices;
 use crate::user::{self, Definition, Follows, Machine, Plan};
 use crate::writer::Writer;
 
-/// What was built.
+/// Result of a build.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// What the history is of.
+    /// Traces, range and analysis of the history.
     pub meta: Meta,
     /// Bytes of the file.
     pub bytes: u64,
     /// Damage that was met on the way.
     pub damage: Vec<Damage>,
-    /// What in the definition of an analysis is probably wrong, for people.
+    /// Probable mistakes in the definition of an analysis, for people.
     pub doubts: Vec<String>,
 }
 
-/// What is kept besides what CPUs, threads and disks do.
+/// Contents besides the states of CPUs, threads and disks.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// What an analysis says that a user defined.
+    /// Attributes of an analysis that a user defined.
     pub definition: Option<Definition>,
-    /// What processes' descriptors are, and what is read and written.
+    /// Descriptors of processes, and bytes that are read and written.
     pub files: bool,
 }
 
@@ -93,7 +93,7 @@ pub fn build(
     let recorded = Arc::new(Recorded::of(set));
     let slices = Slices::of(set, &recorded);
     let times = checkpoint::times(&slices);
-    let ground = Ground::of(set, recorded, asked, &times)?;
+    let ground = Ground::of(set, &recorded, asked, &times)?;
     let meta = Meta {
         paths: paths.to_vec(),
         analysis: own,
@@ -117,7 +117,7 @@ pub fn build(
     analysis.run(set, meta, options, control)
 }
 
-/// What is known of a trace set before its events are read.
+/// Facts of a trace set that are known before its events are read.
 #[derive(Debug)]
 pub(crate) struct Ground {
     input: Input,
@@ -155,10 +155,10 @@ impl Ground {
         self.input.sources.has(is_switch) && !self.input.sources.has(is_call)
     }
 
-    /// What is known of a trace set of which it may be kept at those times what was known then.
+    /// Of a trace set whose state may be kept at those times, in nanoseconds from the origin.
     pub(crate) fn of(
         set: &TraceSet,
-        recorded: Arc<Recorded>,
+        recorded: &Arc<Recorded>,
         asked: Asked,
         times: &[i64],
     ) -> Result<Ground, BuildError> {
@@ -166,11 +166,9 @@ impl Ground {
         let plan = plan.transpose().map_err(BuildError::Definition)?;
         let files = asked.files.then(|| Files::new(times));
         let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
-        let selection = Selection {
-            recorded: Some(recorded),
-            ..Selection::default()
-        };
-        let input = Input::new(set, selection, |event| wants(event) || of_files(event));
+        let input = Input::sharing(set, Some(recorded), Selection::default(), |event| {
+            wants(event) || of_files(event)
+        });
         let (begin, end) = extent(set, &input.head(), plan.as_ref()).ok_or(BuildError::Nothing)?;
         let streams = set.traces.iter().flat_map(|trace| &trace.streams);
         let packets = streams.flat_map(|stream| stream.packets.iter());
@@ -192,7 +190,7 @@ impl Ground {
         self.files.is_some()
     }
 
-    /// What an analysis that a user defined follows.
+    /// Facts that an analysis of a user depends on.
     pub(crate) fn follows(&self) -> Follows {
         self.plan.as_ref().map(Plan::follows).unwrap_or_default()
     }
@@ -265,14 +263,14 @@ fn name_of_host(head: &tracebraid_follow::Head, trace: usize) -> Option<String> 
 #[derive(Debug)]
 pub(crate) struct HistoryAnalysis {
     pub(crate) ground: Ground,
-    /// What attributes are where reading begins.
+    /// Values of attributes where reading begins.
     pub(crate) known: BTreeMap<Attribute, u64>,
-    /// What is known there besides.
+    /// The rest of the state there.
     pub(crate) knowledge: Knowledge,
     pub(crate) output: Output,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
     kernel: kernel::Partial,
@@ -280,7 +278,7 @@ pub(crate) struct Partial {
     files: files::Partial,
 }
 
-/// What is told at the end.
+/// Facts that are complete at the end only.
 pub(crate) struct Told {
     /// How often events were lost.
     losses: u64,

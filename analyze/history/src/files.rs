@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_follow::{Event, Packet, Rules};
+use tracebraid_files::{Descriptor, FileFollower, FilesKept, FollowedFiles, News};
+use tracebraid_follow::{Event, Packet};
 use tracebraid_kernel_model::{Body, FdType, KernelEvent};
-use tracebraid_reports::files::{Descriptor, FilesKept, FilesPartial, FilesRules, News};
 
 use crate::attribute::{Attribute, Kind};
 use crate::piece::Pieces;
@@ -15,12 +15,12 @@ use crate::varint::{self, NULL};
 
 /// How descriptors are followed.
 #[derive(Debug)]
-pub(crate) struct Files(FilesRules);
+pub(crate) struct Files(FileFollower);
 
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
-    seen: FilesPartial,
+    seen: FollowedFiles,
     /// What is known of descriptors, as far as calls have been played.
     known: Known,
     threads: Threads,
@@ -64,7 +64,7 @@ struct Used {
 impl Files {
     /// At these times it may be asked what is known.
     pub(crate) fn new(times: &[i64]) -> Files {
-        Files(FilesRules::marked(times.to_vec()))
+        Files(FileFollower::new(times.to_vec()))
     }
 
     /// What is known at such a time, when everything before it has been played, and nothing from there on.
@@ -90,12 +90,12 @@ impl Files {
     pub(crate) fn behind(&self, kept: Option<&Kept>) -> Partial {
         let Some(kept) = kept.cloned() else {
             return Partial {
-                seen: self.0.first(),
+                seen: FollowedFiles::first(),
                 ..Partial::default()
             };
         };
         Partial {
-            seen: FilesPartial::behind(kept.seen),
+            seen: FollowedFiles::behind(kept.seen),
             known: Known(kept.known.into_iter().collect()),
             threads: Threads(kept.threads.into_iter().collect()),
             pieces: Pieces::default(),

@@ -16,7 +16,7 @@ impl OldForms {
     }
 
     /// Adds those of another text.
-    pub(crate) fn extend(&mut self, other: OldForms) {
+    pub fn extend(&mut self, other: OldForms) {
         other.0.into_iter().for_each(|(old, new)| self.add(&old, new));
     }
 

@@ -1,4 +1,4 @@
-//! What the definitions mean for each event class of the traces.
+//! Definitions of periods, translated for each event class of the traces.
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -11,7 +11,7 @@ use tracebraid_language::{ClassField, ClassFilter, Datum};
 use crate::running::{Running, is_thread, mentions_thread};
 use crate::tree::{Right, Tree, ValueSource};
 
-/// What is to be done.
+/// The translated definitions.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) periods: Vec<PeriodPlan>,
@@ -23,7 +23,7 @@ pub(super) struct Plan {
     traces: Vec<u32>,
 }
 
-/// What a period needs, whatever the event class.
+/// The parts of a period that do not depend on the event class.
 #[derive(Debug, Default)]
 pub(super) struct PeriodPlan {
     pub(super) parent: Option<usize>,
@@ -43,10 +43,10 @@ pub(super) struct PeriodPlan {
     pub(super) place: usize,
 }
 
-/// What the event records of a class may do.
+/// Bounds of periods that the event records of a class may be.
 #[derive(Debug, Default)]
 pub(super) struct ClassPlan {
-    /// What is found out of each.
+    /// Filters that are evaluated for each.
     pub(super) filters: Vec<ClassFilter>,
     pub(super) fields: Vec<ClassField>,
     names: Vec<Named>,
@@ -379,45 +379,45 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn begin(&mut self, index: usize, period: &Period) {
-        let tree = self.tree(index, &period.begin);
-        let Some(plan) = self.plan.periods.get(index).filter(|_| may_hold(&tree)) else {
+        let Some(plan) = self.plan.periods.get(index) else {
             return;
         };
-        let pairs = period.begin.equalities(Source::Parent);
-        let step = PeriodBound {
-            period: index,
-            tree,
-            key: pairs
-                .iter()
-                .map(|(field, _)| self.event_place(field, false))
-                .collect(),
-            keep: plan
-                .keep
-                .iter()
-                .map(|(field, is_labelled)| self.event_place(field, *is_labelled))
-                .collect(),
-            captures: self.captures(index, &period.begin_captures),
-        };
-        self.class.begins.push(step);
+        let bound = (&period.begin, Source::Parent, &*period.begin_captures);
+        let bound = self.bound(index, bound, &plan.keep);
+        self.class.begins.extend(bound);
     }
 
     fn end(&mut self, index: usize, period: &Period) {
-        let tree = self.tree(index, &period.end);
+        let bound = (&period.end, Source::Begin, &*period.end_captures);
+        let bound = self.bound(index, bound, &[]);
+        self.class.ends.extend(bound);
+    }
+
+    /// A bound of a period, if an event record of the class can be one.
+    fn bound(
+        &mut self,
+        index: usize,
+        (condition, other, captures): (&Condition, Source, &[Capture]),
+        keep: &[Named],
+    ) -> Option<PeriodBound> {
+        let tree = self.tree(index, condition);
         if !may_hold(&tree) {
-            return;
+            return None;
         }
-        let pairs = period.end.equalities(Source::Begin);
-        let step = PeriodBound {
+        let pairs = condition.equalities(other);
+        Some(PeriodBound {
             period: index,
             tree,
             key: pairs
                 .iter()
                 .map(|(field, _)| self.event_place(field, false))
                 .collect(),
-            keep: Vec::new(),
-            captures: self.captures(index, &period.end_captures),
-        };
-        self.class.ends.push(step);
+            keep: keep
+                .iter()
+                .map(|(field, is_labelled)| self.event_place(field, *is_labelled))
+                .collect(),
+            captures: self.captures(index, captures),
+        })
     }
 
     fn captures(&mut self, index: usize, captures: &[Capture]) -> Vec<ValueSource> {

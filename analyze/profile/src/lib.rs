@@ -30,7 +30,7 @@ mod samples;
 mod system;
 
 pub use addresses::{Addresses, Named};
-pub use nameless::{NamelessFile, NamelessFrames};
+pub use nameless::{MissingFiles, NamelessFile, NamelessFrames};
 pub use profile::{Function, Met, Missing, Process, Profile, Stack, Sums};
-pub use quality::{BrokenProcess, Completeness, Limits, Quality, Remedy};
+pub use quality::{BrokenProcess, Completeness, Limits, Quality, Remedy, StackDefect};
 pub use samples::{SampledStack, Samples};

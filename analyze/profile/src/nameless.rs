@@ -103,6 +103,50 @@ pub struct NamelessFrames {
     pub stripped_files: Vec<NamelessFile>,
 }
 
+/// Stripped files are worth a line from that share of all frames on: nearly every stack begins in a function of the C library
+/// that has no symbol.
+const LEAST_STRIPPED_PERCENT: u64 = 25;
+
+/// Prefix of files in memory, as the kernel names them.
+const MEMFD: &str = "/memfd:";
+/// Suffix of files that were deleted before they were recorded, as the kernel names them.
+const DELETED: &str = " (deleted)";
+
+/// Missing files by why they are missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MissingFiles {
+    /// They exist no more, or cannot be read.
+    pub gone: Vec<NamelessFile>,
+    /// They had been deleted when they were recorded.
+    pub deleted: Vec<NamelessFile>,
+    /// They were never on a disk.
+    pub in_memory: Vec<NamelessFile>,
+}
+
+impl NamelessFrames {
+    /// The missing files by why they are missing: files in memory, and those that had been deleted, cannot be restored.
+    pub fn missing(&self) -> MissingFiles {
+        let mut missing = MissingFiles::default();
+        for file in &self.missing_files {
+            let path = file.path.to_string_lossy();
+            let list = match path.starts_with(MEMFD) {
+                true => &mut missing.in_memory,
+                false if path.ends_with(DELETED) => &mut missing.deleted,
+                false => &mut missing.gone,
+            };
+            list.push(file.clone());
+        }
+        missing
+    }
+
+    /// The stripped files, if they have so many of the frames that they are worth a line.
+    pub fn stripped(&self) -> Option<&[NamelessFile]> {
+        let frames: u64 = self.stripped_files.iter().map(|file| file.frames).sum();
+        let is_much = frames > 0 && frames * 100 >= self.program_frames * LEAST_STRIPPED_PERCENT;
+        is_much.then_some(&self.stripped_files)
+    }
+}
+
 /// A file with frames that have no names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamelessFile {

@@ -80,7 +80,7 @@ impl Completeness {
     }
 }
 
-/// What executes the code of a program, as far as it decides how stacks are made whole.
+/// The runtime of a program, as far as it decides how stacks are made whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Runtime {
     /// The processor.
@@ -185,6 +185,45 @@ pub struct Quality {
     pub nameless: NamelessFrames,
 }
 
+/// A defect with fewer stacks than one in a hundred is counted, but is not worth a line.
+const LEAST_PERCENT: u64 = 1;
+
+/// Bytes of a stack that a recording without privileges copies at most (`record/kernel/src/stacks/perf.rs`).
+const MOST_UNPRIVILEGED: u64 = 16 << 10;
+
+/// A defect of stacks that enough of them have to be worth a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackDefect<'q> {
+    /// That number of stacks is cut at the greatest number of frames.
+    CutByDepth(u64),
+    /// That number of stacks is cut at the end of their copied part.
+    CutByBytes(u64),
+    /// Stacks of a runtime are broken.
+    Broken(&'q Remedy),
+}
+
+impl Quality {
+    /// The defects that are worth a line.
+    pub fn defects(&self) -> Vec<StackDefect<'_>> {
+        let all = self.completeness.all();
+        let is_much = |part: u64| part > 0 && part * 100 >= all * LEAST_PERCENT;
+        let Completeness {
+            cut, cut_by_bytes, ..
+        } = self.completeness;
+        let by_depth = cut.saturating_sub(cut_by_bytes);
+        let cut = [
+            (by_depth, StackDefect::CutByDepth(by_depth)),
+            (cut_by_bytes, StackDefect::CutByBytes(cut_by_bytes)),
+        ];
+        let broken = self.remedies.iter();
+        let broken = broken.map(|remedy| (remedy.broken, StackDefect::Broken(remedy)));
+        let defects = cut.into_iter().chain(broken);
+        defects
+            .filter_map(|(stacks, defect)| is_much(stacks).then_some(defect))
+            .collect()
+    }
+}
+
 /// Limits of recorded stacks; the largest of all traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Limits {
@@ -197,6 +236,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// True if more of each stack is copied only with privileges.
+    pub fn needs_privileges(&self) -> bool {
+        self.stack_bytes.is_some_and(|bytes| bytes <= MOST_UNPRIVILEGED)
+    }
+
     /// Of the event that describes how stacks are taken.
     pub(crate) fn of(fields: &Fields) -> Limits {
         Limits {

@@ -1,6 +1,7 @@
 //! The tests of the reports: one program, because each would take long to build.
 #![allow(missing_docs)]
 
+mod bounds;
 mod channels;
 mod counted;
 mod cpu_places;

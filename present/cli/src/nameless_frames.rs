@@ -1,17 +1,8 @@
 //! Lines on frames of call stacks that have no names, with a remedy for each reason.
 
-use tracebraid_profile::{NamelessFile, NamelessFrames};
+use tracebraid_profile::{MissingFiles, NamelessFile, NamelessFrames};
 
 use crate::table::{first_of, grouped, number_of};
-
-/// Stripped files are worth a line from that share of all frames on: nearly every stack begins in a function of the C library
-/// that has no symbol.
-const LEAST_STRIPPED_PERCENT: u64 = 25;
-
-/// Prefix of files in memory, as the kernel names them.
-const MEMFD: &str = "/memfd:";
-/// Suffix of files that were deleted before they were recorded, as the kernel names them.
-const DELETED: &str = " (deleted)";
 
 /// A line for each reason.
 pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {
@@ -19,15 +10,13 @@ pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {
     if !nameless.changed_files.is_empty() {
         lines.push(changed(&nameless.changed_files));
     }
-    // Files in memory, and those that had been deleted, cannot be restored.
-    let missing = nameless.missing_files.iter().cloned();
-    let (in_memory, missing): (Vec<_>, Vec<_>) =
-        missing.partition(|file| file.path.to_string_lossy().starts_with(MEMFD));
-    let (deleted, missing): (Vec<_>, Vec<_>) = missing
-        .into_iter()
-        .partition(|file| file.path.to_string_lossy().ends_with(DELETED));
-    if !missing.is_empty() {
-        lines.push(gone(&missing));
+    let MissingFiles {
+        gone,
+        deleted,
+        in_memory,
+    } = nameless.missing();
+    if !gone.is_empty() {
+        lines.push(restorable(&gone));
     }
     if !deleted.is_empty() {
         lines.push(deleted_before(&deleted));
@@ -35,12 +24,11 @@ pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {
     if !in_memory.is_empty() {
         lines.push(never_on_disk(&in_memory));
     }
-    let stripped = frames(&nameless.stripped_files);
-    if stripped > 0 && stripped * 100 >= nameless.program_frames * LEAST_STRIPPED_PERCENT {
+    if let Some(stripped) = nameless.stripped() {
         lines.push(format!(
             "{} ({} in all): no symbols there: install debug information (packages -dbgsym, -debuginfo), or give its \
              directory by --debug-dir",
-            subject(&nameless.stripped_files),
+            subject(stripped),
             grouped(nameless.program_frames)
         ));
     }
@@ -55,7 +43,7 @@ fn changed(files: &[NamelessFile]) -> String {
     format!("{}: {why}", subject(files))
 }
 
-fn gone(files: &[NamelessFile]) -> String {
+fn restorable(files: &[NamelessFile]) -> String {
     let why = match files.len() {
         1 => "the file does not exist or cannot be read",
         _ => "the files do not exist or cannot be read",

@@ -1,39 +1,19 @@
 //! How many call stacks are whole, and what to do about the others, for people.
 
-use tracebraid_profile::{Limits, Quality, Remedy};
+use tracebraid_profile::{Limits, Quality, Remedy, StackDefect};
 
 use crate::nameless_frames;
 use crate::table::{first_of, grouped};
 
-/// Bytes of a stack that a recording without privileges copies at most.
-const MOST_UNPRIVILEGED: u64 = 16 << 10;
-
-/// Fewer stacks than one in a hundred are counted in tables, but are not worth a line.
-const LEAST_PERCENT: u64 = 1;
-
 /// A line for each defect of the stacks with its remedy; none if nearly all are whole and have names.
 pub(crate) fn lines(quality: &Quality) -> Vec<String> {
     let all = quality.completeness.all();
-    let is_much = |part: u64| part > 0 && part * 100 >= all * LEAST_PERCENT;
-    let mut lines = Vec::new();
-    let by_bytes = quality.completeness.cut_by_bytes;
-    let by_depth = quality.completeness.cut - by_bytes;
-    if is_much(by_depth) {
-        lines.push(format!(
-            "{} {}",
-            part(by_depth, all),
-            cut_by_depth(quality.limits)
-        ));
-    }
-    if is_much(by_bytes) {
-        lines.push(format!(
-            "{} {}",
-            part(by_bytes, all),
-            cut_by_bytes(quality.limits)
-        ));
-    }
-    let remedies = quality.remedies.iter().filter(|remedy| is_much(remedy.broken));
-    lines.extend(remedies.map(|remedy| broken(remedy, all)));
+    let line = |defect| match defect {
+        StackDefect::CutByDepth(stacks) => format!("{} {}", part(stacks, all), cut_by_depth(quality.limits)),
+        StackDefect::CutByBytes(stacks) => format!("{} {}", part(stacks, all), cut_by_bytes(quality.limits)),
+        StackDefect::Broken(remedy) => broken(remedy, all),
+    };
+    let mut lines: Vec<String> = quality.defects().into_iter().map(line).collect();
     lines.extend(nameless_frames::lines(&quality.nameless));
     lines
 }
@@ -56,9 +36,9 @@ fn cut_by_bytes(limits: Limits) -> String {
     let limit = limits
         .stack_bytes
         .map_or_else(String::new, |bytes| format!(" after {} bytes", grouped(bytes)));
-    let privileges = match limits.stack_bytes {
-        Some(bytes) if bytes <= MOST_UNPRIVILEGED => ", which needs CAP_BPF and CAP_PERFMON above 16K",
-        _ => "",
+    let privileges = match limits.needs_privileges() {
+        true => ", which needs CAP_BPF and CAP_PERFMON above 16K",
+        false => "",
     };
     format!("cut{limit}: copy more of each stack by --stacks=stack_bytes=SIZE{privileges}")
 }

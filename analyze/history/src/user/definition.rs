@@ -1,26 +1,28 @@
-//! What a definition says, whatever it was written in.
+//! Definitions of analyses, whatever they were written in.
 
-use tracebraid_language::Datum;
 use tracebraid_language::ast::{Expr, Field, Operator};
 use tracebraid_language::glob::Glob;
+use tracebraid_language::{Datum, OldForms};
 
 use crate::user::error::DefinitionError;
 use crate::user::{rule_file, xml};
 
 /// An analysis that a user defines.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Definition {
     /// Its name.
     pub name: String,
-    /// What it was read from.
+    /// Its source text.
     pub text: String,
-    /// What happens at which events, in this order.
+    /// Old forms in its expressions.
+    pub old_forms: OldForms,
+    /// Rules, in the order of the text.
     pub(crate) rules: Vec<Rule>,
     /// Fields that steps name; they name them by their places here.
     pub(crate) fields: Vec<Field>,
 }
 
-/// What event records do.
+/// Steps that event records of a kind cause.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rule {
     /// Which of them.
@@ -60,7 +62,7 @@ pub(crate) enum Deed {
     PopAll,
     /// A value is put on the lowest free place of a stack, and remembered by its key.
     Keep { key: Template, value: Template },
-    /// What was put somewhere with that key, which stands in place of the path, is taken off.
+    /// The value that was pushed with that key, which stands in place of the path, is taken off.
     Drop,
     /// A segment begins: it takes a value.
     Begin(Template),
@@ -68,7 +70,7 @@ pub(crate) enum Deed {
     End(Template),
 }
 
-/// What may hold.
+/// A condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Condition {
     And(Vec<Condition>),
@@ -85,7 +87,7 @@ pub(crate) enum Operand {
     Constant(Datum),
     /// A field of the event record, by its place.
     Field(usize),
-    /// What the attribute with that path is before the event record.
+    /// The value of the attribute with that path before the event record.
     State(Template),
     /// The last value of a stack.
     Top(Template),

@@ -101,7 +101,7 @@ pub(crate) fn has_machines(set: &TraceSet) -> bool {
     names.len() > 1
 }
 
-/// What a user defined, and what probes tell that the traces have. Nothing, if there is neither.
+/// The user's definition with the rules for probes that the traces have. `None`, if there is neither.
 pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Option<Definition> {
     let layouts = set.traces.iter().flat_map(|trace| &trace.layout.streams);
     let events = layouts.flat_map(|stream| &stream.events);
@@ -114,9 +114,7 @@ pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Opt
     }
     let before = definition.clone().unwrap_or_else(|| Definition {
         name: "probes".to_owned(),
-        text: String::new(),
-        rules: Vec::new(),
-        fields: Vec::new(),
+        ..Definition::default()
     });
     // A test says that it can be read.
     rule_file::extend(before, &text).ok().or(definition)

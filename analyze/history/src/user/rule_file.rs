@@ -32,7 +32,7 @@ struct Which {
     when: Option<Spanned<String>>,
 }
 
-/// What event records do.
+/// Changes that event records cause.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct On {
@@ -50,7 +50,7 @@ enum Names {
     Several(Vec<String>),
 }
 
-/// What becomes of an attribute: one of the first six. A push with a key puts its value on the lowest free place; it is taken
+/// A change of an attribute: one of the first six. A push with a key puts its value on the lowest free place; it is taken
 /// off by the drop of that key, wherever it is.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,10 +87,8 @@ struct Segment {
 /// Reads it.
 pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
     let empty = Definition {
-        name: String::new(),
         text: text.to_owned(),
-        rules: Vec::new(),
-        fields: Vec::new(),
+        ..Definition::default()
     };
     extend(empty, text)
 }
@@ -168,7 +166,7 @@ impl Reader<'_> {
 
     /// The expression that chooses event records.
     fn when(
-        &self,
+        &mut self,
         events: Option<Names>,
         when: Option<&Spanned<String>>,
         at: &Range<usize>,
@@ -193,9 +191,11 @@ impl Reader<'_> {
         if let Some(when) = when {
             let no_times =
                 |_: &str| Err("times are not compared here: --from and --to of a query are".to_owned());
-            let expr = tracebraid_language::parse_with_times(when.get_ref(), &no_times);
+            let parsed = tracebraid_language::parse_noting(when.get_ref(), &no_times);
             let place = self.content(&when.span());
-            match expr.map_err(|error| DefinitionError::within(self.text, place, &error))? {
+            let (expr, old) = parsed.map_err(|error| DefinitionError::within(self.text, place, &error))?;
+            self.definition.old_forms.extend(old);
+            match expr {
                 Expr::And(more) => parts.extend(more),
                 one => parts.push(one),
             }
@@ -350,7 +350,19 @@ end = { event = ["app:request_end", "app:request_failed"], when = "id > 0" }
         assert_eq!(deed(2), Deed::End(Template::text("served")));
     }
 
-    /// What a filter says, without an `event` beside it.
+    #[test]
+    fn old_forms_are_noted() {
+        let noted = |when: &str, path: &str| {
+            let text = format!("[[on]]\nwhen = \"{when}\"\nchange = [{{ add = \"{path}\" }}]");
+            parse(&text).unwrap().old_forms.note()
+        };
+        assert_eq!(noted("a && ctx.x == 3", "n/{payload.y}"), None);
+        let note = noted("a && $evt.$ctx.x == 3", "n/{$evt.y}").unwrap();
+        assert!(note.contains("`event_ctx.x` for `$evt.$ctx.x`"), "{note}");
+        assert!(note.contains("`y` for `$evt.y`"), "{note}");
+    }
+
+    /// A condition as in a filter, without an `event` beside it.
     #[test]
     fn a_condition_may_name_the_event() {
         let rule = |which: &str| {

@@ -1,5 +1,6 @@
 //! Templates as users write them: text with names of fields, or of values, in braces: `requests/{id}/state`.
 
+use tracebraid_language::OldForms;
 use tracebraid_language::ast::{Field, Where};
 
 use crate::user::definition::{Definition, Operand, Part, Template};
@@ -55,19 +56,21 @@ pub(crate) fn parse(
     Ok(Template(parts))
 }
 
-/// What a name stands for.
+/// The operand that a name stands for.
 pub(crate) fn operand(name: &str, definition: &mut Definition, lets: &Lets) -> Result<Operand, String> {
     if let Some((_, path)) = lets.iter().find(|(known, _)| known == name) {
         return Ok(Operand::State(path.clone()));
     }
-    field(name).map(|field| Operand::Field(definition.field(field)))
+    let (field, old) = field(name)?;
+    definition.old_forms.extend(old);
+    Ok(Operand::Field(definition.field(field)))
 }
 
 /// The field that a name stands for, as in filters.
-pub(crate) fn field(name: &str) -> Result<Field, String> {
+pub(crate) fn field(name: &str) -> Result<(Field, OldForms), String> {
     // As filters read it, so that a name means the same everywhere.
-    match tracebraid_language::parse(&format!("has({name})")) {
-        Ok(tracebraid_language::Expr::Has(field)) => Ok(field),
+    match tracebraid_language::parse_noting(&format!("has({name})"), &|_| Ok(())) {
+        Ok((tracebraid_language::Expr::Has(field), old)) => Ok((field, old)),
         _ => Err(format!("`{name}` is not the name of a field")),
     }
 }
@@ -81,18 +84,9 @@ pub(crate) fn member(name: &str) -> Field {
 mod tests {
     use super::*;
 
-    fn empty() -> Definition {
-        Definition {
-            name: String::new(),
-            text: String::new(),
-            rules: Vec::new(),
-            fields: Vec::new(),
-        }
-    }
-
     #[test]
     fn names_in_braces_are_fields_or_what_attributes_are() {
-        let mut definition = empty();
+        let mut definition = Definition::default();
         let lets = vec![("owner".to_owned(), Template::text("lock/owner"))];
         let template = parse("a/{{{ id }}}/{owner}", &mut definition, &lets).unwrap();
         let expected = [
@@ -108,7 +102,7 @@ mod tests {
     #[test]
     fn errors_have_their_place() {
         for (text, offset) in [("a/{id", 2), ("a}b", 1), ("a/{i d}", 3), ("{}", 1), ("{a*}", 1)] {
-            let error = parse(text, &mut empty(), &Vec::new()).unwrap_err();
+            let error = parse(text, &mut Definition::default(), &Vec::new()).unwrap_err();
             assert_eq!(error.0, offset, "{text}: {}", error.1);
         }
     }

@@ -39,10 +39,8 @@ pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
     let mut reader = Reader {
         text,
         definition: Definition {
-            name: String::new(),
             text: text.to_owned(),
-            rules: Vec::new(),
-            fields: Vec::new(),
+            ..Definition::default()
         },
         values: HashMap::new(),
         locations: HashMap::new(),

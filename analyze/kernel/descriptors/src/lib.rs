@@ -12,6 +12,7 @@
 //! ([`ValueId`], [`Resolved`]).
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod belongings;
 mod call;
 mod change;
@@ -20,9 +21,12 @@ mod descriptors;
 mod interned;
 mod late;
 mod shared;
+mod slice_history;
+mod slice_install;
 mod sliced;
 mod values;
 
+pub use ahead::Ahead;
 pub use belongings::{Act, Holder};
 pub use call::{Deed, Exit, NO_FD, O_CLOEXEC, Open, descriptor};
 pub use change::{Change, Sharing};
@@ -31,5 +35,6 @@ pub use descriptors::Descriptors;
 pub use interned::{Dictionaries, Interned, Text, Texts};
 pub use late::LateChange;
 pub use shared::Shared;
-pub use sliced::{Ahead, Moment, OfBefore, Sliced, SlicedAnswer};
+pub use slice_history::Moment;
+pub use sliced::{OfBefore, Sliced, SlicedAnswer};
 pub use values::{LateCall, Resolved, ValueId};

@@ -1,182 +1,30 @@
 //! Descriptors in a slice of time, which is played without knowledge of what was before it.
 
-use std::collections::BTreeMap;
 use std::hash::Hash;
 
 use tracebraid_follow::{Table, ThreadKey};
 
-use crate::belongings::{Act, Belonging, Effect, Members};
+use crate::ahead::Ahead;
+use crate::belongings::{Belonging, Effect, Members};
 use crate::call::NO_FD;
 use crate::change::Change;
 use crate::contents::Held;
 use crate::descriptors::Descriptors;
 use crate::shared::Shared;
+use crate::slice_history::{From, Moment, SlicedTable, at, before, begin};
 use crate::values::{Base, LateCall, Resolved, Resolving, Value, ValueId, Values};
-
-/// What is known of the acts in a slice before it is played: which thread has which table.
-#[derive(Debug)]
-pub struct Ahead {
-    start: Shared<Members>,
-    /// What comes of acts, by their number.
-    effects: Vec<(u32, Effect)>,
-}
-
-impl<K: Held> Descriptors<K> {
-    /// Does what happens next, as far as it decides which thread has which table; what is in tables, a [`Sliced`] follows.
-    /// Gives nothing, and does nothing, if that cannot be said without knowing what is in them. Before the
-    /// first change of what is in a thread's table there must be an [`Act::Touch`] by a thread of that id.
-    pub fn look_ahead(
-        &mut self,
-        play: impl FnOnce(&mut dyn FnMut(ThreadKey, i64, Option<Act>)),
-    ) -> Option<Ahead> {
-        let mut acts = Vec::new();
-        play(&mut |thread, time, act| acts.push((thread, time, act)));
-        let start = self.belongings.people.clone();
-        let is_in_doubt = acts.iter().any(|(.., act)| is_in_doubt(act));
-        let before = is_in_doubt.then(|| self.belongings.clone());
-        let Some(effects) = self.effects(&acts) else {
-            self.belongings = before.unwrap_or_default();
-            let touches = acts.iter().filter(|(.., act)| *act == Some(Act::Touch));
-            touches.for_each(|(thread, ..)| self.touched(*thread));
-            return None;
-        };
-        Some(Ahead { start, effects })
-    }
-
-    /// What comes of acts, by their number; nothing, if that cannot be said.
-    fn effects(&mut self, acts: &[(ThreadKey, i64, Option<Act>)]) -> Option<Vec<(u32, Effect)>> {
-        let belongings = &mut self.belongings;
-        let (mut effects, mut of_act, mut number) = (Vec::new(), Vec::new(), 0);
-        for &(thread, time, act) in acts {
-            belongings.act(thread, time, act?, None, &mut of_act).ok()?;
-            for effect in of_act.drain(..) {
-                if matches!(effect, Effect::Moved { from, .. } if !belongings.is_untouched(from)) {
-                    return None;
-                }
-                effects.push((number, effect));
-            }
-            number += u32::from(act != Some(Act::Touch));
-        }
-        Some(effects)
-    }
-
-    /// There is an [`Act::Touch`] of that thread among what is not looked at ahead.
-    pub fn touched(&mut self, thread: ThreadKey) {
-        self.belongings.touched(thread);
-    }
-}
-
-/// Whether what comes of an act may depend on what is in tables: those that say which process a thread belongs to may.
-fn is_in_doubt(act: &Option<Act>) -> bool {
-    let clear = matches!(
-        act,
-        Some(
-            Act::Touch
-                | Act::Cloning(_)
-                | Act::Unshare
-                | Act::Exec
-                | Act::End
-                | Act::Holds(_)
-                | Act::Fork { parent_pid: None, .. }
-        )
-    );
-    !clear
-}
-
-/// A value from a time on, and the number of the change that made it so.
-#[derive(Clone, Copy, Debug)]
-struct From<V> {
-    order: u32,
-    time: i64,
-    value: V,
-}
-
-#[derive(Clone, Debug, Default)]
-struct SlicedTable {
-    /// What descriptors are that are not in `fds`; at first, what they were when the slice began.
-    bases: Vec<From<u32>>,
-    fds: BTreeMap<i32, Vec<From<ValueId>>>,
-}
 
 /// It depends on what was before the slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfBefore;
 
-/// A point between changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u32);
-
-impl Moment {
-    /// After all changes.
-    const LAST: Moment = Moment(u32::MAX);
-}
-
-/// The value at a time, and when it becomes another one.
-fn at<V: Copy>(history: &[From<V>], time: i64) -> Option<(V, Option<i64>)> {
-    let after = history.partition_point(|from| from.time <= time);
-    let found = history.get(after.checked_sub(1)?)?;
-    Some((found.value, begin(history.get(after..).unwrap_or_default())))
-}
-
-/// The value at a moment.
-fn before<V: Copy>(history: &[From<V>], moment: Moment) -> Option<V> {
-    let end = match moment {
-        Moment::LAST => history.len(),
-        Moment(moment) => history.partition_point(|from| from.order < moment),
-    };
-    Some(history.get(end.checked_sub(1)?)?.value)
-}
-
-/// When the first value began to be so.
-fn begin<V>(history: &[From<V>]) -> Option<i64> {
-    history.first().map(|from| from.time)
-}
-
 /// A descriptor at a time in a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlicedAnswer {
-    /// What it is.
+    /// The object.
     pub value: ValueId,
     /// It may be another from this time on.
     pub until: Option<i64>,
-}
-
-/// Whether what seems to have changed turns out to have been the same.
-fn is_same<K: Held>(known: &Resolved<K>, history: &[From<ValueId>], at: usize) -> bool {
-    match history.get(at.saturating_sub(1)..=at) {
-        Some([before, now]) => known.get(before.value) == known.get(now.value),
-        _ => false,
-    }
-}
-
-/// A table's descriptor, and what it was from which time on.
-type HistoryOf = (ThreadKey, i32, Vec<(i64, ValueId)>);
-
-/// A table's descriptor became that. Of changes before `since` only the last one matters, and when it was.
-fn install_one<K: Held>(
-    (table, fd): (ThreadKey, i32),
-    history: &[(i64, ValueId)],
-    known: &Resolved<K>,
-    descriptors: &mut Descriptors<K>,
-    since: i64,
-) {
-    let first = history.partition_point(|(time, _)| *time <= since);
-    let mut first = first.saturating_sub(1);
-    // What turns out to have been the same was no change.
-    let is_same = |at: usize| match history.get(at.wrapping_sub(1)..=at) {
-        Some([before, now]) => known.get(before.1) == known.get(now.1),
-        _ => false,
-    };
-    while first > 0 && is_same(first) {
-        first -= 1;
-    }
-    for (at, &(time, value)) in history.iter().enumerate().skip(first) {
-        let (kind, cloexec) = known.get(value);
-        if at == first && at > 0 {
-            descriptors.contents.touch(table, fd, time);
-        }
-        descriptors.contents.set(table, fd, time, kind, cloexec);
-    }
 }
 
 /// Descriptors in a slice, where `A` stands for what the slice knows.
@@ -188,8 +36,8 @@ pub struct Sliced<A> {
     acts: u32,
     /// Threads that belong to something else than when the slice began.
     members: Table<Vec<From<Belonging>>>,
-    tables: Table<SlicedTable>,
-    values: Values<A>,
+    pub(crate) tables: Table<SlicedTable>,
+    pub(crate) values: Values<A>,
     changes: u32,
 }
 
@@ -217,7 +65,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         self.values.is(what)
     }
 
-    /// What a value is: nothing, if it is not open.
+    /// The object of a value; `None`, if it is not open.
     ///
     /// # Errors
     /// When it depends on what was before the slice.
@@ -248,7 +96,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         thread.with(self.belonging(thread).table)
     }
 
-    /// What a thread's descriptor was at a time that is in the slice.
+    /// The object of a thread's descriptor at a time in the slice.
     pub fn at(&mut self, thread: ThreadKey, fd: i32, time: i64) -> SlicedAnswer {
         let history = self.members.find(thread).map(Vec::as_slice).unwrap_or_default();
         let (table, moves) = match at(history, time) {
@@ -279,7 +127,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         SlicedAnswer { value, until }
     }
 
-    /// What a table's descriptor is, as far as changes tell that come before a moment.
+    /// The object of a table's descriptor after the changes that come before a moment; without a moment, after all.
     pub fn now(&mut self, table: ThreadKey, fd: i32, moment: Option<Moment>) -> ValueId {
         let moment = moment.unwrap_or(Moment::LAST);
         let of_table = self.tables.find(table);
@@ -331,7 +179,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         fds.filter_map(last).collect()
     }
 
-    /// A thread changed its descriptors, other than by an [`Act`].
+    /// A thread changed its descriptors, other than by an [`Act`](crate::Act).
     pub fn change(&mut self, thread: ThreadKey, time: i64, change: Change<ValueId>) {
         let table = self.table(thread);
         match change {
@@ -507,93 +355,5 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         };
         known.resolve_one(&by, value);
         known.get(value).0
-    }
-
-    /// Makes of what was when the slice began what is when it ends; changes before `since` are of no interest but for the last
-    /// one of each descriptor. `targets` are all descriptors that late calls change.
-    pub fn install<K: Held>(
-        &mut self,
-        known: &mut Resolved<K>,
-        descriptors: &mut Descriptors<K>,
-        since: i64,
-        what: &dyn Fn(A) -> K,
-        late: LateCall<'_, K>,
-        targets: &[i32],
-    ) {
-        let (mut of_bases, mut own) = (Vec::new(), Vec::new());
-        for (table, of_table) in std::mem::take(&mut self.tables).into_entries() {
-            if !of_table.bases.is_empty() {
-                let fds = self.fds_of_bases((table, &of_table), descriptors, since, targets);
-                self.base_changes((table, &of_table), &fds, &mut of_bases);
-            }
-            for (fd, history) in of_table.fds {
-                let values = |from: &From<ValueId>| (from.time, from.value);
-                for from in &history {
-                    self.resolve_one(known, from.value, descriptors, what, late);
-                }
-                let mut first = history.partition_point(|from| from.time <= since);
-                // The last one before, and when that came to be so.
-                first = first.saturating_sub(1);
-                while first > 0 && is_same(known, &history, first) {
-                    first -= 1;
-                }
-                let history = history.iter().skip(first.saturating_sub(1)).map(values);
-                own.push((table, fd, history.collect()));
-            }
-        }
-        // All of them before any changes what they are made of.
-        for (_, value) in of_bases.iter().flat_map(|(.., history)| history) {
-            self.resolve_one(known, *value, descriptors, what, late);
-        }
-        for (table, fd, history) in of_bases.into_iter().chain(own) {
-            install_one((table, fd), &history, known, descriptors, since);
-        }
-    }
-
-    /// Changes of descriptors of which the slice says nothing but what becomes of the whole table.
-    fn base_changes(
-        &mut self,
-        (table, of_table): (ThreadKey, &SlicedTable),
-        fds: &[i32],
-        changes: &mut Vec<HistoryOf>,
-    ) {
-        for &fd in fds {
-            let own = of_table.fds.get(&fd).and_then(|history| history.first());
-            let bases = of_table.bases.iter();
-            let bases = bases.filter(|base| own.is_none_or(|own| base.order < own.order));
-            let history = bases.map(|base| (base.time, self.values.of_base(base.value, fd)));
-            let history = history.collect();
-            changes.push((table, fd, history));
-        }
-    }
-
-    /// The descriptors that changes of whole tables may change.
-    fn fds_of_bases<K: Held>(
-        &self,
-        (table, of_table): (ThreadKey, &SlicedTable),
-        descriptors: &Descriptors<K>,
-        since: i64,
-        targets: &[i32],
-    ) -> Vec<i32> {
-        let bases = of_table.bases_since(since);
-        let roots = bases.iter().filter_map(|base| self.values.root(base.value));
-        let mut fds: Vec<i32> = roots
-            .chain([table])
-            .flat_map(|table| descriptors.contents.fds(table))
-            .collect();
-        if bases.iter().any(|base| self.values.is_late(base.value)) {
-            fds.extend(targets);
-        }
-        fds.sort_unstable();
-        fds.dedup();
-        fds
-    }
-}
-
-impl SlicedTable {
-    /// The bases after a time, and the last one before.
-    fn bases_since(&self, since: i64) -> &[From<u32>] {
-        let first = self.bases.partition_point(|from| from.time <= since);
-        self.bases.get(first.saturating_sub(1)..).unwrap_or_default()
     }
 }

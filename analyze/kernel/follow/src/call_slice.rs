@@ -2,14 +2,15 @@
 //!
 //! A thread's calls are unknown until it enters one, ends one, or leaves its CPU in one that began in the slice. What
 //! happens before that, and what is told late of a call from before that, is kept; composing a slice
-//! replays it on the state at its beginning, which takes a time that depends on the number of threads. Ends of calls
-//! whose beginnings are not known ([`OpenCall`] keeps a few) are kept twice: in the slice, for beginnings in it, and
-//! in the list that is replayed, for those from before it.
+//! replays it on the state at its beginning, which takes a time that depends on the number of threads. Once known, a
+//! thread's calls are appended to those from before ([`LaterCalls`]), ends whose beginnings are missing included. A
+//! beginning from before that is recorded after such an end could belong to ends on both sides: the calls are appended first,
+//! and are unknown from then on.
 
 use serde::{Deserialize, Serialize};
 
 use crate::calls::{Beginning, CallItem, Ending, Entered, Exited};
-use crate::open_call::{Change, Missed, OpenCall};
+use crate::open_call::{LaterCalls, OpenCall};
 use crate::people::ThreadKey;
 use crate::sources::CpuKey;
 use crate::table::Table;
@@ -78,7 +79,7 @@ enum Calls<E, X> {
     /// Unknown; a call that begins then or later, and is open when its thread leaves its CPU, is the last one.
     Unknown { from: i64 },
     Known {
-        open: OpenCall<E, X>,
+        calls: LaterCalls<E, X>,
         /// Calls before that time are not known.
         since: i64,
         /// It ended one then.
@@ -92,14 +93,12 @@ impl<E, X> Default for Calls<E, X> {
     }
 }
 
-/// What is replayed on the state at the beginning of the slice.
+/// Parts of a slice that are replayed on the state at its beginning.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Kept<E, X> {
     Item(CpuKey, i64, CallItem<E, X>),
-    /// The end of a call whose beginning is not known.
-    Missed(ThreadKey, Missed<X>),
-    /// The beginning of one was told: its place among the ends, from the last one.
-    Found(ThreadKey, usize),
+    /// A thread's calls, as far as the slice knows them, come after those from before.
+    Known(ThreadKey, LaterCalls<E, X>),
 }
 
 /// Use of an item.
@@ -124,7 +123,7 @@ fn key<E, X>(cpu: CpuKey, item: &CallItem<E, X>) -> ThreadKey {
 impl<E: Beginning, X: Ending> Calls<E, X> {
     fn known(since: i64, by_end: bool) -> Self {
         Calls::Known {
-            open: OpenCall::changed_at(since),
+            calls: LaterCalls::since(since),
             since,
             by_end,
         }
@@ -133,10 +132,13 @@ impl<E: Beginning, X: Ending> Calls<E, X> {
     fn use_of(&self, time: i64, item: &CallItem<E, X>, begin: i64) -> Use {
         match (item, self) {
             (CallItem::Enters(_), _) | (CallItem::Arrives(..), Calls::Known { .. }) => Use::Play,
-            (CallItem::Arrives(_, exited), Calls::Unknown { .. }) => Use::KeepAndKnow {
-                since: exited.time(),
-                by_end: true,
-            },
+            (CallItem::Arrives(_, exited), Calls::Unknown { .. }) if exited.time() >= begin => {
+                Use::KeepAndKnow {
+                    since: exited.time(),
+                    by_end: true,
+                }
+            }
+            (CallItem::Arrives(..), Calls::Unknown { .. }) => Use::Keep,
             (CallItem::Made(_), _) => Use::KeepAndKnow {
                 since: time,
                 by_end: false,
@@ -151,16 +153,15 @@ impl<E: Beginning, X: Ending> Calls<E, X> {
         match self {
             Calls::Unknown { from } if entered >= begin.max(*from) => Use::Play,
             Calls::Unknown { .. } => Use::Keep,
-            Calls::Known { since, .. } if entered < begin.max(*since) => Use::Keep,
-            Calls::Known {
-                open,
-                since,
-                by_end: true,
-            } if entered == *since => match open.has_changed_after(entered) {
-                true => Use::Keep,
-                false => Use::KeepAndForget,
-            },
-            Calls::Known { .. } => Use::Play,
+            Calls::Known { calls, since, by_end } => {
+                let is_by_end = *by_end && entered == *since;
+                let is_last = is_by_end && !calls.has_changed_after(entered);
+                match entered < begin.max(*since) || is_by_end {
+                    true if is_last || calls.has_missed_any() => Use::KeepAndForget,
+                    true => Use::Keep,
+                    false => Use::Play,
+                }
+            }
         }
     }
 }
@@ -185,8 +186,9 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
             Use::Keep => {}
             Use::KeepAndKnow { since, by_end } => *calls = Calls::known(since, by_end),
             Use::KeepAndForget => {
-                *calls = Calls::Unknown {
-                    from: time.saturating_add(1),
+                let from = time.saturating_add(1);
+                if let Calls::Known { calls, .. } = std::mem::replace(calls, Calls::Unknown { from }) {
+                    self.kept.push(Kept::Known(thread, calls));
                 }
             }
         }
@@ -210,21 +212,10 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
             };
             *calls = Calls::known(since, false);
         }
-        let Calls::Known { open, .. } = calls else {
+        let Calls::Known { calls, .. } = calls else {
             return None;
         };
-        let (entered, exited, cpu) = match open.change(cpu, time, item) {
-            Change::None => return None,
-            Change::Missed(missed) => {
-                self.kept.push(Kept::Missed(thread, missed));
-                return None;
-            }
-            Change::Ended(call) => call,
-            Change::Found(call, from_last) => {
-                self.kept.push(Kept::Found(thread, from_last));
-                call
-            }
-        };
+        let (entered, exited, cpu) = calls.play(cpu, time, item)?;
         Some(ThreadCall {
             thread,
             cpu,
@@ -238,13 +229,12 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
         for kept in self.kept {
             match kept {
                 Kept::Item(cpu, time, item) => calls.play(cpu, time, &item).into_iter().for_each(&mut ended),
-                Kept::Missed(thread, missed) => calls.0.get(thread).miss(missed),
-                Kept::Found(thread, from_last) => calls.0.get(thread).find_missed(from_last),
+                Kept::Known(thread, known) => calls.0.get(thread).append(known),
             }
         }
         for (thread, known) in self.threads.into_entries() {
-            if let Calls::Known { open, .. } = known {
-                calls.0.get(thread).install(&open);
+            if let Calls::Known { calls: known, .. } = known {
+                calls.0.get(thread).append(known);
             }
         }
     }
@@ -273,7 +263,8 @@ mod tests {
                     Exited {
                         call: Some(call).filter(|_| kind % 2 == 0),
                         result: 0,
-                        time,
+                        // It may be recorded late.
+                        time: time - i64::from(kind / 128),
                     },
                 ),
                 7..11 => CallItem::Leaves(

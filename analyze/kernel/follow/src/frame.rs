@@ -1,4 +1,4 @@
-//! The frame of reports on kernel events: what all of them do alike.
+//! The common frame of reports on kernel events.
 //!
 //! An analysis has an [`Input`], which chooses streams and event classes, gives typed events, and
 //! knows what is asked for; its report begins with a [`Head`]. By [`KernelAnalysis`] and
@@ -23,18 +23,28 @@ use crate::time::nanoseconds;
 
 /// An analysis of kernel events, which follows each CPU alone.
 pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
-    /// What else than a part of the traces can be asked for: views, patterns, bounds.
+    /// Options besides the part of the traces: views, patterns, bounds.
     type Options: Clone + Default;
 
+    /// Of that part of those traces, whose recorded CPUs are known, with those options.
+    fn sharing(
+        set: &TraceSet,
+        recorded: Option<&Arc<Recorded>>,
+        selection: Selection,
+        options: Self::Options,
+    ) -> Self;
+
     /// Of that part of those traces, with those options.
-    fn with(set: &TraceSet, selection: Selection, options: Self::Options) -> Self;
+    fn with(set: &TraceSet, selection: Selection, options: Self::Options) -> Self {
+        Self::sharing(set, None, selection, options)
+    }
 
     /// The same with usual options.
     fn new(set: &TraceSet, selection: Selection) -> Self {
         Self::with(set, selection, Self::Options::default())
     }
 
-    /// What it reads.
+    /// The events that it reads, and the part of them that is asked for.
     fn input(&self) -> &Input;
 
     /// Says, for people, what was not recorded, if nothing in the traces can tell what the report
@@ -65,7 +75,7 @@ pub trait KernelReport: Serialize {
     fn truncate(&mut self, rows: usize);
 }
 
-/// What a report is about, and how long that is.
+/// Range, machines and gaps of what a report is about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Head {
     /// Beginning of the range: the first event record, or the beginning that was asked for.
@@ -141,12 +151,12 @@ impl Head {
     }
 }
 
-/// What an analysis reads, and what part of it is asked for.
+/// The events that an analysis reads, and the part of them that is asked for.
 #[derive(Debug)]
 pub struct Input {
     /// The streams and event classes that are read.
     pub sources: Sources,
-    /// What is asked for.
+    /// The part that is asked for.
     pub selection: Selection,
     /// Which CPUs were recorded.
     pub recorded: Arc<Recorded>,
@@ -158,7 +168,7 @@ pub struct Input {
 /// A kernel event.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'m> {
-    /// What it means, and where its fields are.
+    /// Its meaning, and the offsets of its fields.
     pub model: &'m EventModel,
     /// Place of its class among those that are wanted.
     pub class: usize,
@@ -199,6 +209,16 @@ impl Packet {
 impl Input {
     /// The events that are wanted, of that part of those traces.
     pub fn new(set: &TraceSet, selection: Selection, wants: impl Fn(&KernelEvent) -> bool) -> Input {
+        Input::sharing(set, None, selection, wants)
+    }
+
+    /// The same with the recorded CPUs, where they are known: analyses in one pass share them.
+    pub fn sharing(
+        set: &TraceSet,
+        recorded: Option<&Arc<Recorded>>,
+        selection: Selection,
+        wants: impl Fn(&KernelEvent) -> bool,
+    ) -> Input {
         let sources = Sources::new(set, wants);
         let read = (0..set.traces.len()).map(|trace| sources.reads(trace).then_some(trace));
         let extents = read.map(|trace| Extent::of(set, |of| Some(of) == trace));
@@ -206,7 +226,7 @@ impl Input {
         let extent = extents.iter().flatten().copied().reduce(Extent::join);
         let range = extent.map(|extent| extent.within(selection.window));
         let hosts = hosts(set, |trace| sources.reads(trace));
-        let recorded = selection.recorded.clone();
+        let recorded = recorded.cloned();
         let recorded = recorded.unwrap_or_else(|| Arc::new(Recorded::new(set, &sources.model)));
         let not_recorded = missing(&recorded, range);
         let start = (!not_recorded.is_empty()).then(|| Extent::start(set)).flatten();

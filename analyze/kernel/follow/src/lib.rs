@@ -95,7 +95,7 @@ pub use interrupts::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind,
 pub use lane::{Items, Lane};
 pub use learn::{learn, learn_named_switch, learn_switch, taken_over};
 pub use losses::Losses;
-pub use open_call::{OpenCall, WholeCall};
+pub use open_call::{LaterCalls, OpenCall, WholeCall};
 pub use pair_slice::PairSlice;
 pub use pairs::Pairs;
 pub use people::{Known, People, ThreadKey};

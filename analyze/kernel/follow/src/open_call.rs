@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::calls::{Beginning, CallItem, Ending, Entered, Exited};
 use crate::sources::CpuKey;
 
-/// What is known of a thread's calls that are not of one stretch. A stretch may end long after its thread
-/// has left: where no event says so, or that one was lost, the next thread's first event tells.
+/// A thread's calls that are not of one stretch, as far as they are known. A stretch may end long after its thread has left:
+/// where no event shows that, or the event was lost, the next thread's first event does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OpenCall<E = Entered, X = Exited> {
     /// The call that it was in when a stretch ended.
@@ -29,7 +29,7 @@ impl<E, X> Default for OpenCall<E, X> {
 
 /// The end of a call of which it is not known that it began.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Missed<X> {
+struct Missed<X> {
     exited: X,
     cpu: CpuKey,
     /// It began after that.
@@ -42,45 +42,112 @@ const MOST_MISSED: usize = 4;
 /// A call that is not of one stretch, from its beginning to its end on that CPU.
 pub type WholeCall<E = Entered, X = Exited> = (E, X, CpuKey);
 
-/// Result of an item.
-pub(crate) enum Change<E, X> {
-    /// No call is known to have ended.
-    None,
-    /// That call has ended; the end was known before or is told now.
-    Ended(WholeCall<E, X>),
-    /// The beginning of a call whose end had been missed: its place among these, from the last one.
-    Found(WholeCall<E, X>, usize),
-    /// The end of a call whose beginning is not known.
-    Missed(Missed<X>),
+/// A thread's calls in a slice of time, since a time from which on they are known without knowledge of what was before: to be
+/// appended to those of the earlier slices ([`OpenCall::append`]).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LaterCalls<E = Entered, X = Exited> {
+    open: OpenCall<E, X>,
+    /// How many of the missed ends from before, the last ones, still wait.
+    earlier: usize,
+}
+
+/// More missed ends than can wait.
+const ALL_WAIT: usize = usize::MAX;
+
+impl<E: Beginning, X: Ending> LaterCalls<E, X> {
+    /// No call is open, and one began or ended then (nanoseconds from the origin).
+    pub fn since(time: i64) -> Self {
+        LaterCalls {
+            open: OpenCall::changed_at(time),
+            earlier: ALL_WAIT,
+        }
+    }
+
+    /// The thread was made then (nanoseconds from the origin): whatever waits is of another thread.
+    pub fn made(time: i64) -> Self {
+        LaterCalls {
+            open: OpenCall::changed_at(time),
+            earlier: 0,
+        }
+    }
+
+    /// The calls of the slice, where missed ends are known to the earlier slices already.
+    pub fn without_missed(open: &OpenCall<E, X>) -> Self {
+        let OpenCall { parked, changed, .. } = *open;
+        LaterCalls {
+            open: OpenCall {
+                parked,
+                changed,
+                missed: Vec::new(),
+            },
+            earlier: ALL_WAIT,
+        }
+    }
+
+    /// See [`OpenCall::play`].
+    #[inline]
+    pub fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<WholeCall<E, X>> {
+        let whole = self.open.play(cpu, time, item);
+        if !self.open.missed.is_empty() {
+            self.earlier = self.earlier.min(MOST_MISSED - self.open.missed.len());
+        }
+        whole
+    }
+
+    /// See [`OpenCall::has_changed_after`].
+    pub fn has_changed_after(&self, time: i64) -> bool {
+        self.open.has_changed_after(time)
+    }
+
+    /// True if an end has been missed.
+    pub fn has_missed_any(&self) -> bool {
+        self.earlier < ALL_WAIT
+    }
+}
+
+impl<E, X> LaterCalls<E, X> {
+    /// The same, with the beginning of the open call as it is known elsewhere.
+    pub fn map<F>(self, begin: impl FnOnce(E) -> F) -> LaterCalls<F, X> {
+        let OpenCall {
+            parked,
+            changed,
+            missed,
+        } = self.open;
+        let open = OpenCall {
+            parked: parked.map(begin),
+            changed,
+            missed,
+        };
+        LaterCalls {
+            open,
+            earlier: self.earlier,
+        }
+    }
+
+    /// Ends of calls whose beginnings are missing, to be changed.
+    pub fn ends(&mut self) -> impl Iterator<Item = &mut X> {
+        self.open.missed.iter_mut().map(|missed| &mut missed.exited)
+    }
 }
 
 impl<E: Beginning, X: Ending> OpenCall<E, X> {
     /// Something is left or found: gives the call that is known to have ended by now.
     #[inline]
     pub fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<WholeCall<E, X>> {
-        match self.change(cpu, time, item) {
-            Change::Ended(call) | Change::Found(call, _) => Some(call),
-            Change::None | Change::Missed(_) => None,
-        }
-    }
-
-    /// The same, and tells what becomes of ends whose beginnings are not known.
-    #[inline]
-    pub(crate) fn change(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Change<E, X> {
         match *item {
             CallItem::Enters(_) => {
                 self.parked = None;
                 self.changed = self.changed.max(Some(time));
-                Change::None
+                None
             }
             CallItem::Arrives(_, exited) => self.arrives(cpu, exited),
             CallItem::Leaves(_, entered) => self.leaves(entered),
             CallItem::Made(_) => {
                 *self = OpenCall::changed_at(time);
-                Change::None
+                None
             }
             // Whoever holds the calls of both hands them on.
-            CallItem::TakesOver(..) => Change::None,
+            CallItem::TakesOver(..) => None,
         }
     }
 
@@ -97,26 +164,14 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         self.changed > Some(time)
     }
 
-    /// What is known of calls since the beginning of a slice replaces what was known before, but for ends whose
-    /// beginnings are not known.
-    pub fn install(&mut self, later: &OpenCall<E, X>) {
-        self.parked = later.parked;
-        self.changed = self.changed.max(later.changed);
-    }
-
-    /// Adds an end whose beginning is not known.
-    pub(crate) fn miss(&mut self, missed: Missed<X>) {
-        if self.missed.len() >= MOST_MISSED {
-            self.missed.remove(0);
-        }
-        self.missed.push(missed);
-    }
-
-    /// Its beginning is known: its place from the last one.
-    pub(crate) fn find_missed(&mut self, from_last: usize) {
-        if let Some(at) = self.missed.len().checked_sub(1 + from_last) {
-            self.missed.remove(at);
-        }
+    /// Appends the calls of a slice of time.
+    pub fn append(&mut self, later: LaterCalls<E, X>) {
+        let LaterCalls { open, earlier } = later;
+        let gone = self.missed.len().saturating_sub(earlier);
+        self.missed.drain(..gone);
+        self.missed.extend(open.missed);
+        self.parked = open.parked;
+        self.changed = self.changed.max(open.changed);
     }
 
     /// The call that it was in, and ends of calls that wait, to be changed.
@@ -125,59 +180,22 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         (self.parked.as_mut(), missed)
     }
 
-    /// The same, with beginnings and ends as they are known elsewhere.
-    pub fn map<F, Y>(self, mut begin: impl FnMut(E) -> F, mut end: impl FnMut(X) -> Y) -> OpenCall<F, Y> {
-        let mut missed = |missed: Missed<X>| Missed {
-            exited: end(missed.exited),
-            cpu: missed.cpu,
-            after: missed.after,
-        };
-        OpenCall {
-            parked: self.parked.map(&mut begin),
-            changed: self.changed,
-            missed: self.missed.into_iter().map(&mut missed).collect(),
-        }
-    }
-
-    /// How many ends of calls more may wait.
-    pub fn room(&self) -> usize {
-        MOST_MISSED.saturating_sub(self.missed.len())
-    }
-
-    /// Takes out the ends of calls that wait.
-    #[must_use]
-    pub fn take_missed(&mut self) -> OpenCall<E, X> {
-        OpenCall {
-            missed: std::mem::take(&mut self.missed),
-            parked: self.parked,
-            changed: self.changed,
-        }
-    }
-
-    /// What is known since a time at which no call was open, whose ends that waited then may still wait: so many of them, the
-    /// last ones.
-    pub fn goes_on(&mut self, later: OpenCall<E, X>, most: usize) {
-        let gone = self.missed.len().saturating_sub(most);
-        self.missed.drain(..gone);
-        self.missed.extend(later.missed);
-        (self.parked, self.changed) = (later.parked, later.changed);
-    }
-
     /// Whether it can have come about by what was played.
     pub fn is_sound(&self) -> bool {
         self.missed.len() <= MOST_MISSED
     }
 
-    fn arrives(&mut self, cpu: CpuKey, exited: X) -> Change<E, X> {
+    fn arrives(&mut self, cpu: CpuKey, exited: X) -> Option<WholeCall<E, X>> {
         let after = self.changed;
         self.changed = after.max(Some(exited.time()));
         match self.parked.take() {
-            Some(entered) if exited.ends(&entered) => Change::Ended((entered, exited, cpu)),
-            Some(_) => Change::None,
+            Some(entered) => exited.ends(&entered).then_some((entered, exited, cpu)),
             None => {
-                let missed = Missed { exited, cpu, after };
-                self.miss(missed);
-                Change::Missed(missed)
+                if self.missed.len() >= MOST_MISSED {
+                    self.missed.remove(0);
+                }
+                self.missed.push(Missed { exited, cpu, after });
+                None
             }
         }
     }
@@ -197,18 +215,17 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         self.missed_end(entered).is_some()
     }
 
-    fn leaves(&mut self, entered: E) -> Change<E, X> {
+    fn leaves(&mut self, entered: E) -> Option<WholeCall<E, X>> {
         let time = Some(entered.time());
         if let Some(at) = self.missed_end(&entered) {
-            let from_last = self.missed.len() - 1 - at;
             let Missed { exited, cpu, .. } = self.missed.remove(at);
-            return Change::Found((entered, exited, cpu), from_last);
+            return Some((entered, exited, cpu));
         }
         // What was known later is told already.
         if self.changed <= time {
             (self.parked, self.changed) = (Some(entered), time);
         }
-        Change::None
+        None
     }
 }
 

@@ -16,15 +16,15 @@ use crate::frame::{Event, Input, KernelAnalysis, KernelReport, Packet};
 use crate::recorded::Recorded;
 use crate::selection::Selection;
 
-/// What such an analysis makes of events. The law holds if merging is what a plain pass would have
+/// Rules of such an analysis. The law holds if merging is what a plain pass would have
 /// done: what a chunk cannot know at its beginning waits in its partial state.
 pub trait Rules: Sync + Sized {
-    /// What is known after some chunks.
+    /// State after some chunks.
     type Partial: Default + Send + Serialize + DeserializeOwned;
     /// The report.
     type Report: KernelReport;
 
-    /// What else than a part of the traces can be asked for.
+    /// Options besides the part of the traces.
     type Options: Clone + Default;
 
     /// For that part of the traces, and what is asked for.
@@ -97,9 +97,14 @@ impl<R> PerCpu<R> {
 impl<R: Rules> KernelAnalysis for PerCpu<R> {
     type Options = R::Options;
 
-    fn with(set: &TraceSet, selection: Selection, options: R::Options) -> Self {
+    fn sharing(
+        set: &TraceSet,
+        recorded: Option<&Arc<Recorded>>,
+        selection: Selection,
+        options: R::Options,
+    ) -> Self {
         let mut rules = R::new(&selection, &options);
-        let input = Input::new(set, selection, |event| rules.wants(event));
+        let input = Input::sharing(set, recorded, selection, |event| rules.wants(event));
         rules.knows(&input.recorded);
         PerCpu { input, rules }
     }

@@ -1,37 +1,37 @@
-//! What part of a trace a report is about.
+//! The part of traces that a report is about.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_language::glob::Glob;
 
 use crate::people::Thread;
-use crate::recorded::Recorded;
 
-/// What part of the traces a report is about.
+/// The part of the traces that a report is about: time, CPUs and threads.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Time.
     pub window: Window,
-    /// How many nanoseconds behind its end are read besides, by analyses to which that matters.
+    /// Nanoseconds after the end of the window that are read besides: a part of the traces, as the window is, but one that
+    /// only decides about the window (an event there ends a wait that began in it).
     pub behind: u64,
     /// CPUs.
     pub cpus: CpuSet,
     /// Threads to show.
     pub threads: ThreadFilter,
-    /// The recorded CPUs, if already known: analyses in one pass share them.
-    pub recorded: Option<Arc<Recorded>>,
 }
 
 impl Selection {
+    /// The usual `behind` of graphs of waits, in nanoseconds: nearly all waits are shorter.
+    pub const BEHIND_NS: u64 = 1_000_000_000;
+
     /// True if what happens at that time and place is asked for.
     #[inline(always)]
     pub fn counts(&self, time: i64, cpu: u32) -> bool {
         self.window.contains(time) && self.cpus.contains(cpu)
     }
 
-    /// What happens at or after this time is not read.
+    /// Events at or after this time are not read.
     pub fn read_until(&self) -> Option<Timestamp> {
         let to = self.window.to?;
         Some(Timestamp(to.0.saturating_add_unsigned(self.behind)))

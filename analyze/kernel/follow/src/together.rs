@@ -25,14 +25,20 @@ pub struct Together<P> {
 
 impl<P> Together<P> {
     /// The events that any of them wants, of which `wants` gives the bits.
-    fn of(set: &TraceSet, selection: &Selection, parts: P, wants: impl Fn(&P, &KernelEvent) -> u32) -> Self {
-        let input = Input::new(set, selection.clone(), |event| wants(&parts, event) != 0);
+    fn of(
+        (set, recorded): (&TraceSet, &Arc<Recorded>),
+        selection: &Selection,
+        parts: P,
+        wants: impl Fn(&P, &KernelEvent) -> u32,
+    ) -> Self {
+        let wanted = |event: &KernelEvent| wants(&parts, event) != 0;
+        let input = Input::sharing(set, Some(recorded), selection.clone(), wanted);
         let wanted = input.sources.models().iter();
         let wanted = wanted.map(|model| wants(&parts, &model.event)).collect();
         Together { input, wanted, parts }
     }
 
-    /// What the analyses read.
+    /// The events that the analyses read.
     pub fn input(&self) -> &Input {
         &self.input
     }
@@ -60,12 +66,14 @@ macro_rules! together {
                 selection: &Selection,
                 options: ($($analysis::Options,)+),
             ) -> Self {
-                let mut selection = selection.clone();
-                let recorded = selection.recorded.take();
-                selection.recorded = Some(recorded.unwrap_or_else(|| Arc::new(Recorded::of(set))));
-                let selection = &selection;
-                let parts = ($($analysis::with(set, selection.clone(), options.$place),)+);
-                Together::of(set, selection, parts, |parts, event| {
+                let recorded = Arc::new(Recorded::of(set));
+                let parts = ($($analysis::sharing(
+                    set,
+                    Some(&recorded),
+                    selection.clone(),
+                    options.$place,
+                ),)+);
+                Together::of((set, &recorded), selection, parts, |parts, event| {
                     $(u32::from(parts.$place.wants_event(event)) << $place |)+ 0
                 })
             }

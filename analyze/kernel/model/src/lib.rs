@@ -33,6 +33,7 @@
 
 mod action;
 mod argument;
+mod call_role;
 mod calls;
 mod category;
 mod comm;
@@ -73,6 +74,7 @@ mod waiting;
 
 pub use action::{Action, SyscallSpec};
 pub use argument::{Argument, TextArgument};
+pub use call_role::{CallRole, FutexCall, NameBase};
 pub use category::{Category, IoClass};
 pub use comm::Comm;
 pub use context::Context;

@@ -219,29 +219,18 @@ mod tests {
         TaskState::new(state, StateNumbers::Raw(RawStates::of(release))).letters()
     }
 
+    /// No bit, and each of the bits that `sched_switch` reports.
+    const BITS: [i64; 10] = [0, 1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0x100];
+
     #[test]
     fn bits_of_letters() {
-        let states = [
-            0,
-            1,
-            2,
-            4,
-            8,
-            0x10,
-            0x20,
-            0x40,
-            0x80,
-            0x100,
-            3,
-            -1,
-            i64::MIN,
-            i64::MAX,
-        ];
         assert_eq!(
-            letters(StateNumbers::Report, states),
-            [
-                "R", "S", "D", "T", "t", "X", "Z", "P", "I", "R+", "?", "?", "?", "I"
-            ]
+            letters(StateNumbers::Report, BITS),
+            ["R", "S", "D", "T", "t", "X", "Z", "P", "I", "R+"]
+        );
+        assert_eq!(
+            letters(StateNumbers::Report, [3, -1, i64::MIN, i64::MAX]),
+            ["?", "?", "?", "I"]
         );
         // A raw trace that was not recognized: only 0x40 and 0x80 are ambiguous.
         let raw = [0x102, 0x402, 0x1000, 0x2001, 0x104, 0x108];
@@ -253,11 +242,11 @@ mod tests {
 
     #[test]
     fn bits_of_letters_shifted() {
-        let states = [0, 1, 2, 4, 8, 0x10, 0x20, 0x40, 0x80, 0x100, 3, -1];
         assert_eq!(
-            letters(StateNumbers::Shifted, states),
-            ["R", "R", "S", "D", "T", "t", "X", "Z", "P", "R+", "?", "?"]
+            letters(StateNumbers::Shifted, BITS),
+            ["R", "R", "S", "D", "T", "t", "X", "Z", "P", "R+"]
         );
+        assert_eq!(letters(StateNumbers::Shifted, [3, -1]), ["?", "?"]);
     }
 
     #[test]

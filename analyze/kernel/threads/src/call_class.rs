@@ -1,7 +1,7 @@
 //! Classes of system calls, as far as waiting is concerned.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::{Action, Category, Syscall};
+use tracebraid_kernel_model::{Action, CallRole, Category, Syscall};
 
 /// Class of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,22 +47,16 @@ pub enum CallClass {
 impl CallClass {
     /// Class of a call. A table lookup is faster: see [`CallClasses`].
     pub fn of(call: Syscall) -> CallClass {
-        match (call.name(), call.action(), call.category()) {
-            ("exit" | "exit_group", ..) => CallClass::Exit,
-            (name, _, Category::Futex) if name.starts_with("futex") => CallClass::Futex,
-            (
-                "kill" | "tkill" | "tgkill" | "pidfd_send_signal" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo",
-                ..,
-            ) => CallClass::SendSignal,
-            ("wait4" | "waitid" | "waitpid", ..) => CallClass::AwaitChild,
-            ("pause", ..) => CallClass::AwaitSignal,
-            (name, ..) if name.starts_with("rt_sigtimedwait") || name.ends_with("sigsuspend") => {
-                CallClass::AwaitSignal
-            }
-            ("io_uring_enter", ..) => CallClass::Ring,
-            ("connect", ..) => CallClass::Connect,
-            ("send" | "sendto" | "sendmsg" | "sendmmsg", ..) => CallClass::Send,
-            (name, Action::Read | Action::ReadMessages, _) if name.starts_with("recv") => CallClass::Receive,
+        match (call.role(), call.action(), call.category()) {
+            (CallRole::Exit, ..) => CallClass::Exit,
+            (CallRole::Futex(_), ..) => CallClass::Futex,
+            (CallRole::SendSignal, ..) => CallClass::SendSignal,
+            (CallRole::AwaitChild, ..) => CallClass::AwaitChild,
+            (CallRole::AwaitSignal, ..) => CallClass::AwaitSignal,
+            (CallRole::EnterRing, ..) => CallClass::Ring,
+            (CallRole::Connect, ..) => CallClass::Connect,
+            (CallRole::Send, ..) => CallClass::Send,
+            (CallRole::Receive, Action::Read | Action::ReadMessages, _) => CallClass::Receive,
             (_, Action::Socket, _) => CallClass::Socket,
             (_, Action::Accept, _) => CallClass::Accept,
             (_, Action::Write, _) => CallClass::Write,

@@ -1,12 +1,12 @@
-//! What became known of a thread in a slice, to be installed into its cell.
+//! News of a thread from a slice, to be installed into its cell.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_follow::{CpuKey, Losses};
+use tracebraid_follow::{CpuKey, LaterCalls, Losses};
 
 use crate::slice_cell::Known;
 use crate::thread_cell::{ThreadCell, ThreadState};
 
-/// What became known of a thread in a slice.
+/// News of a thread from a slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CellNews<C> {
     pub(crate) cell: ThreadCell<C>,
@@ -33,7 +33,7 @@ impl<C: Copy> CellNews<C> {
 }
 
 impl<C: Copy> ThreadCell<C> {
-    /// What became known in a slice replaces what was known. `before` has the losses from before the slice.
+    /// Replaces the parts of the cell that the slice knows. `before` has the losses from before the slice.
     pub fn install(&mut self, mut news: CellNews<C>, trace: u32, before: &Losses) {
         news.count_losses(trace, before);
         let CellNews { cell, known } = news;
@@ -47,7 +47,8 @@ impl<C: Copy> ThreadCell<C> {
             self.in_disk_sleep = cell.in_disk_sleep;
         }
         if known.calls {
-            self.calls.install(&cell.calls);
+            // Missed ends are kept as items, which are replayed.
+            self.calls.append(LaterCalls::without_missed(&cell.calls));
         }
         let set = |is_known: bool, own: &mut bool, new: bool| {
             if is_known {

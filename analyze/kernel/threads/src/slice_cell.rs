@@ -15,14 +15,13 @@ use tracebraid_follow::{Beginning, CpuKey, Ending, Exited, Losses, OpenCall, Wak
 
 use crate::call_class::CallClass;
 use crate::cell_news::CellNews;
-use crate::cpu_context::WakeSource;
 use crate::task_events::LeftAs;
 use crate::thread_acts::{BegunCall, ParkedThread};
 use crate::thread_cell::{EndedCallOf, Parking, PastStretch, ThreadCell, ThreadState, WakeEffect, Wakeup};
 use crate::wait_reason::WaitReason;
 use crate::waker_facts::WakingThread;
 
-/// What is known of a thread in a slice. Losses count from the beginning of the slice.
+/// The part of a thread's state that a slice knows. Losses count from the beginning of the slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SliceCell<C> {
     cell: ThreadCell<C>,
@@ -74,7 +73,7 @@ impl Known {
     }
 }
 
-/// What becomes of an exit that is the first event of a call since the thread came.
+/// Effect of an exit that is the first event of a call since the thread came.
 #[derive(Clone, Copy, Debug)]
 pub enum Arrival {
     /// That is unknown: it must be kept.
@@ -163,7 +162,7 @@ impl<C: Copy> SliceCell<C> {
         (self.is_plain || self.known.calls).then_some(self.cell.calls.parked)
     }
 
-    /// What is known and was not taken yet.
+    /// The known parts, if they have changed since they were taken last.
     pub fn news(&mut self) -> Option<CellNews<C>> {
         if !std::mem::take(&mut self.has_news) {
             return None;
@@ -241,8 +240,8 @@ impl<C: Copy> SliceCell<C> {
         (known.calls, known.calls_since, known.by_end) = (true, since, by_end);
     }
 
-    /// What an exit will end. What has no beginning is kept, since that may be recorded late, unless the thread is new: then
-    /// all of its calls are known.
+    /// The call that an exit will end. An exit without a beginning is kept, since the beginning may be recorded late, unless the
+    /// thread is new: all calls of a new thread are known.
     #[inline]
     pub fn arrival(&self, exited: &Exited) -> Arrival {
         match self.cell.calls.parked {
@@ -400,8 +399,7 @@ impl<C: Copy> SliceCell<C> {
 
     /// True if it is known for what reason a wait was that a wake-up ends.
     fn knows_reason(&self, wakeup: &Wakeup<C>) -> bool {
-        let by_thread = wakeup.source == WakeSource::Thread
-            && wakeup.waking.is_some_and(|waking| !waking.is_in_program());
+        let by_thread = wakeup.is_by_kernel_thread();
         let class = match self.class() {
             None if by_thread => return false,
             class => class.flatten(),

@@ -70,7 +70,14 @@ pub struct Wakeup<C> {
     pub cause: C,
 }
 
-/// What a stretch of time turned out to be.
+impl<C> Wakeup<C> {
+    /// The waker is a thread of the kernel, or one that looks like it.
+    pub(crate) fn is_by_kernel_thread(&self) -> bool {
+        self.source == WakeSource::Thread && self.waking.is_some_and(|waking| !waking.is_in_program())
+    }
+}
+
+/// Content of a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Past<C> {
     /// It is not known.
@@ -86,7 +93,7 @@ pub enum Past<C> {
 }
 
 impl<C> Past<C> {
-    /// What the time of the stretch went into.
+    /// The reason to which the time of the stretch is charged.
     #[inline]
     pub fn reason(&self) -> WaitReason {
         match self {
@@ -104,7 +111,7 @@ impl<C> Past<C> {
 pub struct PastStretch<C> {
     /// When it began, in nanoseconds from the origin.
     pub begin: i64,
-    /// What it was.
+    /// Its content.
     pub past: Past<C>,
 }
 
@@ -126,7 +133,7 @@ pub enum WakeEffect<C> {
 /// A call that has ended, on that CPU.
 pub type EndedCallOf = (BegunCall, Exited, CpuKey);
 
-/// What comes of what a thread has done on a CPU.
+/// Effect on its call of a thread's stretch on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub enum Parking {
     /// It is in that call.
@@ -137,7 +144,7 @@ pub enum Parking {
     Nothing,
 }
 
-/// What is known of a thread.
+/// State of a thread, as far as it is known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadCell<C> {
     pub(crate) state: ThreadState,
@@ -159,7 +166,7 @@ pub struct ThreadCell<C> {
     /// It has made a call: it is no thread of the kernel.
     pub(crate) has_called: bool,
     pub(crate) lingers: bool,
-    /// What it waited for last.
+    /// The reason of its last wait.
     pub(crate) waited_for: WaitReason,
     pub(crate) calls: OpenCall<BegunCall, Exited>,
 }
@@ -400,14 +407,14 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// What a wait counts as that was for that reason. Without a call nothing shows what a thread waits for that another
+    /// The reason as which a wait counts. Without a call nothing shows what a thread waits for that another
     /// one wakes: a thread of the kernel waits for work, whatever else its waker does, and where no calls were recorded
     /// programs look like threads of the kernel.
     fn counts_as(&self, reason: WaitReason, wakeup: &Wakeup<C>) -> WaitReason {
-        let by_thread = wakeup.source == WakeSource::Thread
-            && wakeup.waking.is_some_and(|waking| !waking.is_in_program());
         match self.class() {
-            None if by_thread && !(self.in_disk_sleep && self.requested) => WaitReason::Thread,
+            None if wakeup.is_by_kernel_thread() && !(self.in_disk_sleep && self.requested) => {
+                WaitReason::Thread
+            }
             _ => reason,
         }
     }

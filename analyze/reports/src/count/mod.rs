@@ -35,6 +35,8 @@ pub struct Count<'t> {
 }
 
 /// Counts of some chunks.
+///
+/// Its size is bounded by the number of event classes, streams, CPUs, and parts of the range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountPartial {
     /// By trace and stream class: counts by event class.

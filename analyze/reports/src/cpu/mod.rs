@@ -15,6 +15,8 @@ mod stretches;
 mod usage;
 
 pub use options::CpuOptions;
+use std::sync::Arc;
+
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
@@ -24,7 +26,7 @@ use tracebraid_kernel_model::{Body, KernelEvent};
 use rules::Rules;
 pub use state::CpuPartial;
 use state::{Place, Side};
-use tracebraid_follow::{Event, Input, KernelAnalysis, Selection};
+use tracebraid_follow::{Event, Input, KernelAnalysis, Recorded, Selection};
 use tracebraid_tables::Report;
 
 /// The analysis. Of the time that is asked for it counts what ran on the CPUs that are asked for;
@@ -38,9 +40,14 @@ pub struct CpuAnalysis {
 impl KernelAnalysis for CpuAnalysis {
     type Options = CpuOptions;
 
-    fn with(set: &TraceSet, selection: Selection, options: CpuOptions) -> CpuAnalysis {
+    fn sharing(
+        set: &TraceSet,
+        recorded: Option<&Arc<Recorded>>,
+        selection: Selection,
+        options: CpuOptions,
+    ) -> Self {
         let rules = Rules::new(selection.clone(), options);
-        let input = Input::new(set, selection, is_wanted);
+        let input = Input::sharing(set, recorded, selection, is_wanted);
         CpuAnalysis { input, rules }
     }
 

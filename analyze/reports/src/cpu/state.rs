@@ -1,4 +1,4 @@
-//! What is known of the CPUs after some chunks.
+//! State of the CPUs after some chunks.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Comm;
@@ -10,6 +10,9 @@ use tracebraid_follow::{CpuKey, Input, Packet, People, Runs, Stretch, Table, Thr
 use tracebraid_statistics::Distribution;
 
 /// Partial state of the cpu analysis.
+///
+/// Its size is bounded by the number of CPUs, threads and priorities; if each stretch is listed (`--view log`), by that of
+/// stretches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CpuPartial {
     pub(super) cpus: Vec<CpuState>,
@@ -49,7 +52,7 @@ pub(super) struct Side {
     pub(super) priority: Option<i32>,
 }
 
-/// What is known of one CPU. Its chunks come in the order of time.
+/// State of one CPU. Its chunks come in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CpuState {
     pub(super) key: CpuKey,

@@ -33,7 +33,7 @@ use tracebraid_tables::Report;
 /// The analysis.
 pub type DiskAnalysis = PerCpu<DiskRules>;
 
-/// What it makes of events.
+/// Rules of the report.
 #[derive(Debug)]
 pub struct DiskRules {
     selection: Selection,
@@ -44,7 +44,10 @@ pub struct DiskRules {
     recorded: Arc<Recorded>,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
+///
+/// But for items that wait to be played, its size is bounded by the number of CPUs, disks, threads, and requests under way; if
+/// each request is listed (`--view log`), by that of requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DiskPartial {
     people: People,
@@ -52,7 +55,7 @@ pub struct DiskPartial {
     lanes: ByCpu<Lane<Option<i32>, Work>>,
     items: Items<Item>,
     sums: Sums,
-    /// What came of all that was played.
+    /// State of all that was played.
     machine: Machine,
     /// Names of devices, as the state dump has them.
     names: Vec<(DiskKey, Known<String>)>,
@@ -243,7 +246,7 @@ impl DiskRules {
     }
 }
 
-/// What happens to a request or bio; `None` if the event is too short.
+/// The step of a request or bio; `None` if the event is too short.
 fn work(event: &Event<'_>, block: &Block, body: &mut Body<'_, '_>) -> Option<Work> {
     use BlockStep::{Bio, Request};
     let device = block.device(body)?;

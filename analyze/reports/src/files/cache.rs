@@ -1,6 +1,6 @@
-//! What descriptors are, as long as nothing changes.
+//! A cache of the files of descriptors, between changes of descriptors.
 
-/// What threads' descriptors are, as long as nothing changes.
+/// Files of threads' descriptors, valid until a descriptor changes.
 #[derive(Clone, Debug)]
 pub(super) struct Cache<F> {
     entries: Vec<Cached<F>>,
@@ -8,12 +8,12 @@ pub(super) struct Cache<F> {
     changes: u32,
 }
 
-/// What a thread's descriptor is.
+/// The file of a thread's descriptor.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cached<F> {
     place: u32,
     fd: i32,
-    /// What `changes` was; 0 for nothing.
+    /// `changes` of the cache when the entry was made; 0 for an empty one.
     changes: u32,
     file: F,
 }
@@ -40,7 +40,7 @@ impl<F: Copy + Default> Cache<F> {
         self.changes = self.changes.wrapping_add(1).max(1);
     }
 
-    /// What the descriptor of the thread at that place is.
+    /// The file of a descriptor of the thread at that place.
     #[inline(always)]
     pub(super) fn find(&self, place: u32, fd: i32) -> Option<F> {
         let cached = self.entries.get(at(place, fd))?;

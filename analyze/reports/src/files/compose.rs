@@ -2,24 +2,25 @@
 
 use tracebraid_descriptors::{Change, Deed, LateChange, Resolved, Text, Texts, ValueId};
 
-use crate::files::FilesRules;
-use crate::files::call::Parked;
-use crate::files::item::{Item, Made};
-use crate::files::machine::{Around, Machine, connects};
-use crate::files::names::{self, File, FileId};
-use crate::files::naming::{Naming, Need};
-use crate::files::slice::{Cell, Input, Late, LateWhat, Slice, SliceFile, Step};
+use crate::files::counter::Counter;
+use crate::files::slice::Slice;
+use crate::files::slice_steps::{Cell, Input, Late, LateWhat, SliceFile, Step};
 use crate::files::unmerged::{Unmerged, numbered};
+use crate::files::{FilesRules, Played};
+use tracebraid_files::{
+    Around, Call, CallSink, Exited, File, FileId, FileMachine, Item, Made, Naming, Need, Parked, connects,
+};
 use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
-/// What becomes of a late call.
+/// The outcome of a late call.
 type Outcome = LateChange<FileId>;
 
-/// What is known of a slice by what was before it.
+/// A slice that is being joined to what was before it.
 struct Composer<'a, 's> {
     rules: &'a FilesRules,
-    machine: &'a mut Machine,
+    machine: &'a mut FileMachine,
     texts: &'a mut Texts,
+    counter: Counter<'a>,
     slice: Slice<'s>,
     known: Resolved<FileId>,
     /// By number in the slice.
@@ -29,18 +30,19 @@ struct Composer<'a, 's> {
 }
 
 /// Joins a slice to what was before it. What descriptors were before `since` nobody will ask. Gives what is to be added up.
-pub(super) fn compose(
-    rules: &FilesRules,
-    machine: &mut Machine,
-    texts: &mut Texts,
-    mut slice: Slice<'_>,
-    since: i64,
-) -> Unmerged {
+pub(super) fn compose(rules: &FilesRules, played: &mut Played, mut slice: Slice<'_>, since: i64) -> Unmerged {
     let steps = std::mem::take(&mut slice.steps);
+    let Played {
+        machine,
+        texts,
+        tally,
+        cache,
+    } = played;
     let mut composer = Composer {
         rules,
         machine,
         texts,
+        counter: Counter { rules, tally, cache },
         slice,
         known: Resolved::default(),
         files: Vec::new(),
@@ -84,7 +86,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// What a value is.
+    /// The file that a value is.
     fn held(&mut self, value: ValueId) -> FileId {
         let (files, outcomes) = (&self.files, &self.outcomes);
         let what = |file: u32| files.get(file as usize).copied().unwrap_or_default();
@@ -97,7 +99,7 @@ impl Composer<'_, '_> {
         sliced.resolve_one(&mut self.known, value, start, &what, &of_late)
     }
 
-    /// What a descriptor of a late call's table was when the call ended.
+    /// The file of a descriptor of a late call's table when the call ended.
     fn now(&mut self, late: &LateEnd, fd: i32) -> FileId {
         let value = self.slice.descriptors.now(late.table, fd, Some(late.moment));
         self.held(value)
@@ -111,16 +113,26 @@ impl Composer<'_, '_> {
         }
     }
 
-    fn around(&mut self) -> (&mut Machine, Around<'_>) {
+    fn around(&mut self) -> (&mut FileMachine, Around<'_>) {
         let around = Around {
-            rules: self.rules,
+            rules: &self.rules.follow,
             texts: self.texts,
-            done: None,
         };
         (self.machine, around)
     }
 
-    /// What a file of the slice is.
+    /// A call that makes no descriptors is added up.
+    fn count(&mut self, trace: u32, call: &Call, held: (FileId, FileId)) {
+        let mut around = Around {
+            rules: &self.rules.follow,
+            texts: self.texts,
+        };
+        let thread = ThreadKey { trace, tid: call.tid };
+        self.counter
+            .call(self.machine, &mut around, thread, call, Some(held));
+    }
+
+    /// A file of the slice, by its number among all.
     fn file(&mut self, file: SliceFile) -> FileId {
         let file = match file {
             SliceFile::File(file) => File {
@@ -134,7 +146,7 @@ impl Composer<'_, '_> {
             }
             SliceFile::Named(naming, input) => self.named(naming, input),
         };
-        let globs = &self.rules.options.paths;
+        let globs = &self.rules.follow.paths;
         self.machine.files.file(self.texts, globs, file)
     }
 
@@ -154,7 +166,7 @@ impl Composer<'_, '_> {
         // A file that is not known has no name that matters here, but a type.
         if naming.need(0) != Need::Directory && socket.is_none() {
             let trace = naming.trace;
-            socket = Some(names::unknown(self.texts, trace));
+            socket = Some(tracebraid_files::unknown(self.texts, trace));
         }
         naming.file(self.texts, socket, directory)
     }
@@ -177,13 +189,12 @@ impl Composer<'_, '_> {
         };
         match what {
             LateWhat::Call(call) => {
-                let (machine, mut around) = self.around();
-                let at = crate::files::call::named_at(Some(call.class), call.begin);
+                let at = tracebraid_files::named_at(Some(call.class), call.begin);
                 let (trace, tid) = (cpu.trace, call.tid);
                 let thread = ThreadKey { trace, tid };
-                let held = |fd| machine.descriptors.kind(thread, fd, at).kind;
+                let held = |fd| self.machine.descriptors.kind(thread, fd, at).kind;
                 let held = (held(call.fds.0), held(call.fds.1));
-                machine.call(&mut around, cpu, &call, Some(held));
+                self.count(trace, &call, held);
                 LateChange::Nothing
             }
             LateWhat::Made(mut made, held) => {
@@ -226,10 +237,9 @@ impl Composer<'_, '_> {
 
     fn whole(&mut self, end: &LateEnd, tid: i32, whole: Whole) -> Outcome {
         let (Parked { entered, held }, exited, cpu) = whole;
-        match self.rules.ended(tid, &entered, &exited) {
+        match self.rules.follow.ended(tid, &entered, &exited) {
             Some(Item::Call(call)) => {
-                let (machine, mut around) = self.around();
-                machine.call(&mut around, cpu, &call, Some(held));
+                self.count(cpu.trace, &call, held);
                 LateChange::Nothing
             }
             Some(Item::Made(made)) => self.made(end, cpu, &made, held),
@@ -250,7 +260,7 @@ impl Composer<'_, '_> {
         };
         let (machine, mut around) = self.around();
         let file = machine.what(&mut around, end.process, made, (held.0, listener));
-        machine.count_made(&mut around, cpu.trace, made, file);
+        self.counter.made(self.machine, cpu.trace, made, file);
         match Change::of(open, exit) {
             Some(change) => {
                 let copied = match change {
@@ -267,7 +277,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// What is known in the slice of a thread's call is so.
+    /// A thread's call is as the slice knows it.
     fn install(&mut self, thread: ThreadKey, cell: Cell) {
         let Some(open) = cell.open else { return };
         let begin = |Parked { mut entered, held }: Parked<ValueId>| {
@@ -275,10 +285,10 @@ impl Composer<'_, '_> {
             let held = (self.held(held.0), self.held(held.1));
             Parked { entered, held }
         };
-        let mut open = open.map(begin, |exited| exited);
-        let (_, missed) = open.parts();
-        missed.for_each(|exited| exited.text = self.text(exited.text));
-        self.machine.threads.get(thread).goes_on(open, cell.waiting);
+        let mut open = open.map(begin);
+        open.ends()
+            .for_each(|exited| exited.text = self.text(exited.text));
+        self.machine.threads.get(thread).append(open);
     }
 
     /// All is known.
@@ -290,6 +300,7 @@ impl Composer<'_, '_> {
         let Composer {
             rules,
             machine,
+            counter,
             mut slice,
             mut known,
             files,
@@ -308,8 +319,8 @@ impl Composer<'_, '_> {
         descriptors.forget(since);
         let top = rules.options.views.top();
         let log = slice.tally.take_log();
-        machine.tally.merge(log, top, |file| numbered(&files, file));
-        machine.changed_by_slice();
+        counter.tally.merge(log, top, |file| numbered(&files, file));
+        counter.cache.clear();
         let garbage = (slice.descriptors, slice.files, slice.texts, known);
         Unmerged::new(slice.tally, files, garbage)
     }
@@ -323,4 +334,4 @@ struct LateEnd {
 }
 
 /// A call that a thread took from one stretch to another.
-type Whole = tracebraid_follow::WholeCall<Parked<FileId>, crate::files::call::Exited>;
+type Whole = tracebraid_follow::WholeCall<Parked<FileId>, Exited>;

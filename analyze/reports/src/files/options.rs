@@ -1,9 +1,9 @@
-//! What can be asked of the report.
+//! Options of the report.
 
 use tracebraid_follow::{CallNames, Limits, Views};
 use tracebraid_language::glob::Glob;
 
-/// What is asked for of files.
+/// Options of the report.
 #[derive(Clone, Debug, Default)]
 pub struct FilesOptions {
     /// The views.

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use tracebraid_descriptors::Texts;
 use tracebraid_kernel_model::Syscall;
+use tracebraid_language::glob::Glob;
 
-use crate::files::class::Class;
-use crate::files::machine::{Machine, is_unfinished};
-use crate::files::names::FileId;
 use crate::files::rows::{self, Names};
 use crate::files::stats::{ClassStats, Told, Use};
-use crate::files::{FilesPartial, FilesRules};
+use crate::files::tally::Tally;
+use crate::files::{FilesPartial, FilesRules, Played};
+use tracebraid_files::{Class, File, FileId, Files, Seen, is_unfinished};
 use tracebraid_follow::{Input, People, Process, Table, Thread, ThreadKey};
 use tracebraid_statistics::{Bins, Ranges};
 use tracebraid_tables::{Report, Section, Total};
@@ -17,30 +18,34 @@ use tracebraid_tables::{Report, Section, Total};
 /// A thread's calls of each class.
 type Classes = Vec<(Class, ClassStats)>;
 
-/// What processes did with files.
+/// Uses of files, by process.
 pub(super) type ByProcess = Vec<(Process, BTreeMap<FileId, Use>)>;
 
 pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -> Report {
     let FilesPartial {
-        people,
-        known: texts,
-        mut machine,
-        nobodys,
+        seen: Seen { people, nobodys, .. },
+        played,
         ..
     } = partial;
+    let Played {
+        machine,
+        texts,
+        mut tally,
+        ..
+    } = played;
     let unfinished = machine.threads.entries().filter(|(_, open)| is_unfinished(open));
     let unfinished = unfinished.count() as u64;
-    let threads = shown(rules, &people, &machine);
+    let threads = shown(rules, &people, &tally);
     if let Some(ranges) = &rules.ranges {
         return Report {
             head: input.head(),
-            sections: vec![frequencies(&machine, &threads, ranges)],
+            sections: vec![frequencies(&tally, &threads, ranges)],
             ..Report::default()
         };
     }
-    let by_class = by_class(&machine, &threads);
-    let by_process = by_process(&people, &machine, &threads);
-    let mut notes = machine.files.unmatched(&texts, &rules.options.paths);
+    let by_class = by_class(&tally, &threads);
+    let by_process = by_process(&people, &tally, &threads);
+    let mut notes = unmatched(&machine.files, &texts, &rules.options.paths);
     // Which calls there were is not kept, but whether there were any.
     let counted = Syscall::all().take_while(|_| !by_class.is_empty());
     notes.extend(rules.options.calls.unmatched(counted));
@@ -52,11 +57,11 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
     ];
     let top = rules.options.views.top();
     sections.extend(Class::ALL.map(|class| {
-        let longest = longest(&mut machine.tally.threads, &threads, class, top);
+        let longest = longest(&mut tally.threads, &threads, class, top);
         rows::slowest(&names, &threads, class, &longest)
     }));
-    let mut log = std::mem::take(&mut machine.tally.log);
-    log.sort_by_key(|told| (told.end(), machine.tally.threads.key(told.place as usize)));
+    let mut log = std::mem::take(&mut tally.log);
+    log.sort_by_key(|told| (told.end(), tally.threads.key(told.place as usize)));
     sections.push(rows::log(&names, &threads, &log));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
@@ -67,6 +72,16 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
         notes,
         ..Report::default()
     }
+}
+
+/// For each pattern that matches no file, the names that are like it.
+fn unmatched(files: &Files, texts: &Texts, globs: &[Glob]) -> Vec<String> {
+    if globs.is_empty() {
+        return Vec::new();
+    }
+    let name = |file: &File| vec![texts.get(file.name).unwrap_or_default().to_owned()];
+    let names: Vec<_> = files.all().iter().map(name).collect();
+    tracebraid_tables::unmatched("--path", globs, &names)
 }
 
 fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64) -> Vec<Total> {
@@ -81,35 +96,35 @@ fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64)
 }
 
 /// By place: the threads that are asked for.
-fn shown(rules: &FilesRules, people: &People, machine: &Machine) -> Vec<Option<Thread>> {
-    let threads = machine.tally.threads.entries();
+fn shown(rules: &FilesRules, people: &People, tally: &Tally) -> Vec<Option<Thread>> {
+    let threads = tally.threads.entries();
     let threads = threads.map(|(key, _)| people.thread(key));
     threads
-        .map(|thread| Some(thread).filter(|thread| rules.selection.threads.shows(thread)))
+        .map(|thread| Some(thread).filter(|thread| rules.follow.selection.threads.shows(thread)))
         .collect()
 }
 
 /// The calls of the threads that are asked for.
 fn of_shown<'m>(
-    machine: &'m Machine,
+    tally: &'m Tally,
     threads: &[Option<Thread>],
 ) -> impl Iterator<Item = &'m (Class, ClassStats)> {
-    let shown = machine.tally.threads.entries().zip(threads);
+    let shown = tally.threads.entries().zip(threads);
     let shown = shown.filter(|(_, thread)| thread.is_some());
     shown.flat_map(|((_, classes), _)| classes)
 }
 
-fn by_class(machine: &Machine, threads: &[Option<Thread>]) -> BTreeMap<Class, ClassStats> {
+fn by_class(tally: &Tally, threads: &[Option<Thread>]) -> BTreeMap<Class, ClassStats> {
     let mut sums: BTreeMap<Class, ClassStats> = BTreeMap::new();
-    for (class, stats) in of_shown(machine, threads) {
+    for (class, stats) in of_shown(tally, threads) {
         sums.entry(*class).or_default().merge(stats);
     }
     sums
 }
 
-fn by_process(people: &People, machine: &Machine, threads: &[Option<Thread>]) -> ByProcess {
+fn by_process(people: &People, tally: &Tally, threads: &[Option<Thread>]) -> ByProcess {
     let mut uses: Vec<Vec<(FileId, &Use)>> = vec![Vec::new(); threads.len()];
-    for (&(place, file), sums) in machine.tally.uses.keys().iter().zip(&machine.tally.sums) {
+    for (&(place, file), sums) in tally.uses.keys().iter().zip(&tally.sums) {
         if let Some(uses) = uses.get_mut(place as usize) {
             uses.push((file, sums));
         }
@@ -151,9 +166,9 @@ fn ranges(by_class: &BTreeMap<Class, ClassStats>) -> Ranges {
 }
 
 /// The second pass's report: how often durations of each size occurred.
-fn frequencies(machine: &Machine, threads: &[Option<Thread>], ranges: &[(Class, (u64, u64))]) -> Section {
+fn frequencies(tally: &Tally, threads: &[Option<Thread>], ranges: &[(Class, (u64, u64))]) -> Section {
     let mut bins: BTreeMap<Class, Bins> = BTreeMap::new();
-    for (class, stats) in of_shown(machine, threads) {
+    for (class, stats) in of_shown(tally, threads) {
         if let Some(counted) = &stats.bins {
             bins.entry(*class).or_default().merge(counted);
         }

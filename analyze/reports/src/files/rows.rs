@@ -7,10 +7,9 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_descriptors::{NO_FD, Texts};
 use tracebraid_kernel_model::{errno_name, errno_of};
 
-use crate::files::class::Class;
-use crate::files::names::{FileId, Files};
 use crate::files::report::ByProcess;
-use crate::files::stats::{ClassStats, Told, Use, bytes};
+use crate::files::stats::{ClassStats, Told, Use};
+use tracebraid_files::{Class, FileId, Files, bytes};
 use tracebraid_follow::{Head, Process, Thread};
 use tracebraid_tables::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
 
@@ -23,7 +22,7 @@ const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(5);
 const OPENS: Column = Column::new("opens", "Opens", Unit::Count).left_out(6);
 const TYPE: Column = Column::new("type", "Type", Unit::Text).left_out(1);
 
-/// What files are called.
+/// Names of files for rows.
 pub(super) struct Names<'a> {
     files: &'a Files,
     texts: &'a Texts,

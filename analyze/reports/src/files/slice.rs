@@ -1,101 +1,23 @@
 //! Playing a slice of time without knowledge of what was before it.
 //!
-//! What descriptors are is known by what they were when the slice began ([`Sliced`]). A call whose beginning is not in the
+//! Objects of descriptors are known in terms of those at the beginning of the slice ([`Sliced`]). A call whose beginning is not in the
 //! slice is late: it is kept until it is known what came before, and what it may have changed is what it turns out to have been.
 
 use std::sync::Arc;
 
-use tracebraid_descriptors::{
-    Ahead, Change, Dictionaries, Interned, Moment, OfBefore, Sliced, Texts, ValueId,
-};
+use tracebraid_descriptors::{Ahead, Change, Dictionaries, Interned, Sliced, Texts, ValueId};
 use tracebraid_kernel_model::Action;
 
 use crate::files::FilesRules;
 use crate::files::cache::Cache;
-use crate::files::call::{Call, Entered, Exited, Forked, Parked, named_at};
-use crate::files::item::{Holds, Item, Made};
-use crate::files::machine::connects;
-use crate::files::names::{self, File, FileId};
-use crate::files::naming::{Naming, Need};
-use crate::files::stats::Side;
+use crate::files::slice_steps::{Cell, Late, LateWhat, SliceFile, Step};
 use crate::files::tally::Tally;
-use crate::files::tell::AT_FDCWD;
-use tracebraid_follow::{CallItem, CpuKey, OpenCall, Table, ThreadKey, WholeCall};
+use tracebraid_files::{
+    Call, Entered, Exited, FileId, Forked, Holds, Item, Made, Parked, Side, connects, named_at,
+};
+use tracebraid_follow::{CallItem, CpuKey, LaterCalls, Table, ThreadKey, WholeCall};
 
-/// A file in a slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum SliceFile {
-    /// It is known.
-    File(File),
-    /// What a descriptor is, of that trace, known or not.
-    Held(ValueId, u32),
-    /// It is called by what a descriptor is, or by a working directory.
-    Named(Naming, Input),
-}
-
-/// What must be known to say how a file is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Input {
-    /// A descriptor.
-    Held(ValueId),
-    /// A working directory, by its number among those that are asked for.
-    Directory(u32),
-}
-
-/// A thread's call that is not of one stretch, in a slice.
-pub(super) type Passing = OpenCall<Parked<ValueId>, Exited>;
-
-/// What is known in a slice of a thread's call.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Cell {
-    /// If it is known whether one is open.
-    pub(super) open: Option<Passing>,
-    /// How many of the ends of calls that waited may still wait.
-    pub(super) waiting: usize,
-    /// Up to that time ends of calls may wait that are late.
-    late: Option<i64>,
-}
-
-/// More than can wait.
-const ALL_WAIT: usize = usize::MAX;
-
-/// What composing does, in this order.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// A process is made by another one.
-    Fork(ThreadKey, ThreadKey),
-    /// The working directory of a process is asked for.
-    Directory(ThreadKey),
-    Late(Box<Late>),
-}
-
-/// Something of which it is not known what it ends.
-#[derive(Debug)]
-pub(super) struct Late {
-    pub(super) cpu: CpuKey,
-    pub(super) time: i64,
-    pub(super) moment: Moment,
-    pub(super) process: ThreadKey,
-    pub(super) table: ThreadKey,
-    /// Files that were met before.
-    pub(super) files: usize,
-    pub(super) what: LateWhat,
-}
-
-#[derive(Debug)]
-pub(super) enum LateWhat {
-    Call(Call),
-    /// What the descriptors that it names were when it began, if that is in the slice.
-    Made(Box<Made>, Option<(ValueId, ValueId)>),
-    Arrives(i32, Exited),
-    /// What the descriptors that it names were when it began, if that is in the slice.
-    Leaves(i32, Entered, Option<(ValueId, ValueId)>),
-    TakesOver(i32, i32),
-    /// What is known of a thread's call.
-    Known(ThreadKey, Cell),
-}
-
-/// What a slice is played with.
+/// Facts of the merge that a slice is played with.
 pub(super) struct Beginning {
     pub(super) ahead: Ahead,
     pub(super) dictionaries: Arc<Dictionaries>,
@@ -117,9 +39,9 @@ pub(super) struct Slice<'a> {
     /// How many of the steps are late.
     late: u32,
     /// Process, and how many changes of working directories were before.
-    directories: Interned<(ThreadKey, u32)>,
-    moves: u32,
-    cache: Cache<FileId>,
+    pub(super) directories: Interned<(ThreadKey, u32)>,
+    pub(super) moves: u32,
+    pub(super) cache: Cache<FileId>,
     near: usize,
 }
 
@@ -153,10 +75,7 @@ impl<'a> Slice<'a> {
             Item::Enters(tid) => {
                 let enters = CallItem::Enters(tid);
                 let cell = self.cell(cpu, tid);
-                let open = cell.open.get_or_insert_with(|| {
-                    cell.waiting = ALL_WAIT;
-                    OpenCall::default()
-                });
+                let open = cell.open.get_or_insert_with(|| LaterCalls::since(time));
                 open.play(cpu, time, &enters);
             }
             item => self.other(cpu, time, item),
@@ -181,11 +100,8 @@ impl<'a> Slice<'a> {
             Item::Leaves(tid, entered) => self.leaves(cpu, time, tid, *entered),
             Item::Holds(holds) => self.holds(trace, time, &holds),
             Item::Born(tid) => {
-                let mut open = OpenCall::default();
-                open.play(cpu, time, &CallItem::Made(tid));
-                let open = Some(open);
                 *self.cell(cpu, tid) = Cell {
-                    open,
+                    open: Some(LaterCalls::made(time)),
                     ..Cell::default()
                 };
             }
@@ -232,7 +148,7 @@ impl<'a> Slice<'a> {
     }
 
     fn holds(&mut self, trace: u32, time: i64, holds: &Holds) {
-        let file = names::held(&mut self.texts, trace, holds.text);
+        let file = tracebraid_files::held(&mut self.texts, trace, holds.text);
         let file = self.file(SliceFile::File(file));
         let what = self.value(file);
         if let Some(table) = self.descriptors.act(time) {
@@ -263,7 +179,7 @@ impl<'a> Slice<'a> {
         self.late += 1;
     }
 
-    /// What is known of a thread's call is so for something that is late, after which it is not known any more.
+    /// Hands a thread's call to composing, before something that is late; the call is unknown from then on.
     fn forget(&mut self, (cpu, time): (CpuKey, i64), tid: i32) {
         let trace = cpu.trace;
         let thread = ThreadKey { trace, tid };
@@ -282,15 +198,11 @@ impl<'a> Slice<'a> {
         let cell = self.cell(cpu, tid);
         if let Some(open) = &mut cell.open {
             let whole = open.play(cpu, time, &CallItem::Arrives(tid, exited));
-            cell.waiting = cell.waiting.min(open.room());
             return self.passed(time, tid, whole);
         }
         // Whatever was open is not any more.
-        let mut open = OpenCall::default();
-        open.play(cpu, exited.time, &CallItem::Enters(tid));
         *cell = Cell {
-            open: Some(open),
-            waiting: ALL_WAIT,
+            open: Some(LaterCalls::since(exited.time)),
             late: Some(time.max(exited.time)),
         };
         let changes = exited.may_change();
@@ -313,11 +225,9 @@ impl<'a> Slice<'a> {
         };
         let leaves = CallItem::Leaves(tid, Parked { entered, held });
         let cell = self.cell(cpu, tid);
-        let open = cell.open.get_or_insert_with(|| {
-            // What waits ended before it began.
-            cell.waiting = ALL_WAIT;
-            OpenCall::default()
-        });
+        // What waits ended before it began.
+        let begin = entered.open.time;
+        let open = cell.open.get_or_insert_with(|| LaterCalls::since(begin));
         let whole = open.play(cpu, time, &leaves);
         self.passed(time, tid, whole);
     }
@@ -327,7 +237,7 @@ impl<'a> Slice<'a> {
         let Some((Parked { entered, held }, exited, cpu)) = whole else {
             return;
         };
-        match self.rules.ended(tid, &entered, &exited) {
+        match self.rules.follow.ended(tid, &entered, &exited) {
             Some(Item::Call(call)) => self.call(cpu, &call, Some(held)),
             Some(Item::Made(made)) => self.made(cpu, time, &made, held),
             _ => {}
@@ -351,7 +261,7 @@ impl<'a> Slice<'a> {
         self.made(cpu, time, &made, held);
     }
 
-    /// What the descriptors that a call names were when it began.
+    /// The files of the descriptors that a call names, at its beginning.
     fn held(&mut self, thread: ThreadKey, entered: &Entered) -> (ValueId, ValueId) {
         let (first, second) = entered.named();
         let mut held = |fd| match fd {
@@ -386,104 +296,6 @@ impl<'a> Slice<'a> {
             self.tally
                 .count(self.rules, place, (&call, made.fd()), (used, None));
         }
-    }
-
-    /// What a call makes, where what it names was that when it began.
-    fn what(&mut self, thread: ThreadKey, made: &Made, held: ValueId) -> FileId {
-        let trace = thread.trace;
-        let naming = Naming::new(trace, made);
-        let input = match naming.need(made.exited.exit.result) {
-            Need::Nothing => None,
-            Need::Same => return self.known(trace, held),
-            Need::Listener => {
-                let table = self.descriptors.table(thread);
-                Some(self.descriptors.now(table, made.entered.open.fds.0, None))
-            }
-            Need::Socket => Some(held),
-            Need::Directory => return self.opened(thread, naming, &made.entered, held),
-        };
-        let Some(input) = input else {
-            let file = naming.file(&mut self.texts, None, None);
-            return self.file(SliceFile::File(file));
-        };
-        let socket = self.known(trace, input);
-        match self.files.keys().get((socket.0 as usize).wrapping_sub(1)) {
-            Some(&SliceFile::File(socket)) => {
-                let file = naming.file(&mut self.texts, Some(socket), None);
-                self.file(SliceFile::File(file))
-            }
-            _ => self.file(SliceFile::Named(naming, Input::Held(input))),
-        }
-    }
-
-    /// What a call opens, by a path that may be relative to a directory.
-    fn opened(&mut self, thread: ThreadKey, naming: Naming, entered: &Entered, held: ValueId) -> FileId {
-        let path = self.texts.get(naming.text).unwrap_or_default();
-        let directory = if path.starts_with('/') {
-            None
-        } else if entered.dir == AT_FDCWD {
-            let number = self.working_directory(self.descriptors.process(thread));
-            return self.file(SliceFile::Named(naming, Input::Directory(number)));
-        } else {
-            match self.descriptors.known(held) {
-                Ok(None) => None,
-                Ok(Some(file)) => match self.files.keys().get(file as usize) {
-                    Some(SliceFile::File(file)) => Some(file.name).filter(|_| file.kind.has_path()),
-                    _ => return self.file(SliceFile::Named(naming, Input::Held(held))),
-                },
-                Err(OfBefore) => return self.file(SliceFile::Named(naming, Input::Held(held))),
-            }
-        };
-        let file = naming.file(&mut self.texts, None, directory);
-        self.file(SliceFile::File(file))
-    }
-
-    /// The number of the working directory of a process.
-    fn working_directory(&mut self, process: ThreadKey) -> u32 {
-        let known = self.directories.keys().len();
-        let number = self.directories.number((process, self.moves));
-        if number as usize == known {
-            self.steps.push(Step::Directory(process));
-        }
-        number
-    }
-
-    fn file(&mut self, file: SliceFile) -> FileId {
-        FileId(self.files.number(file) + 1)
-    }
-
-    /// A file as what a descriptor is.
-    fn value(&mut self, file: FileId) -> ValueId {
-        match file.0.checked_sub(1) {
-            Some(file) => self.descriptors.is(file),
-            None => ValueId::default(),
-        }
-    }
-
-    /// What a descriptor is, or what stands for what is not known.
-    fn known(&mut self, trace: u32, held: ValueId) -> FileId {
-        match self.descriptors.known(held) {
-            Ok(Some(file)) => FileId(file + 1),
-            Ok(None) => {
-                let unknown = names::unknown(&mut self.texts, trace);
-                self.file(SliceFile::File(unknown))
-            }
-            Err(OfBefore) => self.file(SliceFile::Held(held, trace)),
-        }
-    }
-
-    /// What a thread's descriptor was when a call began.
-    #[inline(always)]
-    fn descriptor(&mut self, (place, thread): (u32, ThreadKey), fd: i32, time: i64) -> FileId {
-        if let Some(file) = self.cache.find(place, fd) {
-            return file;
-        }
-        let answer = self.descriptors.at(thread, fd, time);
-        let file = self.known(thread.trace, answer.value);
-        if answer.until.is_none() {
-            self.cache.put(place, fd, file);
-        }
-        file
     }
 
     /// A call that makes no descriptors has ended.

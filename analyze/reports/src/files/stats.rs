@@ -1,11 +1,7 @@
-//! What is added up: latencies by thread and class, use by thread and file.
+//! Sums: latencies by thread and class, use by thread and file.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::{Action, errno_of};
-
-use crate::files::call::Call;
-use crate::files::class::Class;
-use crate::files::names::FileId;
+use tracebraid_files::{Call, Class, FileId, Side};
 use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// A call whose file is known; the longest is the greatest.
@@ -18,7 +14,7 @@ pub(super) struct Told {
     pub(super) result: i64,
     /// The descriptor that it names, or else makes.
     pub(super) fd: i32,
-    /// What it was.
+    /// The file of that descriptor.
     pub(super) file: Option<FileId>,
     pub(super) place: u32,
 }
@@ -27,25 +23,6 @@ impl Told {
     /// When it ends.
     pub(super) fn end(&self) -> i64 {
         self.begin.saturating_add_unsigned(self.duration)
-    }
-}
-
-impl Call {
-    /// Bytes that it moved, if it is a call that moves bytes and did not fail.
-    pub(super) fn bytes(&self) -> Option<u64> {
-        bytes(self.call, self.result)
-    }
-
-    pub(super) fn failed(&self) -> bool {
-        errno_of(self.result).is_some()
-    }
-}
-
-/// Bytes that a call with that result moved, if it is one that moves bytes.
-pub(super) fn bytes(call: tracebraid_kernel_model::Syscall, result: i64) -> Option<u64> {
-    match call.action() {
-        Action::Read | Action::Write | Action::Copy => u64::try_from(result).ok(),
-        _ => None,
     }
 }
 
@@ -77,7 +54,7 @@ impl ClassStats {
     }
 }
 
-/// What a thread did with a file.
+/// Use of a file by a thread.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Use {
     /// Of what is done with it once it is open.
@@ -88,13 +65,6 @@ pub(super) struct Use {
     pub(super) opens: u64,
     pub(super) closes: u64,
     pub(super) errors: u64,
-}
-
-/// Which side of a call a file is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    From,
-    To,
 }
 
 impl Use {

@@ -1,18 +1,16 @@
-//! What calls add up to, by thread and by file.
+//! Sums of calls, by thread and by file.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::Interned;
+use tracebraid_files::{Call, Class, FileId, Side};
 
 use crate::files::FilesRules;
-use crate::files::call::Call;
-use crate::files::class::Class;
-use crate::files::names::FileId;
-use crate::files::stats::{ClassStats, Side, Told, Use};
+use crate::files::stats::{ClassStats, Told, Use};
 use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_tables::View;
 
-/// What calls add up to. Grows with the number of threads, and of files that each of them uses; where each call is asked for, with
-/// calls.
+/// Sums of calls. Its size is bounded by the number of threads, and of files that each of them uses; if each call is listed, by
+/// that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
     pub(super) threads: Table<Vec<(Class, ClassStats)>>,

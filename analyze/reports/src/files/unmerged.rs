@@ -4,16 +4,16 @@ use std::any::Any;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tracebraid_files::FileId;
 
-use crate::files::names::FileId;
 use crate::files::tally::Tally;
 
-/// What the calls of a slice add up to, by the slice's files, and what these turned out to be.
+/// Sums of a slice's calls by the slice's numbers of files, and which files these turned out to be.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Unmerged {
     tally: Tally,
     files: Vec<FileId>,
-    /// What the slice was played with. To free it takes as long as to make it: that is not for who composes.
+    /// The slice's tables. Freeing them takes as long as making them, which must not happen while composing.
     #[serde(skip)]
     _garbage: Option<Arc<dyn Any + Send + Sync>>,
 }

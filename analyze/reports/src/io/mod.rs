@@ -1,4 +1,4 @@
-//! What was read and written: bytes, calls, errors and latency by process, thread, system call
+//! Reading and writing: bytes, calls, errors and latency by process, thread, system call
 //! and type of descriptor.
 //!
 //! Each CPU's chunks join entries with exits (`lane`). What threads take to other CPUs, and
@@ -32,16 +32,18 @@ mod tell;
 mod totals;
 
 pub use options::IoOptions;
+use std::sync::Arc;
+
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, Slice, StreamPlace, StreamRef};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 pub use partial::IoPartial;
-use tracebraid_follow::{Event, Input, KernelAnalysis, Selection};
+use tracebraid_follow::{Event, Input, KernelAnalysis, Recorded, Selection};
 use tracebraid_tables::Report;
 
-/// What is asked for.
+/// The part of the traces, and options.
 #[derive(Debug, Default)]
 struct IoRules {
     selection: Selection,
@@ -60,12 +62,17 @@ pub struct IoAnalysis {
 impl KernelAnalysis for IoAnalysis {
     type Options = IoOptions;
 
-    fn with(set: &TraceSet, selection: Selection, options: IoOptions) -> IoAnalysis {
+    fn sharing(
+        set: &TraceSet,
+        recorded: Option<&Arc<Recorded>>,
+        selection: Selection,
+        options: IoOptions,
+    ) -> Self {
         let rules = IoRules {
             selection: selection.clone(),
             options,
         };
-        let input = Input::new(set, selection, KernelEvent::is_of_files);
+        let input = Input::sharing(set, recorded, selection, KernelEvent::is_of_files);
         let tells = (0..set.traces.len()).map(|trace| input.sources.tells_threads(trace));
         let anonymous = tells.map(|tells| !tells).collect();
         IoAnalysis {

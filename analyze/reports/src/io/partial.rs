@@ -20,7 +20,10 @@ use crate::io::totals::Totals;
 use crate::io::{compose, slice};
 use tracebraid_follow::{CpuKey, Event, Packet, People, Table, ThreadKey};
 
-/// What is known after some chunks.
+/// State after some chunks.
+///
+/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads, and of descriptors that are open
+/// or changed since the first open call began; if each call is listed (`--view log`), by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IoPartial {
     /// CPUs in the chunk that is being read.
@@ -31,7 +34,7 @@ pub struct IoPartial {
     /// The lane that was used last.
     #[serde(skip)]
     last: usize,
-    /// What contexts told last, in the chunk that is being read.
+    /// Facts of the last contexts, in the chunk that is being read.
     #[serde(skip)]
     told: Table<Told>,
     pub(super) edges: Vec<Edges>,
@@ -47,7 +50,7 @@ pub struct IoPartial {
     totals: Totals,
 }
 
-/// What a context told of a thread. In another stretch it may be another thread of that id.
+/// Facts that a context has of a thread. In another stretch it may be another thread of that id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     pid: i32,
@@ -143,7 +146,7 @@ impl IoPartial {
         }
     }
 
-    /// What is neither a switch nor a system call.
+    /// Events other than switches and system calls.
     fn other(&mut self, model: &EventModel, cpu: CpuKey, time: i64, body: &mut Body<'_, '_>) {
         if let Some(lane) = self.lanes.get_mut(self.last) {
             tell::other(lane, &model.event, time, body);

@@ -24,7 +24,7 @@ use tracebraid_tables::{Report, View};
 /// The analysis.
 pub type IrqAnalysis = PerCpu<IrqRules>;
 
-/// What it makes of events.
+/// Rules of the report.
 #[derive(Debug)]
 pub struct IrqRules {
     selection: Selection,
@@ -35,7 +35,10 @@ pub struct IrqRules {
     is_logged: bool,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
+///
+/// Its size is bounded by the number of CPUs, and of sources of interrupts; if each run of a handler is listed (`--view log`), by
+/// that of runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IrqPartial {
     sources: Sources,

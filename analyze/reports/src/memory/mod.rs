@@ -27,7 +27,7 @@ use tracebraid_tables::Report;
 /// The analysis.
 pub type MemoryAnalysis = PerCpu<MemoryRules>;
 
-/// What it makes of events.
+/// Rules of the report.
 #[derive(Debug)]
 pub struct MemoryRules {
     selection: Selection,
@@ -35,7 +35,9 @@ pub struct MemoryRules {
     keeps: Keeps,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
+///
+/// Its size is bounded by the number of CPUs and threads; if each allocation is listed (`--view log`), by that of allocations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemoryPartial {
     people: People,
@@ -51,7 +53,7 @@ pub struct MemoryPartial {
     near: (usize, usize),
 }
 
-/// What somebody did.
+/// Allocations of a thread, or of unknown ones.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Done {
     sums: Sums,

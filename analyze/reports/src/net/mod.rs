@@ -35,7 +35,7 @@ use tracebraid_tables::{Report, View};
 /// The analysis.
 pub type NetAnalysis = PerCpu<NetRules>;
 
-/// What it makes of events.
+/// Rules of the report.
 #[derive(Debug)]
 pub struct NetRules {
     selection: Selection,
@@ -44,7 +44,10 @@ pub struct NetRules {
     ranges: Option<Vec<(InterfaceKey, (u64, u64))>>,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
+///
+/// But for items that wait to be played, its size is bounded by the number of CPUs, interfaces, threads, connections, and packets
+/// between queue and device; if each packet is listed (`--view log`), by that of packets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NetPartial {
     people: People,

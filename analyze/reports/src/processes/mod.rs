@@ -35,21 +35,24 @@ use tracebraid_tables::Report;
 /// The analysis.
 pub type ProcessAnalysis = PerCpu<ProcessRules>;
 
-/// What it makes of events.
+/// Rules of the report.
 #[derive(Debug)]
 pub struct ProcessRules {
     selection: Selection,
     options: ProcessOptions,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
+///
+/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads that ever lived, and of names
+/// that these were given: the report lists each.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessPartial {
     people: People,
     lanes: ByCpu<Lane<Stretch, Step>>,
     runs: ByCpu<Runs<()>>,
     items: Items<Item>,
-    /// What came of all that was played, up to that time in nanoseconds from the origin.
+    /// State of all that was played, up to that time in nanoseconds from the origin.
     machine: Machine,
     played: i64,
     /// Ends of calls that nobody is known to have made.
@@ -237,7 +240,7 @@ impl ProcessRules {
         }
     }
 
-    /// What a stretch leaves behind.
+    /// Items at the end of a stretch.
     #[inline]
     fn leaves(partial: &mut ProcessPartial, cpu: CpuKey, time: i64, ended: Stretch) {
         if let Some((tid, sums)) = ended.did() {
@@ -311,7 +314,7 @@ impl ProcessRules {
         partial.lanes.get(cpu).wait(time, step);
     }
 
-    /// What tells of threads' beginnings, ends and names.
+    /// Events of threads' beginnings, ends and names.
     fn task(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;
         learn(&mut partial.people, model, cpu, time, body);
@@ -387,7 +390,7 @@ fn born(time: i64, fork: &Fork, body: &mut Body<'_, '_>) -> Life {
     }
 }
 
-/// What the state dump tells of a thread.
+/// A thread in a state dump.
 fn dumped(time: i64, state: &ProcessState, body: &mut Body<'_, '_>) -> Option<Told> {
     let (tid, pid) = (state.tid.get(body)? as i32, state.pid.get(body)? as i32);
     let ppid = get(&state.ppid, body);

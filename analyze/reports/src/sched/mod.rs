@@ -1,7 +1,7 @@
 //! The scheduler: from wake-ups to switches, why threads leave their CPUs, who waits for a CPU, and
 //! who goes to another one.
 //!
-//! What is active on each CPU is followed there; what happens to threads is played in the order of
+//! Activity on each CPU is followed there; changes of threads are played in the order of
 //! time over all CPUs (`machine`). `docs/reports-sched.md` defines each number.
 
 mod cpus;
@@ -40,7 +40,7 @@ use tracebraid_tables::{Report, View};
 /// The analysis.
 pub type SchedAnalysis = PerCpu<SchedRules>;
 
-/// What it makes of events.
+/// Rules of the report.
 #[derive(Debug)]
 pub struct SchedRules {
     selection: Selection,
@@ -55,14 +55,17 @@ pub struct SchedRules {
     recorded: Arc<Recorded>,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
+///
+/// But for items that wait to be played, its size is bounded by the number of pairs of CPUs, of threads, and of pairs of threads of
+/// which one woke or preempted the other; if each wake-up is listed (`--view log`), by that of wake-ups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchedPartial {
     people: People,
     lanes: ByCpu<Lane<CpuActivity, Step>>,
     items: Items<Item>,
     sums: Sums,
-    /// What came of all that was played.
+    /// State of all that was played.
     machine: Machine,
     /// Nothing came before.
     is_first: bool,
@@ -189,7 +192,7 @@ impl Rules for SchedRules {
 }
 
 impl SchedRules {
-    /// What happens next to all threads.
+    /// The next item of all threads.
     fn play(&self, partial: &mut SchedPartial, mut items: Items<Item>) {
         let mut player = Player {
             rules: self,
@@ -281,7 +284,7 @@ impl SchedRules {
     }
 }
 
-/// What is neither a switch nor an interrupt.
+/// Events other than switches and interrupts.
 fn task(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Step> {
     let get = |field: &IntField, body: &mut Body<'_, '_>| field.get(body).map(|tid| tid as i32);
     let item = match &event.model.event {

@@ -6,7 +6,7 @@ use tracebraid_kernel_model::{Syscall, errno_of};
 use tracebraid_follow::{ByCall, ThreadKey};
 use tracebraid_statistics::{Bins, Distribution, Top};
 
-/// What is known of a thread's calls that have ended.
+/// Sums of a thread's calls that have ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Calls {
     /// The calls that occurred.
@@ -25,10 +25,9 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// The error that it gave. What `rt_sigreturn` gives is what the program had in the register
-    /// when the signal came.
+    /// The error that it gave.
     pub(super) fn error(&self) -> Option<i64> {
-        errno_of(self.result).filter(|_| !matches!(self.call.name(), "rt_sigreturn" | "sigreturn"))
+        errno_of(self.result).filter(|_| !self.call.returns_from_signal())
     }
 
     /// When it ends.
@@ -37,7 +36,7 @@ impl Call {
     }
 }
 
-/// What is known of calls of one kind.
+/// Sums of calls of one kind.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct CallStats {
     pub(super) durations: Distribution,
@@ -73,7 +72,7 @@ impl CallStats {
 }
 
 impl Calls {
-    /// What is known of calls of that kind.
+    /// Sums of calls of that kind.
     #[inline]
     pub(super) fn of(&mut self, call: Syscall) -> &mut CallStats {
         self.stats.get(call)

@@ -23,7 +23,7 @@ use tracebraid_tables::{Report, View};
 /// The analysis.
 pub type SyscallAnalysis = PerCpu<SyscallRules>;
 
-/// What it makes of events.
+/// Rules of the report.
 #[derive(Debug)]
 pub struct SyscallRules {
     selection: Selection,
@@ -39,7 +39,10 @@ pub struct SyscallRules {
     is_logged: bool,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
+///
+/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads, and of system calls and errors of
+/// each; if each call is listed (`--view log`), by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SyscallPartial {
     people: People,
@@ -56,7 +59,7 @@ pub struct SyscallPartial {
     near: usize,
 }
 
-/// What adds up in any order. Its size depends on the number of threads and of calls that they make, but for the log.
+/// Sums, in any order. Their size depends on the number of threads and of calls that they make, but for the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Sums {
     threads: Table<Calls>,

@@ -20,7 +20,7 @@ const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const SYSCALL: Column = Column::new("syscall", "System call", Unit::Syscall);
 const ERRORS: Column = Column::new("errors", "Errors", Unit::Count).left_out(8);
 
-/// What is shown of a thread's calls.
+/// A row of the table of threads.
 struct Row {
     thread: Arc<Thread>,
     calls: Vec<(Syscall, CallStats)>,
@@ -35,10 +35,7 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     } = partial;
     let shows =
         |key: ThreadKey| Some(people.thread(key)).filter(|thread| rules.selection.threads.shows(thread));
-    let is_unfinished = |call: Syscall| {
-        let ends_thread = matches!(call.name(), "exit" | "exit_group");
-        !ends_thread && rules.chosen.contain(call)
-    };
+    let is_unfinished = |call: Syscall| !call.ends_thread() && rules.chosen.contain(call);
     let open = open.parked().filter(|(_, open)| is_unfinished(open.call));
     let unfinished = open.filter(|(thread, _)| shows(*thread).is_some()).count();
     let top = rules.options.views.top();

@@ -1,14 +1,14 @@
 //! Futexes: who waits at which address, and who wakes them.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::Syscall;
+use tracebraid_kernel_model::{CallRole, FutexCall, Syscall};
 
 use crate::waits::ended_call::EndedCall;
 use crate::waits::keyed::Keyed;
 use tracebraid_follow::ThreadKey;
 use tracebraid_statistics::Distribution;
 
-/// What a call does to a futex: the number of its `FUTEX_` command, or one of those below.
+/// An operation on a futex: the number of its `FUTEX_` command, or one of those below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Operation(u8);
 
@@ -29,14 +29,15 @@ const COMMANDS: [&str; 14] = [
     "CMP_REQUEUE_PI",
     "LOCK_PI2",
 ];
-/// The calls that are operations of their own, with the numbers that they have here.
-const CALLS: [(&str, u8); 4] = [
-    ("futex_wait", 100),
-    ("futex_waitv", 101),
-    ("futex_wake", 102),
-    ("futex_requeue", 103),
+/// The calls that are operations of their own, beginning with this number; their names are those of the calls.
+const CALLS: [FutexCall; 4] = [
+    FutexCall::Wait,
+    FutexCall::WaitForAny,
+    FutexCall::Wake,
+    FutexCall::Requeue,
 ];
-/// What is in `op` besides the command: `FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`.
+const FIRST_CALL: u8 = 100;
+/// Bits of `op` besides the command: `FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`.
 const FLAGS: i32 = 128 | 256;
 const OTHER: u8 = u8::MAX;
 
@@ -53,48 +54,50 @@ impl Operation {
 
     /// Of a call with that `op`.
     pub(super) fn of(call: Syscall, op: i32) -> Operation {
-        let own = CALLS.iter().find(|(name, _)| *name == call.name());
-        Operation(own.map_or_else(|| u8::try_from(op & !FLAGS).unwrap_or(OTHER), |own| own.1))
+        let own = CALLS.iter().position(|own| call.role() == CallRole::Futex(*own));
+        Operation(match own {
+            Some(own) => FIRST_CALL + own as u8,
+            None => u8::try_from(op & !FLAGS).unwrap_or(OTHER),
+        })
+    }
+
+    /// The call, if the operation is one of its own.
+    fn call(self) -> Option<FutexCall> {
+        let at = self.0.checked_sub(FIRST_CALL)?;
+        CALLS.get(usize::from(at)).copied()
     }
 
     /// Its name.
     pub(super) fn name(self) -> &'static str {
-        let own = CALLS.iter().find(|(_, number)| *number == self.0);
+        let own = self.call().map(FutexCall::name);
         let command = COMMANDS.get(usize::from(self.0)).copied();
-        own.map(|own| own.0).or(command).unwrap_or("other")
+        own.or(command).unwrap_or("other")
     }
 
     /// True if it waits until it is woken.
     pub(super) fn waits(self) -> bool {
-        matches!(
-            self.name(),
-            "WAIT"
-                | "WAIT_BITSET"
-                | "LOCK_PI"
-                | "LOCK_PI2"
-                | "WAIT_REQUEUE_PI"
-                | "futex_wait"
-                | "futex_waitv"
-        )
+        match self.call() {
+            Some(call) => matches!(call, FutexCall::Wait | FutexCall::WaitForAny),
+            None => matches!(
+                self.name(),
+                "WAIT" | "WAIT_BITSET" | "LOCK_PI" | "LOCK_PI2" | "WAIT_REQUEUE_PI"
+            ),
+        }
     }
 
     /// True if it gives the number of those that it woke.
     pub(super) fn wakes(self) -> bool {
-        matches!(
-            self.name(),
-            "WAKE"
-                | "WAKE_BITSET"
-                | "WAKE_OP"
-                | "REQUEUE"
-                | "CMP_REQUEUE"
-                | "CMP_REQUEUE_PI"
-                | "futex_wake"
-                | "futex_requeue"
-        )
+        match self.call() {
+            Some(call) => matches!(call, FutexCall::Wake | FutexCall::Requeue),
+            None => matches!(
+                self.name(),
+                "WAKE" | "WAKE_BITSET" | "WAKE_OP" | "REQUEUE" | "CMP_REQUEUE" | "CMP_REQUEUE_PI"
+            ),
+        }
     }
 }
 
-/// What a thread did to a futex.
+/// A thread's use of a futex.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FutexSums {
     /// Durations of calls, but for those that gave `EAGAIN`.
@@ -104,7 +107,7 @@ pub(super) struct FutexSums {
     pub(super) timeouts: u64,
     /// A signal ended them.
     pub(super) interrupted: u64,
-    /// What calls that wake gave: threads that they woke or moved.
+    /// Sum of the results of calls that wake: threads that they woke or moved.
     pub(super) woken: u64,
     /// The threads by which calls were woken, and how often.
     pub(super) wakers: Vec<(ThreadKey, u64)>,

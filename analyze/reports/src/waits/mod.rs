@@ -1,4 +1,4 @@
-//! What system calls waited for: their time by why, futexes by address, sockets by peer.
+//! Waits of system calls: their time by why, futexes by address, sockets by peer.
 //!
 //! Each CPU is followed alone: what calls do that begin and end while their thread runs is counted there.
 //! What a thread takes with it when it leaves, what calls do to futexes and sockets, and who wakes whom,
@@ -54,7 +54,7 @@ use wait_sums::WaitSums;
 /// The analysis.
 pub type WaitAnalysis = PerCpu<WaitRules>;
 
-/// What it makes of events.
+/// Rules of the report.
 #[derive(Debug)]
 pub struct WaitRules {
     selection: Selection,
@@ -67,7 +67,7 @@ pub struct WaitRules {
     recorded: Arc<Recorded>,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
 ///
 /// But for items that wait, which are taken out as slices of time while chunks are merged, its size depends on the number of
 /// threads, of their kinds of calls and their futexes, and of descriptors that were sockets; and, where waits are listed
@@ -77,16 +77,16 @@ pub struct WaitPartial {
     people: People,
     lanes: ByCpu<Lane<CpuStretch, CpuStep>>,
     items: Items<WaitItem>,
-    /// What items tell of threads that slices must know from before they begin.
+    /// Facts of threads in items that slices must know from before they begin.
     news: ThreadNews,
-    /// What was known of threads when the items that wait begin.
+    /// Facts of threads when the items that wait begin.
     directory: ThreadDirectory,
     /// When they begin, in nanoseconds from the origin.
     begin: Option<i64>,
     sums: WaitSums,
     /// Entries and exits of which it is not known whose they are.
     nobodys: u64,
-    /// What came of all that was played.
+    /// State of all that was played.
     machine: WaitMachine,
     /// Nothing came before.
     is_first: bool,

@@ -1,10 +1,10 @@
-//! What becomes of threads and their calls, by what all CPUs did in the order of time.
+//! Threads and their calls, followed over all CPUs in the order of time.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_kernel_model::Syscall;
+use tracebraid_kernel_model::{Peer, Syscall};
 use tracebraid_threads::{
-    BegunCall, CallClass, CpuThreads, LeftAs, ParkedThread, Parking, Past, PastStretch, ThreadState,
-    WaitReason, WakeEffect, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread,
+    BegunCall, CallClass, CpuThreads, EndedCallOf, LeftAs, ParkedThread, Parking, Past, PastStretch,
+    ThreadState, WaitReason, WakeEffect, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread,
 };
 
 use crate::waits::WaitRules;
@@ -18,7 +18,7 @@ use tracebraid_follow::{CpuKey, Exited, Losses, Table, ThreadKey};
 use tracebraid_statistics::Bins;
 use tracebraid_tables::View;
 
-/// What is known of threads and their calls.
+/// State of threads and their calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct WaitMachine {
     threads: Table<ThreadWaits>,
@@ -41,6 +41,38 @@ pub(super) struct WholeCall {
 }
 
 impl WholeCall {
+    pub(super) fn new(thread: ThreadKey, (begun, exited, cpu): EndedCallOf) -> WholeCall {
+        WholeCall {
+            thread,
+            cpu,
+            begun,
+            time: exited.time,
+            result: exited.result,
+        }
+    }
+
+    /// The same for futexes and sockets, if it matters to others.
+    #[inline]
+    pub(super) fn ended(&self, pid: Option<i32>, peer: Option<Peer>, counts: bool) -> Option<EndedCall> {
+        let WholeCall {
+            thread,
+            begun,
+            time,
+            result,
+            ..
+        } = *self;
+        let ended = EndedCall {
+            thread,
+            owner: owner(thread, pid),
+            begun,
+            peer,
+            time,
+            result,
+            counts,
+        };
+        concerns_others(begun.class, result).then_some(ended)
+    }
+
     pub(super) fn duration(&self) -> u64 {
         self.begun.time.abs_diff(self.time)
     }
@@ -96,7 +128,7 @@ impl Player<'_> {
         }
     }
 
-    /// What happens seldom, or matters little.
+    /// Seldom items, and those that matter little.
     fn seldom(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -285,7 +317,7 @@ impl Player<'_> {
         }
     }
 
-    /// What a thread has done since it came.
+    /// The summary of a thread's stretch on a CPU.
     fn parks(&mut self, cpu: CpuKey, time: i64, parked: &ParkedThread) {
         let (trace, tid) = (cpu.trace, parked.tid);
         let thread = ThreadKey { trace, tid };
@@ -293,17 +325,11 @@ impl Player<'_> {
         match of.cell.park((cpu, time), parked) {
             Parking::InCall(open) => of.is_in(&open),
             // Of its time nothing is known.
-            Parking::Ended((begun, exited, cpu)) => {
-                let call = WholeCall {
-                    thread,
-                    cpu,
-                    begun,
-                    time: exited.time,
-                    result: exited.result,
-                };
+            Parking::Ended(ended) => {
+                let call = WholeCall::new(thread, ended);
                 let mut parts = Parts::default();
                 parts[WaitReason::Unknown as usize] = call.duration();
-                let counts = self.counts_end(&call, Some(&parts));
+                let counts = self.rules.count_end(self.sums, &call, Some(&parts));
                 self.concerns(&call, counts);
             }
             Parking::Nothing => {}
@@ -317,68 +343,33 @@ impl Player<'_> {
         of.spent.spend(exited.time, stretch, Waker::NOBODY);
         self.is_seen_on((cpu, exited.time), thread.tid, &stretch);
         let (of, _) = self.thread(thread);
-        let Some((begun, exited, cpu)) = ended else {
+        let Some(ended) = ended else {
             return of.spent.waits.clear();
         };
         let parts = of.spent.parts();
-        let call = WholeCall {
-            thread,
-            cpu,
-            begun,
-            time: exited.time,
-            result: exited.result,
-        };
-        self.ended(&call, parts.as_ref());
+        self.ended(&WholeCall::new(thread, ended), parts.as_ref());
     }
 
     /// A call has ended that waited, or may have.
     fn ended(&mut self, call: &WholeCall, parts: Option<&Parts>) {
-        let counts = self.counts_end(call, parts);
+        let counts = self.rules.count_end(self.sums, call, parts);
         if counts {
-            self.keep_waits(call.thread);
+            let (of, _) = self.thread(call.thread);
+            let waits = std::mem::take(&mut of.spent.waits);
+            self.rules.keep_waits(self.sums, call.thread, waits);
         }
         self.concerns(call, counts);
     }
 
-    /// Counts a call, if it is asked for; true if it is.
-    fn counts_end(&mut self, call: &WholeCall, parts: Option<&Parts>) -> bool {
-        let rules = self.rules;
-        let duration = call.duration();
-        let counts = rules.counts(call.begun.call, call.time, call.cpu, duration);
-        if counts {
-            let sums = self.sums.threads.get(call.thread);
-            rules.count(sums, call.begun.call, duration, parts);
-        }
-        counts
-    }
-
-    /// The waits of a call that counts are listed.
-    fn keep_waits(&mut self, thread: ThreadKey) {
-        let (of, _) = self.thread(thread);
-        let waits = std::mem::take(&mut of.spent.waits);
-        self.rules.keep_waits(self.sums, thread, waits);
-    }
-
     /// A call has ended on a futex or a socket, or may have.
     fn concerns(&mut self, call: &WholeCall, counts: bool) {
-        let class = call.begun.class;
-        let thread = call.thread;
-        let (of, _) = self.thread(thread);
+        let (of, _) = self.thread(call.thread);
         let peer = of.peer.take().map(|peer| *peer);
-        if !concerns_others(class, call.result) {
-            return;
-        }
         let freed = of.freed.filter(|(time, _)| *time >= call.begun.time);
-        let ended = EndedCall {
-            thread,
-            owner: owner(thread, of.pid),
-            begun: call.begun,
-            peer,
-            time: call.time,
-            result: call.result,
-            counts,
+        let Some(ended) = call.ended(of.pid, peer, counts) else {
+            return;
         };
-        match class {
+        match call.begun.class {
             CallClass::Futex if counts => self.sums.futexes.count(&ended, freed.map(|freed| freed.1)),
             CallClass::Futex => {}
             _ => self.machine.sockets.done(&mut self.sums.sockets, &ended),
@@ -412,6 +403,17 @@ impl WaitRules {
     #[inline]
     pub(super) fn lists(&self, spent: &SpentTime) -> bool {
         self.listed() > 0 && spent.duration > 0 && self.options.views.limits.contain(spent.duration)
+    }
+
+    /// Counts a call that has ended, if it is asked for; true if it is.
+    pub(super) fn count_end(&self, sums: &mut WaitSums, call: &WholeCall, parts: Option<&Parts>) -> bool {
+        let duration = call.duration();
+        let counts = self.counts(call.begun.call, call.time, call.cpu, duration);
+        if counts {
+            let sums = sums.threads.get(call.thread);
+            self.count(sums, call.begun.call, duration, parts);
+        }
+        counts
     }
 
     /// The waits of a call that counts are listed.

@@ -10,7 +10,7 @@ use tracebraid_threads::{
 };
 
 use crate::waits::WaitRules;
-use crate::waits::ended_call::{EndedCall, concerns_others};
+use crate::waits::ended_call::concerns_others;
 use crate::waits::socket_slice::SocketSlice;
 use crate::waits::sums::Waker;
 use crate::waits::thread_waits::{Parts, SpentCall};
@@ -20,7 +20,7 @@ use crate::waits::wait_sums::WaitSums;
 use tracebraid_follow::{CpuKey, Exited, Losses, Table, ThreadKey};
 use tracebraid_kernel_model::{Peer, Syscall};
 
-/// What is known in a slice of a thread.
+/// A thread, as far as a slice knows it.
 #[derive(Clone, Debug)]
 pub(super) struct SliceThread {
     cell: SliceCell<()>,
@@ -29,7 +29,7 @@ pub(super) struct SliceThread {
     peer: KnownPeer,
     freed: Freed,
     spent: SpentCall,
-    /// What was spent before in its call is known, or it is in no call.
+    /// The time spent before in its call is known, or it is in no call.
     knows_spent: bool,
     /// Something has changed since the news were taken.
     has_news: bool,
@@ -52,7 +52,7 @@ enum Freed {
     By(i64, ThreadKey),
 }
 
-/// What became known of a thread, which composing installs.
+/// News of a thread, which composing installs.
 #[derive(Clone, Debug)]
 pub(super) struct WaitNews {
     pub(super) cell: Option<CellNews<()>>,
@@ -63,7 +63,7 @@ pub(super) struct WaitNews {
     pub(super) knows_spent: bool,
 }
 
-/// What composing plays on the state at the beginning of the slice.
+/// Steps of composing, played on the state at the beginning of the slice.
 #[derive(Debug)]
 pub(super) enum WaitStep {
     /// That became known of a thread.
@@ -133,7 +133,7 @@ impl SliceThread {
         })
     }
 
-    /// What is spent from now on is added to what was spent before, which is unknown.
+    /// Time spent from now on is added to the time spent before, which is unknown.
     fn forget_spent(&mut self) {
         if self.knows_spent {
             self.spent = SpentCall::in_slice(self.spent.entered());
@@ -153,7 +153,7 @@ impl SliceThread {
         }
     }
 
-    /// What a call needs to know that ends is known.
+    /// True if all is known that the end of the call depends on.
     fn knows_end_of(&self, begun: &BegunCall, begin: i64) -> bool {
         match begun.class {
             CallClass::Futex => match self.freed {
@@ -213,7 +213,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// What happens seldom, or matters little.
+    /// Seldom items, and those that matter little.
     fn seldom(&mut self, cpu: CpuKey, time: i64, item: WaitItem) {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -280,7 +280,7 @@ impl<'a> WaitSlice<'a> {
         self.steps.len() as u32
     }
 
-    /// What was kept last may change sockets of a thread's process.
+    /// The step that was kept last may change sockets of a thread's process.
     fn bars_sockets(&mut self, thread: ThreadKey) {
         let pid = self.thread(thread).0.pid;
         self.sockets.bar(owner(thread, pid), self.step_count());
@@ -458,7 +458,7 @@ impl<'a> WaitSlice<'a> {
         }
     }
 
-    /// What a thread has done since it came.
+    /// The summary of a thread's stretch on a CPU.
     fn parks(&mut self, cpu: CpuKey, time: i64, parked: ParkedThread) {
         let (trace, tid) = (cpu.trace, parked.tid);
         let key = ThreadKey { trace, tid };
@@ -522,9 +522,9 @@ impl<'a> WaitSlice<'a> {
         if ended.is_none() {
             thread.spent.waits.clear();
         }
-        if let Some((begun, exited, cpu)) = ended {
+        if let Some(ended) = ended {
             let parts = thread.spent.parts();
-            self.ended(sums, key, (begun, exited, cpu), parts.as_ref());
+            self.ended(sums, key, ended, parts.as_ref());
         }
     }
 
@@ -545,25 +545,11 @@ impl<'a> WaitSlice<'a> {
     }
 
     /// A call has ended that waited, or may have.
-    fn ended(
-        &mut self,
-        sums: &mut WaitSums,
-        thread: ThreadKey,
-        (begun, exited, cpu): EndedCallOf,
-        parts: Option<&Parts>,
-    ) {
+    fn ended(&mut self, sums: &mut WaitSums, thread: ThreadKey, ended: EndedCallOf, parts: Option<&Parts>) {
         let rules = self.rules;
-        let call = WholeCall {
-            thread,
-            cpu,
-            begun,
-            time: exited.time,
-            result: exited.result,
-        };
-        let counts = rules.counts(begun.call, call.time, cpu, call.duration());
+        let call = WholeCall::new(thread, ended);
+        let counts = rules.count_end(sums, &call, parts);
         if counts {
-            let of_thread = sums.threads.get(thread);
-            rules.count(of_thread, begun.call, call.duration(), parts);
             let waits = std::mem::take(&mut self.thread(thread).0.spent.waits);
             rules.keep_waits(sums, thread, waits);
         }
@@ -619,20 +605,10 @@ impl<'a> WaitSlice<'a> {
                 None
             }
         };
-        let class = call.begun.class;
-        if !concerns_others(class, call.result) {
+        let Some(ended) = call.ended(thread.pid, peer, counts) else {
             return;
-        }
-        let ended = EndedCall {
-            thread: key,
-            owner: owner(key, thread.pid),
-            begun: call.begun,
-            peer,
-            time: call.time,
-            result: call.result,
-            counts,
         };
-        match (class, thread.freed) {
+        match (call.begun.class, thread.freed) {
             (CallClass::Futex, _) if !counts => {}
             (CallClass::Futex, Freed::By(time, by)) if time >= call.begun.time => {
                 sums.futexes.count(&ended, Some(by));

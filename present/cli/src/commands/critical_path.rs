@@ -94,9 +94,6 @@ impl CriticalPathArgs {
     }
 }
 
-/// So much behind the end of the time that is given is read to tell what ended waits that go on there, in nanoseconds.
-const BEHIND: u64 = 1_000_000_000;
-
 /// Runs it.
 pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let mut subject = Subject::open(&args.input, &args.time, args.clock_gmt)?;
@@ -130,7 +127,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
 fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, Failure> {
     let selection = Selection {
         window: window(subject.range),
-        behind: BEHIND,
+        behind: Selection::BEHIND_NS,
         ..Selection::default()
     };
     let options = GraphOptions {
@@ -191,7 +188,7 @@ fn unknown(args: &CriticalPathArgs) -> String {
     }
 }
 
-/// What is asked for: of several threads those that were there longest come first.
+/// The threads and calls that the options ask for: of several threads those that were there longest come first.
 fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Asked> {
     let threads: Vec<ActorId> = match (args.tid, &args.process) {
         (Some(tid), _) => graph.with_tid(tid).map(|(id, _)| id).collect(),

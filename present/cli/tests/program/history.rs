@@ -371,6 +371,13 @@ fn doubtful_histories_say_so() {
     assert!(said.contains("no system calls were recorded"), "{said}");
     let trace = recorded_trace("kernel-mix-small");
     assert_eq!(said_of(&[&trace]), "");
+    let rules = "[[on]]\nwhen = \"sched_switch && $evt.prev_tid == 3\"\nchange = [{ add = \"n\" }]\n";
+    fs::write(at("old.toml"), rules).unwrap();
+    let said = said_of(&["--analysis", &at("old.toml"), &trace]);
+    assert!(
+        said.contains("old.toml: old syntax: write `prev_tid` for `$evt.prev_tid`"),
+        "{said}"
+    );
     let rules = "name = \"shadow\"\n[[on]]\nevent = \"sched_switch\"\nchange = [{ set = \"cpu/0/state\", to = \"mine\" }]\n";
     fs::write(at("shadow.toml"), rules).unwrap();
     let said = said_of(&["--analysis", &at("shadow.toml"), &trace]);
@@ -380,7 +387,7 @@ fn doubtful_histories_say_so() {
     );
 }
 
-/// What would be ignored, or can never hold, is a mistake.
+/// Options that would be ignored, or can never hold, are mistakes.
 #[test]
 fn questions_that_make_no_sense_are_refused() {
     let built = built("kernel-discarded");

@@ -38,8 +38,10 @@ mod print_text;
 mod print_written;
 mod probes;
 mod python_probes;
+mod recorded_stacks;
 mod sched;
 mod sessions;
+mod stack_names;
 mod stacks;
 #[path = "../support/mod.rs"]
 mod support;

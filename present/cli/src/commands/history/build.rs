@@ -9,7 +9,7 @@ use tracebraid_history::{Asked, BuildError, Built, Definition, HistoryError, bui
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::spare;
 use crate::table::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
@@ -85,7 +85,12 @@ pub(super) fn absolute(paths: &[PathBuf]) -> Vec<PathBuf> {
 fn definition(path: &Path) -> Result<Definition, Failure> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    Definition::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    let wrong = |error| Failure::usage(format!("{}: {error}", path.display()));
+    let definition = Definition::parse(&text).map_err(wrong)?;
+    if let Some(note) = definition.old_forms.note() {
+        say!("note: {}: {note}", path.display());
+    }
+    Ok(definition)
 }
 
 /// Why there is no history.

@@ -1,20 +1,21 @@
-//! What waits to be played.
+//! Items that wait to be played.
 
 use serde::{Deserialize, Serialize};
-use tracebraid_descriptors::{Act, Texts};
+use tracebraid_descriptors::Act;
 
-use crate::files::item::Item;
+use crate::item::Item;
 use tracebraid_follow::{CpuKey, Items, Table, ThreadKey};
 
 /// Something that decides which thread has which table; nothing: that cannot be said.
-pub(super) type Ahead = (i32, Option<Act>);
+pub type TableAct = (i32, Option<Act>);
 
-/// What waits to be played in the order of time.
+/// Items that wait to be played in the order of time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Queue {
-    pub(super) items: Items<Item>,
+pub struct Queue {
+    /// All of them.
+    pub items: Items<Item>,
     /// Of these, what decides which thread has which table, in the same order.
-    acts: Items<Ahead>,
+    acts: Items<TableAct>,
     /// Threads that may have changed what is in tables.
     #[serde(skip)]
     touched: Table<bool>,
@@ -23,7 +24,7 @@ pub(super) struct Queue {
 impl Queue {
     /// Something happens on a CPU.
     #[inline(always)]
-    pub(super) fn push(&mut self, cpu: CpuKey, time: i64, item: Item) {
+    pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: Item) {
         if !matches!(item, Item::Call(_) | Item::Enters(_)) {
             self.look_ahead(cpu, time, &item);
         }
@@ -44,29 +45,19 @@ impl Queue {
     }
 
     /// Adds what comes later on each CPU.
-    pub(super) fn append(&mut self, later: Queue) {
+    pub(crate) fn append(&mut self, later: Queue) {
         self.acts.hold(&self.items);
         self.acts.append(later.acts);
         self.items.append(later.items);
     }
 
     /// Takes out what happens before a time.
-    pub(super) fn cut(&mut self, until: i64) -> (Items<Item>, Items<Ahead>) {
+    pub fn cut(&mut self, until: i64) -> (Items<Item>, Items<TableAct>) {
         (self.items.cut(until), self.acts.cut(until))
     }
 
     /// Nobody looks ahead.
-    pub(super) fn forget_acts(&mut self) {
+    pub(crate) fn forget_acts(&mut self) {
         self.acts = Items::default();
-    }
-}
-
-/// Texts of a chunk, told apart from those of others.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ChunkTexts(pub(super) Texts);
-
-impl Default for ChunkTexts {
-    fn default() -> Self {
-        ChunkTexts(Texts::tagged())
     }
 }

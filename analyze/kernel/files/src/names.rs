@@ -1,13 +1,13 @@
-//! What files are called.
+//! Names of files.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Held, Interned, Text, Texts};
-use tracebraid_kernel_model::{FdType, Syscall};
+use tracebraid_kernel_model::FdType;
 use tracebraid_language::glob::Glob;
 
 /// A file by its number; 0 stands for one that is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(super) struct FileId(pub(super) u32);
+pub struct FileId(pub u32);
 
 impl Held for FileId {
     fn accepted(self) -> FileId {
@@ -15,20 +15,26 @@ impl Held for FileId {
     }
 }
 
-/// Name of all that the trace does not tell the name of.
-pub(super) const UNKNOWN: &str = "unknown";
+/// Name of all files whose names were not recorded.
+pub(crate) const UNKNOWN: &str = "unknown";
+
+/// Stands for the working directory among descriptors of directories, as in `fcntl.h`.
+pub const AT_FDCWD: i32 = -100;
 
 /// A file: what has the same name and type on the same machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct File {
-    pub(super) trace: u32,
-    pub(super) name: Text,
-    pub(super) kind: FdType,
+pub struct File {
+    /// Index of the trace.
+    pub trace: u32,
+    /// Path, or another name.
+    pub name: Text,
+    /// Type.
+    pub kind: FdType,
 }
 
 /// All files that were met.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Files {
+pub struct Files {
     files: Interned<File>,
     /// By number: whether the file is asked for.
     shown: Vec<bool>,
@@ -36,17 +42,17 @@ pub(super) struct Files {
 
 impl Files {
     /// Changes the names, of which different ones must stay so.
-    pub(super) fn rename(&mut self, mut change: impl FnMut(&mut Text)) {
+    pub(crate) fn rename(&mut self, mut change: impl FnMut(&mut Text)) {
         self.files.change(|file| change(&mut file.name));
     }
 
     /// Whether it can have come about by meeting files.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.files.is_sound() && self.shown.len() == self.files.keys().len()
     }
 
     /// The file of that name; `globs` say which ones are asked for.
-    pub(super) fn file(&mut self, texts: &Texts, globs: &[Glob], file: File) -> FileId {
+    pub fn file(&mut self, texts: &Texts, globs: &[Glob], file: File) -> FileId {
         let number = self.files.number(file);
         if number as usize >= self.shown.len() {
             let name = texts.get(file.name).unwrap_or_default();
@@ -56,33 +62,28 @@ impl Files {
         FileId(number + 1)
     }
 
-    /// Says of each pattern that matches none of them what there is instead.
-    pub(super) fn unmatched(&self, texts: &Texts, globs: &[Glob]) -> Vec<String> {
-        if globs.is_empty() {
-            return Vec::new();
-        }
-        let files = self.files.keys().iter();
-        let names: Vec<_> = files
-            .map(|file| vec![texts.get(file.name).unwrap_or_default().to_owned()])
-            .collect();
-        tracebraid_tables::unmatched("--path", globs, &names)
+    /// All of them, by their numbers: the first one has number 1.
+    pub fn all(&self) -> &[File] {
+        self.files.keys()
     }
 
     /// The file of that number.
-    pub(super) fn get(&self, file: FileId) -> Option<File> {
+    #[inline]
+    pub fn get(&self, file: FileId) -> Option<File> {
         let at = (file.0 as usize).checked_sub(1)?;
         self.files.keys().get(at).copied()
     }
 
     /// True if it is asked for.
-    pub(super) fn shows(&self, file: FileId) -> bool {
+    #[inline]
+    pub fn shows(&self, file: FileId) -> bool {
         let at = (file.0 as usize).checked_sub(1);
         at.and_then(|at| self.shown.get(at)).is_some_and(|&shown| shown)
     }
 }
 
 /// One that is not known, of that machine.
-pub(super) fn unknown(texts: &mut Texts, trace: u32) -> File {
+pub fn unknown(texts: &mut Texts, trace: u32) -> File {
     File {
         trace,
         name: texts.number(UNKNOWN),
@@ -100,8 +101,8 @@ fn dumped(texts: &Texts, trace: u32, name: Text) -> File {
     }
 }
 
-/// What a state dump names, if it names it.
-pub(super) fn held(texts: &mut Texts, trace: u32, name: Text) -> File {
+/// The file of a descriptor in a state dump; an unknown one if it has no name there.
+pub fn held(texts: &mut Texts, trace: u32, name: Text) -> File {
     match name.some() {
         Some(name) => dumped(texts, trace, name),
         None => unknown(texts, trace),
@@ -109,7 +110,7 @@ pub(super) fn held(texts: &mut Texts, trace: u32, name: Text) -> File {
 }
 
 /// Name of a file that is opened by a name, which may be relative to a directory's.
-pub(super) fn of_path(texts: &mut Texts, name: Text, directory: Option<Text>) -> Text {
+pub(crate) fn of_path(texts: &mut Texts, name: Text, directory: Option<Text>) -> Text {
     let path = texts.get(name).unwrap_or_default();
     let directory = directory.and_then(|directory| texts.get(directory));
     match directory.filter(|directory| directory.starts_with('/') && !path.starts_with('/')) {
@@ -118,29 +119,6 @@ pub(super) fn of_path(texts: &mut Texts, name: Text, directory: Option<Text>) ->
             texts.number(&whole)
         }
         None => name,
-    }
-}
-
-/// Name of what a call makes that names none, as the kernel's `/proc` and state dumps have it.
-pub(super) fn of_call(call: Syscall, kind: FdType) -> &'static str {
-    match (kind, call.name()) {
-        (FdType::Disk | FdType::Terminal | FdType::Virtual, _) => "unnamed file",
-        (FdType::Network, _) => "network socket",
-        (FdType::Unix, _) => "unix socket",
-        (FdType::Socket, _) => "socket",
-        (FdType::Pipe, _) => "pipe",
-        (_, "epoll_create" | "epoll_create1") => "anon_inode:[eventpoll]",
-        (_, "eventfd" | "eventfd2") => "anon_inode:[eventfd]",
-        (_, "timerfd_create") => "anon_inode:[timerfd]",
-        (_, "signalfd" | "signalfd4") => "anon_inode:[signalfd]",
-        (_, "inotify_init" | "inotify_init1") => "anon_inode:inotify",
-        (_, "fanotify_init") => "anon_inode:[fanotify]",
-        (_, "userfaultfd") => "anon_inode:[userfaultfd]",
-        (_, "perf_event_open") => "anon_inode:[perf_event]",
-        (_, "pidfd_open") => "anon_inode:[pidfd]",
-        (_, "io_uring_setup") => "anon_inode:[io_uring]",
-        (FdType::Anonymous, _) => "anon_inode",
-        (FdType::Unknown, _) => UNKNOWN,
     }
 }
 

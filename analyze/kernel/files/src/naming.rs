@@ -1,29 +1,31 @@
-//! How what a call makes is called.
+//! The name of an object that a call makes.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Deed, Text, Texts};
 use tracebraid_kernel_model::{FdType, Syscall};
 
-use crate::files::item::Made;
-use crate::files::names::{self, File};
+use crate::item::Made;
+use crate::names::{self, File, UNKNOWN};
 
-/// What is known of a thing that a call makes by the call alone.
+/// An object that a call makes, as far as the call alone determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Naming {
-    pub(super) trace: u32,
+pub struct Naming {
+    /// Index of the trace.
+    pub trace: u32,
     call: Syscall,
-    pub(super) deed: Deed,
+    deed: Deed,
     kind: FdType,
     /// The name by which it is opened, or to which it is connected.
-    pub(super) text: Text,
+    pub text: Text,
     /// Name and type of the peer.
-    pub(super) peer_text: Text,
+    pub peer_text: Text,
     peer: Option<FdType>,
 }
 
-/// What else must be known.
+/// The object on which the name depends besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub enum Need {
+    /// Nothing.
     Nothing,
     /// It is what this descriptor was when the call began.
     Same,
@@ -36,7 +38,8 @@ pub(super) enum Need {
 }
 
 impl Naming {
-    pub(super) fn new(trace: u32, made: &Made) -> Naming {
+    /// Of a call on that trace.
+    pub fn new(trace: u32, made: &Made) -> Naming {
         let open = &made.entered.open;
         Naming {
             trace,
@@ -49,8 +52,8 @@ impl Naming {
         }
     }
 
-    /// What else must be known of a call with that result.
-    pub(super) fn need(&self, result: i64) -> Need {
+    /// The object on which the name depends, for a call with that result.
+    pub fn need(&self, result: i64) -> Need {
         match self.deed {
             Deed::Duplicate | Deed::DuplicateTo => Need::Same,
             Deed::Accept if result < 0 => Need::Same,
@@ -61,8 +64,8 @@ impl Naming {
         }
     }
 
-    /// What it is, by the listening or connected socket, or the directory.
-    pub(super) fn file(&self, texts: &mut Texts, socket: Option<File>, directory: Option<Text>) -> File {
+    /// The file, by the listening or connected socket, or the directory.
+    pub fn file(&self, texts: &mut Texts, socket: Option<File>, directory: Option<Text>) -> File {
         let (name, kind) = match self.deed {
             Deed::Accept => {
                 let usual = match socket.map(|socket| socket.kind) {
@@ -89,7 +92,7 @@ impl Naming {
         };
         let name = name
             .some()
-            .unwrap_or_else(|| texts.number(names::of_call(self.call, kind)));
+            .unwrap_or_else(|| texts.number(self.call.unnamed_object(kind).unwrap_or(UNKNOWN)));
         let trace = self.trace;
         File { trace, name, kind }
     }

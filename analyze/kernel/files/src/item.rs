@@ -1,21 +1,21 @@
-//! What must be looked at in the order of time: it needs to be known what descriptors are.
+//! Items that must be played in the order of time, because their effect depends on descriptors.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Holder, NO_FD, Text, descriptor};
 
-use crate::files::call::{Call, Entered, Exited, Forked, Stretch};
+use crate::call::{Call, Entered, Exited, Forked, Stretch};
 
 /// Something happens on a CPU, by the thread and process that the event's context names, if it names some.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Step {
-    pub(super) tid: Option<i32>,
-    pub(super) pid: Option<i32>,
-    pub(super) what: What,
+pub(crate) struct Step {
+    pub(crate) tid: Option<i32>,
+    pub(crate) pid: Option<i32>,
+    pub(crate) what: What,
 }
 
-/// What happens.
+/// The event of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum What {
+pub(crate) enum What {
     /// A call begins; it may change descriptors at once.
     Enter(Option<Entered>, Option<Change>),
     /// A call ends.
@@ -32,7 +32,7 @@ pub(super) enum What {
 
 /// Something that happened to descriptors, or a call that names some.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Item {
+pub enum Item {
     /// The first event of a call since the thread came is an entry: no call of it was open.
     Enters(i32),
     /// It is an exit.
@@ -43,6 +43,7 @@ pub(super) enum Item {
     Call(Call),
     /// A call that makes descriptors or changes what they are.
     Made(Box<Made>),
+    /// The thread changes descriptors at the entry of a call.
     Change(i32, Change),
     /// A thread is made: no call of it is open, whoever had its id before.
     Born(i32),
@@ -50,46 +51,61 @@ pub(super) enum Item {
     TakesOver(i32, i32),
     /// A thread makes another one.
     Fork(i32, Forked),
+    /// The thread executes a program.
     Exec(i32),
+    /// The thread ends.
     End(i32),
     /// The thread belongs to that process, as a context says each time.
     Context {
+        /// Thread.
         tid: i32,
+        /// Process.
         pid: i32,
     },
     /// The thread belongs to that process, which has the table at that address.
     Member {
+        /// Thread.
         tid: i32,
+        /// Process.
         pid: i32,
+        /// Address of the table, where it was recorded.
         table: Option<i64>,
     },
+    /// A state dump shows a descriptor.
     Holds(Box<Holds>),
-    /// What was known of the CPU alone at a marked time.
+    /// State of the CPU alone at a marked time.
     Stands(Box<Stretch>),
 }
 
 /// A call that makes descriptors or changes what they are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Made {
-    pub(super) tid: i32,
-    pub(super) entered: Entered,
-    pub(super) exited: Exited,
-    /// It as one of those whose latency is told.
-    pub(super) call: Option<Call>,
+pub struct Made {
+    /// Thread.
+    pub tid: i32,
+    /// Its beginning.
+    pub entered: Entered,
+    /// Its end.
+    pub exited: Exited,
+    /// The call, if its latency is asked for.
+    pub call: Option<Call>,
 }
 
 /// State dump: a process, or whoever has the table, has a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Holds {
-    pub(super) holder: Holder,
-    pub(super) fd: i32,
-    pub(super) text: Text,
-    pub(super) cloexec: bool,
+pub struct Holds {
+    /// Process or table.
+    pub holder: Holder,
+    /// Number of the descriptor.
+    pub fd: i32,
+    /// Its path, if it was recorded.
+    pub text: Text,
+    /// It is closed at exec.
+    pub cloexec: bool,
 }
 
 impl Made {
     /// The descriptor that it makes.
-    pub(super) fn fd(&self) -> i32 {
+    pub fn fd(&self) -> i32 {
         let exit = &self.exited.exit;
         match self.entered.open.deed {
             _ if exit.result < 0 => NO_FD,
@@ -102,7 +118,7 @@ impl Made {
 impl Item {
     /// Gives the texts that it names to be changed.
     #[inline]
-    pub(super) fn texts(&mut self, mut change: impl FnMut(&mut Text)) {
+    pub fn texts(&mut self, mut change: impl FnMut(&mut Text)) {
         match self {
             Item::Arrives(_, exited) => change(&mut exited.text),
             Item::Leaves(_, entered) => change(&mut entered.text),
@@ -120,7 +136,7 @@ impl Item {
     }
 
     /// The thread of which it may change what is in its table.
-    pub(super) fn touches(&self) -> Option<i32> {
+    pub(crate) fn touches(&self) -> Option<i32> {
         match self {
             Item::Change(tid, change) => change.act().is_none().then_some(*tid),
             Item::Made(made) => Some(made.tid),
@@ -130,8 +146,8 @@ impl Item {
         }
     }
 
-    /// What it does to the question which thread has which table, if it does; nothing if that cannot be said yet.
-    pub(super) fn ahead(&self) -> Option<(i32, Option<Act>)> {
+    /// The thread, and its effect on which thread has which table, if it has one; the effect is `None` if it is unknown yet.
+    pub(crate) fn ahead(&self) -> Option<(i32, Option<Act>)> {
         Some(match self {
             Item::Change(tid, change) => (*tid, Some(change.act()?)),
             Item::Made(made) => {

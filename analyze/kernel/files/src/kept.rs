@@ -1,18 +1,17 @@
-//! What is known at a time: to be kept, and to go on from there without what came before.
+//! The state of descriptors at a time: to be kept, and to go on from there without what came before.
 
-use crate::files::FilesOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Descriptors, Text, Texts};
 
-use crate::files::call::Stretch;
-use crate::files::directories::Directories;
-use crate::files::machine::{Machine, Passing};
-use crate::files::names::{FileId, Files};
-use crate::files::{FilesPartial, FilesRules};
-use tracebraid_follow::{CpuKey, Lane, Rules, Selection, Table};
+use crate::call::Stretch;
+use crate::directories::Directories;
+use crate::follow::FollowedFiles;
+use crate::machine::{FileMachine, Passing};
+use crate::names::{FileId, Files};
+use crate::seen::Seen;
+use tracebraid_follow::{CpuKey, Lane, Table};
 
-/// What is known of descriptors and of calls that are open, when everything before a marked time has been played. It is the same
-/// however the trace was cut.
+/// Descriptors and open calls at a marked time, when everything before has been played. The same however the trace was cut.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesKept {
     descriptors: Descriptors<FileId>,
@@ -23,27 +22,20 @@ pub struct FilesKept {
     stands: Vec<(CpuKey, Stretch)>,
 }
 
-impl FilesRules {
-    /// Rules for whoever follows descriptors ([`FilesRules::follow`]) and asks at these times, given in their order, what is known.
-    pub fn marked(marks: Vec<i64>) -> FilesRules {
-        FilesRules {
-            marks,
-            ..<FilesRules as Rules>::new(&Selection::default(), &FilesOptions::default())
-        }
-    }
-}
-
-impl FilesPartial {
-    /// What is known at a marked time, up to which everything was played, and nothing from there on.
+impl FollowedFiles {
+    /// The state at a marked time, up to which everything was played, and nothing from there on.
     pub fn keep(&mut self, time: i64) -> FilesKept {
-        let FilesPartial {
-            lanes,
+        let FollowedFiles {
+            seen,
             machine,
             known: texts,
+        } = self;
+        let Seen {
+            lanes,
             dictionaries,
             texts: chunk,
             ..
-        } = self;
+        } = seen;
         let mut stands: Vec<(CpuKey, Stretch)> = Vec::new();
         for (cpu, lane) in lanes.iter_mut() {
             // Where nothing has happened since, it stands so still.
@@ -82,7 +74,7 @@ impl FilesPartial {
     }
 
     /// Where everything before a time is known.
-    pub fn behind(kept: FilesKept) -> FilesPartial {
+    pub fn behind(kept: FilesKept) -> FollowedFiles {
         let FilesKept {
             descriptors,
             directories,
@@ -97,16 +89,18 @@ impl FilesPartial {
             (*cpu, lane)
         };
         let lanes = stands.iter().map(lane).collect();
-        let mut machine = Machine::default();
+        let mut machine = FileMachine::default();
         (machine.descriptors, machine.directories) = (descriptors, directories);
         (machine.files, machine.threads) = (files, threads);
         machine.stands = stands.into_iter().collect();
-        FilesPartial {
+        let seen = Seen {
             lanes,
-            known: texts,
+            ..Seen::first()
+        };
+        FollowedFiles {
+            seen,
             machine,
-            is_first: true,
-            ..FilesPartial::default()
+            known: texts,
         }
     }
 }

@@ -3,43 +3,43 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Text, Texts};
 
-use crate::files::names;
+use crate::names;
 use tracebraid_follow::{Table, ThreadKey};
 
 /// Working directories of processes: absolute paths.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Directories(Table<Option<Text>>);
+pub struct Directories(Table<Option<Text>>);
 
 impl Directories {
     /// That of a process, if it is known.
-    pub(super) fn of(&self, process: ThreadKey) -> Option<Text> {
+    pub fn of(&self, process: ThreadKey) -> Option<Text> {
         self.0.find(process).copied().flatten()
     }
 
     /// True if none is known.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.entries().next().is_none()
     }
 
     /// The paths, to be changed.
-    pub(super) fn paths(&mut self) -> impl Iterator<Item = &mut Text> {
+    pub(crate) fn paths(&mut self) -> impl Iterator<Item = &mut Text> {
         self.0.values().flatten()
     }
 
     /// Whether each process is in it once.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(crate) fn is_sound(&self) -> bool {
         self.0.is_sound()
     }
 
     /// A process goes to another one: a path, which may be relative to where it is.
-    pub(super) fn change(&mut self, texts: &mut Texts, process: ThreadKey, path: Option<Text>) {
+    pub fn change(&mut self, texts: &mut Texts, process: ThreadKey, path: Option<Text>) {
         let whole = path.map(|path| names::of_path(texts, path, self.of(process)));
         let is_absolute = |path: &Text| texts.get(*path).is_some_and(|path| path.starts_with('/'));
         *self.0.get(process) = whole.filter(is_absolute);
     }
 
     /// A process is made by another one, and is where that is.
-    pub(super) fn fork(&mut self, parent: ThreadKey, child: ThreadKey) {
+    pub fn fork(&mut self, parent: ThreadKey, child: ThreadKey) {
         let directory = self.of(parent);
         if directory.is_some() || self.0.find(child).is_some() {
             *self.0.get(child) = directory;

@@ -1,12 +1,12 @@
-//! Kinds of calls whose latency is told.
+//! Classes of calls, by which latencies are compared.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Deed, Open};
 use tracebraid_kernel_model::Action;
 
-/// What a call does, as far as its latency is compared with that of others.
+/// A class of calls whose latencies can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum Class {
+pub enum Class {
     /// Makes descriptors.
     Open,
     /// Waits for a connection, and makes a descriptor of it.
@@ -25,7 +25,7 @@ pub(super) enum Class {
 
 impl Class {
     /// All, in the order of reports.
-    pub(super) const ALL: [Class; 7] = [
+    pub const ALL: [Class; 7] = [
         Class::Open,
         Class::Accept,
         Class::Read,
@@ -36,7 +36,7 @@ impl Class {
     ];
 
     /// Its name in reports.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Class::Open => "open",
             Class::Accept => "accept",
@@ -49,12 +49,12 @@ impl Class {
     }
 
     /// By its name.
-    pub(super) fn from_name(name: &str) -> Option<Class> {
+    pub fn from_name(name: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.name() == name)
     }
 
     /// That of a call that begins, if it has one.
-    pub(super) fn of(open: &Open) -> Option<Class> {
+    pub(crate) fn of(open: &Open) -> Option<Class> {
         Some(match open.call.action() {
             Action::Read | Action::ReadMessages => Class::Read,
             Action::Write | Action::WriteMessages => Class::Write,

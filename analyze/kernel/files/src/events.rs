@@ -1,21 +1,23 @@
-//! What events tell.
+//! From the fields of events to calls, forks and descriptors.
 
 use tracebraid_descriptors::{Change, Exit, Holder, NO_FD, O_CLOEXEC, Open, Text, descriptor};
 use tracebraid_kernel_model::{
-    Action, Body, Exec, FdType, Fork, IntField, KernelEvent, ProcessState, StateFd, Syscall, SyscallEntry,
-    SyscallExit,
+    Action, Body, Exec, FdType, Fork, IntField, KernelEvent, NameBase, ProcessState, StateFd, Syscall,
+    SyscallEntry, SyscallExit,
 };
 
-use crate::files::call::{Entered, Exited, Forked};
-use crate::files::class::Class;
-use crate::files::item::{Holds, Item, Step, What};
-use crate::files::{FilesPartial, FilesRules};
+use crate::call::{Entered, Exited, Forked};
+use crate::class::Class;
+use crate::item::{Holds, Item, Step, What};
+use crate::names::AT_FDCWD;
+use crate::rules::FileRules;
+use crate::seen::Seen;
 use tracebraid_follow::{Event, learn, learn_switch, taken_over};
 
 /// A system call begins.
 #[inline(always)]
-pub(super) fn enters(
-    partial: &mut FilesPartial,
+pub(crate) fn enters(
+    seen: &mut Seen,
     event: &Event<'_>,
     entry: &SyscallEntry,
     body: &mut Body<'_, '_>,
@@ -23,7 +25,7 @@ pub(super) fn enters(
     let call = entry.call(body);
     let action = call.action();
     if !action.is_io() {
-        return enters_other(partial, event, entry, body);
+        return enters_other(seen, event, entry, body);
     }
     let open = Open::io(call, action, event.time, |place| {
         entry.argument(call, place, body)
@@ -39,34 +41,29 @@ pub(super) fn enters(
 
 /// One that moves no bytes.
 #[inline(never)]
-fn enters_other(
-    partial: &mut FilesPartial,
-    event: &Event<'_>,
-    entry: &SyscallEntry,
-    body: &mut Body<'_, '_>,
-) -> What {
+fn enters_other(seen: &mut Seen, event: &Event<'_>, entry: &SyscallEntry, body: &mut Body<'_, '_>) -> What {
     let call = entry.call(body);
     let change = Change::at_entry(call, |place| entry.argument(call, place, body));
     let entered = match change {
         Some(_) if call.action() != Action::Close => None,
-        _ => Some(entered(partial, (call, event.time), entry, body)),
+        _ => Some(entered(seen, (call, event.time), entry, body)),
     };
     What::Enter(entered, change)
 }
 
-impl FilesRules {
+impl FileRules {
     /// A system call ends.
     #[inline(always)]
-    pub(super) fn exits(
+    pub(crate) fn exits(
         &self,
-        partial: &mut FilesPartial,
+        seen: &mut Seen,
         event: &Event<'_>,
         exit: &SyscallExit,
         body: &mut Body<'_, '_>,
     ) -> Option<What> {
         let Event { cpu, time, .. } = *event;
         let result = exit.result.get(body)?;
-        let (pair, peer, text) = made(partial, exit, body);
+        let (pair, peer, text) = made(seen, exit, body);
         let exit = Exit {
             result,
             pair,
@@ -77,30 +74,30 @@ impl FilesRules {
         Some(What::Exit(Exited { exit, time, text }))
     }
 
-    /// What is no system call.
+    /// Events other than entries and exits of system calls.
     #[inline(never)]
-    pub(super) fn other(&self, partial: &mut FilesPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
+    pub(crate) fn other(&self, seen: &mut Seen, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;
         if let KernelEvent::Switch(switch) = &model.event {
-            let near = &mut partial.near;
-            if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
-                self.goes_over(partial, cpu, time, Some(next));
+            let near = &mut seen.near;
+            if let Some((_, next)) = learn_switch(&mut seen.people, near, event, switch, body) {
+                self.goes_over(seen, cpu, time, Some(next));
             }
             return;
         }
-        learn(&mut partial.people, model, cpu, time, body);
+        learn(&mut seen.people, model, cpu, time, body);
         match &model.event {
-            KernelEvent::Fork(fork) => self.fork(partial, event, fork, body),
-            KernelEvent::Exec(exec) => self.exec(partial, event, exec, body),
+            KernelEvent::Fork(fork) => self.fork(seen, event, fork, body),
+            KernelEvent::Exec(exec) => self.exec(seen, event, exec, body),
             KernelEvent::ThreadExit(tid) => {
                 if let Some(tid) = tid.get(body) {
-                    self.put(partial, event, Item::End(tid as i32));
+                    self.put(seen, event, Item::End(tid as i32));
                 }
             }
-            KernelEvent::ProcessState(state) => self.process(partial, event, state, body),
+            KernelEvent::ProcessState(state) => self.process(seen, event, state, body),
             KernelEvent::StateFd(state) => {
-                if let Some(holds) = holds(partial, state, body) {
-                    self.put(partial, event, Item::Holds(Box::new(holds)));
+                if let Some(holds) = holds(seen, state, body) {
+                    self.put(seen, event, Item::Holds(Box::new(holds)));
                 }
             }
             _ => {}
@@ -108,60 +105,54 @@ impl FilesRules {
     }
 
     /// It is known who does it.
-    fn put(&self, partial: &mut FilesPartial, event: &Event<'_>, item: Item) {
-        self.running(partial, event, What::Item(item));
+    fn put(&self, seen: &mut Seen, event: &Event<'_>, item: Item) {
+        self.running(seen, event, What::Item(item));
     }
 
     /// Whoever runs does it.
-    fn running(&self, partial: &mut FilesPartial, event: &Event<'_>, what: What) {
+    fn running(&self, seen: &mut Seen, event: &Event<'_>, what: What) {
         let (tid, pid) = (None, None);
-        self.rare(partial, event.cpu, event.time, Step { tid, pid, what });
+        self.rare(seen, event.cpu, event.time, Step { tid, pid, what });
     }
 
     /// A thread that is made has no call open, whoever had its id before.
-    fn fork(&self, partial: &mut FilesPartial, event: &Event<'_>, fork: &Fork, body: &mut Body<'_, '_>) {
+    fn fork(&self, seen: &mut Seen, event: &Event<'_>, fork: &Fork, body: &mut Body<'_, '_>) {
         let Some(child) = fork.child_tid.get(body) else {
             return;
         };
         let child = child as i32;
-        self.put(partial, event, Item::Born(child));
+        self.put(seen, event, Item::Born(child));
         let forked = Forked {
             child,
             child_pid: id(&fork.child_pid, body),
             parent_pid: id(&fork.parent_pid, body),
         };
         match id(&fork.parent_tid, body) {
-            Some(parent) => self.put(partial, event, Item::Fork(parent, forked)),
-            None => self.running(partial, event, What::Fork(forked)),
+            Some(parent) => self.put(seen, event, Item::Fork(parent, forked)),
+            None => self.running(seen, event, What::Fork(forked)),
         }
     }
 
-    fn exec(&self, partial: &mut FilesPartial, event: &Event<'_>, exec: &Exec, body: &mut Body<'_, '_>) {
+    fn exec(&self, seen: &mut Seen, event: &Event<'_>, exec: &Exec, body: &mut Body<'_, '_>) {
         // It takes over the id of its process's first thread.
         if let Some((old, tid)) = taken_over(exec, body) {
-            self.goes_over(partial, event.cpu, event.time, Some(tid));
-            self.put(partial, event, Item::TakesOver(tid, old));
+            self.goes_over(seen, event.cpu, event.time, Some(tid));
+            self.put(seen, event, Item::TakesOver(tid, old));
         }
         match id(&exec.tid, body) {
-            Some(tid) => self.put(partial, event, Item::Exec(tid)),
-            None => self.running(partial, event, What::Exec),
+            Some(tid) => self.put(seen, event, Item::Exec(tid)),
+            None => self.running(seen, event, What::Exec),
         }
     }
 
-    fn process(
-        &self,
-        partial: &mut FilesPartial,
-        event: &Event<'_>,
-        state: &ProcessState,
-        body: &mut Body<'_, '_>,
-    ) {
+    fn process(&self, seen: &mut Seen, event: &Event<'_>, state: &ProcessState, body: &mut Body<'_, '_>) {
         if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
             let member = Item::Member {
                 tid: tid as i32,
                 pid: pid as i32,
                 table: state.table.as_ref().and_then(|table| table.get(body)),
             };
-            self.put(partial, event, member);
+            self.put(seen, event, member);
         }
     }
 }
@@ -175,7 +166,7 @@ fn id(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
 
 /// A call that moves no bytes.
 fn entered(
-    partial: &mut FilesPartial,
+    seen: &mut Seen,
     (call, time): (Syscall, i64),
     entry: &SyscallEntry,
     body: &mut Body<'_, '_>,
@@ -185,21 +176,21 @@ fn entered(
     let argument = |place, body: &mut _| entry.argument(call, place, body).map_or(NO_FD, descriptor);
     match call.action() {
         Action::Open(..) => {
-            text = path(partial, call, entry, body);
-            dir = match call.name() {
-                "openat" | "openat2" => directory(entry.argument(call, 1, body)),
-                "open" | "creat" => AT_FDCWD,
-                _ => NO_FD,
+            text = path(seen, call, entry, body);
+            dir = match call.name_base() {
+                NameBase::Descriptor => directory(entry.argument(call, 1, body)),
+                NameBase::WorkingDirectory => AT_FDCWD,
+                NameBase::None => NO_FD,
             };
         }
         Action::ChangeDirectory => {
-            text = path(partial, call, entry, body);
+            text = path(seen, call, entry, body);
             open.fds.0 = argument(0, body);
         }
         Action::Connect => {
             open.fds.0 = argument(0, body);
             if let Some(address) = entry.peer(body).and_then(|peer| peer.socket_address()) {
-                text = partial.texts.0.number(&format!("socket {address}"));
+                text = seen.texts.0.number(&format!("socket {address}"));
             }
         }
         Action::Sync | Action::Close => open.fds.0 = argument(0, body),
@@ -214,20 +205,16 @@ fn entered(
 }
 
 /// The path that a call names.
-fn path(partial: &mut FilesPartial, call: Syscall, entry: &SyscallEntry, body: &mut Body<'_, '_>) -> Text {
+fn path(seen: &mut Seen, call: Syscall, entry: &SyscallEntry, body: &mut Body<'_, '_>) -> Text {
     let Some(path) = entry.path(body) else {
         return Text::NONE;
     };
     let path = String::from_utf8_lossy(path);
-    match call.name() {
-        "memfd_create" => partial.texts.0.number(&format!("/memfd:{path}")),
-        "mq_open" => partial.texts.0.number(&format!("mqueue:{path}")),
-        _ => partial.texts.0.number(&path),
+    match call.name_prefix() {
+        "" => seen.texts.0.number(&path),
+        prefix => seen.texts.0.number(&format!("{prefix}{path}")),
     }
 }
-
-/// What stands for the working directory among descriptors of directories.
-pub(super) const AT_FDCWD: i32 = -100;
 
 /// A descriptor of a directory, or [`AT_FDCWD`].
 fn directory(argument: Option<i64>) -> i32 {
@@ -238,13 +225,9 @@ fn directory(argument: Option<i64>) -> i32 {
     }
 }
 
-/// What an exit tells of descriptors that the call made.
+/// Descriptors that the call made, type of the peer, and its address, as far as the exit records them.
 #[inline(always)]
-fn made(
-    partial: &mut FilesPartial,
-    exit: &SyscallExit,
-    body: &mut Body<'_, '_>,
-) -> ((i32, i32), Option<FdType>, Text) {
+fn made(seen: &mut Seen, exit: &SyscallExit, body: &mut Body<'_, '_>) -> ((i32, i32), Option<FdType>, Text) {
     if exit.pair.is_none() && exit.family.is_none() {
         return (Exit::NO_PAIR, None, Text::NONE);
     }
@@ -260,11 +243,11 @@ fn made(
         .as_ref()
         .and_then(|peer| peer.get(body)?.socket_address());
     // Ports of those who connect are all different ones, and say nothing.
-    let text = address.map(|address| partial.texts.0.number(&format!("socket from {}", address.ip())));
+    let text = address.map(|address| seen.texts.0.number(&format!("socket from {}", address.ip())));
     (pair, peer, text.unwrap_or(Text::NONE))
 }
 
-fn holds(partial: &mut FilesPartial, state: &StateFd, body: &mut Body<'_, '_>) -> Option<Holds> {
+fn holds(seen: &mut Seen, state: &StateFd, body: &mut Body<'_, '_>) -> Option<Holds> {
     let table = state.table.as_ref().and_then(|table| table.get(body));
     let holder = id(&state.pid, body)
         .map(Holder::Process)
@@ -272,7 +255,7 @@ fn holds(partial: &mut FilesPartial, state: &StateFd, body: &mut Body<'_, '_>) -
     let fd = state.fd.get(body)? as i32;
     let flags = state.flags.as_ref().and_then(|flags| flags.get(body));
     let path = state.path.as_ref().and_then(|path| path.bytes(body));
-    let text = path.map(|path| partial.texts.0.number(&String::from_utf8_lossy(path)));
+    let text = path.map(|path| seen.texts.0.number(&String::from_utf8_lossy(path)));
     Some(Holds {
         holder,
         fd,

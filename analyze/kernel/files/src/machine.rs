@@ -1,0 +1,357 @@
+//! Following descriptors in the order of time, and giving each call with its files to an analysis.
+//!
+//! Chunks give [`Item`]s, which wait until all that came before is known.
+
+use serde::{Deserialize, Serialize};
+use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Text, Texts};
+use tracebraid_kernel_model::Action;
+
+use crate::call::{Call, Entered, Exited, Parked, Stretch, connects};
+use crate::directories::Directories;
+use crate::item::{Holds, Item, Made};
+use crate::names::{self, AT_FDCWD, File, FileId, Files};
+use crate::naming::{Naming, Need};
+use crate::rules::FileRules;
+use tracebraid_follow::{ByCpu, CallItem, CpuKey, OpenCall, Table, ThreadKey, WholeCall};
+
+/// A thread's call that is not of one stretch.
+pub type Passing = OpenCall<Parked<FileId>, Exited>;
+
+/// State of descriptors, names and open calls at a time.
+///
+/// Its size is bounded by the number of threads, of descriptors that are open or changed since the first open call began, and
+/// of files that were met.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct FileMachine {
+    /// Descriptors.
+    pub descriptors: Descriptors<FileId>,
+    /// Working directories.
+    pub directories: Directories,
+    /// Files that were met.
+    pub files: Files,
+    /// Calls that went from one stretch to another.
+    pub threads: Table<Passing>,
+    /// State of each CPU alone at the last marked time.
+    pub(crate) stands: ByCpu<Stretch>,
+    /// Where the thread that did something last is.
+    #[serde(skip)]
+    near: usize,
+}
+
+/// True if a call is open whose latency would be counted.
+pub fn is_unfinished(open: &Passing) -> bool {
+    open.parked.is_some_and(|parked| parked.entered.class.is_some())
+}
+
+/// Tables that the machine looks things up in.
+#[derive(Debug)]
+pub struct Around<'a> {
+    /// Which files and calls are asked for.
+    pub rules: &'a FileRules,
+    /// Names of files.
+    pub texts: &'a mut Texts,
+}
+
+/// An analysis of calls on files.
+pub trait CallSink {
+    /// A call that makes no descriptors has ended; `held` are the files of the descriptors that it names at its beginning, if
+    /// the call went from one stretch to another.
+    fn call(
+        &mut self,
+        machine: &mut FileMachine,
+        around: &mut Around<'_>,
+        thread: ThreadKey,
+        call: &Call,
+        held: Option<(FileId, FileId)>,
+    );
+
+    /// A call on that trace has ended that makes that file, or changes which file a descriptor is.
+    fn made(&mut self, machine: &FileMachine, trace: u32, made: &Made, file: FileId);
+
+    /// Descriptors have changed at that time, in nanoseconds from the origin.
+    fn changed(&mut self, machine: &mut FileMachine, time: i64);
+
+    /// A thread is made: another thread had its id before, if any.
+    fn born(&mut self, thread: ThreadKey) {
+        let _ = thread;
+    }
+}
+
+impl FileMachine {
+    /// Does what comes next.
+    #[inline(always)]
+    pub fn apply<S: CallSink>(
+        &mut self,
+        sink: &mut S,
+        around: &mut Around<'_>,
+        cpu: CpuKey,
+        time: i64,
+        item: Item,
+    ) {
+        match item {
+            Item::Call(call) => {
+                let (trace, tid) = (cpu.trace, call.tid);
+                sink.call(self, around, ThreadKey { trace, tid }, &call, None);
+            }
+            Item::Enters(tid) => {
+                let enters = CallItem::Enters(tid);
+                self.thread(cpu, tid).play(cpu, time, &enters);
+            }
+            Item::Arrives(tid, exited) => self.arrives(sink, around, (cpu, time), tid, *exited),
+            Item::Leaves(tid, entered) => self.leaves(sink, around, (cpu, time), tid, *entered),
+            Item::Stands(stretch) => *self.stands.get(cpu) = *stretch,
+            item => self.change(sink, around, cpu, time, item),
+        }
+    }
+
+    /// The call of a thread that goes from one stretch to another.
+    #[inline(always)]
+    pub fn thread(&mut self, cpu: CpuKey, tid: i32) -> &mut Passing {
+        let trace = cpu.trace;
+        self.threads.get_near(ThreadKey { trace, tid }, &mut self.near)
+    }
+
+    /// A thread ends a call that it began in another stretch.
+    fn arrives<S: CallSink>(
+        &mut self,
+        sink: &mut S,
+        around: &mut Around<'_>,
+        (cpu, time): (CpuKey, i64),
+        tid: i32,
+        exited: Exited,
+    ) {
+        let arrives = CallItem::Arrives(tid, exited);
+        let whole = self.thread(cpu, tid).play(cpu, time, &arrives);
+        self.passed(sink, around, time, tid, whole);
+    }
+
+    /// A thread leaves in a call.
+    fn leaves<S: CallSink>(
+        &mut self,
+        sink: &mut S,
+        around: &mut Around<'_>,
+        (cpu, time): (CpuKey, i64),
+        tid: i32,
+        entered: Entered,
+    ) {
+        let trace = cpu.trace;
+        let held = self.held(ThreadKey { trace, tid }, &entered);
+        let leaves = CallItem::Leaves(tid, Parked { entered, held });
+        let whole = self.thread(cpu, tid).play(cpu, time, &leaves);
+        self.passed(sink, around, time, tid, whole);
+    }
+
+    /// A call that a thread took from one stretch to another has ended.
+    fn passed<S: CallSink>(
+        &mut self,
+        sink: &mut S,
+        around: &mut Around<'_>,
+        time: i64,
+        tid: i32,
+        whole: Option<WholeCall<Parked<FileId>, Exited>>,
+    ) {
+        let Some((Parked { entered, held }, exited, cpu)) = whole else {
+            return;
+        };
+        match around.rules.ended(tid, &entered, &exited) {
+            Some(Item::Call(call)) => {
+                let (trace, tid) = (cpu.trace, call.tid);
+                sink.call(self, around, ThreadKey { trace, tid }, &call, Some(held));
+            }
+            Some(Item::Made(made)) => self.made(sink, around, (cpu, time), &made, held),
+            _ => {}
+        }
+    }
+
+    /// The files of the descriptors that a call names, at its beginning.
+    pub fn held(&self, thread: ThreadKey, entered: &Entered) -> (FileId, FileId) {
+        let (first, second) = entered.named();
+        let held = |fd| match fd {
+            0.. => self.descriptors.kind(thread, fd, entered.named_at()).kind,
+            _ => FileId::default(),
+        };
+        (held(first), held(second))
+    }
+
+    /// Something happens to descriptors.
+    fn change<S: CallSink>(
+        &mut self,
+        sink: &mut S,
+        around: &mut Around<'_>,
+        cpu: CpuKey,
+        time: i64,
+        item: Item,
+    ) {
+        let trace = cpu.trace;
+        let key = |tid| ThreadKey { trace, tid };
+        match item {
+            Item::Made(made) => {
+                let held = self.held(key(made.tid), &made.entered);
+                return self.made(sink, around, (cpu, time), &made, held);
+            }
+            Item::Holds(holds) => return self.holds(sink, around, cpu, time, &holds),
+            Item::Born(tid) => {
+                self.thread(cpu, tid).play(cpu, time, &CallItem::Made(tid));
+                return sink.born(key(tid));
+            }
+            Item::TakesOver(tid, old) => return self.takes_over(cpu, tid, old),
+            Item::Context { tid, pid } => {
+                if self.descriptors.process(key(tid)).tid == pid {
+                    return;
+                }
+                let member = Act::Member { pid, table: None };
+                self.descriptors.act(key(tid), time, member);
+            }
+            Item::Change(tid, change) => {
+                let change = change.with(FileId::default());
+                self.descriptors.change(key(tid), time, change);
+            }
+            Item::Fork(tid, forked) => {
+                let from = self.descriptors.process(key(tid));
+                self.descriptors.act(key(tid), time, forked.act());
+                let process = key(forked.process());
+                if process != from {
+                    self.directories.fork(from, process);
+                }
+            }
+            Item::Exec(tid) => self.descriptors.act(key(tid), time, Act::Exec),
+            Item::End(tid) => self.descriptors.act(key(tid), time, Act::End),
+            Item::Member { tid, pid, table } => {
+                let member = Act::Member { pid, table };
+                self.descriptors.act(key(tid), time, member);
+            }
+            _ => return,
+        }
+        sink.changed(self, time);
+    }
+
+    /// The call of a thread with another id is that of the thread from now on.
+    pub fn takes_over(&mut self, cpu: CpuKey, tid: i32, old: i32) {
+        let open = std::mem::take(self.thread(cpu, old));
+        *self.thread(cpu, tid) = open;
+    }
+
+    /// Whether a thread may get a table of its own when its call ends.
+    pub fn is_unclear(&self) -> bool {
+        let mut threads = self.threads.entries();
+        threads.any(|(_, open)| {
+            open.parked
+                .is_some_and(|parked| parked.entered.open.deed == Deed::Unshare)
+        })
+    }
+
+    fn file(&mut self, around: &mut Around<'_>, file: File) -> FileId {
+        self.files.file(around.texts, &around.rules.paths, file)
+    }
+
+    fn holds<S: CallSink>(
+        &mut self,
+        sink: &mut S,
+        around: &mut Around<'_>,
+        cpu: CpuKey,
+        time: i64,
+        holds: &Holds,
+    ) {
+        let trace = cpu.trace;
+        let Holds {
+            holder,
+            fd,
+            text,
+            cloexec,
+        } = *holds;
+        let file = names::held(around.texts, trace, text);
+        let file = self.file(around, file);
+        let whose = ThreadKey { trace, tid: 0 };
+        let act = Act::Holds(holder);
+        self.descriptors.holds(whose, time, act, (fd, file, cloexec));
+        sink.changed(self, time);
+    }
+
+    /// A call that makes descriptors or changes what they are has ended.
+    fn made<S: CallSink>(
+        &mut self,
+        sink: &mut S,
+        around: &mut Around<'_>,
+        (cpu, time): (CpuKey, i64),
+        made: &Made,
+        held: (FileId, FileId),
+    ) {
+        let (trace, tid) = (cpu.trace, made.tid);
+        let thread = ThreadKey { trace, tid };
+        let (open, exit) = (&made.entered.open, &made.exited.exit);
+        let process = self.descriptors.process(thread);
+        if open.call.action() == Action::ChangeDirectory {
+            return self.goes_to(around, process, made, held.0);
+        }
+        let listener = match open.deed {
+            Deed::Accept => self.descriptors.now(thread, open.fds.0),
+            _ => FileId::default(),
+        };
+        let file = self.what(around, process, made, (held.0, listener));
+        if let Some(change) = Change::of(open, exit) {
+            self.descriptors.change(thread, time, change.with(file));
+            sink.changed(self, time);
+        } else if connects(open.call, exit.result) {
+            self.descriptors.rename(thread, open.fds.0, time, file);
+            sink.changed(self, time);
+        }
+        sink.made(self, trace, made, file);
+    }
+
+    /// A process changes its working directory, perhaps to what a descriptor was.
+    pub fn goes_to(&mut self, around: &mut Around<'_>, process: ThreadKey, made: &Made, held: FileId) {
+        if made.exited.exit.result != 0 {
+            return;
+        }
+        let path = made.entered.text.some().or(self.path_of(held));
+        self.directories.change(around.texts, process, path);
+    }
+
+    /// The directory to which the name of what a call opens is relative, where a descriptor was that.
+    fn directory(&self, process: ThreadKey, entered: &Entered, held: FileId) -> Option<Text> {
+        match entered.dir {
+            AT_FDCWD => self.directories.of(process),
+            _ => self.path_of(held),
+        }
+    }
+
+    /// The path of what a descriptor is.
+    pub fn path_of(&self, held: FileId) -> Option<Text> {
+        let directory = self.files.get(held).filter(|file| file.kind.has_path());
+        directory.map(|directory| directory.name)
+    }
+
+    /// The file that a call makes; `held` is the file of the descriptor that it names, at its beginning, and `listener` the
+    /// listening socket.
+    pub fn what(
+        &mut self,
+        around: &mut Around<'_>,
+        process: ThreadKey,
+        made: &Made,
+        (held, listener): (FileId, FileId),
+    ) -> FileId {
+        let trace = process.trace;
+        let naming = Naming::new(trace, made);
+        let (mut socket, mut directory) = (None, None);
+        match naming.need(made.exited.exit.result) {
+            Need::Nothing => {}
+            Need::Same => return self.known(around, trace, held),
+            Need::Listener => socket = Some(self.known(around, trace, listener)),
+            Need::Socket => socket = Some(self.known(around, trace, held)),
+            Need::Directory => directory = self.directory(process, &made.entered, held),
+        }
+        let socket = socket.and_then(|socket| self.files.get(socket));
+        let file = naming.file(around.texts, socket, directory);
+        self.file(around, file)
+    }
+
+    /// The file, or one that stands for what is not known on that machine.
+    #[inline]
+    pub fn known(&mut self, around: &mut Around<'_>, trace: u32, file: FileId) -> FileId {
+        if file != FileId::default() {
+            return file;
+        }
+        let unknown = names::unknown(around.texts, trace);
+        self.file(around, unknown)
+    }
+}
