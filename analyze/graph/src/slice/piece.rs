@@ -137,9 +137,11 @@ impl TimeLine for LinePiece {
                     self.stretches.pop();
                 }
             }
-            None if time <= self.until => {
+            // What the thread does before may be the same.
+            None if time <= self.until || self.now.is_none() => {
                 self.changes.push(PieceChange::Begins(time, state));
                 self.now = Some(state);
+                self.until = self.until.max(time);
                 return;
             }
             None => {}
