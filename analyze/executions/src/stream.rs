@@ -182,8 +182,8 @@ pub(crate) struct Told {
 /// What ended in so many parts may be gathered in one batch, if it is little: they are not due yet then.
 const GATHERED: u64 = 2;
 
-/// So many are made at once of those that are not made beside others.
-const FEW: usize = 8;
+/// So many are tried behind one that was made since it must be: often the next one must be, too.
+const FEW: usize = 1;
 
 fn read(known: &RwLock<Known>) -> RwLockReadGuard<'_, Known> {
     known.read().unwrap_or_else(PoisonError::into_inner)
