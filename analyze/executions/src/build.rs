@@ -259,7 +259,8 @@ where
     let streaming = Streaming {
         pass,
         known: RwLock::new(known),
-        stream: Mutex::new(Stream::new((union.contexts, names), grid, sink)),
+        grid,
+        stream: Mutex::new(Stream::new((union.contexts, names), sink)),
         control,
     };
     let outcome = fold(set, &streaming, options, control);

@@ -4,22 +4,28 @@
 //! at the beginning of each interval is the same in whatever way the trace is read. An execution that must be made at some time
 //! is made at the beginning of the next interval.
 
-use tracebraid_graph::{CutSlice, GraphAnalysis, GraphPartial};
+use tracebraid_graph::CutSlice;
 
 /// Intervals are so many times shorter than the time behind its end at which an execution must be made.
-const SHORTER: u64 = 4;
+const SHORTER: u64 = 2;
 
 /// They are at least as long, in nanoseconds: each takes some microseconds to be gone through.
 const SHORTEST: i64 = 100_000;
 
-/// The intervals, and what was taken out of the traces in them. All times are in nanoseconds from the origin.
+/// The intervals. All times are in nanoseconds from the origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
     length: i64,
-    /// Ends of traces that end before others do, at which parts end, too: the next one at the end.
+    /// Ends of traces that end before others do, at which parts end, too: in their order.
     ends: Vec<i64>,
-    /// What happened before was taken out.
-    until: i64,
+}
+
+/// Time between two watermarks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stage {
+    from: i64,
+    /// The greatest time stands for the end of everything.
+    pub(crate) until: i64,
 }
 
 /// What happened up to a time, or to the end of everything; nothing if nothing happened that the graph is made of.
@@ -53,53 +59,41 @@ pub(crate) fn begin_of_part(until: i64, length: i64) -> i64 {
 impl Grid {
     /// Intervals of that length; `ends`: traces that end before others do, by when.
     pub(crate) fn new(length: i64, mut ends: Vec<i64>) -> Grid {
-        ends.sort_unstable_by_key(|end| std::cmp::Reverse(*end));
-        Grid {
-            length,
-            ends,
-            until: i64::MIN,
-        }
+        ends.sort_unstable();
+        Grid { length, ends }
     }
 
-    /// Takes out the parts before a watermark; for the greatest time, up to the end of everything.
-    pub(crate) fn cut(
-        &mut self,
-        graph: &GraphAnalysis,
-        partial: &mut GraphPartial,
-        watermark: i64,
-    ) -> Vec<CutPart> {
+    /// Divides what happened in a stage: into parts one behind the other.
+    pub(crate) fn parts(&self, Stage { from, until }: Stage, mut cut: Option<CutSlice>) -> Vec<CutPart> {
         let mut parts = Vec::new();
-        while let Some(first) = partial.first_item().filter(|&first| first < watermark) {
+        let mut begin = from;
+        while let Some(rest) = &mut cut
+            && let Some(first) = rest.first()
+        {
             let next = begin_of(first, self.length).saturating_add(self.length);
-            let until = self.end_before(next).unwrap_or(next);
-            if until >= watermark {
+            let end = self.end_between(begin, next).unwrap_or(next);
+            if end >= until {
                 break;
             }
-            parts.push((Some(until), graph.rules().cut(partial, until)));
-            self.until = until;
+            parts.push((Some(end), rest.split(end)));
+            begin = end;
         }
-        match watermark {
-            i64::MAX => parts.push((None, graph.rules().cut(partial, watermark))),
-            _ if watermark > self.until => {
-                parts.push((Some(watermark), graph.rules().cut(partial, watermark)));
-            }
-            _ => {}
-        }
-        self.until = self.until.max(watermark);
+        parts.push((Some(until).filter(|&until| until < i64::MAX), cut));
         parts
     }
 
-    /// The next time behind the end of a trace, if that is before that time.
-    fn end_before(&mut self, until: i64) -> Option<i64> {
-        while self
-            .ends
-            .last()
-            .is_some_and(|&end| end.saturating_add(1) <= self.until)
-        {
-            self.ends.pop();
-        }
-        let end = self.ends.last()?.saturating_add(1);
+    /// The next time behind the end of a trace, if that is between these times.
+    fn end_between(&self, from: i64, until: i64) -> Option<i64> {
+        let next = self.ends.partition_point(|&end| end.saturating_add(1) <= from);
+        let end = self.ends.get(next)?.saturating_add(1);
         (end < until).then_some(end)
+    }
+}
+
+impl Stage {
+    /// The stage up to a watermark, behind one up to another; nothing if it is over already.
+    pub(crate) fn between(from: i64, until: i64) -> Option<Stage> {
+        (until > from || until == i64::MAX).then_some(Stage { from, until })
     }
 }
 
@@ -115,6 +109,9 @@ mod tests {
         assert_eq!(next, [Some(-10), Some(-10), Some(0), Some(10), None]);
         let parts = [0, 1, 10, 11].map(|until| begin_of_part(until, 10));
         assert_eq!(parts, [-10, 0, 0, 10]);
-        assert_eq!([0, 3, 4_000_000].map(length), [SHORTEST, SHORTEST, 1_000_000]);
+        assert_eq!([0, 3, 4_000_000].map(length), [SHORTEST, SHORTEST, 2_000_000]);
+        let grid = Grid::new(10, vec![25, 7]);
+        let ends = [(0, 10), (8, 30), (26, 30), (0, 8)].map(|(from, until)| grid.end_between(from, until));
+        assert_eq!(ends, [Some(8), Some(26), None, None]);
     }
 }

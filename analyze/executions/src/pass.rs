@@ -16,8 +16,8 @@ use tracebraid_periods::Ended;
 
 use crate::build::Sink;
 use crate::counts::{CountAnalysis, CountPartial};
-use crate::delimit::{CutCalls, DelimitedAnalysis, DelimitedPartial};
-use crate::grid::CutPart;
+use crate::delimit::{DelimitedAnalysis, DelimitedPartial};
+use crate::grid::{Grid, Stage};
 use crate::known::Known;
 use crate::stream::{Job, Parts, Stream};
 
@@ -37,6 +37,8 @@ pub(crate) struct Streaming<'s, S: Sink> {
     pub(crate) pass: Pass,
     /// What executions are made of. It grows while something is composed, and whoever makes executions reads it.
     pub(crate) known: RwLock<Known>,
+    /// How stages are divided into parts.
+    pub(crate) grid: Grid,
     /// Of the state of all chunks that were merged: what was given to the sink is no part of it any more. Nobody but whoever
     /// composes has it.
     pub(crate) stream: Mutex<Stream<'s, S>>,
@@ -146,15 +148,16 @@ where
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happened in parts, one behind the other.
-    fn parts<'a>(&'a self, partial: &mut PassPartial, parts: Vec<CutPart>) -> Slice<'a, PassPartial> {
-        let (until, cut): (Vec<Option<i64>>, Vec<_>) = parts.into_iter().unzip();
-        let cuts = until.iter().map(|until| until.unwrap_or(i64::MAX)).collect();
-        let calls = self.pass.periods.cut_calls(&mut partial.0, cuts);
+    /// What happened in a stage.
+    fn stage<'a>(&'a self, partial: &mut PassPartial, stage: Stage) -> Slice<'a, PassPartial> {
+        let calls = self.pass.periods.cut_calls(&mut partial.0, stage.until);
+        let rules = self.pass.graph.rules();
+        let cut = rules.cut(&mut partial.1, stage.until);
         Box::new(move |_| {
-            let calls = calls.map(CutCalls::play);
-            let rules = self.pass.graph.rules();
+            let (until, cut): (Vec<Option<i64>>, Vec<_>) = self.grid.parts(stage, cut).into_iter().unzip();
             let played = cut.into_iter().map(|cut| Some(cut?.play(rules))).collect();
+            let cuts: Vec<i64> = until.iter().map(|until| until.unwrap_or(i64::MAX)).collect();
+            let calls = calls.map(|calls| calls.play(&cuts));
             self.composition(move |stream, partial| {
                 stream.take_parts(Parts { until, played, calls });
                 stream.go_on((&self.pass, &self.known), partial)
@@ -191,8 +194,11 @@ where
         let mut slices = match has_ended {
             true => VecDeque::new(),
             false => {
-                let parts = self.stream().cut(&self.pass, partial, i64::MAX);
-                VecDeque::from([self.parts(partial, parts)])
+                let stage = self.stream().stage(i64::MAX);
+                stage
+                    .map(|stage| self.stage(partial, stage))
+                    .into_iter()
+                    .collect()
             }
         };
         while let Some(slice) = slices.pop_front() {
@@ -289,11 +295,11 @@ where
     }
 
     fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
-        let parts = self.stream().cut(&self.pass, partial, watermark.0);
-        match parts.is_empty() {
-            true => Vec::new(),
-            false => vec![self.parts(partial, parts)],
-        }
+        let stage = self.stream().stage(watermark.0);
+        stage
+            .map(|stage| self.stage(partial, stage))
+            .into_iter()
+            .collect()
     }
 
     fn follow_up<'a>(&'a self, _: &mut PassPartial) -> Vec<Slice<'a, PassPartial>> {

@@ -23,7 +23,7 @@ use crate::contexts::Contexts;
 use crate::counts::Places;
 use crate::delimit::{Block, PlayedCalls};
 use crate::ecct::Common;
-use crate::grid::{self, CutPart, Grid};
+use crate::grid::{self, Stage};
 use crate::known::Known;
 use crate::made::{Made, Spare};
 use crate::making::{Pending, Waits, make, make_all};
@@ -165,7 +165,8 @@ pub(crate) struct Stream<'s, S: Sink> {
     sink: &'s mut S,
     error: Option<S::Error>,
     told: Told,
-    grid: Grid,
+    /// Up to when stages go.
+    watermark: i64,
 }
 
 /// What is told in the end.
@@ -205,7 +206,7 @@ enum Due {
 }
 
 impl<'s, S: Sink> Stream<'s, S> {
-    pub(crate) fn new((contexts, names): (Contexts, Names), grid: Grid, sink: &'s mut S) -> Self {
+    pub(crate) fn new((contexts, names): (Contexts, Names), sink: &'s mut S) -> Self {
         Stream {
             common: Common {
                 contexts,
@@ -225,13 +226,15 @@ impl<'s, S: Sink> Stream<'s, S> {
             sink,
             error: None,
             told: Told::default(),
-            grid,
+            watermark: i64::MIN,
         }
     }
 
-    /// Takes out the parts before a watermark.
-    pub(crate) fn cut(&mut self, pass: &Pass, partial: &mut PassPartial, watermark: i64) -> Vec<CutPart> {
-        self.grid.cut(&pass.graph, &mut partial.1, watermark)
+    /// The next stage, up to a watermark.
+    pub(crate) fn stage(&mut self, watermark: i64) -> Option<Stage> {
+        let stage = Stage::between(self.watermark, watermark);
+        self.watermark = self.watermark.max(watermark);
+        stage
     }
 
     pub(crate) fn take_jobs(&mut self) -> Vec<Job<S>> {

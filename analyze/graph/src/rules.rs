@@ -304,11 +304,6 @@ impl GraphRules {
 }
 
 impl GraphPartial {
-    /// When the first thing happens that was not taken out, in nanoseconds from the origin.
-    pub fn first_item(&self) -> Option<i64> {
-        self.items.first()
-    }
-
     /// Something happens on a CPU that all have to know.
     #[inline(always)]
     pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: GraphItem) {

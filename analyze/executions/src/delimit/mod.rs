@@ -128,11 +128,10 @@ impl DelimitedAnalysis {
 
     /// Takes out what calls were made before the last of these times, or what calls were made, if that is all that is asked of
     /// the kernel: then it is played on any thread, and [`Analysis::settle`] has nothing to do for it.
-    pub(crate) fn cut_calls(&self, partial: &mut DelimitedPartial, cuts: Vec<i64>) -> Option<CutCalls<'_>> {
+    pub(crate) fn cut_calls(&self, partial: &mut DelimitedPartial, until: i64) -> Option<CutCalls<'_>> {
         let kernel = self.kernel.as_ref()?;
-        let until = cuts.last().copied().unwrap_or(i64::MAX);
         let items = kernel.cut_calls(&mut partial.kernel, until)?;
-        Some(CutCalls { kernel, items, cuts })
+        Some(CutCalls { kernel, items })
     }
 
     /// What in the definitions is probably wrong, for people.
@@ -253,7 +252,6 @@ fn joined(
 pub(crate) struct CutCalls<'a> {
     kernel: &'a Kernel,
     items: Items<Item>,
-    cuts: Vec<i64>,
 }
 
 /// Calls in a slice of time.
@@ -261,9 +259,9 @@ pub(crate) struct CutCalls<'a> {
 pub(crate) struct PlayedCalls(CallSlice);
 
 impl CutCalls<'_> {
-    /// Finds the calls that began there.
-    pub(crate) fn play(self) -> PlayedCalls {
-        PlayedCalls(CallSlice::play(self.kernel, self.items, &self.cuts))
+    /// Finds the calls that began there. Those that end on both sides of one of these times are not in one block.
+    pub(crate) fn play(self, cuts: &[i64]) -> PlayedCalls {
+        PlayedCalls(CallSlice::play(self.kernel, self.items, cuts))
     }
 }
 
@@ -418,12 +416,12 @@ impl Analysis for DelimitedAnalysis {
         partial: &mut DelimitedPartial,
         watermark: Timestamp,
     ) -> Vec<Slice<'a, DelimitedPartial>> {
-        let Some(calls) = self.cut_calls(partial, vec![watermark.0]) else {
+        let Some(calls) = self.cut_calls(partial, watermark.0) else {
             self.settle(partial, watermark);
             return Vec::new();
         };
         let slice: Slice<'a, DelimitedPartial> = Box::new(move |_: &mut DelimitedPartial| {
-            let played = calls.play();
+            let played = calls.play(&[]);
             Box::new(move |partial: &mut DelimitedPartial| {
                 played.compose(self, partial);
                 self.settle(partial, watermark);

@@ -30,6 +30,21 @@ enum Played {
 }
 
 impl CutSlice {
+    /// When the first thing happens in it, in nanoseconds from the origin.
+    pub fn first(&self) -> Option<i64> {
+        self.items.first()
+    }
+
+    /// Takes out what happens before a time, in nanoseconds from the origin; nothing if there is nothing.
+    pub fn split(&mut self, until: i64) -> Option<CutSlice> {
+        let items = self.items.cut(until);
+        let before = self.before.clone();
+        if let Some((begin, _)) = &mut self.before {
+            *begin = until;
+        }
+        (!items.is_empty()).then_some(CutSlice { items, before })
+    }
+
     /// Plays it as far as that is possible without knowledge of what was before it.
     pub fn play(self, rules: &GraphRules) -> PlayedPart {
         PlayedPart(match self.before {
