@@ -18,6 +18,14 @@
 //! along a path, so with a beginning of the window everything earlier is forgotten as the graph is
 //! made; without one the graph grows with the trace.
 //!
+//! **In slices of time** (`slice`). A slice is played on any thread, without knowledge of what came
+//! before it, with numbers of its own for threads, requests, segments and futexes. Composing
+//! replays what depended on something unknown, finds the numbers in the graph, and notes for each
+//! thread what is added to its time line (`later`). The time lines themselves grow at the end, for
+//! all threads beside each other, or when a growing graph is asked. Numbers that depend on slices
+//! are replaced in the end (`numbers`). Traces without all switches, and those with io_uring from its
+//! first event on, are played item by item.
+//!
 //! **Paths** (`path`) are followed forwards: a wait is replaced by what the thread that ended it
 //! did within the window of the wait. Path length is bounded; the cost depends on the length of the
 //! path and on the logarithm of the size of the graph. Unlike the bounded algorithm, a path leaves
@@ -27,8 +35,8 @@
 //! finds paths of executions that end in another thread than they begin in; `service` divides the
 //! time of a disk between the threads that it served.
 //!
-//! **Asking a graph while it grows** ([`Growing`]): it is played up to a time, asked for paths, and
-//! played on. A path is final where each thread on it has since done something else; a [`Question`]
+//! **Asking a graph while it grows** ([`Growing`]): it is composed up to a time, asked for paths, and
+//! composed on. A path is final where each thread on it has since done something else; a [`Question`]
 //! names what may still change. Data that no later path needs is dropped (`dropping`), at about
 //! every doubling of the graph, so the time is proportional to what happens; places of requests and
 //! segments stay valid (`kept`). Names arrive as items in the order of time, so the graph of a time

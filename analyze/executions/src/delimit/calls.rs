@@ -105,9 +105,8 @@ impl Calls {
         match what {
             What::Enter(call, fd) => {
                 let kinds = kernel.kinds(call);
-                // These never end.
-                let is_end = matches!(call.name(), "exit" | "exit_group");
-                if kinds.is_empty() || is_end || !kernel.has_begun(time) {
+                // Calls that end their threads never end.
+                if kinds.is_empty() || call.ends_thread() || !kernel.has_begun(time) {
                     return;
                 }
                 kinds.iter().for_each(|&kind| self.log.begins(kind));

@@ -21,9 +21,6 @@ const CALL_EVENTS: [&str; 8] = [
 /// Literals that are names of something else, too: keys of tables and of attributes.
 const OTHERS: [&str; 0] = [];
 
-/// Files that still compare names of calls.
-const LEFT: [&str; 1] = ["analyze/executions/src/delimit/calls.rs"];
-
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -89,10 +86,9 @@ fn names_of_events_stand_nowhere_else() {
     let mut met = Vec::new();
     for file in files {
         let text = fs::read_to_string(&file).expect("a program is text");
-        let may_call = LEFT.iter().any(|left| file.ends_with(left));
-        let is_name = |literal: &&str| is_of_event(literal) || !may_call && is_of_call(literal);
-        let names = literals(&text).filter(is_name);
-        let names: Vec<&str> = names.chain(comparisons(&text).filter(|_| !may_call)).collect();
+        let is_name = |literal: &&str| is_of_event(literal) || is_of_call(literal);
+        let names = literals(&text).filter(is_name).chain(comparisons(&text));
+        let names: Vec<&str> = names.collect();
         met.extend(
             names
                 .into_iter()
