@@ -48,7 +48,7 @@ pub enum FoldError {
 
 /// Bytes of merged chunks that a slice of time contains. Composing a slice takes as long as it has threads, descriptors and
 /// the like: longer slices cost less, shorter ones keep less in memory.
-const SLICE_BYTES: u64 = 8 << 20;
+const SLICE_BYTES: u64 = 16 << 20;
 
 /// Folds a trace set.
 ///

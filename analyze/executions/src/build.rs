@@ -152,8 +152,8 @@ pub struct BuildRules {
     pub names: FunctionNames,
     /// Only those that begin and end in it.
     pub window: Window,
-    /// An execution is what is known of it so many nanoseconds behind its end, or up to half as many later: what is known grows
-    /// in steps of half that time.
+    /// An execution is what is known of it so many nanoseconds behind its end, or up to as many later: what is known grows
+    /// in steps of that time.
     pub behind_ns: u64,
     /// Executions in which more happens are given up: of switches, wake-ups and interrupts of all threads together. It bounds
     /// what is kept for them.

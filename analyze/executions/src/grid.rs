@@ -6,10 +6,7 @@
 
 use tracebraid_graph::CutSlice;
 
-/// Intervals are so many times shorter than the time behind its end at which an execution must be made.
-const SHORTER: u64 = 2;
-
-/// They are at least as long, in nanoseconds: each takes some microseconds to be gone through.
+/// Intervals are at least so long, in nanoseconds: each takes some microseconds to be gone through.
 const SHORTEST: i64 = 100_000;
 
 /// The intervals. All times are in nanoseconds from the origin.
@@ -36,9 +33,10 @@ fn begin_of(time: i64, length: i64) -> i64 {
     time.saturating_sub(time.rem_euclid(length))
 }
 
-/// Length of the intervals for executions that are made so long behind their ends, in nanoseconds.
+/// Length of the intervals for executions that are made so long behind their ends, in nanoseconds: the same, so that each is
+/// tried twice before it must be made.
 pub(crate) fn length(behind: u64) -> i64 {
-    i64::try_from(behind / SHORTER).unwrap_or(i64::MAX).max(SHORTEST)
+    i64::try_from(behind).unwrap_or(i64::MAX).max(SHORTEST)
 }
 
 /// The beginning of the first interval at or behind a time.
@@ -109,7 +107,7 @@ mod tests {
         assert_eq!(next, [Some(-10), Some(-10), Some(0), Some(10), None]);
         let parts = [0, 1, 10, 11].map(|until| begin_of_part(until, 10));
         assert_eq!(parts, [-10, 0, 0, 10]);
-        assert_eq!([0, 3, 4_000_000].map(length), [SHORTEST, SHORTEST, 2_000_000]);
+        assert_eq!([0, 3, 4_000_000].map(length), [SHORTEST, SHORTEST, 4_000_000]);
         let grid = Grid::new(10, vec![25, 7]);
         let ends = [(0, 10), (8, 30), (26, 30), (0, 8)].map(|(from, until)| grid.end_between(from, until));
         assert_eq!(ends, [Some(8), Some(26), None, None]);

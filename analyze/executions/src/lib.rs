@@ -23,7 +23,7 @@
 //!
 //! **An execution is what is known of it a time behind its end.** Most are known for good before:
 //! what is made of them is the same in every later state. Those that are not are tried again after
-//! the next parts. Time is divided into intervals half as long (`grid`), which no part crosses: at the
+//! the next parts. Time is divided into intervals as long (`grid`), which no part crosses: at the
 //! beginning of the first interval behind that time, what is left is made, before anything later
 //! becomes known. What ended before the first execution begins that is open, or
 //! not given to the sink, is dropped. This state is no part of the partial state: only the state of

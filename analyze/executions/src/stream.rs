@@ -101,14 +101,11 @@ struct Batch {
     /// When the first one of all began.
     earliest: i64,
     executions: usize,
-    /// The number of the part in which the first one ended.
-    part: u64,
 }
 
 impl Batch {
-    fn new(part: u64, made: Made) -> Batch {
+    fn new(made: Made) -> Batch {
         Batch {
-            part,
             pending: Pending::default(),
             made,
             is_out: false,
@@ -133,11 +130,6 @@ impl Batch {
         self.executions < Block::FULL && !self.is_out && self.waits == Waits::IsAhead && self.made.is_empty()
     }
 
-    /// True if it is worth while to try it at the end of that part.
-    fn is_ready(&self, part: u64) -> bool {
-        !self.has_room() || part - self.part + 1 >= GATHERED
-    }
-
     fn is_complete(&self) -> bool {
         !self.is_out && self.pending.is_empty()
     }
@@ -155,8 +147,6 @@ pub(crate) struct Stream<'s, S: Sink> {
     /// What comes next: parts of which it is not known what ended in them, and those before of which it is.
     later: VecDeque<Parts>,
     parts: VecDeque<Part>,
-    /// How many parts there were.
-    part: u64,
     /// Up to when executions that have ended are in batches, but what happened is not known, and what that is.
     target: Option<(Option<i64>, Option<PlayedPart>)>,
     has_ended: bool,
@@ -179,9 +169,6 @@ pub(crate) struct Told {
     /// Page faults of all threads.
     pub(crate) faults: u64,
 }
-
-/// What ended in so many parts may be gathered in one batch, if it is little: they are not due yet then.
-const GATHERED: u64 = 2;
 
 /// So many are tried behind one that was made since it must be: often the next one must be, too.
 const FEW: usize = 1;
@@ -218,7 +205,6 @@ impl<'s, S: Sink> Stream<'s, S> {
             executions: 0,
             later: VecDeque::new(),
             parts: VecDeque::new(),
-            part: 0,
             target: None,
             has_ended: false,
             jobs: Vec::new(),
@@ -363,13 +349,12 @@ impl<'s, S: Sink> Stream<'s, S> {
 
     /// Puts what has ended in a part into batches.
     fn begin_part(&mut self, part: Part) {
-        self.part += 1;
         for block in part.blocks {
             self.executions += block.len();
             match self.batches.back_mut().filter(|batch| batch.has_room()) {
                 Some(batch) => batch.push(block),
                 None => {
-                    let mut batch = Batch::new(self.part, self.spare.made());
+                    let mut batch = Batch::new(self.spare.made());
                     batch.push(block);
                     self.batches.push_back(batch);
                 }
@@ -459,7 +444,7 @@ impl<'s, S: Sink> Stream<'s, S> {
             let waits = match batch.waits {
                 _ if until.is_none() => false,
                 Waits::For(question) => known.is_open(question),
-                Waits::IsAhead | Waits::No => !batch.is_ready(self.part),
+                Waits::IsAhead | Waits::No => false,
             };
             if !batch.is_out && !waits && !batch.is_complete() {
                 self.try_batch(place, until.is_none());
