@@ -293,7 +293,7 @@ impl<C: Copy> SliceCell<C> {
             return ParkUse::Play;
         };
         let known = &self.known;
-        if known.is_new {
+        if known.is_new && !self.cell.calls.has_missed(&open) {
             return ParkUse::Play;
         }
         let from = self.begin.max(known.calls_since);
