@@ -123,6 +123,11 @@ impl<C: Copy> SliceCell<C> {
         self.known.calls_since = time.saturating_add(1);
     }
 
+    /// What it does is kept from now on, up to what sets its state whatever that was before.
+    pub fn forget_state(&mut self) {
+        self.known.state = false;
+    }
+
     /// It makes no calls up to the end of the slice, nor has it before.
     #[inline]
     pub fn is_plain(&self) -> bool {
@@ -237,7 +242,10 @@ impl<C: Copy> SliceCell<C> {
     fn knows_calls(&mut self, since: i64, by_end: bool) {
         self.cell.calls = OpenCall::changed_at(since);
         let known = &mut self.known;
-        (known.calls, known.calls_since, known.by_end) = (true, since, by_end);
+        // At the very time at which calls were forgotten, another one may have ended.
+        let forgotten = if by_end { i64::MIN } else { known.calls_since };
+        known.calls_since = since.max(forgotten);
+        (known.calls, known.by_end) = (true, by_end);
     }
 
     /// The call that an exit will end. An exit without a beginning is kept, since the beginning may be recorded late, unless the

@@ -496,6 +496,8 @@ impl<'a> WaitSlice<'a> {
         thread.may_use_peer();
         if !is_over {
             thread.forget_call();
+            // Of what it does now only a part may be of the call: when that began is unknown.
+            thread.cell.forget_state();
         }
         // The end of the call may be known.
         if parked.open.is_some_and(|open| is_of_descriptors(open.class)) {
