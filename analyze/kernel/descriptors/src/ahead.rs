@@ -16,7 +16,7 @@ pub struct Ahead {
 }
 
 impl<K: Held> Descriptors<K> {
-    /// Does what happens next, as far as it decides which thread has which table; what is in tables, a [`Sliced`] follows.
+    /// Does what happens next, as far as it decides which thread has which table; what is in tables, a [`Sliced`](crate::Sliced) follows.
     /// Gives nothing, and does nothing, if that cannot be said without knowing what is in them. Before the
     /// first change of what is in a thread's table there must be an [`Act::Touch`] by a thread of that id.
     pub fn look_ahead(
