@@ -1,4 +1,4 @@
-//! Numbers of futexes, in the order in which threads were seen to wait at them.
+//! Futexes by number, in the order of first waits.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::KeyHasher;
 
-/// Addresses of futexes by their places.
+/// Addresses of futexes by number.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<i64>", into = "Vec<i64>")]
 pub(crate) struct Futexes {
@@ -15,7 +15,7 @@ pub(crate) struct Futexes {
 }
 
 impl Futexes {
-    /// The place of an address.
+    /// Number of an address; assigns one if it is new.
     pub(crate) fn place(&mut self, address: i64) -> u32 {
         let new = self.addresses.len() as u32;
         let place = *self.places.entry(address).or_insert(new);
@@ -25,7 +25,7 @@ impl Futexes {
         place
     }
 
-    /// All addresses, in the order of their places.
+    /// All addresses by number.
     pub(crate) fn addresses(&self) -> &[i64] {
         &self.addresses
     }

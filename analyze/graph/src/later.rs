@@ -1,8 +1,7 @@
-//! Time lines whose changes are made later, on any thread.
+//! Deferred changes of time lines.
 //!
-//! Slices of time are composed one after the other, so composing must not touch each stretch of time lines. It only notes for
-//! each thread what the slice adds, and whoever needs the time lines makes the changes ([`GraphMachine::catch_up`]): at the end,
-//! or when a growing graph is asked.
+//! Composing is serial, so it must not touch every stretch. It queues the changes of each thread; [`GraphMachine::catch_up`]
+//! applies them before the time lines are read, and [`GraphMachine::catch_up_beside`] on all threads at the end.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::parallel;
@@ -16,7 +15,7 @@ use crate::graph_machine::GraphMachine;
 use crate::slice::SlicePlaces;
 use crate::thread_life::TimeLine;
 
-/// So many time lines are caught up at a time.
+/// Number of time lines that a thread takes at a time.
 const SOME: usize = 64;
 
 /// A change of a time line.
@@ -34,11 +33,11 @@ pub(crate) enum LineChange {
     Ends(i64),
     /// See [`Actor::is_called`].
     IsCalled(i64, Comm),
-    /// It does that, as a slice of time numbers what that refers to, and is called that from when on.
+    /// Appends stretches and names with the local numbers of a slice.
     Does(SlicePlaces, Vec<Stretch>, Vec<(i64, Comm)>),
 }
 
-/// Changes of a time line that are not made yet; most often one.
+/// Queued changes of a time line; most often one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LaterChanges {
     first: Option<LineChange>,
@@ -62,16 +61,16 @@ impl LaterChanges {
     }
 }
 
-/// A change of who runs on a CPU.
+/// A change of the list of who ran on a CPU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum CpuChange {
     /// See [`GraphMachine::occupies`].
     Occupies(i64, Occupant),
-    /// Those run, as a slice of time numbers them.
+    /// Appends a run with the local numbers of a slice.
     Run(SlicePlaces, Vec<Occupied>),
 }
 
-/// A time line, and the changes of it that are not made yet.
+/// A time line with its queued changes.
 #[derive(Debug)]
 pub(crate) struct Line<'m> {
     pub(crate) actor: &'m mut Actor,
@@ -79,7 +78,7 @@ pub(crate) struct Line<'m> {
 }
 
 impl Line<'_> {
-    /// Makes the change, or notes it if others are not made yet.
+    /// Applies a change, or queues it if others are queued.
     #[inline]
     fn change(&mut self, change: LineChange, make: impl FnOnce(&mut Actor)) {
         match self.later.is_empty() {
@@ -88,8 +87,7 @@ impl Line<'_> {
         }
     }
 
-    /// It does that, as a slice of time numbers what that refers to, and is called that from when on; earlier stretches are not
-    /// changed by it.
+    /// Queues stretches and names of a slice; they do not change earlier stretches.
     pub(crate) fn does(&mut self, places: &SlicePlaces, stretches: Vec<Stretch>, names: Vec<(i64, Comm)>) {
         if !stretches.is_empty() || !names.is_empty() {
             let does = LineChange::Does(places.clone(), stretches, names);
@@ -97,7 +95,7 @@ impl Line<'_> {
         }
     }
 
-    /// It has that name from now on.
+    /// Sets the name from a time on.
     #[inline]
     pub(crate) fn is_called(&mut self, time: i64, name: Comm) {
         let is_new = self.actor.called != name && name != Comm::default();
@@ -186,7 +184,7 @@ fn catch_up(line: &mut Vec<Occupied>, later: Vec<CpuChange>) {
     }
 }
 
-/// From then on a CPU is that one's.
+/// Records who runs on a CPU from a time on.
 #[inline]
 pub(crate) fn occupies(line: &mut Vec<Occupied>, time: i64, by: Occupant) {
     if line.last().is_some_and(|last| last.begin == time) {
@@ -198,7 +196,7 @@ pub(crate) fn occupies(line: &mut Vec<Occupied>, time: i64, by: Occupant) {
 }
 
 impl GraphMachine {
-    /// From then on a CPU is that one's.
+    /// Records who runs on a CPU from a time on.
     pub(crate) fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
         let later = self.cpus_later.get(cpu);
         match later.is_empty() {
@@ -207,7 +205,7 @@ impl GraphMachine {
         }
     }
 
-    /// Those run on a CPU, as a slice of time numbers them.
+    /// Queues who ran on a CPU in a slice.
     pub(crate) fn run(&mut self, cpu: CpuKey, places: &SlicePlaces, run: Vec<Occupied>) {
         if !run.is_empty() {
             let change = CpuChange::Run(places.clone(), run);
@@ -215,7 +213,7 @@ impl GraphMachine {
         }
     }
 
-    /// Makes all changes of time lines that were only noted.
+    /// Applies all queued changes.
     pub(crate) fn catch_up(&mut self, classes: &CallClasses) {
         for (cpu, later) in std::mem::take(&mut self.cpus_later) {
             catch_up(self.cpus.get(cpu), later);
@@ -228,7 +226,7 @@ impl GraphMachine {
         }
     }
 
-    /// The same at the end, beside each other.
+    /// The same on all threads, at the end of the fold.
     pub(crate) fn catch_up_beside(&mut self, classes: &CallClasses) {
         let cpus = std::mem::take(&mut self.cpus_later).into_iter();
         let cpus = cpus.map(|(cpu, later)| (cpu, std::mem::take(self.cpus.get(cpu)), later));

@@ -1,4 +1,4 @@
-//! The last numbers of packets and futexes, which do not depend on how the graph was made.
+//! Final numbers of packets and futexes, independent of how the graph was sliced.
 
 use tracebraid_threads::{CallClass, CallClasses};
 
@@ -7,21 +7,20 @@ use crate::futexes::Futexes;
 use crate::graph::{Actor, State};
 use crate::kept::place_without;
 
-/// Changes of numbers.
+/// Maps numbers to final ones.
 #[derive(Debug)]
 pub(crate) struct Numbers<'a> {
     classes: &'a CallClasses,
-    /// Places of packets that nothing refers to, in their order.
+    /// Places of unused packets, ascending.
     unused: &'a [u32],
-    /// By the number of a futex.
+    /// Final number by number of a futex.
     futexes: Vec<u32>,
-    /// No number changes.
+    /// All numbers are final already.
     are_last: bool,
 }
 
 impl<'a> Numbers<'a> {
-    /// Packets are numbered without those that nothing refers to, futexes in the order of their addresses: these are given,
-    /// too.
+    /// Packets are numbered without the unused ones, futexes by ascending address. Returns the addresses, too.
     pub(crate) fn new(
         classes: &'a CallClasses,
         unused: &'a [u32],
@@ -44,7 +43,7 @@ impl<'a> Numbers<'a> {
         (numbers, order.into_iter().map(|(address, _)| address).collect())
     }
 
-    /// Changes those of a time line.
+    /// Renumbers a time line.
     pub(crate) fn renumber(&self, actor: &mut Actor) {
         if self.are_last {
             return;

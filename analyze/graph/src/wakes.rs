@@ -1,4 +1,4 @@
-//! Wake-ups: which threads they concern, and what caused them.
+//! Wake-ups and their causes.
 
 use tracebraid_follow::{CpuKey, Recorded, ThreadKey};
 use tracebraid_kernel_model::Syscall;
@@ -37,7 +37,7 @@ impl GraphMachine {
         }
     }
 
-    /// A thread is woken from that context, by that thread if it is one; `cause` is asked for if it waits. True if it was.
+    /// Wakes a thread from a context, by a thread if there is one; `cause` is called if the thread waits. Returns whether it was.
     pub(crate) fn is_woken(
         &mut self,
         recorded: &Recorded,
@@ -57,7 +57,7 @@ impl GraphMachine {
         let cell = &self.thread(woken).0.cell;
         let since = cell.since();
         let open = cell.call().filter(|open| open.call != Syscall::OTHER);
-        // Of a thread that was woken on its way out the first wake-up counts, but where requests of an io_uring are followed.
+        // The first wake-up counts for a thread woken before it left its CPU, unless io_uring requests are followed.
         let is_late = cell.only_gets_ready(event.is_ready) && !follows_rings;
         let waits = cell.state() == ThreadState::Blocked && !is_late;
         let mut wake = Wake::Unknown;
@@ -97,7 +97,7 @@ impl GraphMachine {
         Some(origin.describes(waking))
     }
 
-    /// What ends the wait of a thread in that call, or queues work.
+    /// Cause of the end of a wait (`call`), or of work put into a queue (`None`).
     pub(crate) fn cause(
         &mut self,
         cpu: CpuKey,

@@ -24,7 +24,7 @@ use crate::slice::{GraphSlice, GraphStep};
 #[derive(Debug)]
 pub(crate) struct PlayedSlice {
     steps: Vec<GraphStep>,
-    /// What is known of threads in the end.
+    /// State of threads at the end of the slice.
     threads: Vec<(ThreadKey, SliceThread)>,
     cpus: ByCpu<Vec<Occupied>>,
     requests: SliceRequests,
@@ -37,7 +37,7 @@ pub(crate) struct PlayedSlice {
 }
 
 impl PlayedSlice {
-    /// Plays items, none of which is earlier than that time, in nanoseconds from the origin.
+    /// Plays the items of a slice; none is earlier than `begin` (nanoseconds from the origin).
     pub(crate) fn new(
         rules: &GraphRules,
         mut items: Items<GraphItem>,
@@ -53,12 +53,12 @@ impl PlayedSlice {
         &self.steps
     }
 
-    /// When there were switches, wake-ups and interrupts, in nanoseconds from the origin.
+    /// Times of switches, wake-ups and interrupts, in nanoseconds from the origin.
     pub(crate) fn happened(&self) -> &[i64] {
         &self.happened
     }
 
-    /// Goes on with the graph at the beginning of the slice; gives how many stretches it has added at most.
+    /// Adds the slice to the graph of all earlier slices. Returns an upper bound of the number of new stretches.
     pub(crate) fn compose(self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
         let addresses = self.futexes.addresses().iter();
         let places = Places {
@@ -124,10 +124,10 @@ struct Composing<'m> {
     player: Player<'m>,
     /// Losses before the slice.
     before: Losses,
-    /// As far as they are known, and in the end.
+    /// Places resolved so far, and the handle by which deferred changes see all of them.
     places: Places,
     all: SlicePlaces,
-    /// Packets of the slice of which something was found out.
+    /// Packets of the slice that composing resolved; `None` for a packet that ended no wait.
     found: Vec<(u32, Option<Packet>)>,
     stretches: usize,
 }
@@ -158,7 +158,7 @@ impl Composing<'_> {
         }
     }
 
-    /// What became known of a thread is added to what was known.
+    /// Adds the state of a thread in the slice to its state in the graph.
     fn install(&mut self, key: ThreadKey, news: ThreadNews) {
         let Player { rules, machine } = &mut self.player;
         if news.is_of_graph() {

@@ -1,10 +1,9 @@
-//! Playing a slice of time without knowledge of what was before it.
+//! Playing a slice of time without the state that precedes it.
 //!
-//! Threads are followed by [`SliceCell`](tracebraid_threads::SliceCell)s, and what they do is added to pieces of time lines
-//! ([`LinePiece`](piece::LinePiece)). What depends on something that is unknown becomes a [`GraphStep`], which composing plays
-//! on the graph as it was at the beginning of the slice. The steps are as many as threads, requests and the like, not as
-//! event records. Composing also copies stretches of time lines, with the places of what they refer to: a few nanoseconds for
-//! each, where playing takes a hundred.
+//! [`SliceCell`](tracebraid_threads::SliceCell)s follow the threads and add stretches to pieces of time lines
+//! ([`LinePiece`](piece::LinePiece)). An item whose effect depends on the unknown state becomes a [`GraphStep`], which composing
+//! replays on the graph of all earlier slices. The number of steps is bounded by the number of threads, requests and
+//! connections, not by the number of event records.
 
 mod compose;
 mod packets;
@@ -45,16 +44,16 @@ use thread::{SliceThread, ThreadNews};
 use wakes::KeptWake;
 use works::SliceWorks;
 
-/// What composing plays on the graph at the beginning of the slice.
+/// A step that composing replays on the graph of all earlier slices.
 #[derive(Debug)]
 enum GraphStep {
-    /// The next thread that the slice numbers is that one.
+    /// Assigns the next local number to the thread.
     Meets(ThreadKey),
-    /// The next thread that it numbers is made then, and is the first one, by that one.
+    /// Time, thread, creator: assigns the next local number to a new thread.
     Made(i64, ThreadKey, Option<i32>),
-    /// That became known of a thread.
+    /// State of a thread at this point of the slice.
     News(ThreadKey, Box<ThreadNews>),
-    /// Those ran on a CPU.
+    /// Threads that ran on a CPU.
     Occupied(CpuKey, Vec<Occupied>),
     Item(CpuKey, i64, GraphItem),
     Leaves(CpuKey, i64, i32, LeftAs, Comm),
@@ -70,7 +69,7 @@ pub(crate) struct GraphSlice<'a> {
     directory: ThreadDirectory,
     threads: Table<SliceThread>,
     near: usize,
-    /// How many threads have numbers.
+    /// Number of local thread numbers in use.
     actors: u32,
     losses: Losses,
     cpus: ByCpu<Vec<Occupied>>,
@@ -80,13 +79,13 @@ pub(crate) struct GraphSlice<'a> {
     futexes: Futexes,
     calls: Longest,
     told: Vec<(u32, Told)>,
-    /// When there were switches, wake-ups and interrupts.
+    /// Times of switches, wake-ups and interrupts, in nanoseconds from the origin.
     happened: Vec<i64>,
     steps: Vec<GraphStep>,
 }
 
 impl<'a> GraphSlice<'a> {
-    /// A slice whose items are not earlier than that time, in nanoseconds from the origin.
+    /// `begin`: no item is earlier, in nanoseconds from the origin.
     pub(crate) fn new(rules: &'a GraphRules, begin: i64, directory: ThreadDirectory) -> GraphSlice<'a> {
         GraphSlice {
             rules,
@@ -108,7 +107,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// Something happens.
+    /// Plays one item.
     #[inline(always)]
     pub(crate) fn play(&mut self, cpu: CpuKey, time: i64, item: GraphItem) {
         let trace = cpu.trace;
@@ -158,7 +157,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// What happens seldom, or matters little.
+    /// Plays a rare item.
     fn seldom(&mut self, at: (CpuKey, i64), item: GraphItem) {
         let (cpu, time) = at;
         let trace = cpu.trace;
@@ -210,7 +209,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// What is known of a thread, which the graph need not know.
+    /// State of a thread in the slice; does not add it to the graph.
     #[inline(always)]
     fn unmet(&mut self, key: ThreadKey) -> (&mut SliceThread, &Losses) {
         let thread = self.threads.get_near(key, &mut self.near);
@@ -218,7 +217,7 @@ impl<'a> GraphSlice<'a> {
         (thread, &self.losses)
     }
 
-    /// What is known of a thread of the graph.
+    /// State of a thread in the slice; adds it to the graph.
     #[inline(always)]
     fn thread(&mut self, key: ThreadKey) -> (ActorId, &mut SliceThread, &Losses) {
         let thread = self.threads.get_near(key, &mut self.near);
@@ -234,19 +233,19 @@ impl<'a> GraphSlice<'a> {
         (actor, thread, &self.losses)
     }
 
-    /// The number of another thread.
+    /// Takes the next local number.
     fn next_number(&mut self) -> ActorId {
         self.actors += 1;
         ActorId(self.actors - 1)
     }
 
-    /// The number of a thread in the slice.
+    /// Local number of a thread.
     #[inline]
     fn actor(&mut self, key: ThreadKey) -> ActorId {
         self.thread(key).0
     }
 
-    /// Keeps something for a thread, of which what is known is told first.
+    /// Keeps an item for composing, after the state of its thread.
     #[cold]
     fn keep(&mut self, thread: ThreadKey, (cpu, time): (CpuKey, i64), item: GraphItem) {
         self.keep_step(thread, GraphStep::Item(cpu, time, item));
@@ -258,14 +257,14 @@ impl<'a> GraphSlice<'a> {
         self.steps.push(step);
     }
 
-    /// Tells what is known of a thread.
+    /// Emits the state of a thread as a step.
     fn tell(&mut self, thread: ThreadKey) {
         if let Some(news) = self.unmet(thread).0.news() {
             self.steps.push(GraphStep::News(thread, Box::new(news)));
         }
     }
 
-    /// Tells who ran on a CPU: who runs there is unknown.
+    /// Emits who ran on a CPU so far, since a kept item may change who runs there.
     fn tell_cpu(&mut self, cpu: CpuKey) {
         let line = std::mem::take(self.cpus.get(cpu));
         if !line.is_empty() {
@@ -320,7 +319,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// What a thread has done since it came.
+    /// A thread leaves its CPU: its calls up to then.
     fn parks(&mut self, at: (CpuKey, i64), parked: ParkedThread) {
         let (trace, tid) = (at.0.trace, parked.tid);
         let key = ThreadKey { trace, tid };
@@ -348,7 +347,7 @@ impl<'a> GraphSlice<'a> {
         }
     }
 
-    /// What the open call of a thread is about.
+    /// The object of a call: local number of a futex, else the descriptor.
     fn object(&mut self, call: Syscall, argument: i64) -> u32 {
         match self.rules.classes.of(call) {
             CallClass::Futex => self.futexes.place(argument),
@@ -405,12 +404,12 @@ impl<'a> GraphSlice<'a> {
 }
 
 impl SliceThread {
-    /// What it did up to a time composing finds out; from then on it does that.
+    /// Starts a new piece of the time line at a time after a kept item; `now`: state after that item, if known.
     fn goes_on(&mut self, time: i64, now: Option<State>) {
         self.line = piece::LinePiece::after(time, now);
     }
 
-    /// The same, and it runs there.
+    /// The same for a thread that runs on that CPU.
     fn runs_from(&mut self, (cpu, time): (CpuKey, i64)) {
         self.goes_on(time, Some(State::Running(ThreadState::number(cpu.cpu))));
     }

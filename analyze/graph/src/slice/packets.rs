@@ -1,8 +1,8 @@
 //! Segments that are sent and come in within a slice of time.
 //!
-//! What a connection did in the slice is known without what was before, but for these, which composing adds: segments that
-//! had been sent before the slice and come in within it; the other way round, those that came in before and are sent within
-//! it, where clocks of two hosts differ; and the thread for which interrupts send if it has sent nothing in the slice.
+//! A connection needs the state of earlier slices in three cases, which composing resolves: a segment sent earlier arrives in
+//! the slice; a segment that arrived earlier is sent in the slice, where the clocks of two hosts differ; an interrupt sends for
+//! a thread that has sent nothing itself in the slice.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -15,24 +15,24 @@ use crate::graph_step::Segment;
 use crate::packets::{Flow, MOST_PENDING, MOST_SENT, Packets, Pending, Sent, SentPart, likeness, likest};
 use crate::slice::places::{Places, SlicePlaces};
 
-/// From this number on, threads are those that had sent something last by a flow of that place before the slice.
+/// Local thread numbers from here on stand for the last sender of a flow before the slice.
 const OWNERS: u32 = 1 << 31;
 
-/// A segment that came in, if it is not surely one that was sent in the slice.
+/// A received segment that may have been sent before the slice.
 #[derive(Clone, Copy, Debug)]
 struct Unresolved {
     segment: Segment,
     /// Its place among the packets of the slice.
     place: u32,
-    /// How well the most alike in the slice is that one.
+    /// Likeness to the best match in the slice, see [`likeness`].
     likeness: u8,
-    /// How many that were sent before the slice would be remembered.
+    /// Number of earlier segments that would still be remembered.
     room: usize,
-    /// One that was sent later turned out to be it.
+    /// A segment sent later in the slice is the same.
     is_sent_later: bool,
 }
 
-/// What a connection does in one direction.
+/// One direction of a connection.
 #[derive(Debug, Default)]
 struct SliceFlow {
     owner: Option<ActorId>,
@@ -143,14 +143,14 @@ impl SlicePackets {
         Some(self.packets.len() as u32 - 1)
     }
 
-    /// What was sent last by a connection in the slice.
+    /// The last segment sent by a connection in the slice.
     pub(crate) fn last_sent(&self, connection: u64) -> Option<Sent> {
         let place = *self.places.get(&connection)?;
         let (_, flow) = self.flows.get(place as usize)?;
         flow.sent.last().copied()
     }
 
-    /// Keeps a place for a packet of which composing finds out.
+    /// Reserves a place for a packet that composing resolves.
     pub(crate) fn reserve(&mut self, connection: u64) -> u32 {
         self.packets.push(Packet {
             connection,
@@ -160,8 +160,8 @@ impl SlicePackets {
         self.packets.len() as u32 - 1
     }
 
-    /// Adds all to those before the slice. `found`: what composing has found out of packets in the slice, by their places:
-    /// what they are, or that they ended no waits.
+    /// Adds the slice to the graph's packets. `found`: packets that composing resolved, by their places in the slice; `None` for
+    /// one that ended no wait.
     pub(crate) fn compose(
         mut self,
         all: &mut Packets,
@@ -202,7 +202,7 @@ impl SlicePackets {
     }
 }
 
-/// The thread in the graph that has sent something, given who had sent something last by each flow before the slice.
+/// The sender in the graph; `owner` gives the last sender of a flow before the slice.
 pub(crate) fn sender(
     by: ActorId,
     places: &Places,
@@ -215,7 +215,7 @@ pub(crate) fn sender(
 }
 
 impl SliceFlow {
-    /// Finds those that had been sent before the slice.
+    /// Looks for the senders of received segments among earlier segments.
     fn resolve(&mut self, before: &Flow, packets: &mut [Packet]) {
         for of in &self.unresolved {
             let sent = before.last_sent(of.room);
@@ -232,7 +232,7 @@ impl SliceFlow {
         }
     }
 
-    /// Finds those that came in before the slice and are sent in it.
+    /// Looks for earlier received segments among those sent in the slice.
     fn sends_pending(
         &self,
         before: &mut Flow,
@@ -252,7 +252,7 @@ impl SliceFlow {
         });
     }
 
-    /// Goes on with what was before.
+    /// Appends the slice to the earlier state of the flow.
     fn follow(self, before: &mut Flow, places: &SlicePlaces) {
         let first = places.get().map_or(0, |places| places.packets);
         let received = before.received;

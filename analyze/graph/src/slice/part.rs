@@ -10,7 +10,7 @@ use crate::rules::{GraphPartial, GraphRules};
 use crate::slice::GraphStep;
 use crate::slice::PlayedSlice;
 
-/// What happens in a part of the time.
+/// The items of an interval of time.
 #[derive(Debug)]
 pub struct CutSlice {
     items: Items<GraphItem>,
@@ -19,7 +19,7 @@ pub struct CutSlice {
     before: Option<(i64, ThreadDirectory)>,
 }
 
-/// The same, as far as it can be played without knowledge of what was before it.
+/// An interval of time, played as far as possible without the state that precedes it.
 #[derive(Debug)]
 pub struct PlayedPart(Played);
 
@@ -30,12 +30,12 @@ enum Played {
 }
 
 impl CutSlice {
-    /// When the first thing happens in it, in nanoseconds from the origin.
+    /// Time of the first item, in nanoseconds from the origin.
     pub fn first(&self) -> Option<i64> {
         self.items.first()
     }
 
-    /// Takes out what happens before a time, in nanoseconds from the origin; nothing if there is nothing.
+    /// Splits off the items before a time (nanoseconds from the origin); `None` if there are none.
     pub fn split(&mut self, until: i64) -> Option<CutSlice> {
         let items = self.items.cut(until);
         let before = self.before.clone();
@@ -45,7 +45,7 @@ impl CutSlice {
         (!items.is_empty()).then_some(CutSlice { items, before })
     }
 
-    /// Plays it as far as that is possible without knowledge of what was before it.
+    /// Plays the items as far as possible without the state that precedes them.
     pub fn play(self, rules: &GraphRules) -> PlayedPart {
         PlayedPart(match self.before {
             Some(before) => Played::Slice(Box::new(PlayedSlice::new(rules, self.items, before))),
@@ -64,8 +64,8 @@ impl PlayedPart {
         }
     }
 
-    /// Goes on with the graph of all that was before, and tells when there was much activity; gives how many stretches are new
-    /// at most.
+    /// Adds the interval to the graph, and passes the times of switches, wake-ups and interrupts to `happens`. Returns an upper
+    /// bound of the number of new stretches.
     pub(crate) fn compose(
         self,
         rules: &GraphRules,
@@ -91,7 +91,7 @@ impl PlayedPart {
 }
 
 impl GraphRules {
-    /// Takes out what happens before a time, in nanoseconds from the origin; nothing if there is nothing.
+    /// Splits off the items before a time (nanoseconds from the origin); `None` if there are none.
     pub fn cut(&self, partial: &mut GraphPartial, until: i64) -> Option<CutSlice> {
         let begin = partial.begin.replace(until).unwrap_or(i64::MIN);
         let items = partial.items.cut(until);

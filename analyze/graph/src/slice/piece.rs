@@ -1,4 +1,4 @@
-//! What a slice of time adds to the time line of a thread.
+//! The part of a thread's time line that lies in a slice of time.
 
 use tracebraid_follow::{CpuKey, Interrupt, Losses};
 use tracebraid_kernel_model::Comm;
@@ -10,29 +10,29 @@ use crate::later::Line;
 use crate::slice::places::{Places, SlicePlaces};
 use crate::thread_life::{ThreadLife, TimeLine};
 
-/// A change of a time line whose end is not known in the slice.
+/// A change at the start of a piece, where the end of the earlier time line matters and is unknown.
 #[derive(Clone, Copy, Debug)]
 enum PieceChange {
-    /// What it does turns out to be that.
+    /// Replaces the last state.
     Is(State),
-    /// It does that from then on.
+    /// Begins a state at a time.
     Begins(i64, State),
-    /// What seemed to be a wait has ended, and was that.
+    /// Ends an apparent wait.
     HasWaited(Past<Wake>),
-    /// It was interrupted on that CPU from the first to the second time, if it ran there, after so many losses there in the
-    /// slice.
+    /// An interruption on a CPU between two times, if the thread ran there; with the number of losses on that CPU in the slice up
+    /// to then.
     Interrupted(CpuKey, (i64, i64), Interrupt, u64),
 }
 
-/// What is added to a time line.
+/// A piece of a time line.
 #[derive(Clone, Debug)]
 pub(crate) struct LinePiece {
-    /// Changes at its beginning, up to the time from which on what is on the line before does not matter.
+    /// Changes up to `until`: later ones do not depend on the end of the earlier time line.
     changes: Vec<PieceChange>,
     until: i64,
-    /// What the thread does after these; `None` if that is not known.
+    /// State after these; `None` if unknown.
     now: Option<State>,
-    /// What it does from then on.
+    /// Stretches after `until`.
     stretches: Vec<Stretch>,
 }
 
@@ -43,7 +43,7 @@ impl Default for LinePiece {
 }
 
 impl LinePiece {
-    /// What comes after a time, at which the thread does that, if it is known.
+    /// An empty piece after a time; `now`: the state at that time, if known.
     pub(crate) fn after(until: i64, now: Option<State>) -> LinePiece {
         LinePiece {
             changes: Vec::new(),
@@ -137,7 +137,7 @@ impl TimeLine for LinePiece {
                     self.stretches.pop();
                 }
             }
-            // What the thread does before may be the same.
+            // The earlier state may be the same one: then no stretch begins.
             None if time <= self.until || self.now.is_none() => {
                 self.changes.push(PieceChange::Begins(time, state));
                 self.now = Some(state);

@@ -1,8 +1,7 @@
 //! Places within a slice of time, and where they are in the graph.
 //!
-//! A slice that is played without knowledge of what was before it cannot know the numbers of threads, requests, segments and
-//! futexes in the graph. It numbers those that it meets on its own, from 0 on; composing finds out where each of them is, and
-//! translates.
+//! A slice does not know the numbers of threads, requests, packets and futexes in the graph. It uses local numbers from 0 on,
+//! which composing maps to those of the graph.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,18 +11,18 @@ use tracebraid_threads::{CallClass, CallClasses};
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Occupant, State};
 
-/// Where the things of a slice are in the graph.
+/// Maps local numbers of a slice to those of the graph.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Places {
-    /// By their numbers in the slice, as far as they were met.
+    /// By local number, as far as assigned.
     pub(crate) actors: Vec<ActorId>,
     pub(crate) futexes: Vec<u32>,
-    /// Of the first request and packet.
+    /// Places of local number 0.
     pub(crate) requests: u32,
     pub(crate) packets: u32,
 }
 
-/// The same, known once the slice is composed.
+/// The same map, set once the slice is composed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Places", into = "Places")]
 pub(crate) struct SlicePlaces(Arc<OnceLock<Places>>);
@@ -33,7 +32,7 @@ impl SlicePlaces {
         self.0.get()
     }
 
-    /// They are known from now on.
+    /// Sets the map.
     pub(crate) fn set(&self, places: Places) -> &Places {
         self.0.get_or_init(|| places)
     }
@@ -53,7 +52,7 @@ impl From<SlicePlaces> for Places {
 
 impl Places {
     pub(crate) fn actor(&self, local: ActorId) -> ActorId {
-        // The slice meets threads before it refers to them.
+        // A slice numbers threads before it refers to them.
         self.actors.get(local.0 as usize).copied().unwrap_or(local)
     }
 

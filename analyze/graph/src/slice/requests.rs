@@ -1,7 +1,7 @@
 //! Block requests within a slice of time.
 //!
-//! Whether a request goes on that was issued before the slice shows when composing looks at those that were under way then:
-//! they are few. Until then each is what it would be without one, and what it would be with one is kept beside it.
+//! Few requests are in flight at the beginning of a slice, and only composing knows them. The slice therefore computes each
+//! request as if none had been in flight, and keeps next to it the outcome for the case that one was.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -18,12 +18,12 @@ use crate::slice::places::Places;
 type Key = (u32, RequestKey);
 type ByKey<T> = HashMap<Key, T, BuildHasherDefault<KeyHasher>>;
 
-/// What became of the request with some key that was under way when the slice began, if one was.
+/// Fate of a request in flight at the beginning of the slice, if there was one with that key.
 #[derive(Clone, Copy, Debug)]
 enum Earlier {
-    /// It was done: the request at that place in the slice.
+    /// Completed: place of the request in the slice.
     Done(u32),
-    /// It was issued again with so many sectors, as far as it is one with those.
+    /// Issued again with that number of sectors; the same request only if the number is equal.
     GoesOn {
         sectors: u32,
         issued: Option<i64>,
@@ -31,27 +31,27 @@ enum Earlier {
     },
 }
 
-/// What became of one that was issued again.
+/// Fate of a request that was issued again.
 #[derive(Clone, Copy, Debug)]
 enum GoesOn {
-    /// It is under way.
+    /// Still in flight.
     Open,
-    /// Another one took its place, or it is lost.
+    /// Replaced by another request, or lost.
     Gone,
-    /// It was done: the request at that place in the slice.
+    /// Completed: place of the request in the slice.
     Done(u32),
 }
 
 /// The requests of a slice.
 #[derive(Debug, Default)]
 pub(crate) struct SliceRequests {
-    /// The first that happens to a key.
+    /// First event of each key.
     earlier: ByKey<Earlier>,
-    /// Those under way; `None` where it is known that none is.
+    /// In flight by key; `None` where none is.
     open: ByKey<Option<Open>>,
     done: Vec<Request>,
     last: ByCpu<Option<u32>>,
-    /// Events were lost: nothing from before is under way.
+    /// Events were lost: no earlier request is in flight.
     has_lost: bool,
 }
 
@@ -124,7 +124,7 @@ impl SliceRequests {
         }
     }
 
-    /// Adds all to those before the slice.
+    /// Adds the slice to the graph's requests.
     pub(crate) fn compose(mut self, all: &mut Requests, places: &Places) {
         let actor = |by: Option<ActorId>| by.map(|by| places.actor(by));
         self.done
@@ -152,7 +152,7 @@ impl SliceRequests {
         self.done.into_iter().for_each(|request| all.adds(request));
     }
 
-    /// One was under way when the slice began.
+    /// Applies a request that was in flight at the beginning of the slice.
     fn goes_on(&mut self, key: Key, earlier: Earlier, before: Open) {
         let (place, open) = match earlier {
             Earlier::Done(place) => (Some(place), before),

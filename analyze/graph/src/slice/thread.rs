@@ -13,7 +13,7 @@ use crate::slice::piece::LinePiece;
 pub(crate) struct SliceThread {
     is_met: bool,
     pub(crate) cell: SliceCell<Wake>,
-    /// Its number in the slice, if it was met there.
+    /// Local number, if assigned.
     pub(crate) actor: Option<ActorId>,
     pub(crate) line: LinePiece,
     called: Comm,
@@ -22,7 +22,7 @@ pub(crate) struct SliceThread {
     works: Vec<Work>,
 }
 
-/// What became known of a thread.
+/// State of a thread in a slice, for composing.
 #[derive(Debug)]
 pub(crate) struct ThreadNews {
     pub(crate) cell: Option<CellNews<Wake>>,
@@ -33,7 +33,7 @@ pub(crate) struct ThreadNews {
 }
 
 impl ThreadNews {
-    /// True if there is something of a thread of the graph.
+    /// True if the thread belongs into the graph.
     pub(crate) fn is_of_graph(&self) -> bool {
         let others = [self.names.is_empty(), self.works.is_empty(), self.line.is_empty()];
         self.pid.is_some() || others != [true; 3]
@@ -41,7 +41,7 @@ impl ThreadNews {
 }
 
 impl SliceThread {
-    /// Meets the thread, if that is new, in a slice whose items are not earlier than that time, in nanoseconds from the origin.
+    /// Initializes the thread on first use; `begin`: no item of the slice is earlier, in nanoseconds from the origin.
     #[inline(always)]
     pub(crate) fn meet(&mut self, key: ThreadKey, begin: i64, directory: &ThreadDirectory) {
         if !self.is_met {
@@ -51,7 +51,7 @@ impl SliceThread {
         }
     }
 
-    /// Another thread has its id from now on, of which composing finds out who it is.
+    /// The id belongs to another thread from now on, which composing resolves.
     pub(crate) fn is_another(&mut self, time: i64, now: Option<State>) {
         self.actor = None;
         self.called = Comm::default();
@@ -67,7 +67,7 @@ impl SliceThread {
         }
     }
 
-    /// The same, but composing adds the name.
+    /// The same for a name that composing adds.
     pub(crate) fn was_called(&mut self, name: Comm) {
         if name != Comm::default() {
             self.called = name;
@@ -87,7 +87,7 @@ impl SliceThread {
         self.pid.is_some() || others != [true; 3]
     }
 
-    /// What became known since it was asked last; nothing if that is nothing.
+    /// Changes since the last call; `None` if there are none.
     pub(crate) fn news(&mut self) -> Option<ThreadNews> {
         let cell = self.cell.news();
         (cell.is_some() || self.has_news()).then(|| ThreadNews {

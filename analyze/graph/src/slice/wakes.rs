@@ -21,21 +21,21 @@ pub(super) struct KeptWake {
     pub(super) cause: KeptCause,
 }
 
-/// What is known of its cause. Places are those of the slice.
+/// Cause of a kept wake-up. Places are local to the slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KeptCause {
-    /// What the graph says.
+    /// Determined by the graph.
     OfGraph,
     /// The packet at that place.
     Packet(u32),
-    /// The packet at that place, if it is an answer to what was sent last by the connection, in the slice if it is known.
+    /// Place of a packet if it answers the last segment that the connection sent (`None`: sent before the slice).
     Answer(u32, u64, Option<Sent>),
     /// The request at that place.
     Request(u32),
 }
 
 impl GraphSlice<'_> {
-    /// The thread that wakes another one, if one does; `None` if something of it is unknown that may matter.
+    /// The waking thread, if any; `None` if a fact about it that matters is unknown.
     #[inline]
     fn waking(&mut self, trace: u32, origin: WakeOrigin) -> Option<Option<WakingThread>> {
         let waking = match origin.by() {
@@ -49,7 +49,7 @@ impl GraphSlice<'_> {
         Some(Some(origin.describes(waking)))
     }
 
-    /// What ends the wait of a thread that began then, and is in a call or not if that is known; `None` if it is unknown.
+    /// Cause of the end of a wait since `since`, in a call or not (`None`: unknown); `None` if the cause is unknown.
     fn cause(
         &mut self,
         cpu: CpuKey,

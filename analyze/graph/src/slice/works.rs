@@ -11,14 +11,14 @@ use crate::works::{Queued, Works};
 
 type Key = (u32, i64);
 
-/// What is known of the work of some key.
+/// State of a work item by key.
 #[derive(Clone, Copy, Debug)]
 enum Known {
-    /// It is in a queue.
+    /// Queued in the slice.
     Queued(Queued),
-    /// It is in none.
+    /// Not queued.
     Nothing,
-    /// What composing has found out of it.
+    /// Resolved by composing.
     Composed,
 }
 
@@ -26,7 +26,7 @@ enum Known {
 #[derive(Debug, Default)]
 pub(crate) struct SliceWorks {
     works: HashMap<Key, Known, BuildHasherDefault<KeyHasher>>,
-    /// Events were lost: nothing from before is queued.
+    /// Events were lost: no earlier work is queued.
     has_lost: bool,
 }
 
@@ -36,7 +36,7 @@ impl SliceWorks {
         self.works.insert(key, Known::Queued(queued));
     }
 
-    /// See [`Works::begins`]; `None` if only composing can tell what was queued.
+    /// See [`Works::begins`]; `None` if only composing can resolve it.
     pub(crate) fn begins(&mut self, key: Key, time: i64) -> Option<Option<Work>> {
         let unknown = match self.has_lost {
             true => Known::Nothing,
@@ -49,7 +49,7 @@ impl SliceWorks {
         }
     }
 
-    /// What becomes of that work composing finds out.
+    /// Leaves the work to composing.
     pub(crate) fn is_composed(&mut self, key: Key) {
         self.works.insert(key, Known::Composed);
     }
@@ -60,7 +60,7 @@ impl SliceWorks {
         self.works.clear();
     }
 
-    /// Adds all to what was before the slice.
+    /// Adds the slice to the graph's queues.
     pub(crate) fn compose(self, all: &mut Works, places: &Places) {
         all.retain(|key| !matches!(self.works.get(key), Some(Known::Nothing)));
         for (key, known) in self.works {
