@@ -1,19 +1,19 @@
-//! Parts of time: what happens in each of them is played on any thread, and becomes known at once.
+//! Division of time into parts: the events of a part are played on any thread and become known all at once.
 //!
-//! Time is divided into intervals of one length, which do not depend on chunks. A part lies within one interval, so what is known
-//! at the beginning of each interval is the same in whatever way the trace is read. An execution that must be made at some time
-//! is made at the beginning of the next interval.
+//! Time is divided into intervals of equal length, independent of chunks. A part lies within one interval, so the
+//! knowledge at the beginning of each interval does not depend on how the trace is read. An execution that must be made
+//! at some time is made at the beginning of the next interval.
 
 use tracebraid_graph::CutSlice;
 
-/// Intervals are at least so long, in nanoseconds: each takes some microseconds to be gone through.
+/// Minimum length of an interval in nanoseconds: processing an interval takes some microseconds.
 const SHORTEST: i64 = 100_000;
 
-/// The intervals. All times are in nanoseconds from the origin.
+/// Intervals of equal length. All times are in nanoseconds from the origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
     length: i64,
-    /// Ends of traces that end before others do, at which parts end, too: in their order.
+    /// Ends of the traces that end earlier than others, ascending. A part also ends right after each of them.
     ends: Vec<i64>,
 }
 
@@ -21,25 +21,25 @@ pub(crate) struct Grid {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
     from: i64,
-    /// The greatest time stands for the end of everything.
+    /// Exclusive end; `i64::MAX` stands for the end of all traces.
     pub(crate) until: i64,
 }
 
-/// What happened up to a time, or to the end of everything; nothing if nothing happened that the graph is made of.
+/// End of a part (`None`: the end of all traces) and its graph events (`None`: no events for the graph).
 pub(crate) type CutPart = (Option<i64>, Option<CutSlice>);
 
-/// The beginning of the interval of a time.
+/// Beginning of the interval that contains `time`.
 fn begin_of(time: i64, length: i64) -> i64 {
     time.saturating_sub(time.rem_euclid(length))
 }
 
-/// Length of the intervals for executions that are made so long behind their ends, in nanoseconds: the same, so that each is
-/// tried twice before it must be made.
+/// Interval length in nanoseconds if executions must be made `behind` nanoseconds after their ends. Both are equal
+/// (except below [`SHORTEST`]), so that each execution is tried twice before it must be made.
 pub(crate) fn length(behind: u64) -> i64 {
     i64::try_from(behind).unwrap_or(i64::MAX).max(SHORTEST)
 }
 
-/// The beginning of the first interval at or behind a time.
+/// Beginning of the first interval at or after `time`.
 pub(crate) fn next_begin(time: i64, length: i64) -> Option<i64> {
     let begin = begin_of(time, length);
     if begin == time {
@@ -49,19 +49,19 @@ pub(crate) fn next_begin(time: i64, length: i64) -> Option<i64> {
     }
 }
 
-/// What happens in a part that ends before that time does not happen before this one.
+/// Lower bound for the times of events in a part that ends at `until` (exclusive).
 pub(crate) fn begin_of_part(until: i64, length: i64) -> i64 {
     begin_of(until.saturating_sub(1), length)
 }
 
 impl Grid {
-    /// Intervals of that length; `ends`: traces that end before others do, by when.
+    /// `ends`: the end times of traces that end earlier than others, in any order.
     pub(crate) fn new(length: i64, mut ends: Vec<i64>) -> Grid {
         ends.sort_unstable();
         Grid { length, ends }
     }
 
-    /// Divides what happened in a stage: into parts one behind the other.
+    /// Divides the events of a stage into consecutive parts.
     pub(crate) fn parts(&self, Stage { from, until }: Stage, mut cut: Option<CutSlice>) -> Vec<CutPart> {
         let mut parts = Vec::new();
         let mut begin = from;
@@ -80,7 +80,7 @@ impl Grid {
         parts
     }
 
-    /// The next time behind the end of a trace, if that is between these times.
+    /// First time in `from + 1..until` that directly follows the end of a trace.
     fn end_between(&self, from: i64, until: i64) -> Option<i64> {
         let next = self.ends.partition_point(|&end| end.saturating_add(1) <= from);
         let end = self.ends.get(next)?.saturating_add(1);
@@ -89,7 +89,7 @@ impl Grid {
 }
 
 impl Stage {
-    /// The stage up to a watermark, behind one up to another; nothing if it is over already.
+    /// Stage from one watermark to the next; `None` if the second is not later, unless it is the end of all traces.
     pub(crate) fn between(from: i64, until: i64) -> Option<Stage> {
         (until > from || until == i64::MAX).then_some(Stage { from, until })
     }

@@ -1,4 +1,5 @@
-//! What is known of the traces up to a time, which executions are made of: by one thread at a time it grows, and many read it.
+//! Knowledge about the traces up to a time, from which executions are made: one thread at a time extends it, many read
+//! it.
 
 use tracebraid_graph::{Growing, PlayedPart, Question};
 
@@ -9,36 +10,35 @@ use crate::pass::Pass;
 use crate::sampled::Sampling;
 use crate::turns::Turns;
 
-/// What is known up to a time.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub(crate) growing: Growing,
     pub(crate) kernels: Kernels,
     pub(crate) sampling: Sampling,
-    /// When threads turned to executions.
+    /// Times at which threads turned to executions.
     pub(crate) turns: Turns,
-    /// What was counted.
+    /// Time lines of counted events.
     pub(crate) lines: CountLines,
-    /// What was before is dropped.
+    /// Everything earlier than this time is dropped.
     pub(crate) cut: i64,
     pub(crate) limits: Limits,
 }
 
-/// What bounds the memory.
+/// Limits that bound the memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// How long behind its end an execution is made at the latest, in nanoseconds.
+    /// Delay after its end at which an execution must be made, in nanoseconds; rounded up to the next interval.
     pub(crate) behind: u64,
-    /// Length of the intervals of time at whose beginnings executions are made that must be made, in nanoseconds.
+    /// Interval length in nanoseconds; executions that must be made are made at the beginning of an interval.
     pub(crate) interval: i64,
-    /// How much may happen in an execution.
+    /// Maximum number of events in an execution, as counted by [`Growing::between`]; larger executions are given up.
     pub(crate) most: u64,
-    /// Behind this time nothing is known.
+    /// Nothing is known after this time.
     pub(crate) known_until: i64,
 }
 
 impl Limits {
-    /// When an execution that ends then is made at the latest; none if that is behind all that is known.
+    /// Latest time at which an execution that ends at `end` is made; `None` if it is after `known_until`.
     pub(crate) fn deadline(&self, end: i64) -> Option<i64> {
         let deadline = end.checked_add_unsigned(self.behind)?;
         let deadline = grid::next_begin(deadline, self.interval)?;
@@ -47,7 +47,7 @@ impl Limits {
 }
 
 impl Known {
-    /// Of traces of which nothing was played yet.
+    /// Initial state: nothing was played yet.
     pub(crate) fn new(
         pass: &Pass,
         (kernels, sampling): (Kernels, Sampling),
@@ -72,7 +72,7 @@ impl Known {
         }
     }
 
-    /// Takes what happened before that time; without one, everything.
+    /// Adds the events earlier than `until`, or all of them if it is `None`.
     pub(crate) fn goes_on(&mut self, pass: &Pass, played: Option<PlayedPart>, until: Option<i64>) {
         self.growing.compose(&pass.graph, played, until);
         if !self.sampling.is_empty() {
@@ -81,7 +81,7 @@ impl Known {
         self.look_up_turns();
     }
 
-    /// Looks up the threads that turned to something up to where the graph has grown.
+    /// Resolves the threads that turned to executions, up to the time that the graph has reached.
     fn look_up_turns(&mut self) {
         let until = self.growing.until();
         let whose = Whose::new(&self.kernels, self.growing.graph());
@@ -90,7 +90,7 @@ impl Known {
             .look_up(until, |time, thread| whose.actor(time, thread));
     }
 
-    /// Whether something may still turn out to be something else.
+    /// True if later events may still change the answer to `question`.
     pub(crate) fn is_open(&self, question: Question) -> bool {
         match question {
             Question::Line(actor, time) => self.growing.goes_on(actor, time).is_some(),
@@ -98,12 +98,12 @@ impl Known {
         }
     }
 
-    /// True if what happened in an execution is not kept.
+    /// True if data of the execution was dropped, or if the execution exceeds the limit.
     pub(crate) fn is_too_much(&self, (begin, end): (i64, i64)) -> bool {
         begin < self.cut || self.growing.between(begin, end) > self.limits.most
     }
 
-    /// Drops what was before a time: nobody will ask for it.
+    /// Drops everything earlier than `cut`, which is not read again.
     pub(crate) fn drop_before(&mut self, cut: i64) {
         self.cut = cut;
         self.turns.drop_before(cut);

@@ -1,8 +1,10 @@
-//! Executions that were made beside others, by numbers of their own.
+//! Batches of executions that were made in parallel, with numbers local to the batch.
 //!
-//! Contexts, names and threads have numbers in the order in which they are met. Whoever makes executions beside others cannot know
-//! how many were met before, so it counts from the beginning; once that is known, [`Made::number`] finds out what each number
-//! stands for, which takes time for different contexts, not for executions. What is of several lengths lies in lists for all.
+//! Contexts, names and threads are numbered in the order in which they are met. A thread that makes a batch in parallel
+//! with others does not know how many were met in earlier batches, so each batch starts its own numbering; once the
+//! earlier batches are numbered, [`Made::number`] maps own numbers to global ones. The cost is proportional to the
+//! number of different contexts, not of executions. Data of variable length lies in lists shared by all executions of
+//! the batch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,34 +19,34 @@ use crate::ecct::{Common, Ecct, Step};
 use crate::execution::Execution;
 use crate::names::NameId;
 
-/// Executions that were made beside others, in the order in which they ended.
+/// Batch of executions made in parallel with other batches, in the order of their ends.
 #[derive(Debug, Default)]
 pub struct Made {
     lists: Lists,
     threads: MetThreads,
-    /// What contexts and names are by their own numbers.
+    /// Contexts and names by own number, until [`Made::number`] maps them.
     pub(crate) own: Common,
-    /// By own number: the context among all. Without any, own numbers are those.
+    /// Global context by own number. Empty if own numbers are the global ones.
     contexts: Vec<ContextId>,
     kinds: Vec<KindMade>,
-    /// Executions that were given up.
+    /// Number of executions that were given up.
     pub(crate) given_up: u64,
     spare: Option<Arc<Spare>>,
 }
 
-/// What grows with the number of executions.
+/// Lists that grow with the number of executions.
 #[derive(Debug, Default)]
 struct Lists {
     executions: Vec<Execution>,
-    /// By execution: where what is of several lengths ends.
+    /// By execution: ends of its data in the lists of variable length.
     ends: Vec<Ends>,
     figures: Vec<Option<u64>>,
-    /// Contexts of each ascending, by their own numbers.
+    /// Time by own number of the context; contexts of each execution are ascending.
     times: Vec<(ContextId, u64)>,
     steps: Vec<Step>,
     /// By execution: its thread.
     threads: Vec<Option<u32>>,
-    /// Of each execution's steps: before which another thread comes, and which.
+    /// Thread changes: index of the step within its execution from which a thread applies, and the thread.
     changes: Vec<(usize, Option<u32>)>,
 }
 
@@ -60,15 +62,16 @@ impl Lists {
     }
 }
 
-/// Room of executions that are written, for further ones: whoever makes them is mostly another thread.
+/// Allocations of written executions, for reuse: the thread that makes executions is mostly not the one that frees
+/// them.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Vec<Lists>>);
 
-/// More room than that of so many batches is given back.
+/// Maximum number of batches whose allocations are kept for reuse.
 const MOST_SPARE: usize = 64;
 
 impl Spare {
-    /// None yet, in room that is left over.
+    /// Empty batch in a reused allocation, if there is one.
     pub(crate) fn made(self: &Arc<Spare>) -> Made {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut made = Made::default();
@@ -91,7 +94,7 @@ impl Drop for Made {
     }
 }
 
-/// Where what belongs to an execution ends in the lists.
+/// Ends of the data of an execution in the lists.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
     figures: usize,
@@ -100,20 +103,21 @@ struct Ends {
     threads: usize,
 }
 
-/// What is known of an execution besides what it is.
+/// An execution with its figures, times, steps and threads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told<'m> {
     pub(crate) execution: &'m Execution,
     pub(crate) figures: &'m [Option<u64>],
-    /// By own numbers of contexts.
+    /// Time by own number of the context.
     pub(crate) times: &'m [(ContextId, u64)],
     pub(crate) steps: &'m [Step],
-    /// The thread in which it ended, and those of its steps: each behind the step before which it changes.
+    /// Thread in which the execution ended. `changes` holds the threads of its steps: the index of the first step, and
+    /// the thread.
     pub(crate) thread: Option<u32>,
     pub(crate) changes: &'m [(usize, Option<u32>)],
 }
 
-/// A thread that was met, as it was called.
+/// Thread with the name it had when it was met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MetThread {
     pub(crate) trace: u32,
@@ -125,24 +129,25 @@ pub(crate) struct MetThread {
 #[derive(Debug, Default)]
 struct MetThreads {
     list: Vec<MetThread>,
-    /// By thread of the graph: what it was called when it was met last, and its number.
+    /// By thread of the graph: its name when it was last met, and its number.
     last: HashMap<ActorId, (Option<Comm>, u32), Hasher>,
 }
 
-/// Executions of one definition among those that were made.
+/// Executions of one definition within a batch.
 #[derive(Clone, Debug, Default)]
 pub struct KindMade {
-    /// How many there are.
+    /// Number of executions.
     pub executions: u64,
-    /// Of which nobody knows in which thread they were.
+    /// Number of executions whose thread is unknown.
     pub of_nobody: u64,
-    /// The place of the first one.
+    /// Index of the first execution of the definition in the batch.
     pub(crate) first: usize,
-    /// By place of a figure and, behind them, of a value: what the first one has, and which is the first that has something else.
+    /// By index of a figure and, after all figures, of a value: the constant in the first execution (`None`: not a
+    /// constant), and the index of the first execution that differs.
     pub(crate) cells: Vec<(Option<Constant>, Option<usize>)>,
 }
 
-/// What many executions have in a figure or value.
+/// Content of a figure or value that many executions share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Constant {
     Null,
@@ -150,7 +155,7 @@ pub(crate) enum Constant {
 }
 
 impl Constant {
-    /// Of a figure; `None` is anything else.
+    /// `None` if the figure is neither missing nor zero.
     pub(crate) fn of_figure(figure: Option<u64>) -> Option<Constant> {
         match figure {
             None => Some(Constant::Null),
@@ -159,7 +164,7 @@ impl Constant {
         }
     }
 
-    /// Of a value.
+    /// `None` if the value is neither missing nor zero.
     pub(crate) fn of_value(value: Option<&Datum>) -> Option<Constant> {
         match value {
             None | Some(Datum::Missing) => Some(Constant::Null),
@@ -170,22 +175,22 @@ impl Constant {
 }
 
 impl Made {
-    /// How many executions there are.
+    /// Number of executions.
     pub fn len(&self) -> usize {
         self.lists.executions.len()
     }
 
-    /// True if there are none.
+    /// True if the batch has no executions.
     pub fn is_empty(&self) -> bool {
         self.lists.executions.is_empty()
     }
 
-    /// How many there are, by place among the definitions.
+    /// Executions by index of the definition.
     pub fn kinds(&self) -> &[KindMade] {
         &self.kinds
     }
 
-    /// Adds an execution of that tree; `figures` are given to be filled.
+    /// Adds an execution with its context times and steps; `put_figures` appends the figures.
     pub(crate) fn push(
         &mut self,
         graph: &Graph,
@@ -208,7 +213,7 @@ impl Made {
         self.lists.executions.push(execution);
     }
 
-    /// Adds an execution whose contexts are already numbered among all.
+    /// Adds an execution whose contexts already have global numbers.
     pub(crate) fn push_finished(&mut self, graph: &Graph, finished: Finished) {
         let Finished {
             execution,
@@ -221,7 +226,7 @@ impl Made {
         });
     }
 
-    /// Notes which threads it is of.
+    /// Records the thread of an execution and the thread changes between its steps.
     fn meet(&mut self, graph: &Graph, execution: &Execution, steps: &[Step]) {
         let threads = &mut self.threads;
         let mut met = |actor: Option<ActorId>| threads.number(graph, actor?, execution.end);
@@ -259,7 +264,7 @@ impl Made {
                     }
                     None
                 }
-                // Those before have nothing there.
+                // Earlier executions have no content there.
                 None => Some((Some(Constant::Null), Some(row))),
             };
             let more: Vec<_> = constants.filter_map(&mut differs).collect();
@@ -272,7 +277,7 @@ impl Made {
         kind.of_nobody += u64::from(is_of_nobody);
     }
 
-    /// Finds out which of all contexts those are that were met here, and adds new ones. It takes time for different ones only.
+    /// Maps own context numbers to global ones, and adds new contexts to `all`. The cost depends on different contexts only.
     pub(crate) fn number(&mut self, all: &mut Common) {
         let names = self.own.names.texts().iter();
         let names: Vec<NameId> = names.map(|name| all.names.id(name)).collect();
@@ -284,7 +289,7 @@ impl Made {
                 continue;
             };
             let name = match frame.kind {
-                // Their names are known before.
+                // Function names are global from the start.
                 FrameKind::Function => frame.name,
                 _ => names.get(frame.name.0 as usize).copied().unwrap_or_default(),
             };
@@ -296,7 +301,7 @@ impl Made {
         self.own = Common::default();
     }
 
-    /// A context by its number among all.
+    /// Maps an own context number to the global one.
     pub(crate) fn context(&self, own: ContextId) -> ContextId {
         match self.contexts.is_empty() {
             true => own,
@@ -304,12 +309,12 @@ impl Made {
         }
     }
 
-    /// The threads, in the order in which they were met.
+    /// Threads in the order in which they were met.
     pub(crate) fn threads(&self) -> &[MetThread] {
         &self.threads.list
     }
 
-    /// What is known of one.
+    /// Data of the execution at index `place`.
     pub(crate) fn told(&self, place: usize) -> Option<Told<'_>> {
         let to = self.lists.ends.get(place)?;
         let before = place
@@ -326,7 +331,7 @@ impl Made {
         })
     }
 
-    /// Each by itself, once contexts are numbered among all.
+    /// Splits the batch into executions; contexts must already have global numbers.
     pub fn into_finished(mut self) -> impl Iterator<Item = Finished> {
         let executions = std::mem::take(&mut self.lists.executions);
         let mut from = Ends::default();
@@ -366,7 +371,7 @@ impl Made {
 }
 
 impl MetThreads {
-    /// The number of a thread as it was called at a time.
+    /// Number of a thread with the name it had at `time`.
     fn number(&mut self, graph: &Graph, actor: ActorId, time: i64) -> Option<u32> {
         let of = graph.actor(actor)?;
         let name = of.name_at(time);

@@ -1,7 +1,7 @@
-//! Making executions of what is known: on any thread, while what is known grows.
+//! Making executions from what is known: on any thread, while the knowledge grows.
 //!
-//! An execution of which nothing may turn out to be something else is the same in whatever later state it is made. One of which
-//! that is not so must wait ([`Question`]), and all behind it in its batch with it; whoever has it wait tries again later.
+//! An execution in which nothing is open is the same whichever later state it is made from. An execution with an open
+//! question must wait ([`Question`]), and so must all later ones of its batch; the caller tries again later.
 
 use std::collections::VecDeque;
 use std::sync::{PoisonError, RwLock};
@@ -17,12 +17,12 @@ use crate::made::Made;
 use crate::metrics::{Metric, put_metrics};
 use crate::pass::Pass;
 
-/// Executions that have ended and are not made yet, in the order in which they have ended.
+/// Executions that have ended but are not made yet, in the order of their ends.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// What is left of each block.
+    /// Remaining executions of each block.
     blocks: VecDeque<EndedOnes>,
-    /// The first one, if its threads are known already.
+    /// First pending execution, if its threads are already resolved.
     first: Option<Execution>,
 }
 
@@ -31,7 +31,7 @@ impl Pending {
         self.blocks.push_back(block.numbered());
     }
 
-    /// When the first one has ended.
+    /// End of the first pending execution.
     pub(crate) fn first_end(&self) -> Option<i64> {
         if let Some(first) = &self.first {
             return Some(first.end);
@@ -59,21 +59,21 @@ impl Pending {
     }
 }
 
-/// Why no more executions are made.
+/// Reason why no more executions are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// For nothing: as many are made as were asked for, or all.
+    /// No wait: the requested number is made, or nothing is pending.
     No,
-    /// What is known does not reach to the end of the next one.
+    /// The knowledge does not reach the end of the next execution.
     IsAhead,
-    /// Something of the next one may turn out to be something else.
+    /// The next execution has an open question.
     For(Question),
 }
 
-/// So many executions are made before others may let what is known grow.
+/// Number of executions made under one read lock, before a writer may extend the knowledge.
 const AT_ONCE: usize = 64;
 
-/// Makes executions while others may let what is known grow: up to one that must wait, or all.
+/// Makes executions up to one that must wait, or all; in between, other threads may extend the knowledge.
 pub(crate) fn make_all(
     (pass, known): (&Pass, &RwLock<Known>),
     pending: &mut Pending,
@@ -91,7 +91,7 @@ pub(crate) fn make_all(
     Waits::No
 }
 
-/// Makes so many executions, or up to one that must wait; none waits for what may turn out, if they must be made.
+/// Makes at most `most` executions and stops at one that must wait. If `must`, open questions are ignored.
 pub(crate) fn make(
     (pass, known, places): (&Pass, &Known, &mut Places),
     pending: &mut Pending,
@@ -135,7 +135,7 @@ pub(crate) fn make(
     waits
 }
 
-/// What may yet change of an execution.
+/// Open question that may still change the execution.
 fn asks(known: &Known, execution: &Execution, path: &Path) -> Option<Question> {
     let passed = execution.passed.as_ref();
     let of_passed = passed.and_then(|passed| known.growing.question_of_passed(passed));
@@ -152,7 +152,7 @@ fn asks(known: &Known, execution: &Execution, path: &Path) -> Option<Question> {
     is_open.then_some(Question::Open)
 }
 
-/// Adds an execution with all that is kept of it.
+/// Adds an execution with its metrics, calling contexts and steps.
 fn put(
     (pass, known, places): (&Pass, &Known, &mut Places),
     builder: &mut Builder<'_>,
@@ -177,7 +177,7 @@ fn put(
     });
 }
 
-/// The threads whose stacks may be on a path.
+/// Threads whose stacks may occur on a path; ascending, without duplicates.
 fn actors(graph: &Graph, path: &Path) -> Vec<ActorId> {
     let mut actors: Vec<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
     for segment in &path.segments {

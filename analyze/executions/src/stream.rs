@@ -1,17 +1,19 @@
-//! Executions that are made while the trace is read, and what is forgotten behind them.
+//! Making executions while the trace is read, and dropping data that is no longer needed.
 //!
-//! Executions come out in the order in which they end. Each is what is known of it a time behind its end: what ends a wait
-//! that goes on there, who sent a segment that came by a clock that is ahead, who else had used the disk. Most are known for
-//! good before; then they do not wait for that time, which changes nothing but the memory that they take.
+//! Executions are output in the order of their ends. Each reflects the knowledge at a fixed delay after its end: for
+//! example, the event that ends a wait in progress, the sender of a segment if a clock is ahead, or the other users of
+//! the disk. Most executions are final earlier and are made without the delay, which affects the memory but not the
+//! result.
 //!
-//! Time goes on part by part ([`Part`]). What ended in a part waits in batches, which are made on any thread once what is known
-//! ([`Known`]) reaches to the end of the part. What is made of a batch is the same in whatever state that is done, up to the first
-//! execution of which something may turn out to be something else: that one and those behind it are tried again after the next
-//! part. One that must be made then is made here, before anything later becomes known; parts are so short that few are. Nothing
-//! becomes known behind that time of any execution in a batch that is under way.
+//! Time advances part by part ([`Part`]). Executions that ended in a part are put into batches, which are made on any
+//! thread once the knowledge ([`Known`]) reaches the end of the part. The result does not depend on the state from
+//! which a batch is made, up to the first execution with an open question: that execution and the later ones of the
+//! batch are tried again after the next part. An execution that must be made by then is made here, before later events
+//! become known; parts are so short that this is rare. Events after the deadline of any execution in a batch do not
+//! become known while that batch is being made.
 //!
-//! Batches go to the sink in their order once all of their executions are made. What ended before the first execution begins that
-//! is open, or not given to the sink yet, is dropped.
+//! Batches are given to the sink in order, each once all of its executions are made. Data that ended before the
+//! earliest begin of the executions that are open or not yet given to the sink is dropped.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -30,17 +32,17 @@ use crate::making::{Pending, Waits, make, make_all};
 use crate::names::Names;
 use crate::pass::{Pass, PassPartial};
 
-/// What happened in parts of time, one behind the other.
+/// Events of consecutive parts of time.
 pub(crate) struct Parts {
-    /// Before which time each ends; without one, the last one goes to the end of everything.
+    /// End of each part, exclusive; `None`: the end of all traces (only the last part).
     pub(crate) until: Vec<Option<i64>>,
-    /// What the graph is made of in each.
+    /// Graph input of each part.
     pub(crate) played: Vec<Option<PlayedPart>>,
-    /// The calls, if they are found by themselves.
+    /// System calls, if they are found separately.
     pub(crate) calls: Option<PlayedCalls>,
 }
 
-/// A part of time, and what ended in it.
+/// Part of time and the executions that ended in it.
 struct Part {
     until: Option<i64>,
     played: Option<PlayedPart>,
@@ -48,13 +50,13 @@ struct Part {
 }
 
 impl Part {
-    /// When the first one of those began that ended in it.
+    /// Earliest begin of the executions that ended in the part.
     fn earliest(&self) -> Option<i64> {
         self.blocks.iter().map(|block| block.earliest).min()
     }
 }
 
-/// A batch that is under way.
+/// Batch whose executions are being made.
 pub(crate) struct Making {
     number: u64,
     pending: Pending,
@@ -63,14 +65,14 @@ pub(crate) struct Making {
     waits: Waits,
 }
 
-/// Work that any thread can do.
+/// Work for any thread.
 pub(crate) enum Job<S: Sink> {
-    /// Makes the executions of a batch. In a box, so that lists of jobs are small.
+    /// Makes the executions of a batch. Boxed to keep lists of jobs small.
     Make(Box<Making>),
     Sink(SinkJob<S>),
 }
 
-/// What was done.
+/// Result of a [`Job`].
 pub(crate) enum Done<S: Sink> {
     Made(Box<Making>),
     Sink(SinkDone<S>),
@@ -88,17 +90,17 @@ impl<S: Sink> Job<S> {
     }
 }
 
-/// Executions that ended one after the other.
+/// Executions that ended consecutively.
 #[derive(Debug)]
 struct Batch {
-    /// Both are away while it is under way.
+    /// Empty, like `made`, while the batch is out (`is_out`).
     pending: Pending,
     made: Made,
     is_out: bool,
     waits: Waits,
-    /// When the first one has ended that is not made, or was not when it went away.
+    /// End of the first execution that is not made; while the batch is out, as of the time it was sent.
     first_end: Option<i64>,
-    /// When the first one of all began.
+    /// Earliest begin of all executions of the batch.
     earliest: i64,
     executions: usize,
 }
@@ -125,7 +127,7 @@ impl Batch {
         }
     }
 
-    /// True if more can be added to it.
+    /// True if more executions can be added.
     fn has_room(&self) -> bool {
         self.executions < Block::FULL && !self.is_out && self.waits == Waits::IsAhead && self.made.is_empty()
     }
@@ -135,19 +137,20 @@ impl Batch {
     }
 }
 
-/// Executions that are made while the trace is read.
+/// Makes executions while the trace is read.
 pub(crate) struct Stream<'s, S: Sink> {
-    /// What the trees that were given to the sink have in common.
+    /// Contexts and names of all trees that were given to the sink.
     common: Common,
-    /// What has ended and is not given to the sink, in its order, and the number of the first one.
+    /// Ended executions that are not yet given to the sink, in output order. `first_number` is the number of the first
+    /// batch.
     batches: VecDeque<Batch>,
     first_number: u64,
-    /// Executions in them.
+    /// Number of executions in `batches`.
     executions: usize,
-    /// What comes next: parts of which it is not known what ended in them, and those before of which it is.
+    /// Further parts: in `parts` those whose ended executions are determined, in `later` the ones that follow.
     later: VecDeque<Parts>,
     parts: VecDeque<Part>,
-    /// Up to when executions that have ended are in batches, but what happened is not known, and what that is.
+    /// Part whose ended executions are in batches but whose events are not known yet: its end and its graph input.
     target: Option<(Option<i64>, Option<PlayedPart>)>,
     has_ended: bool,
     jobs: Vec<Job<S>>,
@@ -155,22 +158,22 @@ pub(crate) struct Stream<'s, S: Sink> {
     sink: &'s mut S,
     error: Option<S::Error>,
     told: Told,
-    /// Up to when stages go.
+    /// End of the last stage.
     watermark: i64,
 }
 
-/// What is told in the end.
+/// Totals reported at the end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
-    /// Executions in which too much happened.
+    /// Number of executions given up because of their size.
     pub(crate) given_up: u64,
-    /// The most stretches of time lines that there were at a time.
+    /// Maximum number of time line stretches held at once.
     pub(crate) most_stretches: usize,
-    /// Page faults of all threads.
+    /// Number of page faults of all threads.
     pub(crate) faults: u64,
 }
 
-/// So many are tried behind one that was made since it must be: often the next one must be, too.
+/// Number of executions tried after one that had to be made: often the next one must be made, too.
 const FEW: usize = 1;
 
 fn read(known: &RwLock<Known>) -> RwLockReadGuard<'_, Known> {
@@ -181,14 +184,14 @@ fn write(known: &RwLock<Known>) -> RwLockWriteGuard<'_, Known> {
     known.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is due before anything more becomes known.
+/// Action required before more events become known.
 enum Due {
     Nothing,
-    /// A batch that is under way may have something to be made before that.
+    /// Wait for a batch that is out: it may contain an execution that must be made first.
     Wait,
-    /// The batch at that place can be tried.
+    /// Try the batch at this index.
     Try(usize),
-    /// The first one of the batch at that place must be made at that time.
+    /// Make the first pending execution of the batch at this index, at this time.
     Make(usize, i64),
 }
 
@@ -216,7 +219,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// The next stage, up to a watermark.
+    /// Stage from the last watermark to this one.
     pub(crate) fn stage(&mut self, watermark: i64) -> Option<Stage> {
         let stage = Stage::between(self.watermark, watermark);
         self.watermark = self.watermark.max(watermark);
@@ -227,17 +230,17 @@ impl<'s, S: Sink> Stream<'s, S> {
         std::mem::take(&mut self.jobs)
     }
 
-    /// True if everything is known.
+    /// True if the knowledge is complete.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended
     }
 
-    /// The next parts: they come in their order.
+    /// Takes the next parts; must be called in the order of time.
     pub(crate) fn take_parts(&mut self, parts: Parts) {
         self.later.push_back(parts);
     }
 
-    /// What became of work.
+    /// Takes the result of a job.
     pub(crate) fn take_done(&mut self, done: Done<S>) {
         match done {
             Done::Made(of) => {
@@ -249,7 +252,7 @@ impl<'s, S: Sink> Stream<'s, S> {
                     batch.first_end = pending.first_end();
                     (batch.pending, batch.made) = (pending, made);
                     (batch.waits, batch.is_out) = (waits, false);
-                    // It went away before everything was known.
+                    // The batch was sent before the knowledge was complete.
                     if self.has_ended && !batch.is_complete() {
                         self.try_batch(place, true);
                     }
@@ -264,7 +267,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// Further work of the sink, or why it takes no more.
+    /// Queues further jobs of the sink, or keeps its error.
     fn gives(&mut self, jobs: Result<Vec<SinkJob<S>>, S::Error>) {
         match jobs {
             Ok(jobs) => self.jobs.extend(jobs.into_iter().map(Job::Sink)),
@@ -272,7 +275,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// Goes on as far as that is possible before work under way is done. False if the sink takes no more.
+    /// Advances as far as possible without the results of outstanding jobs. False if the sink has failed.
     pub(crate) fn go_on(
         &mut self,
         (pass, known): (&Pass, &RwLock<Known>),
@@ -299,7 +302,7 @@ impl<'s, S: Sink> Stream<'s, S> {
                 }
                 Due::Make(place, deadline) => {
                     let known = &mut write(known);
-                    // Nothing happened from what is known up to that time.
+                    // The graph has no events between the known time and the deadline.
                     known.goes_on(pass, None, Some(deadline));
                     self.make_first(pass, known, place);
                 }
@@ -310,7 +313,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         self.error.is_none()
     }
 
-    /// Finds out what has ended in parts.
+    /// Determines the executions that ended in each of the parts.
     fn find(
         &mut self,
         (pass, known): (&Pass, &RwLock<Known>),
@@ -341,13 +344,13 @@ impl<'s, S: Sink> Stream<'s, S> {
                 blocks,
             });
         }
-        // Nothing ends behind the end.
+        // No execution ends after the last part.
         if let Some(last) = self.parts.back_mut() {
             last.blocks.extend(blocks);
         }
     }
 
-    /// Puts what has ended in a part into batches.
+    /// Puts the executions that ended in a part into batches.
     fn begin_part(&mut self, part: Part) {
         for block in part.blocks {
             self.executions += block.len();
@@ -363,7 +366,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         self.target = Some((part.until, part.played));
     }
 
-    /// What is due before what happens in the part before that time becomes known.
+    /// Action required before the events of the part that ends at `until` become known.
     fn due(&self, known: &Known, until: Option<i64>) -> Due {
         let limits = &known.limits;
         let end = until.unwrap_or(limits.known_until);
@@ -374,7 +377,7 @@ impl<'s, S: Sink> Stream<'s, S> {
             };
             let deadline = limits.deadline(end).filter(|deadline| *deadline <= begin);
             let Some(deadline) = deadline else {
-                // Those behind it have ended later.
+                // Later batches ended later.
                 return Due::Nothing;
             };
             if batch.is_out {
@@ -393,12 +396,12 @@ impl<'s, S: Sink> Stream<'s, S> {
         Due::Nothing
     }
 
-    /// Makes the first one that is not made of the batch at that place, which must be made now, and some of those behind it.
+    /// Makes the first pending execution of a batch, which must be made now, and tries [`FEW`] more.
     fn make_first(&mut self, pass: &Pass, known: &Known, place: usize) {
         let Some(batch) = self.batches.get_mut(place) else {
             return;
         };
-        // It may be known now, and those behind it, too.
+        // The question may be settled by now, for the later executions as well.
         if let Waits::For(question) = batch.waits
             && !known.is_open(question)
         {
@@ -411,7 +414,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         batch.first_end = pending.first_end();
     }
 
-    /// Has a batch tried.
+    /// Sends a batch out to be tried.
     fn try_batch(&mut self, place: usize, must: bool) {
         if let Some(batch) = self.batches.get_mut(place) {
             batch.is_out = true;
@@ -425,7 +428,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// What happened in a part becomes known.
+    /// Makes the events of a part known.
     fn end_part(
         &mut self,
         (pass, known): (&Pass, &RwLock<Known>),
@@ -471,7 +474,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// Drops what no execution needs that is open or not given to the sink.
+    /// Drops data needed neither by open executions nor by those not yet given to the sink.
     fn forget(&mut self, pass: &Pass, known: &mut Known, partial: &PassPartial) {
         let looked_at = pass.periods.room(&partial.0) + self.executions + self.parts.len();
         if !known.growing.is_due(looked_at) {
@@ -490,7 +493,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// What trees refer to, what else is to be told, and why the sink took no more.
+    /// Contexts and names of all trees, the totals, and the error of the sink.
     pub(crate) fn into_parts(mut self, known: &Known) -> (Union, Told, Option<S::Error>) {
         let stretches = known.growing.stretches();
         self.told.most_stretches = self.told.most_stretches.max(stretches);

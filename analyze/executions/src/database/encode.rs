@@ -1,4 +1,4 @@
-//! From executions that were made to rows: on any thread, once it is known what their numbers stand for.
+//! Encoding of executions as rows: on any thread, once their numbers are mapped to global ones.
 
 use std::sync::Arc;
 
@@ -9,44 +9,44 @@ use crate::database::row::{Batch, Cell, Row, StoredKind, joined, of, put_value, 
 use crate::ecct::add_up;
 use crate::made::{Made, Told};
 
-/// What executions are written by.
+/// Parameters shared by all encodings.
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) kinds: Vec<StoredKind>,
-    /// Ids of traces, by index of the trace.
+    /// Database id of each trace, by trace index.
     pub(super) sources: Vec<i64>,
 }
 
-/// Executions that are to be written.
+/// Batch of executions to be written.
 #[derive(Debug)]
 pub(super) struct Encoding {
     pub(super) made: Made,
-    /// By number of a thread among those: its number in the database.
+    /// Thread number in the database, by thread number of the batch.
     pub(super) threads: Vec<Option<u32>>,
     pub(super) form: Arc<Form>,
 }
 
-/// Columns behind those of the schema, by their places.
+/// Columns added after those of the schema, by index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AddedColumns {
-    /// Those that are there, in the order in which they were added.
+    /// Columns that already exist, in the order in which they were added.
     pub(super) there: Vec<usize>,
-    /// Those that are added, each before the execution at that place.
+    /// Columns to add: index of the execution before which a column is added, and the column.
     pub(super) before: Vec<(usize, usize)>,
 }
 
-/// A path that takes so many times the room of times is not read in their place.
+/// The times column is left out only if the path takes at most this multiple of its bytes.
 const LONGER: usize = 4;
 
 impl Encoding {
-    /// As rows for SQLite.
+    /// Encodes rows for insertion by SQLite.
     pub(super) fn batch(self) -> Batch {
         let mut batch = Batch::default();
         self.each_row(|_, row| batch.push(row));
         batch
     }
 
-    /// As cells of a table, whose ids begin with the first of those of `cells`.
+    /// Encodes table cells; ids begin with the first id of `cells`.
     pub(super) fn cells(self, mut cells: Cells, added: AddedColumns) -> Cells {
         let AddedColumns { mut there, before } = added;
         let mut before = before.into_iter().peekable();
@@ -107,7 +107,7 @@ impl Encoding {
         self.threads.get(met as usize).copied().flatten()
     }
 
-    /// The trace of the thread in which an execution ended.
+    /// Database id of the trace of the thread in which the execution ended.
     fn source(&self, told: &Told<'_>) -> i64 {
         let thread = told
             .thread
@@ -117,7 +117,7 @@ impl Encoding {
     }
 }
 
-/// Whether the time that steps take in each context is the time in it; in the room of `added`.
+/// True if the step durations, summed by context, equal the context times. `added` is a scratch buffer.
 fn adds_up(told: &Told<'_>, added: &mut Vec<(ContextId, u64)>) -> bool {
     added.clear();
     added.extend(told.steps.iter().map(|step| (step.context, step.duration)));
@@ -125,10 +125,10 @@ fn adds_up(told: &Told<'_>, added: &mut Vec<(ContextId, u64)>) -> bool {
     added == told.times
 }
 
-/// A row, with the columns that were added so far.
+/// Encodes a row with the columns added so far.
 fn put_record(record: &mut Record, kinds: &[StoredKind], added: &[usize], row: &Row<'_>) {
     record.clear();
-    // The id is that of the cell.
+    // The id is stored in the cell.
     record.null();
     record.integer(kinds.get(row.kind).map_or(0, |kind| kind.id));
     record.integer(row.source);

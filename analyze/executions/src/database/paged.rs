@@ -1,8 +1,8 @@
-//! A new database of which the pages with executions are written beside each other, while nobody has it open.
+//! Writer of a new database: pages with executions are written in parallel while no connection has the file open.
 //!
-//! A column is there as soon as an execution has something else in it than all before, who have no room for it in their
-//! rows: most executions have nothing at all in most figures. Which execution that is, is found out for each batch from what is known
-//! of all of it ([`crate::KindMade`]).
+//! A column is added as soon as an execution differs in it from all earlier ones, whose rows take no space for the
+//! column: most executions are empty in most figures. The execution that requires a column is found for each batch from
+//! its summary ([`crate::KindMade`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,30 +14,29 @@ use crate::database::pages::{Cells, PageWriter, Pages};
 use crate::database::store::{State, Store, connected, of_file};
 use crate::made::{Constant, KindMade, Made};
 
-/// A new database.
 #[derive(Debug)]
 pub(super) struct Paged {
-    /// Not connected to it.
+    /// Not connected to the file at `path`.
     store: Store,
     path: PathBuf,
     pages: PageWriter,
     form: Arc<Form>,
-    /// Columns that were added, and what all executions before have in them.
+    /// Added columns, and the common content of all earlier executions in them.
     added: Vec<(usize, State)>,
-    /// The id of the next execution that is laid out.
+    /// Id of the next execution to be laid out.
     next: i64,
-    /// Room of rows that are written.
+    /// Allocations of written rows, for reuse.
     spare: Vec<Cells>,
 }
 
-/// More room than that of so many batches is given back.
+/// Maximum number of batches whose allocations are kept for reuse.
 const MOST_SPARE: usize = 64;
 
 impl Paged {
-    /// Closes a database in order to write its pages; gives it back if SQLite must do that.
+    /// Closes the database to write its pages directly; returns the store if SQLite must write them.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the database cannot be read.
     pub(super) fn new(mut store: Store, sources: Vec<i64>) -> rusqlite::Result<Result<Paged, Store>> {
         let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'execution'";
         let root = store.connection.query_row(root, [], |row| row.get(0))?;
@@ -50,7 +49,7 @@ impl Paged {
             return Ok(Err(store));
         };
         store.connection.execute_batch("COMMIT")?;
-        // Nothing else is known of the file until its pages are written.
+        // No connection has the file open until its pages are written.
         let nothing = Connection::open_in_memory()?;
         let connection = std::mem::replace(&mut store.connection, nothing);
         connection.close().map_err(|(_, error)| error)?;
@@ -74,7 +73,7 @@ impl Paged {
         }))
     }
 
-    /// How executions are encoded that come next.
+    /// Returns the job that encodes the next executions.
     pub(super) fn encode(
         &mut self,
         made: Made,
@@ -92,10 +91,10 @@ impl Paged {
         move || encoding.cells(cells, columns)
     }
 
-    /// Finds out where executions stand. They come in the order in which they were given to be encoded.
+    /// Assigns pages to executions. Batches must come in the order of [`Paged::encode`].
     ///
     /// # Errors
-    /// When they do not, or the file gets too large.
+    /// When the order is wrong, or the file gets too large.
     pub(super) fn lay_out(&mut self, cells: Cells) -> rusqlite::Result<Pages> {
         let (first, count) = cells.ids();
         if first != self.next {
@@ -105,7 +104,8 @@ impl Paged {
         self.pages.lay_out(cells).map_err(of_file)
     }
 
-    /// Pages with these rows were written, which took a thread so many nanoseconds while others could not write.
+    /// Takes back the cells of written pages. `cpu_ns`: CPU time in nanoseconds during which other threads could not
+    /// write.
     pub(super) fn wrote(&mut self, (cells, cpu_ns): (Cells, u64)) {
         self.store.busy_ns += cpu_ns;
         if self.spare.len() < MOST_SPARE {
@@ -113,10 +113,10 @@ impl Paged {
         }
     }
 
-    /// Connects to the database again once all pages are written, and adds the columns.
+    /// Reconnects to the database once all pages are written, and adds the columns.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the database cannot be written.
     pub(super) fn finish(self) -> rusqlite::Result<Store> {
         let Paged {
             mut store,
@@ -135,7 +135,7 @@ impl Paged {
         Ok(store)
     }
 
-    /// The columns of executions that come next; adds those that are needed.
+    /// Columns of the next executions; adds the required ones.
     fn columns(&mut self, made: &Made) -> AddedColumns {
         let there = self.added.iter().map(|(place, _)| *place).collect();
         let mut before = Vec::new();
@@ -152,7 +152,7 @@ impl Paged {
         AddedColumns { there, before }
     }
 
-    /// The place of the first execution for which a column must be there.
+    /// Index of the first execution that requires the column.
     fn needed(&mut self, made: &[KindMade], place: usize) -> Option<usize> {
         let column = self.store.columns.get_mut(place)?;
         let kinds = self
@@ -162,14 +162,14 @@ impl Paged {
             .map(|kind| kind.places.get(place).copied().flatten());
         let kinds = made.iter().zip(kinds);
         let kinds = kinds.filter(|(made, _)| made.executions > 0);
-        // What the first one of a kind has, and the first one that has something else.
+        // By kind: its first execution, the constant in it, and the first execution that differs.
         let cells = kinds.map(|(made, place)| {
             let nothing = (Some(Constant::Null), None);
             let cell = place.map(|place| made.cells.get(place).copied());
             (made.first, cell.flatten().unwrap_or(nothing))
         });
         if column.state == State::New {
-            // A column that is needed from the first row on has nothing before it.
+            // If the first row requires the column, no earlier row has content in it.
             let first = cells.clone().min_by_key(|(first, _)| *first)?.1;
             column.state = State::All(first.0.unwrap_or(Constant::Null));
         }

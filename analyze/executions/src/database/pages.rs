@@ -1,13 +1,15 @@
-//! Pages of a table of SQLite, written without SQLite.
+//! Pages of an SQLite table, written without SQLite.
 //!
-//! In: the file of a database that nobody has open, with an empty table, and rows as records in the order of their ids. Out: the
-//! same file with the rows in the table. Rows that come in order fill one leaf of the tree after the other, so no page is looked
-//! for or written twice; inserting with SQLite takes about five times the CPU time, on the one thread that can.
+//! In: a database file that no connection has open, with an empty table, and rows as records in the order of their ids.
+//! Out: the same file with the rows in the table. Rows in ascending order fill the leaves of the tree one after
+//! another, so no page is searched for or written twice; inserting with SQLite takes about five times the CPU time, on
+//! the only thread that may write.
 //!
-//! Rows become [`Cells`] on any thread. Which of them stand on which page depends on all before, but only on their lengths:
-//! [`PageWriter::lay_out`] finds it out, one batch after the other. The [`Pages`] are filled and written on any thread again.
+//! Rows become [`Cells`] on any thread. Their assignment to pages depends on all earlier rows, but only on their
+//! lengths: [`PageWriter::lay_out`] computes it, batch by batch. The [`Pages`] are filled and written on any thread
+//! again.
 //!
-//! After <https://www.sqlite.org/fileformat.html>, sections 1.3, 1.5 and 1.6.
+//! File format: <https://www.sqlite.org/fileformat.html>, sections 1.3, 1.5 and 1.6.
 
 use std::fs::File;
 use std::io;
@@ -18,79 +20,80 @@ use std::sync::Arc;
 
 use tracebraid_engine::Stopwatch;
 
-/// Bytes of the head of a database.
+/// Bytes of the database header.
 const HEAD: usize = 100;
-/// The byte at which SQLite locks files: its page holds nothing.
+/// Offset of the byte that SQLite locks: the page that contains it stays empty.
 const LOCKED: u64 = 1 << 30;
-/// Bytes of the heads of pages, and their kinds.
+/// Bytes of page headers, and page types.
 const LEAF_HEAD: usize = 8;
 const INNER_HEAD: usize = 12;
 const LEAF: u8 = 0x0d;
 const INNER: u8 = 0x05;
 
-/// A table that is filled: which rows stand on which pages.
+/// Table that is being filled: assigns rows to pages.
 #[derive(Debug)]
 pub(super) struct PageWriter {
     file: Arc<File>,
     size: usize,
-    /// The number of the next page, from 1.
+    /// Number of the next page, from 1.
     next: u32,
-    /// The page at which the table begins.
+    /// Root page of the table.
     root: u32,
     leaf: Leaf,
-    /// Inner pages that are not complete, by height above the leaves.
+    /// Incomplete inner pages, by height above the leaves.
     inner: Vec<Vec<Child>>,
 }
 
-/// A page below an inner one, and the last id in it.
+/// Page below an inner page, and the last id in it.
 #[derive(Clone, Copy, Debug)]
 struct Child {
     page: u32,
     last: i64,
 }
 
-/// Cells of a leaf, one behind the other, and where each begins.
+/// Concatenated cells of a leaf, and the offset of each.
 #[derive(Debug, Default)]
 struct Leaf {
     cells: Vec<u8>,
     begins: Vec<usize>,
 }
 
-/// Rows as cells of a table, in the order of their ids, which go up by one.
+/// Rows as table cells, with consecutive ascending ids.
 #[derive(Debug)]
 pub(super) struct Cells {
     size: usize,
     first: i64,
-    /// One behind the other, and where each ends.
+    /// Concatenated cells; `ends` holds the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// What has no room in its cell: the cell's place, and the bytes. The cell ends with room for the number of a page.
+    /// Overflow of large cells: cell index and bytes. Such a cell ends with 4 bytes for the number of its first
+    /// overflow page.
     spilled: Vec<(usize, Vec<u8>)>,
-    /// What the first leaf begins with: cells that came before.
+    /// Earlier cells at the beginning of the first leaf.
     head: Leaf,
-    /// Leaves, each with the cell behind its last one.
+    /// Complete leaves: page number, and the index of the cell after the last one.
     leaves: Vec<(u32, usize)>,
-    /// Room for pages.
+    /// Buffer for pages.
     pages: Vec<u8>,
 }
 
-/// Pages that follow each other in the file.
+/// Consecutive pages of the file.
 #[derive(Debug)]
 pub(super) struct Pages {
     file: Arc<File>,
     size: usize,
-    /// The first one, and the one behind the last.
+    /// First page, and in `next` the page after the last one.
     first: u32,
     next: u32,
     cells: Cells,
-    /// By place among what is spilled: its pages.
+    /// By index into the overflow of `cells`: its pages.
     spilled: Vec<Vec<u32>>,
-    /// Inner pages.
+    /// Inner pages: number and content.
     inner: Vec<(u32, Vec<u8>)>,
 }
 
 impl Cells {
-    /// Of pages of that size, for rows with ids from that one on.
+    /// `size`: bytes of a page; `first`: id of the first row.
     pub(super) fn new(size: usize, first: i64) -> Cells {
         Cells {
             size,
@@ -104,7 +107,7 @@ impl Cells {
         }
     }
 
-    /// Removes all rows; ids begin with that one. The room stays.
+    /// Removes all rows but keeps the allocations; ids begin with `first`.
     pub(super) fn clear(&mut self, first: i64) {
         self.first = first;
         self.bytes.clear();
@@ -115,7 +118,6 @@ impl Cells {
         self.head.begins.clear();
     }
 
-    /// Adds a row.
     pub(super) fn push(&mut self, record: &[u8]) {
         let id = self.first + self.ends.len() as i64;
         put_varint(&mut self.bytes, record.len() as u64);
@@ -130,12 +132,12 @@ impl Cells {
         self.ends.push(self.bytes.len());
     }
 
-    /// The id of the first row, and how many there are.
+    /// Id of the first row, and the number of rows.
     pub(super) fn ids(&self) -> (i64, usize) {
         (self.first, self.ends.len())
     }
 
-    /// Where a cell begins.
+    /// Offset of a cell.
     fn begin(&self, cell: usize) -> usize {
         let before = cell.checked_sub(1);
         before.map_or(0, |before| {
@@ -145,10 +147,10 @@ impl Cells {
 }
 
 impl PageWriter {
-    /// Of the table that begins at page `root`; none if the file is not laid out as a new database is.
+    /// Writer for the table with root page `root`; `None` if the file does not have the layout of a new database.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the file cannot be read.
     pub(super) fn new(path: &Path, root: u32) -> io::Result<Option<PageWriter>> {
         let file = File::options().read(true).write(true).open(path)?;
         let mut head = [0; HEAD];
@@ -164,7 +166,7 @@ impl PageWriter {
         };
         let pages = word(28);
         let is_whole = file.metadata()?.len() == u64::from(pages) * size as u64;
-        // No bytes of pages are reserved, no page is free, and none tells where others are.
+        // No reserved bytes in pages, no free pages, no pointer map (auto-vacuum), and a valid page count.
         let is_plain = head[20] == 0 && word(36) == 0 && word(52) == 0 && word(24) == word(92);
         if !is_whole || !is_plain || size < 512 || root < 2 || root > pages {
             return Ok(None);
@@ -184,16 +186,17 @@ impl PageWriter {
         self.size
     }
 
-    /// Finds out on which pages rows stand, whose ids follow all before. It looks at how long each is, not at what is in it.
+    /// Assigns pages to rows, whose ids follow all earlier ones. Depends on the lengths of the rows, not on their
+    /// content.
     ///
     /// # Errors
     /// When the file gets too large.
     pub(super) fn lay_out(&mut self, mut cells: Cells) -> io::Result<Pages> {
         let first = self.next;
         let (mut spilled, mut inner) = (Vec::new(), Vec::new());
-        // The room of rows that were written is used again.
+        // Swap to reuse the allocations of written rows.
         std::mem::swap(&mut self.leaf, &mut cells.head);
-        // Bytes and cells of the leaf that is filled.
+        // Bytes and number of cells in the leaf that is being filled.
         let (mut bytes, mut count) = (cells.head.cells.len(), cells.head.begins.len());
         let (mut begin, mut next_spilled) = (0, 0);
         for cell in 0..cells.ends.len() {
@@ -229,7 +232,7 @@ impl PageWriter {
         })
     }
 
-    /// Keeps the cells of the leaf that is not full.
+    /// Keeps the cells of the last, incomplete leaf.
     fn keep(&mut self, cells: &mut Cells) {
         let from = match cells.leaves.last() {
             Some((_, cell)) => *cell,
@@ -249,7 +252,7 @@ impl PageWriter {
             .extend(places.map(|cell| begin + cells.begin(cell) - first));
     }
 
-    /// The number of the next page. That of the lock is left out.
+    /// Number of the next page; skips the lock page.
     fn take(&mut self) -> io::Result<u32> {
         let is_locked = u64::from(self.next - 1) * self.size as u64 == LOCKED;
         let page = self.next.checked_add(u32::from(is_locked));
@@ -262,8 +265,8 @@ impl PageWriter {
         (0..count).map(|_| self.take()).collect()
     }
 
-    /// Adds a page below those of that height. A complete page leaves its last child to the next one, so that none has less than
-    /// two in the end.
+    /// Adds a page below the inner pages of this height. A full page leaves its last children to the next one, so that
+    /// no page ends up with fewer than two.
     fn add(&mut self, height: usize, child: Child, pages: &mut Vec<(u32, Vec<u8>)>) -> io::Result<()> {
         if self.inner.len() <= height {
             self.inner.push(Vec::new());
@@ -282,8 +285,8 @@ impl PageWriter {
         self.add(height + 1, Child { page, last }, pages)
     }
 
-    /// Children for which an inner page has room whatever their ids are: with the place of a cell, a page and an id, each takes 15 bytes
-    /// at most.
+    /// Maximum number of children that fit into an inner page regardless of their ids: cell pointer, page number and id
+    /// take at most 15 bytes.
     fn most_children(&self) -> usize {
         (self.size - INNER_HEAD) / 15
     }
@@ -291,7 +294,7 @@ impl PageWriter {
     /// Completes the table and the file; `last` is the id of the last row.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub(super) fn finish(mut self, last: i64) -> io::Result<()> {
         let size = self.size;
         let mut pages = Vec::new();
@@ -315,7 +318,7 @@ impl PageWriter {
         self.end_file()
     }
 
-    /// Gives the children of the root.
+    /// Completes the inner pages below the root and returns the children of the root.
     fn end_inner(&mut self, pages: &mut Vec<(u32, Vec<u8>)>) -> io::Result<Vec<Child>> {
         let mut height = 0;
         loop {
@@ -331,9 +334,9 @@ impl PageWriter {
         }
     }
 
-    /// Writes to the head of the file that there are more pages.
+    /// Updates the file size, and the page count and change counter in the file header.
     fn end_file(&self) -> io::Result<()> {
-        // The page of the lock may be the last one: it is there, too.
+        // The lock page may be the last one; the file includes it.
         self.file.set_len(place(self.next, self.size))?;
         let mut changes = [0; 4];
         self.file.read_exact_at(&mut changes, 24)?;
@@ -345,11 +348,11 @@ impl PageWriter {
 }
 
 impl Pages {
-    /// Fills the pages, and writes them to their place in the file. Gives the rows, to be cleared, and the CPU time in nanoseconds
-    /// that writing took: the system lets one thread at a time write to a file.
+    /// Fills the pages and writes them to the file. Returns the rows for reuse, and the CPU time of the write in
+    /// nanoseconds: the operating system lets one thread at a time write to a file.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// When the pages cannot be written.
     pub(super) fn write(mut self) -> io::Result<(Cells, u64)> {
         let mut bytes = std::mem::take(&mut self.cells.pages);
         bytes.clear();
@@ -418,7 +421,7 @@ impl Pages {
     }
 }
 
-/// Where a page begins in its file.
+/// Offset of a page in the file.
 fn place(page: u32, size: usize) -> u64 {
     u64::from(page - 1) * size as u64
 }
@@ -429,16 +432,16 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// The head of a page of so many cells, which begin there; without the page on the right of an inner one.
+/// Writes a page header for `cells` cells that begin at `content`, without the right-most pointer of inner pages.
 fn put_head(page: &mut [u8], kind: u8, cells: usize, content: usize) {
     put(page, 0, &[kind, 0, 0]);
     put(page, 3, &(cells as u16).to_be_bytes());
-    // 65,536 is told as 0.
+    // 65,536 is stored as 0.
     put(page, 5, &(content as u16).to_be_bytes());
     put(page, 7, &[0]);
 }
 
-/// Bytes of a record that stand in its cell.
+/// Number of record bytes that are stored in the cell itself.
 fn local_bytes(length: usize, size: usize) -> usize {
     let most = size - 35;
     if length <= most {
@@ -449,7 +452,7 @@ fn local_bytes(length: usize, size: usize) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-/// A page of cells.
+/// Page with the given cells; `right`: right-most child of an inner page.
 fn page_of(size: usize, kind: u8, right: Option<u32>, cells: &[u8], begins: &[usize]) -> Vec<u8> {
     let mut page = vec![0; size];
     let content = size - cells.len();
@@ -470,7 +473,7 @@ fn page_of(size: usize, kind: u8, right: Option<u32>, cells: &[u8], begins: &[us
     page
 }
 
-/// A page of other pages.
+/// Inner page; the last child becomes its right-most pointer.
 fn inner_page(size: usize, children: &[Child]) -> Vec<u8> {
     let Some((right, others)) = children.split_last() else {
         return page_of(size, LEAF, None, &[], &[]);
@@ -484,13 +487,13 @@ fn inner_page(size: usize, children: &[Child]) -> Vec<u8> {
     page_of(size, INNER, Some(right.page), &cells, &begins)
 }
 
-/// A number of variable length as SQLite has them: the most significant bits first, 9 bytes at most.
+/// Appends an SQLite varint: most significant bits first, at most 9 bytes.
 pub(super) fn put_varint(bytes: &mut Vec<u8>, number: u64) {
     if number < 1 << 7 {
         return bytes.push(number as u8);
     }
     let mut reversed = [0; 9];
-    // Of 9 bytes the last has 8 bits.
+    // In a varint of 9 bytes, the last byte holds 8 bits.
     let is_longest = number >> 56 != 0;
     let (mut rest, mut count) = (number, 0);
     if is_longest {
@@ -505,7 +508,7 @@ pub(super) fn put_varint(bytes: &mut Vec<u8>, number: u64) {
     bytes.extend(reversed[..count].iter().rev());
 }
 
-/// A row as SQLite keeps it: what the values are, and then the values.
+/// Row in the SQLite record format: a header with the serial types, then the values.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     kinds: Vec<u8>,
@@ -540,7 +543,7 @@ impl Record {
             .extend_from_slice(bytes.get(8 - length..).unwrap_or_default());
     }
 
-    /// What is no number is nothing, as SQLite has it.
+    /// NaN is stored as NULL, as SQLite does.
     pub(super) fn float(&mut self, number: f64) {
         if number.is_nan() {
             return self.null();
@@ -559,10 +562,10 @@ impl Record {
         self.values.extend_from_slice(blob);
     }
 
-    /// Its bytes.
+    /// Encoded record.
     pub(super) fn bytes(&mut self) -> &[u8] {
         self.bytes.clear();
-        // The length counts itself.
+        // The header length includes itself.
         let mut length = self.kinds.len() as u64 + 1;
         if length >= 1 << 7 {
             length += 1;
@@ -603,7 +606,8 @@ mod tests {
         }
     }
 
-    /// Writes rows `(id, value, value)` in batches of so many, and lets SQLite look at them and add one.
+    /// Writes rows `(id, value, value)` in batches of `batch` rows, checks the file with SQLite, inserts a row and
+    /// deletes it again.
     fn written(size: u32, batch: usize, rows: &[(i64, Value, Value)]) -> Vec<(i64, Value, Value)> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("database");
@@ -630,7 +634,7 @@ mod tests {
             assert_eq!(cells.ids(), (rows[0].0, rows.len()));
             batches.push(writer.lay_out(cells).unwrap());
         }
-        // In any order.
+        // Pages may be written in any order.
         for pages in batches.into_iter().rev() {
             pages.write().unwrap();
         }
@@ -703,7 +707,7 @@ mod tests {
             inner: Vec::new(),
         };
         let mut cells = Cells::new(size, 1);
-        // Each leaf has room for one.
+        // Each leaf has room for one row.
         (1..=5).for_each(|byte| cells.push(&vec![byte; size / 2]));
         let pages = writer.lay_out(cells).unwrap();
         let taken: Vec<u32> = pages.cells.leaves.iter().map(|leaf| leaf.0).collect();

@@ -1,4 +1,4 @@
-//! Executions as rows, and lists of them.
+//! Executions as rows, and batches of rows.
 
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use tracebraid_language::Datum;
@@ -6,26 +6,25 @@ use tracebraid_language::Datum;
 use crate::database::pages::Record;
 use crate::made::Constant;
 
-/// An execution as it is written.
 #[derive(Debug)]
 pub(super) struct Row<'r> {
-    /// The place of its kind among those of the store.
+    /// Index of the kind in the store.
     pub(super) kind: usize,
-    /// The id of its trace.
+    /// Database id of the trace.
     pub(super) source: i64,
-    /// Those of the executions around it, and its own.
+    /// Numbers of the enclosing executions, then its own.
     pub(super) numbers: &'r [u64],
     pub(super) begin: i64,
     pub(super) thread: Option<u32>,
-    /// None if they are what the path adds up to.
+    /// `None` if the times equal the sums over the path.
     pub(super) times: Option<&'r [u8]>,
     pub(super) path: &'r [u8],
-    /// Where they are in the database, the kind tells.
+    /// The kind maps columns to figures and values.
     pub(super) figures: &'r [Option<u64>],
     pub(super) values: &'r [Datum],
 }
 
-/// Executions, one behind the other: what is of several lengths lies in lists for all.
+/// Consecutive rows; data of variable length lies in lists shared by all rows.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     heads: Vec<Head>,
@@ -36,7 +35,7 @@ pub(super) struct Batch {
     values: Vec<Datum>,
 }
 
-/// A row, without what is of several lengths: that ends there in the lists.
+/// Fixed-length part of a row, and the ends of its data in the lists.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     kind: usize,
@@ -47,7 +46,7 @@ struct Head {
     ends: Ends,
 }
 
-/// Places in the lists of a batch.
+/// Offsets in the lists of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
     numbers: usize,
@@ -99,16 +98,15 @@ impl Batch {
     }
 }
 
-/// A kind of executions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoredKind {
-    /// Its id in the database.
+    /// Database id.
     pub(super) id: i64,
-    /// By column: its place among the figures and, behind them, the values of a row; none if it is of other kinds.
+    /// By column: index into the figures and, after them, the values of a row; `None` for columns of other kinds.
     pub(super) places: Vec<Option<usize>>,
 }
 
-/// What a row has in a column, if that is a figure or a value of it.
+/// Content of a column in a row; a missing figure if the kind does not have the column.
 pub(super) fn of<'r>(kinds: &[StoredKind], row: &Row<'r>, column: usize) -> Cell<'r> {
     let place = kinds.get(row.kind).and_then(|kind| *kind.places.get(column)?);
     let Some(place) = place else {
@@ -120,14 +118,13 @@ pub(super) fn of<'r>(kinds: &[StoredKind], row: &Row<'r>, column: usize) -> Cell
     }
 }
 
-/// A figure or a value of a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Cell<'r> {
     Figure(Option<u64>),
     Value(Option<&'r Datum>),
 }
 
-/// What many may have, if it is that.
+/// `None` if the cell is neither missing nor zero.
 pub(super) fn constant(cell: Cell<'_>) -> Option<Constant> {
     match cell {
         Cell::Figure(figure) => Constant::of_figure(figure),
@@ -135,7 +132,7 @@ pub(super) fn constant(cell: Cell<'_>) -> Option<Constant> {
     }
 }
 
-/// Numbers of executions, one within the other.
+/// Execution numbers joined by dots, in the order of nesting.
 pub(super) fn joined(numbers: &[u64]) -> String {
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     numbers.join(".")
@@ -145,7 +142,7 @@ pub(super) fn saturated(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Puts a captured value into a row, as [`bound`] gives it.
+/// Appends a captured value, converted as by [`bound`].
 pub(super) fn put_value(record: &mut Record, value: Option<&Datum>) {
     match bound(value) {
         ToSqlOutput::Borrowed(ValueRef::Integer(number)) | ToSqlOutput::Owned(Value::Integer(number)) => {
@@ -159,7 +156,7 @@ pub(super) fn put_value(record: &mut Record, value: Option<&Datum>) {
     }
 }
 
-/// A captured value as SQLite keeps it: integers of more than 64 bits as text.
+/// Converts a captured value for SQLite: integers outside the range of `i64` become text.
 pub(super) fn bound(datum: Option<&Datum>) -> ToSqlOutput<'_> {
     match datum {
         None | Some(Datum::Missing) => ToSqlOutput::Borrowed(ValueRef::Null),
