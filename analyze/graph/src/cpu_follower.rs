@@ -221,7 +221,7 @@ impl GraphRules {
         };
         let Exited { result, time, .. } = exited;
         match ended {
-            EndedCall::Call(begun) if self.asks_for(begun.call, begun.time) => {
+            EndedCall::Call(begun) => {
                 let trace = cpu.trace;
                 let call = LongCall {
                     call: begun.call,
@@ -229,13 +229,13 @@ impl GraphRules {
                     begin: begun.time,
                     end: time,
                 };
-                partial.calls.add(call, &self.wanted);
+                self.keep_call(&mut partial.calls, call);
             }
             EndedCall::Elsewhere => {
                 let arrives = GraphItem::Arrive(tid, exited.call, result);
                 partial.push(cpu, time, arrives);
             }
-            EndedCall::Call(_) | EndedCall::Nothing => {}
+            EndedCall::Nothing => {}
         }
     }
 }

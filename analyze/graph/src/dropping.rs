@@ -8,17 +8,17 @@ use crate::graph::{Actor, State};
 use crate::graph_machine::GraphMachine;
 use tracebraid_threads::{CallClass, CallClasses};
 
-/// When something was dropped of the graph last, and how much there was then and has come since.
+/// The last time at which stretches were dropped, and the size of the graph then and since.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Dropped {
-    /// What ended before was dropped, in nanoseconds from the origin.
+    /// Stretches that ended before were dropped, in nanoseconds from the origin.
     until: i64,
     /// Stretches of time lines that were kept, and those that were added since.
     kept: usize,
     added: usize,
 }
 
-/// Less than that is not worth while to be dropped.
+/// Fewer new stretches are not worth a pass over the graph.
 const LEAST: usize = 1 << 16;
 
 impl Default for Dropped {
@@ -83,8 +83,8 @@ fn has(list: &[u32], place: usize) -> bool {
 }
 
 impl GraphMachine {
-    /// So many stretches were added up to a time: each time that the graph has doubled, what ended before paths can begin is
-    /// dropped.
+    /// `added` stretches are new up to `until`. Each time that the graph has doubled, stretches that ended before `from` are
+    /// dropped: paths begin at `from` or later.
     pub(crate) fn forget(&mut self, classes: &CallClasses, from: i64, (added, until): (usize, i64)) {
         self.dropped.added += added;
         let Dropped { kept, added, .. } = self.dropped;
@@ -94,7 +94,7 @@ impl GraphMachine {
         }
     }
 
-    /// What ended before a time is dropped.
+    /// Drops stretches that ended before a time, in nanoseconds from the origin.
     pub(crate) fn forget_before(&mut self, until: i64) {
         self.dropped = Dropped {
             until,

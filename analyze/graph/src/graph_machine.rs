@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{ByCpu, CpuKey, Exited, Losses, Recorded, Table, ThreadKey};
 use tracebraid_kernel_model::{Comm, Syscall};
-use tracebraid_threads::{CallClass, CpuThreads, LeftAs, ParkedThread, Parking, ThreadCell, ThreadState};
+use tracebraid_threads::{CpuThreads, LeftAs, ParkedThread, Parking, ThreadCell, ThreadState};
 
 use crate::calls::{LongCall, Longest};
 use crate::cause::ActorId;
 use crate::dropping::Dropped;
 use crate::futexes::Futexes;
-use crate::graph::{Actor, NO_OBJECT, Occupant, Occupied, Queue, State};
+use crate::graph::{Actor, Occupant, Occupied, Queue, State};
 use crate::graph_step::GraphItem;
 use crate::holders::Held;
 use crate::later::{CpuChange, LaterChanges, Line};
@@ -122,10 +122,7 @@ impl Player<'_> {
             tid,
         };
         let (call, argument) = machine.life(key).call();
-        let object = match self.rules.classes.of(call) {
-            CallClass::Futex if left.waits() => machine.futexes.place(argument),
-            _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
-        };
+        let object = self.rules.object(&mut machine.futexes, left, (call, argument));
         let (life, mut line, losses) = machine.thread(key);
         life.leaves(&mut line, at, left, (call, object), losses);
         line.is_called(at.1, name);
@@ -170,15 +167,13 @@ impl Player<'_> {
 
     /// A call has ended that was not of one stretch.
     fn ended(&mut self, thread: ThreadKey, (call, begin): (Syscall, i64), end: i64) {
-        if self.rules.asks_for(call, begin) {
-            let call = LongCall {
-                call,
-                thread,
-                begin,
-                end,
-            };
-            self.machine.calls.add(call, &self.rules.wanted);
-        }
+        let call = LongCall {
+            call,
+            thread,
+            begin,
+            end,
+        };
+        self.rules.keep_call(&mut self.machine.calls, call);
     }
 }
 
@@ -359,7 +354,7 @@ impl GraphMachine {
         line.begins(time, State::Runnable(ThreadState::NO_CPU));
     }
 
-    /// Another thread has an id from now on, which that one has made. What it does is told apart from this.
+    /// Gives the id to a new thread that `creator` made. The caller adds its state.
     pub(crate) fn is_another(&mut self, time: i64, thread: ThreadKey, creator: Option<i32>) -> ActorId {
         let creator = creator.map(|tid| self.actor(thread.with(tid)));
         let life = self.life(thread);

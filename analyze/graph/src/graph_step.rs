@@ -144,7 +144,7 @@ impl WakeOrigin {
         }
     }
 
-    /// The thread that causes it, if one does: one that is known to run its program wakes nobody.
+    /// The waking thread, if any: a thread that runs its program outside of the kernel cannot wake others.
     pub(crate) fn waker(self, waking: Option<WakingThread>) -> Option<i32> {
         let tid = self.by().tid();
         tid.filter(|_| waking.is_some_and(|waking| !waking.is_in_program()))

@@ -12,7 +12,7 @@ use crate::cause::ActorId;
 #[derive(Clone, Debug, Default)]
 pub struct Holders(HashMap<ThreadKey, OfKey, BuildHasherDefault<KeyHasher>>);
 
-/// Who had an id from when on, or nobody.
+/// A time in nanoseconds from the origin, and the holder of the id from then on; `None` if it is free.
 type Holder = (i64, Option<ActorId>);
 
 /// The threads that had an id: most often there is one.

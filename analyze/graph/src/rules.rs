@@ -12,13 +12,14 @@ use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 use tracebraid_threads::{
-    CallClasses, Handlers, MigrateEvent, ThreadDirectory, ThreadNews, WakeEvent, exit_of,
+    CallClass, CallClasses, Handlers, LeftAs, MigrateEvent, ThreadDirectory, ThreadNews, WakeEvent, exit_of,
 };
 
-use crate::calls::{Longest, Wanted};
+use crate::calls::{LongCall, Longest, Wanted};
 use crate::cpu_stretch::CpuStretch;
 use crate::finish;
-use crate::graph::Graph;
+use crate::futexes::Futexes;
+use crate::graph::{Graph, NO_OBJECT};
 use crate::graph_events;
 use crate::graph_machine::{GraphMachine, Player};
 use crate::graph_step::{Act, CpuStep, GraphItem};
@@ -270,8 +271,30 @@ fn tell(partial: &mut GraphPartial, cpu: CpuKey, time: i64, told: Option<Told>) 
 impl GraphRules {
     /// True if such calls are asked for that begin then.
     #[inline(always)]
-    pub(crate) fn asks_for(&self, call: Syscall, begin: i64) -> bool {
+    fn asks_for(&self, call: Syscall, begin: i64) -> bool {
         self.wanted.most > 0 && self.chosen.contain(call) && self.selection.window.contains(begin)
+    }
+
+    /// Keeps a call among the longest, if it is asked for.
+    #[inline(always)]
+    pub(crate) fn keep_call(&self, calls: &mut Longest, call: LongCall) {
+        if self.asks_for(call.call, call.begin) {
+            calls.add(call, &self.wanted);
+        }
+    }
+
+    /// The object of the call in which a thread leaves its CPU: the number of a futex that it waits for, else the descriptor.
+    #[inline]
+    pub(crate) fn object(
+        &self,
+        futexes: &mut Futexes,
+        left: LeftAs,
+        (call, argument): (Syscall, i64),
+    ) -> u32 {
+        match self.classes.of(call) {
+            CallClass::Futex if left.waits() => futexes.place(argument),
+            _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
+        }
     }
 
     /// True for times behind all that is read.

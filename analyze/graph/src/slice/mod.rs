@@ -20,7 +20,7 @@ mod works;
 use tracebraid_follow::{ByCpu, CpuKey, Exited, Losses, Table, ThreadKey};
 use tracebraid_kernel_model::{Comm, Syscall};
 use tracebraid_threads::{
-    Arrival, CallClass, LeftAs, ParkUse, ParkedThread, Parking, PastStretch, ThreadDirectory, ThreadState,
+    Arrival, LeftAs, ParkUse, ParkedThread, Parking, PastStretch, ThreadDirectory, ThreadState,
 };
 
 use crate::calls::{LongCall, Longest};
@@ -336,23 +336,13 @@ impl<'a> GraphSlice<'a> {
 
     /// A call has ended that was not of one stretch.
     fn ended(&mut self, thread: ThreadKey, (call, begin): (Syscall, i64), end: i64) {
-        if self.rules.asks_for(call, begin) {
-            let call = LongCall {
-                call,
-                thread,
-                begin,
-                end,
-            };
-            self.calls.add(call, &self.rules.wanted);
-        }
-    }
-
-    /// The object of a call: local number of a futex, else the descriptor.
-    fn object(&mut self, call: Syscall, argument: i64) -> u32 {
-        match self.rules.classes.of(call) {
-            CallClass::Futex => self.futexes.place(argument),
-            _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
-        }
+        let call = LongCall {
+            call,
+            thread,
+            begin,
+            end,
+        };
+        self.rules.keep_call(&mut self.calls, call);
     }
 
     #[inline]
@@ -375,10 +365,7 @@ impl<'a> GraphSlice<'a> {
         let (call, argument) = open.map_or((Syscall::OTHER, i64::from(NO_OBJECT)), |open| {
             (open.call, open.argument)
         });
-        let object = match waits {
-            true => self.object(call, argument),
-            false => NO_OBJECT,
-        };
+        let object = self.rules.object(&mut self.futexes, left, (call, argument));
         let (_, thread, losses) = self.thread(key);
         let stretch = thread.cell.leave(at, left, losses);
         thread.line.leaves(at, left, (call, object), &stretch);

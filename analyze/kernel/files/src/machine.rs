@@ -12,7 +12,7 @@ use crate::item::{Holds, Item, Made};
 use crate::names::{self, AT_FDCWD, File, FileId, Files};
 use crate::naming::{Naming, Need};
 use crate::rules::FileRules;
-use tracebraid_follow::{ByCpu, CallItem, CpuKey, OpenCall, Table, ThreadKey, WholeCall};
+use tracebraid_follow::{ByCpu, CallItem, CpuKey, OpenCall, Table, ThreadKey};
 
 /// A thread's call that is not of one stretch.
 pub type Passing = OpenCall<Parked<FileId>, Exited>;
@@ -120,9 +120,7 @@ impl FileMachine {
         tid: i32,
         exited: Exited,
     ) {
-        let arrives = CallItem::Arrives(tid, exited);
-        let whole = self.thread(cpu, tid).play(cpu, time, &arrives);
-        self.passed(sink, around, time, tid, whole);
+        self.passes(sink, around, (cpu, time), CallItem::Arrives(tid, exited));
     }
 
     /// A thread leaves in a call.
@@ -137,19 +135,20 @@ impl FileMachine {
         let trace = cpu.trace;
         let held = self.held(ThreadKey { trace, tid }, &entered);
         let leaves = CallItem::Leaves(tid, Parked { entered, held });
-        let whole = self.thread(cpu, tid).play(cpu, time, &leaves);
-        self.passed(sink, around, time, tid, whole);
+        self.passes(sink, around, (cpu, time), leaves);
     }
 
-    /// A call that a thread took from one stretch to another has ended.
-    fn passed<S: CallSink>(
+    /// A thread ends a call of another stretch, or takes one into another stretch. Where its beginning and its end were recorded
+    /// in the wrong order, either shows that the call has ended.
+    fn passes<S: CallSink>(
         &mut self,
         sink: &mut S,
         around: &mut Around<'_>,
-        time: i64,
-        tid: i32,
-        whole: Option<WholeCall<Parked<FileId>, Exited>>,
+        (cpu, time): (CpuKey, i64),
+        item: CallItem<Parked<FileId>, Exited>,
     ) {
+        let tid = item.tid();
+        let whole = self.thread(cpu, tid).play(cpu, time, &item);
         let Some((Parked { entered, held }, exited, cpu)) = whole else {
             return;
         };
