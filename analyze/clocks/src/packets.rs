@@ -35,7 +35,7 @@ const MOST: usize = 1 << 21;
 
 /// The packets of a part of the traces.
 ///
-/// Its size is bounded by a constant: of too many packets a sample is kept.
+/// Bounded by a constant: beyond that number of packets a sample is kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Gathered {
     sightings: Vec<Sighting>,

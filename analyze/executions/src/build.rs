@@ -40,7 +40,7 @@ pub struct Finished {
 /// Work of a sink that any thread can do.
 pub struct SinkJob<S: Sink>(Box<dyn FnOnce() -> SinkDone<S> + Send>);
 
-/// What came of it: the sink takes it, in the order in which work was given, and may give further work.
+/// Applies the result of a job to the sink, in the order of the jobs; may return further jobs.
 pub type SinkDone<S> = Box<dyn FnOnce(&mut S) -> Result<Vec<SinkJob<S>>, <S as Sink>::Error> + Send>;
 
 impl<S: Sink> SinkJob<S> {
@@ -152,8 +152,8 @@ pub struct BuildRules {
     pub names: FunctionNames,
     /// Only those that begin and end in it.
     pub window: Window,
-    /// An execution is what is known of it so many nanoseconds behind its end, or up to as many later: what is known grows
-    /// in steps of that time.
+    /// Nanoseconds after its end at which an execution is final, at the latest twice as many: the state that executions are made
+    /// of advances in steps of this length.
     pub behind_ns: u64,
     /// Executions in which more happens are given up: of switches, wake-ups and interrupts of all threads together. It bounds
     /// what is kept for them.

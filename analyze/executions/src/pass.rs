@@ -1,8 +1,8 @@
 //! One pass over traces that gives each event record to three analyses: which executions there are, what all threads did, and
 //! how much of what can be counted.
 //!
-//! What was merged is taken out in parts of time, of which calls are found on any thread. What a part contained is composed by
-//! [`Stream::go_on`], which gives further work: batches of executions, and what the sink does with them.
+//! Merged chunks are taken out in stages, between two watermarks. Workers play the calls and the graph of a stage;
+//! [`Stream::go_on`] composes the result and returns further jobs: batches of executions, and work of the sink.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
@@ -35,12 +35,11 @@ pub(crate) struct Pass {
 /// All of them, and what is made of what they find as soon as it is known.
 pub(crate) struct Streaming<'s, S: Sink> {
     pub(crate) pass: Pass,
-    /// What executions are made of. It grows while something is composed, and whoever makes executions reads it.
+    /// The graph, counts and stacks that executions are made of: composing writes, workers that make executions read.
     pub(crate) known: RwLock<Known>,
     /// How stages are divided into parts.
     pub(crate) grid: Grid,
-    /// Of the state of all chunks that were merged: what was given to the sink is no part of it any more. Nobody but whoever
-    /// composes has it.
+    /// Part of the state of all merged chunks, without executions that the sink has. Only composing locks it.
     pub(crate) stream: Mutex<Stream<'s, S>>,
     pub(crate) control: &'s Control,
 }
@@ -148,7 +147,7 @@ where
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happened in a stage.
+    /// Plays the calls and the graph of a stage.
     fn stage<'a>(&'a self, partial: &mut PassPartial, stage: Stage) -> Slice<'a, PassPartial> {
         let calls = self.pass.periods.cut_calls(&mut partial.0, stage.until);
         let rules = self.pass.graph.rules();
@@ -176,7 +175,7 @@ where
         })
     }
 
-    /// What is done one after the other; it ends the fold once the sink takes no more.
+    /// A serial step; cancels the fold once the sink has failed.
     fn composition<'a>(
         &'a self,
         compose: impl FnOnce(&mut Stream<'s, S>, &mut PassPartial) -> bool + Send + 'a,

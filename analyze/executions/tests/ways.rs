@@ -47,7 +47,7 @@ fn rules(texts: &[&str], behind_ns: u64) -> BuildRules {
     }
 }
 
-/// The bytes of a database, how many executions there are, and what else is told.
+/// The bytes of a database, its number of executions, and the summary of the build.
 fn database(set: &TraceSet, rules: &BuildRules, options: Options) -> (Vec<u8>, u64, Built) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("executions.db");

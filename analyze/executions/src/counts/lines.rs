@@ -35,7 +35,7 @@ pub(crate) struct Line {
     shown: Option<u64>,
 }
 
-/// Where something was found last in each line of an owner, by whoever looks for it: what is looked for next is mostly near.
+/// Offset of the last hit in each line of an owner, per reader: the next one is mostly near.
 #[derive(Debug, Default)]
 pub(crate) struct Places(HashMap<Owner, Vec<usize>, Hasher>);
 

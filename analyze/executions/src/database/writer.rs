@@ -354,7 +354,7 @@ impl Sink for Writer {
     }
 }
 
-/// So many executions that are given one by one are written at once.
+/// Number of executions that are written at once where the sink gets them one by one.
 const MANY: usize = 256;
 
 /// Below that size of a file in bytes, pages that are not full are much of it.

@@ -43,7 +43,7 @@ impl CallSlice {
         slice
     }
 
-    /// What ends from now on stands behind what ended.
+    /// Closes the current block: later calls go into another one.
     fn end_block(&mut self) {
         self.blocks.append(&mut self.calls.take());
     }

@@ -13,7 +13,7 @@ use crate::delimit::log::{Block, Log, bound};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Calls {
     open: Pairs<ThreadKey, Open>,
-    /// What ended in slices of time, and behind that.
+    /// Calls that ended in slices of time, and after them.
     pub(crate) blocks: Vec<Block>,
     pub(crate) ended: Vec<EndedCall>,
     /// How many began and ended.

@@ -13,7 +13,7 @@ use crate::turns::Turn;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
     pub(crate) ended: EndedList,
-    /// What their numbers grow by: how many had begun before those that these are counted with.
+    /// Added to the numbers in the block: executions that began before the slice in which these are numbered.
     pub(crate) before: u64,
     /// When the first one began.
     pub(crate) earliest: i64,
@@ -35,7 +35,7 @@ pub(crate) enum EndedOnes {
 }
 
 impl Block {
-    /// So many executions are not many for one piece of work, and not few.
+    /// Executions of a full block: enough to outweigh the cost of a job, few enough to share among threads.
     pub(crate) const FULL: usize = 1024;
 
     /// Calls that are numbered among all.
@@ -57,7 +57,7 @@ impl Block {
         }
     }
 
-    /// A list, each so many of it, of which none reaches over one of these times.
+    /// Divides a list into blocks of at most [`Block::FULL`]; a block never spans one of the times in `cuts`.
     pub(crate) fn all(ended: Vec<(i64, EndedPeriod)>, cuts: &[i64]) -> Vec<Block> {
         let mut ended = ended.into_iter().peekable();
         let mut blocks = Vec::new();
