@@ -282,41 +282,54 @@ impl<'s, S: Sink> Stream<'s, S> {
         partial: &mut PassPartial,
     ) -> bool {
         self.give(known);
-        while self.error.is_none() {
-            let Some(until) = self.target.as_ref().map(|target| target.0) else {
-                if let Some(part) = self.parts.pop_front() {
-                    self.begin_part(part);
-                } else if let Some(parts) = self.later.pop_front() {
-                    self.find((pass, known), partial, parts);
-                } else {
-                    break;
-                }
-                continue;
-            };
-            let due = self.due(&read(known), until);
-            match due {
-                Due::Wait => break,
-                Due::Try(place) => {
-                    self.try_batch(place, false);
-                    break;
-                }
-                Due::Make(place, deadline) => {
-                    let known = &mut write(known);
-                    // The graph has no events between the known time and the deadline.
-                    known.goes_on(pass, None, Some(deadline));
-                    self.make_first(pass, known, place);
-                }
-                Due::Nothing => self.end_part((pass, known), partial, until),
-            }
-            self.give(known);
+        if self.error.is_none() && self.can_advance(&read(known)) {
+            // One lock for many parts: each time, all threads that make executions pause.
+            let known = &mut write(known);
+            while self.advance(pass, known, partial) {}
         }
+        self.give(known);
         self.error.is_none()
+    }
+
+    fn can_advance(&self, known: &Known) -> bool {
+        match &self.target {
+            Some(target) => !matches!(self.due(known, target.0), Due::Wait),
+            None => !self.parts.is_empty() || !self.later.is_empty(),
+        }
+    }
+
+    /// Takes one step; false if results of jobs or further parts are required first.
+    fn advance(&mut self, pass: &Pass, known: &mut Known, partial: &mut PassPartial) -> bool {
+        let Some(until) = self.target.as_ref().map(|target| target.0) else {
+            if let Some(part) = self.parts.pop_front() {
+                self.begin_part(part);
+            } else if let Some(parts) = self.later.pop_front() {
+                self.find((pass, known), partial, parts);
+            } else {
+                return false;
+            }
+            return true;
+        };
+        match self.due(known, until) {
+            Due::Wait => return false,
+            Due::Try(place) => {
+                self.try_batch(place, false);
+                return false;
+            }
+            Due::Make(place, deadline) => {
+                // The graph has no events between the known time and the deadline.
+                known.goes_on(pass, None, Some(deadline));
+                self.make_first(pass, known, place);
+            }
+            Due::Nothing => self.end_part((pass, known), partial, until),
+        }
+        true
     }
 
     /// Determines the executions that ended in each of the parts.
     fn find(
         &mut self,
-        (pass, known): (&Pass, &RwLock<Known>),
+        (pass, known): (&Pass, &mut Known),
         partial: &mut PassPartial,
         Parts { until, played, calls }: Parts,
     ) {
@@ -327,7 +340,6 @@ impl<'s, S: Sink> Stream<'s, S> {
         pass.settle_periods(&mut partial.0, end);
         let cuts: Vec<i64> = until.iter().copied().flatten().collect();
         let (blocks, turns) = pass.periods.take_with_turns(&mut partial.0, &cuts);
-        let known = &mut write(known);
         known.turns.extend(turns);
         pass.counts.settle_into(&mut partial.2, &mut known.lines, end);
         let mut blocks = blocks.into_iter().peekable();
@@ -431,11 +443,10 @@ impl<'s, S: Sink> Stream<'s, S> {
     /// Makes the events of a part known.
     fn end_part(
         &mut self,
-        (pass, known): (&Pass, &RwLock<Known>),
+        (pass, known): (&Pass, &mut Known),
         partial: &mut PassPartial,
         until: Option<i64>,
     ) {
-        let known = &mut write(known);
         let played = self.target.take().and_then(|target| target.1);
         known.goes_on(pass, played, until);
         self.forget(pass, known, partial);
