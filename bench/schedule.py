@@ -13,6 +13,11 @@ unless too many are under way; the thread that completes what the merge waits fo
 >>> fold["rows_ns"], fold["finish_ns"] = 800, 0
 >>> speed_up([fold], 8)
 8.0
+>>> piece = {"after_chunk": 0, "after_slice": None, "play_ns": 100, "compose_ns": 0}
+>>> beside = {**fold, "rows_ns": 0, "slices": [piece] * 8}
+>>> chain = {**beside, "slices": [{**piece, "after_slice": number - 1 if number else None} for number in range(8)]}
+>>> [speed_up([fold], 16) for fold in (beside, chain)]
+[8.0, 1.7777777777777777]
 >>> fold["rows_ns"], fold["finish_ns"] = 0, 800
 >>> chunk["merge_ns"] = 100
 >>> speed_up([fold], 1)
@@ -20,6 +25,7 @@ unless too many are under way; the thread that completes what the merge waits fo
 """
 
 import heapq
+from collections import deque
 
 # Chunks and slices that may be under way for each thread: AHEAD in schedule.rs.
 AHEAD = 4
@@ -45,18 +51,29 @@ class Board:
     def __init__(self, fold, threads):
         self.chunks, self.slices = fold["chunks"], fold["slices"]
         self.ahead = threads * AHEAD
-        self.next_chunk = self.merged = self.composed = self.next_slice = 0
-        self.folded, self.played, self.pending = set(), set(), []
-        # When the merge is free again.
-        self.merge_free = 0
+        self.next_chunk = self.merged = 0
+        self.folded, self.played, self.pending = set(), set(), deque()
+        # Slices get their numbers in the order in which they come to be, and are composed in that order.
+        self.numbered, self.composed = [], 0
+        self.after_chunk, self.after_slice = {}, {}
+        for place, piece in enumerate(self.slices):
+            if (before := piece.get("after_slice")) is None:
+                self.after_chunk.setdefault(piece["after_chunk"], []).append(place)
+            else:
+                self.after_slice.setdefault(before, []).append(place)
+
+    def add(self, places):
+        for place in places:
+            self.pending.append(len(self.numbered))
+            self.numbered.append(place)
 
     def turn(self):
         """The next piece of work; None if there is none now."""
         if self.pending:
-            number = self.pending.pop(0)
-            return self.slices[number]["play_ns"], (self.played, number)
+            number = self.pending.popleft()
+            return self.slices[self.numbered[number]]["play_ns"], (self.played, number)
         is_ahead = (self.next_chunk >= self.merged + self.ahead
-                    or self.next_slice >= self.composed + self.ahead)
+                    or len(self.numbered) >= self.composed + self.ahead)
         if self.next_chunk < len(self.chunks) and not is_ahead:
             number = self.next_chunk
             self.next_chunk += 1
@@ -64,19 +81,16 @@ class Board:
         return None
 
     def step(self):
-        """Takes what the merge waits for; its time, or None if it is not there."""
+        """Takes what the merge waits for; its time and what follows from it, or None if it is not there."""
         if self.composed in self.played:
             self.played.remove(self.composed)
+            place = self.numbered[self.composed]
             self.composed += 1
-            return self.slices[self.composed - 1]["compose_ns"]
+            return self.slices[place]["compose_ns"], self.after_slice.get(place, ())
         if self.merged in self.folded:
             self.folded.remove(self.merged)
             self.merged += 1
-            while (self.next_slice < len(self.slices)
-                   and self.slices[self.next_slice]["after_chunk"] < self.merged):
-                self.pending.append(self.next_slice)
-                self.next_slice += 1
-            return self.chunks[self.merged - 1]["merge_ns"]
+            return self.chunks[self.merged - 1]["merge_ns"], self.after_chunk.get(self.merged - 1, ())
         return None
 
     def is_done(self):
@@ -94,18 +108,19 @@ def wall_ns(fold, threads):
             length, piece = turn
             heapq.heappush(events, (now + length, order, piece))
             order, idle = order + 1, idle - 1
-        now, _, piece = heapq.heappop(events)
-        if piece is None:
+        now, _, (kind, what) = heapq.heappop(events)
+        if kind is None:
             is_merging = False
+            board.add(what)
         else:
-            piece[0].add(piece[1])
-        # Whoever has just ended goes on with the merge, if nobody else is at it.
-        length = None if is_merging else board.step()
-        if length is None:
+            kind.add(what)
+        # The thread that has just ended goes on with the merge, if no other merges.
+        step = None if is_merging else board.step()
+        if step is None:
             idle += 1
         else:
             is_merging = True
-            heapq.heappush(events, (now + length, order, None))
+            heapq.heappush(events, (now + step[0], order, (None, step[1])))
             order += 1
     return fold["plan_ns"] + now + fold.get("rows_ns", 0) / threads + fold["finish_ns"]
 

@@ -26,9 +26,14 @@ pub(crate) struct PlayedSlice<'a, A: Analysis> {
 }
 
 impl<'a, A: Analysis> PendingSlice<'a, A> {
-    fn all(slices: Vec<Slice<'a, A::Partial>>, after_chunk: usize) -> Vec<PendingSlice<'a, A>> {
+    fn all(
+        slices: Vec<Slice<'a, A::Partial>>,
+        after_chunk: usize,
+        after_slice: Option<usize>,
+    ) -> Vec<PendingSlice<'a, A>> {
         let times = SliceTimes {
             after_chunk,
+            after_slice,
             ..SliceTimes::default()
         };
         let pending = |slice| PendingSlice { slice, times };
@@ -99,7 +104,7 @@ impl<'a, A: Analysis> Merge<'a, A> {
             return Vec::new();
         }
         self.unsliced = 0;
-        PendingSlice::all(self.job.analysis.slices(state, watermark), index)
+        PendingSlice::all(self.job.analysis.slices(state, watermark), index, None)
     }
 
     /// Composes the next slice; gives those that follow from it.
@@ -109,7 +114,9 @@ impl<'a, A: Analysis> Merge<'a, A> {
         let mut further = Vec::new();
         if let Some(state) = &mut self.state {
             (played.composition)(state);
-            further = PendingSlice::all(self.job.analysis.follow_up(state), times.after_chunk);
+            let composed = self.meter.times().slices.len();
+            let slices = self.job.analysis.follow_up(state);
+            further = PendingSlice::all(slices, times.after_chunk, Some(composed));
         }
         times.compose_ns = watch.elapsed();
         self.meter.times().slices.push(times);

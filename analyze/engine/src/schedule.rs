@@ -86,6 +86,8 @@ struct Work<'a, A: Analysis> {
     played: BTreeMap<usize, PlayedSlice<'a, A>>,
     /// Some worker merges.
     is_merging: bool,
+    /// Number of workers that wait for a turn.
+    waiting: usize,
     /// A worker panicked: nothing that waits for it will come.
     is_broken: bool,
 }
@@ -101,6 +103,7 @@ impl<A: Analysis> Default for Work<'_, A> {
             composed: 0,
             played: BTreeMap::new(),
             is_merging: false,
+            waiting: 0,
             is_broken: false,
         }
     }
@@ -128,14 +131,21 @@ impl<'a, A: Analysis> Work<'a, A> {
         if let Some((number, slice)) = self.pending.pop_front() {
             return Turn::Play(number, slice);
         }
-        let is_ahead = self.next_chunk >= self.merged + ahead || self.next_slice >= self.composed + ahead;
-        if self.next_chunk < chunks && !is_ahead {
+        if self.room(chunks, ahead) > 0 {
             self.next_chunk += 1;
             return Turn::Fold(self.next_chunk - 1);
         }
         match self.merged == chunks && self.composed == self.next_slice {
             true => Turn::End,
             false => Turn::Wait,
+        }
+    }
+
+    /// Number of chunks that may be folded now.
+    fn room(&self, chunks: usize, ahead: usize) -> usize {
+        match self.next_slice >= self.composed + ahead {
+            true => 0,
+            false => chunks.min(self.merged + ahead).saturating_sub(self.next_chunk),
         }
     }
 
@@ -200,7 +210,18 @@ impl<'a, A: Analysis> Board<'a, A> {
             if !matches!(turn, Turn::Wait) || self.job.control.is_cancelled() {
                 return turn;
             }
+            work.waiting += 1;
             work = self.moved.wait(work).unwrap_or_else(PoisonError::into_inner);
+            work.waiting -= 1;
+        }
+    }
+
+    /// Wakes a waiting worker for each turn that there is. Not all of them: they would contend for the lock that the
+    /// merge takes for each step.
+    fn wake(&self, work: &Work<'a, A>) {
+        let turns = work.pending.len() + work.room(self.job.plan.chunks.len(), self.ahead);
+        for _ in 0..turns.min(work.waiting) {
+            self.moved.notify_one();
         }
     }
 
@@ -228,7 +249,7 @@ impl<'a, A: Analysis> Board<'a, A> {
                 work.next_slice += 1;
                 work.pending.push_back((number, slice));
             }
-            self.moved.notify_all();
+            self.wake(&work);
         }
         work.is_merging = false;
     }

@@ -50,6 +50,9 @@ pub struct ChunkTimes {
 pub struct SliceTimes {
     /// Index of the chunk whose merge completed it.
     pub after_chunk: usize,
+    /// Index of the slice whose composition it follows from, in the order of composing; `None`: it
+    /// follows from the merge alone.
+    pub after_slice: Option<usize>,
     /// Playing it, on any thread.
     pub play_ns: u64,
     /// Composing it with those before, one slice after the other.

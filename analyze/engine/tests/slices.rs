@@ -164,5 +164,6 @@ fn the_times_of_all_steps_are_collected() {
             .all(|chunk| chunk.fold_ns > 0 && chunk.partial_bytes > 0)
     );
     assert!(times.slices.is_sorted_by_key(|slice| slice.after_chunk));
+    assert!(times.slices.iter().all(|slice| slice.after_slice.is_none()));
     assert!(times.serial_ns() > 0 && times.serial_ns() < times.cpu_ns());
 }

@@ -76,6 +76,18 @@ pub fn ranked(differences: &[Difference], is_whole: bool) -> Vec<Difference> {
     ranked
 }
 
+/// Rows worth showing of differences that are [`ranked`]: down to the last significant one, at least five of those that
+/// differ at all. Rows that are not significant keep their rank.
+pub fn worth_showing(ranked: &[Difference]) -> &[Difference] {
+    const LEAST: usize = 5;
+    let last = ranked.iter().rposition(Difference::is_sure);
+    let significant = last.map_or(0, |last| last + 1);
+    let differing = ranked.partition_point(|of| of.test.more != 0.0);
+    ranked
+        .get(..significant.max(LEAST).min(differing))
+        .unwrap_or(ranked)
+}
+
 /// Sums of a group, by context.
 struct GroupSums {
     own: Vec<Sums>,

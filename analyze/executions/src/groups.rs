@@ -53,6 +53,13 @@ pub struct Separation<'t> {
     pub higher: f64,
 }
 
+impl Separation<'_> {
+    /// Whether it is worth a row.
+    pub fn tells(&self) -> bool {
+        self.higher != 0.5
+    }
+}
+
 /// What tells two groups apart: the best first.
 #[derive(Clone, Debug, Default)]
 pub struct Apart<'t> {

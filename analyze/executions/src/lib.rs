@@ -69,7 +69,7 @@ mod turns;
 mod values;
 
 pub use build::{BuildError, BuildRules, Built, Finished, Sink, SinkDone, SinkJob, Union, build};
-pub use compare::{Difference, SURE, Times, compare, ranked};
+pub use compare::{Difference, SURE, Times, compare, ranked, worth_showing};
 pub use condition::{Dimension, chosen, quantity, time_within};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use counts::{CountAnalysis, CountLines, CountPartial, ExtraMetric, Quantities};

@@ -103,7 +103,7 @@ pub use slice::{CutSlice, PlayedPart};
 pub use summary::{Competitor, ReasonSum, Summary, ThreadSum};
 use tracebraid_follow::PerCpu;
 pub use tracebraid_threads::WaitReason;
-pub use tree::{Node, Part};
+pub use tree::{LargeParts, Node, Part};
 
 /// The analysis that makes the graph.
 pub type GraphAnalysis = PerCpu<GraphRules>;

@@ -39,6 +39,36 @@ pub struct Part {
     pub times: u64,
 }
 
+/// Parts and waits of a node that are large enough to be shown one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LargeParts<'n> {
+    /// Own time, in the order of [`Node::parts`].
+    pub parts: Vec<&'n Part>,
+    /// In the order of [`Node::waits`].
+    pub waits: Vec<&'n Node>,
+    /// Sum of all others, in nanoseconds.
+    pub rest_ns: u64,
+}
+
+impl Node {
+    /// Parts and waits that take at least a 500th of `whole_ns`.
+    pub fn large_parts(&self, whole_ns: u64) -> LargeParts<'_> {
+        const SHARE: u64 = 500;
+        let is_large = |duration_ns: u64| duration_ns.saturating_mul(SHARE) >= whole_ns;
+        let (parts, small_parts): (Vec<&Part>, Vec<&Part>) =
+            self.parts.iter().partition(|part| is_large(part.duration_ns));
+        let (waits, small_waits): (Vec<&Node>, Vec<&Node>) =
+            self.waits.iter().partition(|wait| is_large(wait.duration_ns));
+        let rest = small_parts.iter().map(|part| part.duration_ns);
+        let rest = rest.chain(small_waits.iter().map(|wait| wait.duration_ns));
+        LargeParts {
+            parts,
+            waits,
+            rest_ns: rest.sum(),
+        }
+    }
+}
+
 /// A node that is being made.
 #[derive(Default)]
 struct Sums {

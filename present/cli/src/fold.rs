@@ -28,7 +28,7 @@ pub(crate) struct FoldArgs {
     #[arg(long, value_name = "BYTES", value_parser = size)]
     pub(crate) chunk_size: Option<u64>,
     /// Write the CPU time of each chunk and each merge, and the serial share, to FILE as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = timings::target)]
     pub(crate) timings: Option<PathBuf>,
 }
 

@@ -1,7 +1,9 @@
 //! `--timings`: where the CPU time of a command went, and how much of it only one thread could spend at a time.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -9,6 +11,7 @@ use serde::Serialize;
 use tracebraid_engine::{Control, FoldTimes, SerialWork, Stopwatch, Timings, process_cpu_ns};
 
 use crate::failure::Failure;
+use crate::output;
 
 /// The file, and what is written to it when the command ends.
 struct Asked {
@@ -92,7 +95,45 @@ impl Document {
     }
 }
 
-/// Writes the file if it was asked for.
+/// First bytes of every file that [`write`] makes.
+const BEGIN: &[u8] = b"{\n  \"cpu_s\": ";
+
+/// A path that `--timings` may write to: new, empty, an earlier file of `--timings`, a device or a pipe. A path of any
+/// other file is likely a mistake, such as a file of the trace or the output of the same command.
+///
+/// # Errors
+/// When it is another file, or cannot be written.
+pub(crate) fn target(path: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(path);
+    check(&path)?;
+    if path
+        .metadata()
+        .is_ok_and(|about| !about.is_file() && !about.is_dir())
+    {
+        return Ok(path);
+    }
+    let aside =
+        tracebraid_storage::aside::place(&path).and_then(|place| tracebraid_storage::aside::beside(&place));
+    match aside {
+        Ok(_) => Ok(path),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn check(path: &Path) -> Result<(), String> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let mut begin = Vec::with_capacity(BEGIN.len());
+    let read = File::open(path).and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut begin));
+    match read {
+        Ok(_) if begin.is_empty() || begin == BEGIN => Ok(()),
+        Ok(_) => Err("exists, and --timings did not write it: give another name".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Writes the file if it was asked for. Times of a command that was interrupted are not written: they are of a part.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -100,13 +141,13 @@ pub(crate) fn write() -> Result<(), Failure> {
     let Some(asked) = ASKED.get() else {
         return Ok(());
     };
+    if output::interruption().load(Ordering::Relaxed) {
+        return Ok(());
+    }
     let path = &asked.path;
-    let failure = |error: std::io::Error| Failure::output(format!("{}: {error}", path.display()));
-    let text = serde_json::to_string_pretty(&Document::new(asked))
-        .map_err(|error| failure(std::io::Error::other(error)))?;
-    let place = tracebraid_storage::aside::place(path).map_err(failure)?;
-    let mut file = tracebraid_storage::aside::beside(&place).map_err(failure)?;
-    writeln!(file, "{text}").map_err(failure)?;
-    file.persist(&place).map_err(|error| failure(error.error))?;
-    Ok(())
+    let failure = |message: String| Failure::output(format!("{}: {message}", path.display()));
+    check(path).map_err(failure)?;
+    let text =
+        serde_json::to_string_pretty(&Document::new(asked)).map_err(|error| failure(error.to_string()))?;
+    output::replace(path, format!("{text}\n").as_bytes())
 }

@@ -50,6 +50,11 @@ pub(crate) struct InfoArgs {
 
 /// Runs it.
 pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
+    if args.fold.timings.is_some() && !args.counts {
+        return Err(Failure::usage(
+            "--timings needs --counts: without it no event records are read",
+        ));
+    }
     let set = options::open(&args.input)?;
     let mut warnings = Warnings::default();
     warnings.opening(&set);

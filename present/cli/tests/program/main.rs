@@ -28,6 +28,7 @@ mod irq;
 mod kept_studies;
 mod kernel_reports;
 mod memory;
+mod memory_bound;
 mod not_recorded;
 mod perf_stacks;
 mod periods;

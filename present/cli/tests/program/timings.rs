@@ -62,10 +62,132 @@ fn both_passes_of_a_view_are_timed() {
     assert_eq!(document(&file)["folds"].as_array().map(Vec::len), Some(2));
 }
 
+/// Every command that folds writes the same keys.
+#[test]
+fn all_commands_that_fold_are_timed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (trace, to) = (recorded_trace("kernel-mix-small"), path("timings.json"));
+    let (history, database) = (path("history"), path("executions"));
+    let reports = [
+        "count",
+        "cpu",
+        "io",
+        "files",
+        "syscalls",
+        "sched",
+        "irq",
+        "disk",
+        "net",
+        "memory",
+        "processes",
+        "waits",
+        "report",
+    ];
+    let mut commands: Vec<Vec<&str>> = reports.map(|report| vec![report, &trace]).into();
+    commands.push(vec!["info", &trace, "--counts"]);
+    commands.push(vec!["periods", &trace, "--period", "sched_switch:sched_switch"]);
+    commands.push(vec!["critical-path", &trace, "--longest", "read"]);
+    commands.push(vec!["history", "build", &trace, "-o", &history]);
+    commands.push(vec![
+        "executions",
+        "build",
+        &trace,
+        "--call",
+        "read",
+        "-o",
+        &database,
+    ]);
+    for command in commands {
+        text(&[&command[..], &["--timings", &to]].concat());
+        let found = document(Path::new(&to));
+        let seconds = ["cpu_s", "wall_s", "serial_s", "serial_share", "outside_s"];
+        assert!(
+            seconds.iter().all(|key| found[key].as_f64().is_some()),
+            "{command:?}: {found}"
+        );
+        assert!(found["threads"].as_u64() > Some(0), "{command:?}");
+        let folds = found["folds"].as_array().expect("folds");
+        let chunks = |fold: &Value| fold["chunks"].as_array().is_some_and(|chunks| !chunks.is_empty());
+        assert!(
+            !folds.is_empty() && folds.iter().all(chunks),
+            "{command:?}: {found}"
+        );
+        std::fs::remove_file(&to).expect("the file is there");
+    }
+}
+
+#[test]
+fn making_executions_follows_from_what_was_composed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (trace, to, database) = (
+        recorded_trace("kernel-mix-small"),
+        path("timings.json"),
+        path("executions"),
+    );
+    text(&[
+        "executions",
+        "build",
+        &trace,
+        "--call",
+        "read",
+        "-o",
+        &database,
+        "--timings",
+        &to,
+    ]);
+    let found = document(Path::new(&to));
+    let slices = found["folds"][0]["slices"].as_array().expect("slices");
+    let followers: Vec<(usize, usize)> = (slices.iter().enumerate())
+        .filter_map(|(at, slice)| Some((at, slice["after_slice"].as_u64()? as usize)))
+        .collect();
+    assert!(!followers.is_empty() && followers.iter().all(|(at, before)| before < at));
+    assert!(followers.len() < slices.len());
+}
+
 #[test]
 fn a_file_that_cannot_be_written_is_named() {
     let trace = recorded_trace("kernel-mix-small");
     let (code, message) = failure(&["cpu", &trace, "--timings", "/nowhere/timings.json"]);
-    assert_eq!(code, 1);
+    assert_eq!(code, 2);
     assert!(message.contains("/nowhere/timings.json"), "{message}");
+}
+
+#[test]
+fn other_files_are_not_written_over() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = recorded_trace("kernel-mix-small");
+    let other = directory.path().join("other");
+    let to = other.to_str().expect("UTF-8");
+    std::fs::write(&other, "precious").expect("a file");
+    let (code, message) = failure(&["cpu", &trace, "--timings", to]);
+    assert_eq!(code, 2);
+    assert!(message.contains("give another name"), "{message}");
+    assert_eq!(std::fs::read_to_string(&other).expect("the file"), "precious");
+    // The output of the same command.
+    std::fs::remove_file(&other).expect("the file is there");
+    let (code, message) = failure(&[
+        "executions",
+        "build",
+        &trace,
+        "--call",
+        "read",
+        "-o",
+        to,
+        "--timings",
+        to,
+    ]);
+    assert_eq!(code, 1);
+    assert!(message.contains("give another name"), "{message}");
+    text(&["executions", "info", to]);
+    // Its own earlier file, and a device.
+    let again = directory.path().join("timings.json");
+    for _ in 0..2 {
+        text(&["cpu", &trace, "--timings", again.to_str().expect("UTF-8")]);
+    }
+    text(&["cpu", &trace, "--timings", "/dev/null"]);
+    let (code, message) = failure(&["info", &trace, "--timings", "/dev/null"]);
+    assert_eq!(code, 2);
+    assert!(message.contains("--counts"), "{message}");
 }

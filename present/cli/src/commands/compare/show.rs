@@ -1,7 +1,7 @@
 //! A comparison as tables, JSON and CSV.
 
 use serde_json::{Value, json};
-use tracebraid_executions::{Difference, SURE, Separation, Test, TextSeparation, ranked};
+use tracebraid_executions::{Difference, SURE, Separation, Test, TextSeparation, ranked, worth_showing};
 
 use super::{CompareArgs, Compared, gate};
 use crate::commands::executions::{amount, title};
@@ -62,7 +62,7 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     }
     text.push_str("\nCalling contexts that differ (average execution)\n");
     let all = ranked(&compared.differences, args.whole);
-    let listed = listed(&all);
+    let listed = worth_showing(&all);
     if !compared.has_times {
         text.push_str("  unknown: the trace has no scheduling events (sched_switch) for these executions\n");
     } else if !all.iter().any(Difference::is_sure) {
@@ -75,7 +75,7 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
         text.push_str(&notes(doubtful, listed.len() - list.len()));
     }
     text.push_str("\nMetrics that differ\n");
-    let telling = telling(compared);
+    let telling: Vec<_> = compared.apart.figures.iter().filter(|of| of.tells()).collect();
     let list = shown(args, telling.clone());
     text.push_str(&figures(&list));
     let doubtful = list.iter().filter(|of| !of.is_sure()).count();
@@ -108,29 +108,6 @@ fn notes(doubtful: usize, left: usize) -> String {
         text.push_str(&format!("{rows}; --top 0 shows all\n"));
     }
     text
-}
-
-/// Differences down to the last significant one, at least five; those that are not significant keep their
-/// rank.
-fn listed(ranked: &[Difference]) -> &[Difference] {
-    const LEAST: usize = 5;
-    // The context without frames contains all of an execution: it is of no interest if it is not significant.
-    let last = ranked
-        .iter()
-        .rposition(Difference::is_sure)
-        .map_or(0, |at| at + 1);
-    let differing = ranked.partition_point(|of| of.test.more != 0.0);
-    ranked.get(..last.max(LEAST).min(differing)).unwrap_or(ranked)
-}
-
-/// Figures that tell anything.
-fn telling<'c, 't>(compared: &'c Compared<'t>) -> Vec<&'c Separation<'t>> {
-    compared
-        .apart
-        .figures
-        .iter()
-        .filter(|of| of.higher != 0.5)
-        .collect()
 }
 
 fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {

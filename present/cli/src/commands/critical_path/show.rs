@@ -47,32 +47,20 @@ fn path(head: &Head, row: &PathRow, zone: &TimeZone) -> String {
     text
 }
 
-/// What is less than that part of the whole is added up: one part in so many.
-const LEAST: u64 = 500;
-
 /// A node, what its time went into, and what it waited for.
 fn tree(node: &Node, whole: u64, depth: usize, text: &mut String) {
     let mut line = |duration: u64, what: &str| {
         let indent = "  ".repeat(depth);
         text.push_str(&format!("{:>12}{indent}{what}\n", table::duration(duration)));
     };
-    let mut small = 0;
-    for part in &node.parts {
-        if part.duration_ns.saturating_mul(LEAST) < whole {
-            small += part.duration_ns;
-            continue;
-        }
+    let large = node.large_parts(whole);
+    for part in large.parts {
         line(part.duration_ns, &described(part.reason, &part.detail));
     }
-    let (shown, hidden): (Vec<&Node>, Vec<&Node>) = node
-        .waits
-        .iter()
-        .partition(|child| child.duration_ns.saturating_mul(LEAST) >= whole);
-    small += hidden.iter().map(|child| child.duration_ns).sum::<u64>();
-    if small > 0 {
-        line(small, "in smaller parts");
+    if large.rest_ns > 0 {
+        line(large.rest_ns, "in smaller parts");
     }
-    for child in shown {
+    for child in large.waits {
         let times = match child.times {
             1 => String::new(),
             times => format!(", {times} times"),

@@ -1,0 +1,56 @@
+//! Memory of reports depends on what a trace contains at a time, not on its length.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use tempfile::TempDir;
+use tracebraid_testkit::grow::{Target, grow};
+
+use crate::support::{recorded_trace, tracebraid};
+
+const REPORTS: [&str; 13] = [
+    "count", "cpu", "io", "files", "syscalls", "sched", "irq", "disk", "net", "memory", "processes", "waits", "report",
+];
+
+/// Most anonymous memory of any report with two threads, in KiB.
+const MOST: u64 = 64 << 10;
+
+/// Largest anonymous memory of a report that was seen, in KiB. It is sampled: a short peak may be missed.
+fn peak(report: &str, trace: &Path) -> u64 {
+    let mut command = tracebraid();
+    command.arg(report).arg(trace).args(["-j", "2"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the binary runs");
+    let mut most = 0;
+    let status = tracebraid_testkit::processes::until_some("it has ended", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+        let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+        most = most.max(kibibytes.unwrap_or(0u64));
+        child.try_wait().expect("it can be asked")
+    });
+    assert!(status.success() && most > 0, "{report}");
+    most
+}
+
+#[test]
+fn memory_of_reports_is_bounded_at_any_length() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let grown = |times: u64| {
+        let to = directory.path().join(times.to_string());
+        let source = recorded_trace("kernel-mix-small");
+        grow(Path::new(&source), &to, Target::Times(times)).expect("a longer trace");
+        to
+    };
+    let (short, long) = (grown(3), grown(12));
+    for report in REPORTS {
+        let (of_short, of_long) = (peak(report, &short), peak(report, &long));
+        assert!(of_long < MOST, "{report}: {of_long} KiB");
+        // Each repetition makes processes of its own, and `processes` lists all of them.
+        let may_grow = if report == "processes" { MOST } else { 16 << 10 };
+        assert!(
+            of_long < of_short + may_grow,
+            "{report}: {of_short}, then {of_long} KiB"
+        );
+    }
+}
