@@ -350,6 +350,12 @@ impl Recorded {
         self.ends.is_empty() && judged.all(|of| of.tells_all)
     }
 
+    /// True if any stream of that trace contains switches.
+    #[inline]
+    pub fn tells_switches(&self, trace: u32) -> bool {
+        self.of_trace(trace).is_some_and(|of| of.tells_switches)
+    }
+
     /// True if the traces have wake-ups from before threads can run.
     pub fn tells_waking(&self, trace: u32) -> bool {
         self.of_trace(trace).is_some_and(|of| of.tells_waking)

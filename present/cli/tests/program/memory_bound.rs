@@ -9,7 +9,19 @@ use tracebraid_testkit::grow::{Target, grow};
 use crate::support::{recorded_trace, tracebraid};
 
 const REPORTS: [&str; 13] = [
-    "count", "cpu", "io", "files", "syscalls", "sched", "irq", "disk", "net", "memory", "processes", "waits", "report",
+    "count",
+    "cpu",
+    "io",
+    "files",
+    "syscalls",
+    "sched",
+    "irq",
+    "disk",
+    "net",
+    "memory",
+    "processes",
+    "waits",
+    "report",
 ];
 
 /// Most anonymous memory of any report with two threads, in KiB.

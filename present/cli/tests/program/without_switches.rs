@@ -63,3 +63,22 @@ fn critical_paths_are_unknown_for_one_reason() {
         assert_eq!(said.matches("warning").count(), 1, "{said}");
     }
 }
+
+/// Without switches, what a thread does between two calls is unknown, even if it makes calls.
+#[test]
+fn calls_alone_show_no_path() {
+    let trace = recorded("trace-cmd-files").join("trace-cmd-files/lost.dat");
+    let trace = trace.to_str().expect("UTF-8");
+    for asked in [["--longest", "*"], ["--tid", "26470"]] {
+        let output = run(&["critical-path", trace, asked[0], asked[1]]);
+        let (shown, said) = (
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        );
+        assert!(output.status.success() && !shown.contains("running"), "{shown}");
+        assert!(
+            said.contains("critical paths are unknown: enable sched_switch"),
+            "{said}"
+        );
+    }
+}
