@@ -2,7 +2,7 @@
 //! that no thread's stack bounds how deep it may be nested.
 
 /// What a node turns out to be.
-pub(crate) enum Step<O, M> {
+pub(crate) enum Visited<O, M> {
     /// It has parts, which come next.
     Open(O),
     /// It is made.
@@ -21,7 +21,7 @@ pub(crate) trait Descent {
     type Error;
 
     /// Begins with a node.
-    fn enter(&mut self, node: Self::Node) -> Result<Step<Self::Open, Self::Made>, Self::Error>;
+    fn enter(&mut self, node: Self::Node) -> Result<Visited<Self::Open, Self::Made>, Self::Error>;
     /// The next part of the innermost open node; `None` when it has all of them.
     fn next(&mut self, open: &mut Self::Open) -> Result<Option<Self::Node>, Self::Error>;
     /// Adds what that part became.
@@ -36,8 +36,8 @@ pub(crate) fn descend<D: Descent>(descent: &mut D, root: D::Node) -> Result<D::M
     let mut node = root;
     loop {
         let mut made = match descent.enter(node)? {
-            Step::Made(made) => made,
-            Step::Open(mut parts) => match descent.next(&mut parts)? {
+            Visited::Made(made) => made,
+            Visited::Open(mut parts) => match descent.next(&mut parts)? {
                 Some(part) => {
                     open.push(parts);
                     node = part;

@@ -36,7 +36,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 const MOST_PIECES: usize = 1024;
 
 /// Where a piece begins and ends in memory; the beginning is [`FREE`], or [`TAKEN`] while it is not known yet.
-struct Place {
+struct PieceSpan {
     begin: AtomicUsize,
     end: AtomicUsize,
 }
@@ -44,8 +44,8 @@ struct Place {
 const FREE: usize = 0;
 const TAKEN: usize = 1;
 
-static PIECES: [Place; MOST_PIECES] = [const {
-    Place {
+static PIECES: [PieceSpan; MOST_PIECES] = [const {
+    PieceSpan {
         begin: AtomicUsize::new(FREE),
         end: AtomicUsize::new(0),
     }

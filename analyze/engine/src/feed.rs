@@ -39,12 +39,12 @@ impl Tables {
 pub struct Feed<'t> {
     set: &'t TraceSet,
     chunk: &'t Chunk,
-    lanes: Vec<Lane<'t>>,
+    lanes: Vec<StreamPart<'t>>,
     damage: Vec<Damage>,
 }
 
 /// A stream's part of a chunk.
-pub struct Lane<'t> {
+pub struct StreamPart<'t> {
     /// The stream.
     pub stream: StreamRef,
     /// See [`Record::number`].
@@ -74,7 +74,7 @@ pub struct Lane<'t> {
 pub struct Shared<'t> {
     packets: Range<usize>,
     /// The lanes.
-    pub lanes: Vec<Lane<'t>>,
+    pub lanes: Vec<StreamPart<'t>>,
     /// With the index of the packet.
     damage: Vec<(usize, Damage)>,
 }
@@ -110,7 +110,7 @@ impl<'t> Feed<'t> {
             let table = tables.of(slice.stream.trace, content.class)?;
             let scanner = Scanner::new(trace, content, table, slice.packets.clone())?;
             let place = (slice.stream, slice.stream.number(set));
-            Some(Lane::new(place, content, trace.clock(content), scanner))
+            Some(StreamPart::new(place, content, trace.clock(content), scanner))
         };
         Feed {
             set,
@@ -146,7 +146,7 @@ impl<'t> Feed<'t> {
     }
 
     pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
-        self.lanes.iter_mut().for_each(Lane::end_packet);
+        self.lanes.iter_mut().for_each(StreamPart::end_packet);
         let mut damage = std::mem::take(&mut self.damage);
         damage.extend(self.lanes.iter_mut().flat_map(|lane| lane.scanner.take_damage()));
         damage
@@ -207,14 +207,14 @@ fn queue(turn: Turn, order: &mut [Turn]) {
     order[at] = turn;
 }
 
-impl<'t> Lane<'t> {
+impl<'t> StreamPart<'t> {
     fn new(
         (stream, number): (StreamRef, u32),
         content: &'t Stream,
         clock: Option<ClockConversion>,
         scanner: Scanner<'t>,
     ) -> Self {
-        Lane {
+        StreamPart {
             stream,
             number,
             content,
@@ -235,7 +235,7 @@ impl<'t> Lane<'t> {
         let lane = |_| {
             let scanner = self.scanner.over(0..0)?;
             let place = (self.stream, self.number);
-            Some(Lane::new(place, self.content, self.clock, scanner))
+            Some(StreamPart::new(place, self.content, self.clock, scanner))
         };
         Shared {
             packets: self.scanner.packets(),

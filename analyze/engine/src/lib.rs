@@ -61,5 +61,5 @@ pub use analysis::{Analysis, Composition, Record, Slice, StreamPlace};
 pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, first_reaching};
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
-pub use feed::{Feed, Lane, Shared};
+pub use feed::{Feed, Shared, StreamPart};
 pub use timings::{ChunkTimes, FoldTimes, SerialWork, SliceTimes, Stopwatch, Timings, process_cpu_ns};

@@ -118,7 +118,7 @@ enum Turn<'a, A: Analysis> {
 }
 
 /// What the merge does next.
-enum Step<'a, A: Analysis> {
+enum MergeStep<'a, A: Analysis> {
     Merge(usize, Folded<A>),
     Compose(PlayedSlice<'a, A>),
 }
@@ -150,13 +150,13 @@ impl<'a, A: Analysis> Work<'a, A> {
     }
 
     /// Slices before chunks: composing them frees memory.
-    fn step(&mut self) -> Option<Step<'a, A>> {
+    fn step(&mut self) -> Option<MergeStep<'a, A>> {
         if let Some(played) = self.played.remove(&self.composed) {
-            return Some(Step::Compose(played));
+            return Some(MergeStep::Compose(played));
         }
         let index = self.merged;
         let folded = self.folded.remove(&index)?;
-        Some(Step::Merge(index, folded))
+        Some(MergeStep::Merge(index, folded))
     }
 }
 
@@ -235,8 +235,8 @@ impl<'a, A: Analysis> Board<'a, A> {
             drop(work);
             let mut merge = self.merge.lock().unwrap_or_else(PoisonError::into_inner);
             let (slices, is_merged) = match step {
-                Step::Merge(index, folded) => (merge.merge(index, folded), true),
-                Step::Compose(played) => (merge.compose(played), false),
+                MergeStep::Merge(index, folded) => (merge.merge(index, folded), true),
+                MergeStep::Compose(played) => (merge.compose(played), false),
             };
             drop(merge);
             work = self.lock();

@@ -13,7 +13,7 @@ use tracebraid_profile::Samples;
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::counts::{CountAnalysis, ExtraMetric};
 use crate::delimit::{DelimitedAnalysis, FunctionNames};
-use crate::ecct::{Ecct, Step};
+use crate::ecct::{Ecct, ExecutionStep};
 use crate::execution::{Execution, Kernels};
 use crate::grid::Grid;
 use crate::known::Known;
@@ -34,7 +34,7 @@ pub struct Finished {
     /// Where its time went; empty if nobody knows in which thread it was.
     pub ecct: Ecct,
     /// The same, one behind the other.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ExecutionStep>,
 }
 
 /// Work of a sink that any thread can do.

@@ -33,7 +33,7 @@ impl Ecct {
 
 /// A stretch of an execution's time: in which context which thread was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ExecutionStep {
     /// Its duration in nanoseconds, more than none.
     pub duration: u64,
     /// The thread on the path; of another one that has its CPU, the context tells.
@@ -91,7 +91,7 @@ struct Growing<'p> {
     /// Of a context several times, in no order.
     times: Vec<(ContextId, u64)>,
     /// One behind the other.
-    steps: Vec<Step>,
+    steps: Vec<ExecutionStep>,
     /// Whose segment is added.
     actor: Option<ActorId>,
 }
@@ -115,7 +115,7 @@ impl Growing<'_> {
         match self.steps.last_mut() {
             _ if duration == 0 => {}
             Some(last) if (last.actor, last.context) == (actor, context) => last.duration += duration,
-            _ => self.steps.push(Step {
+            _ => self.steps.push(ExecutionStep {
                 duration,
                 actor,
                 context,
@@ -178,7 +178,7 @@ impl<'t> Builder<'t> {
     }
 
     /// The tree of a critical path, and what came one behind the other. The steps last as long as the path.
-    pub fn ecct_and_steps(&mut self, path: &Path) -> (Ecct, Vec<Step>) {
+    pub fn ecct_and_steps(&mut self, path: &Path) -> (Ecct, Vec<ExecutionStep>) {
         let mut bases = std::mem::take(&mut self.bases);
         bases.clear();
         bases.resize(path.hops.len(), None);

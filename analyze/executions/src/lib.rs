@@ -74,7 +74,7 @@ pub use condition::{Dimension, chosen, quantity, time_within};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
 pub use counts::{CountAnalysis, CountLines, CountPartial, ExtraMetric, Quantities};
 pub use delimit::{DelimitedAnalysis, DelimitedPartial, FunctionNames};
-pub use ecct::{Builder, Ecct, Step};
+pub use ecct::{Builder, Ecct, ExecutionStep};
 pub use execution::{Execution, executions, with_threads};
 pub use groups::{Apart, Group, Separation, group, separations, times, typical_and_slow};
 pub use made::{KindMade, Made};

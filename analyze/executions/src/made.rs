@@ -15,7 +15,7 @@ use tracebraid_language::Datum;
 
 use crate::build::Finished;
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind, Hasher};
-use crate::ecct::{Common, Ecct, Step};
+use crate::ecct::{Common, Ecct, ExecutionStep};
 use crate::execution::Execution;
 use crate::names::NameId;
 
@@ -43,7 +43,7 @@ struct Lists {
     figures: Vec<Option<u64>>,
     /// Time by own number of the context; contexts of each execution are ascending.
     times: Vec<(ContextId, u64)>,
-    steps: Vec<Step>,
+    steps: Vec<ExecutionStep>,
     /// By execution: its thread.
     threads: Vec<Option<u32>>,
     /// Thread changes: index of the step within its execution from which a thread applies, and the thread.
@@ -110,7 +110,7 @@ pub(crate) struct Told<'m> {
     pub(crate) figures: &'m [Option<u64>],
     /// Time by own number of the context.
     pub(crate) times: &'m [(ContextId, u64)],
-    pub(crate) steps: &'m [Step],
+    pub(crate) steps: &'m [ExecutionStep],
     /// Thread in which the execution ended. `changes` holds the threads of its steps: the index of the first step, and
     /// the thread.
     pub(crate) thread: Option<u32>,
@@ -195,7 +195,7 @@ impl Made {
         &mut self,
         graph: &Graph,
         execution: Execution,
-        (ecct, steps): (&[(ContextId, u64)], &[Step]),
+        (ecct, steps): (&[(ContextId, u64)], &[ExecutionStep]),
         put_figures: impl FnOnce(&mut Vec<Option<u64>>),
     ) {
         self.lists.times.extend_from_slice(ecct);
@@ -227,7 +227,7 @@ impl Made {
     }
 
     /// Records the thread of an execution and the thread changes between its steps.
-    fn meet(&mut self, graph: &Graph, execution: &Execution, steps: &[Step]) {
+    fn meet(&mut self, graph: &Graph, execution: &Execution, steps: &[ExecutionStep]) {
         let threads = &mut self.threads;
         let mut met = |actor: Option<ActorId>| threads.number(graph, actor?, execution.end);
         self.lists.threads.push(met(execution.last.or(execution.first)));
@@ -352,7 +352,7 @@ impl Made {
                 .get(from.steps..to.steps)
                 .unwrap_or_default()
                 .iter();
-            let steps = steps.map(|step| Step {
+            let steps = steps.map(|step| ExecutionStep {
                 context: self.context(step.context),
                 ..*step
             });

@@ -9,7 +9,7 @@ use tracebraid_history::{Asked, History, Kind, Subject};
 use crate::law::{SHAPE, random_times};
 use crate::model::Values;
 use crate::{Place, build_asked};
-use tracebraid_models::events::{Entry, Record, What, by_cpu, merged};
+use tracebraid_models::events::{Entry, ModelEvent, Record, by_cpu, merged};
 use tracebraid_models::model_fds::{Descriptors, Held};
 use tracebraid_models::model_io::{Call, call_of};
 use tracebraid_models::synthetic::{Shape, trace};
@@ -45,9 +45,9 @@ impl Model {
     fn step(&mut self, entry: Entry) {
         let (time, trace, cpu) = (entry.time, entry.trace, entry.cpu);
         let event = match entry.what {
-            What::Packet { lost, .. } => return assert!(!lost, "nothing was lost"),
-            What::Event(event) => event,
-            What::Cut => return,
+            ModelEvent::Packet { lost, .. } => return assert!(!lost, "nothing was lost"),
+            ModelEvent::Event(event) => event,
+            ModelEvent::Cut => return,
         };
         let tid = self.running.get(&(trace, cpu)).copied().filter(|&tid| tid != 0);
         match (event.name.as_str(), call_of(&event.name), tid) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_models::events::{Entry, Record, What, by_cpu, merged};
+use tracebraid_models::events::{Entry, ModelEvent, Record, by_cpu, merged};
 
 /// Values by path; what is null is not there.
 pub(crate) type Values = BTreeMap<String, String>;
@@ -60,9 +60,9 @@ impl Model {
 
     pub(crate) fn step(&mut self, entry: &Entry) {
         match &entry.what {
-            What::Packet { lost: true, .. } | What::Cut => self.lost(entry.cpu),
-            What::Packet { .. } => {}
-            What::Event(event) => self.event(entry.cpu, event),
+            ModelEvent::Packet { lost: true, .. } | ModelEvent::Cut => self.lost(entry.cpu),
+            ModelEvent::Packet { .. } => {}
+            ModelEvent::Event(event) => self.event(entry.cpu, event),
         }
     }
 

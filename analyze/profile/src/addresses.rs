@@ -8,7 +8,7 @@ use tracebraid_ctf::event::Event;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_symbols::{AddressSpace, Symbols};
 
-use crate::events::{Kind, Place, StackSource};
+use crate::events::{EventOrigin, EventRole, StackSource};
 use crate::fields::Fields;
 use crate::kinds::Kinds;
 use crate::mapped::Around;
@@ -37,7 +37,7 @@ pub type Named<'a> = (&'static str, Vec<&'a str>);
 struct Known {
     teller: Teller,
     /// What is told later in it.
-    rest: VecDeque<(Place, Kind, Fields)>,
+    rest: VecDeque<(EventOrigin, EventRole, Fields)>,
 }
 
 enum Teller {
@@ -119,9 +119,9 @@ impl Known {
     fn new(set: &TraceSet, trace: &Trace, maps: &[PathBuf]) -> Option<Known> {
         let kinds = Kinds::new(trace).without_stacks();
         let beside = beside_in(maps, trace);
-        let teller = if kinds.any(|kind| kind == Kind::Load) {
+        let teller = if kinds.any(|kind| kind == EventRole::Load) {
             Teller::Programs(Box::new(OwnStacks::of(trace, &beside)), HashMap::new())
-        } else if kinds.any(|kind| matches!(kind, Kind::MapLoad | Kind::Symbol)) {
+        } else if kinds.any(|kind| matches!(kind, EventRole::MapLoad | EventRole::Symbol)) {
             Teller::Kernel(Box::new(System::new(beside, trace, &kinds)))
         } else {
             return None;
@@ -137,12 +137,12 @@ impl Known {
         Some(known)
     }
 
-    fn learn(&mut self, kind: Kind, fields: &Fields) {
+    fn learn(&mut self, kind: EventRole, fields: &Fields) {
         match &mut self.teller {
             Teller::Kernel(system) => _ = system.learn(kind, fields),
             Teller::Programs(_, programs) => {
                 let program = programs.entry(fields.integer(PID)).or_default();
-                if let (Kind::Load, Some(module)) = (kind, crate::process::image(fields)) {
+                if let (EventRole::Load, Some(module)) = (kind, crate::process::image(fields)) {
                     program.later.load(module);
                 }
             }

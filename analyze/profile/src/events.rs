@@ -9,7 +9,7 @@ use crate::quality::{Runtime, StackShape};
 
 /// Kinds of events that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EventRole {
     /// In the trace of a process that takes its own stacks.
     Load,
     BuildId,
@@ -50,56 +50,56 @@ pub(crate) enum Weight {
     Unknown,
 }
 
-impl Kind {
+impl EventRole {
     /// Of an event class of that name.
-    pub(crate) fn named(name: &str) -> Option<Kind> {
+    pub(crate) fn named(name: &str) -> Option<EventRole> {
         Some(match name {
             // Of what was there when recording began, and what came and went then; `lttng_ust_dl` tells as `_lib` does.
-            "lttng_ust_lib:load" | "lttng_ust_statedump:bin_info" | "lttng_ust_dl:dlopen" => Kind::Load,
+            "lttng_ust_lib:load" | "lttng_ust_statedump:bin_info" | "lttng_ust_dl:dlopen" => EventRole::Load,
             "lttng_ust_lib:build_id" | "lttng_ust_statedump:build_id" | "lttng_ust_dl:build_id" => {
-                Kind::BuildId
+                EventRole::BuildId
             }
-            "lttng_ust_lib:unload" | "lttng_ust_dl:dlclose" => Kind::Unload,
-            "tracebraid:stacks_state" => Kind::OwnState,
-            "tracebraid:cpu_stack" => Kind::OwnCpu,
-            "tracebraid:syscall_stack" => Kind::OwnWait,
-            "tracebraid_stacks_state" => Kind::State,
-            "tracebraid_cpu_stack" => Kind::Cpu,
-            "tracebraid_syscall_stack" => Kind::Wait,
-            "tracebraid_kernel_symbol" => Kind::Symbol,
-            "tracebraid_map_load" => Kind::MapLoad,
-            "tracebraid_map_file" => Kind::MapFile,
-            "tracebraid_map_fork" => Kind::MapFork,
-            "tracebraid_map_exec" => Kind::MapExec,
-            "tracebraid_code_symbol" => Kind::Interpreted,
-            "perf_switch" => Kind::PerfTask,
-            "perf_mmap" | "perf_mmap2" => Kind::PerfMap,
-            "perf_fork" => Kind::PerfFork,
-            "perf_comm" => Kind::PerfComm,
-            "perf_build_id" => Kind::PerfBuildId,
+            "lttng_ust_lib:unload" | "lttng_ust_dl:dlclose" => EventRole::Unload,
+            "tracebraid:stacks_state" => EventRole::OwnState,
+            "tracebraid:cpu_stack" => EventRole::OwnCpu,
+            "tracebraid:syscall_stack" => EventRole::OwnWait,
+            "tracebraid_stacks_state" => EventRole::State,
+            "tracebraid_cpu_stack" => EventRole::Cpu,
+            "tracebraid_syscall_stack" => EventRole::Wait,
+            "tracebraid_kernel_symbol" => EventRole::Symbol,
+            "tracebraid_map_load" => EventRole::MapLoad,
+            "tracebraid_map_file" => EventRole::MapFile,
+            "tracebraid_map_fork" => EventRole::MapFork,
+            "tracebraid_map_exec" => EventRole::MapExec,
+            "tracebraid_code_symbol" => EventRole::Interpreted,
+            "perf_switch" => EventRole::PerfTask,
+            "perf_mmap" | "perf_mmap2" => EventRole::PerfMap,
+            "perf_fork" => EventRole::PerfFork,
+            "perf_comm" => EventRole::PerfComm,
+            "perf_build_id" => EventRole::PerfBuildId,
             _ => return None,
         })
     }
 
     /// Whether it is a stack of a process that takes its own.
     pub(crate) fn is_own(self) -> bool {
-        matches!(self, Kind::OwnCpu | Kind::OwnWait)
+        matches!(self, EventRole::OwnCpu | EventRole::OwnWait)
     }
 
     /// Whether it is a stack that the kernel took.
     pub(crate) fn is_kernels(self) -> bool {
-        matches!(self, Kind::Cpu | Kind::Wait)
+        matches!(self, EventRole::Cpu | EventRole::Wait)
     }
 
     /// True for records of perf with a call chain.
     pub(crate) fn is_perfs(self) -> bool {
-        matches!(self, Kind::PerfSample(_) | Kind::PerfSwitch)
+        matches!(self, EventRole::PerfSample(_) | EventRole::PerfSwitch)
     }
 }
 
 /// Where an event was met.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct EventOrigin {
     pub(crate) time: Timestamp,
     /// The CPU, or that on which the packet was begun.
     pub(crate) cpu: Option<u64>,
@@ -110,13 +110,13 @@ pub(crate) struct Place {
 /// Makes stacks of the events of a machine. All events are passed twice, each time in the order of time.
 pub(crate) trait StackSource {
     /// First pass: learns facts that hold for all of the trace; `None` if the event is malformed.
-    fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()>;
+    fn learn(&mut self, kind: EventRole, fields: &Fields) -> Option<()>;
 
     /// Second pass: returns the stack of an event.
     fn event(
         &mut self,
-        place: &Place,
-        kind: Kind,
+        place: &EventOrigin,
+        kind: EventRole,
         fields: &Fields,
         naming: &mut Naming<'_>,
     ) -> Option<Sample>;

@@ -1,10 +1,10 @@
 //! Events that are few.
 
-use crate::events::{Kind, Place};
+use crate::events::{EventOrigin, EventRole};
 use crate::fields::Fields;
 
 /// Events that are kept, as long as they are few: of more the trace is read again.
-pub(crate) struct Few(Option<Vec<(Place, Kind, Fields)>>);
+pub(crate) struct Few(Option<Vec<(EventOrigin, EventRole, Fields)>>);
 
 /// Some tens of megabytes.
 const MOST_EVENTS: usize = 1 << 16;
@@ -16,7 +16,7 @@ impl Default for Few {
 }
 
 impl Few {
-    pub(crate) fn add(&mut self, place: &Place, kind: Kind, fields: Fields) {
+    pub(crate) fn add(&mut self, place: &EventOrigin, kind: EventRole, fields: Fields) {
         self.0 = self.0.take().filter(|events| events.len() < MOST_EVENTS);
         if let Some(events) = &mut self.0 {
             events.push((*place, kind, fields));
@@ -24,7 +24,7 @@ impl Few {
     }
 
     /// All that were met, if they were few.
-    pub(crate) fn all(self) -> Option<Vec<(Place, Kind, Fields)>> {
+    pub(crate) fn all(self) -> Option<Vec<(EventOrigin, EventRole, Fields)>> {
         self.0
     }
 }
@@ -40,12 +40,12 @@ mod tests {
         let with = |count: usize| {
             let mut few = Few::default();
             (0..count as i64).for_each(|time| {
-                let place = Place {
+                let place = EventOrigin {
                     time: Timestamp(time),
                     cpu: None,
                     tid: None,
                 };
-                few.add(&place, Kind::Cpu, Fields::default());
+                few.add(&place, EventRole::Cpu, Fields::default());
             });
             few.all().map(|events| events.len())
         };

@@ -11,19 +11,19 @@ use tracebraid_ctf::walk::walk;
 use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 use tracebraid_kernel_model::is_switch;
 
-use crate::events::{Kind, Place, Weight};
+use crate::events::{EventOrigin, EventRole, Weight};
 use crate::fields::Fields;
 use crate::perf::period_of_clock;
 
 /// Which event classes of a trace matter.
-pub(crate) struct Kinds(HashMap<(usize, usize), Kind>);
+pub(crate) struct Kinds(HashMap<(usize, usize), EventRole>);
 
 impl Kinds {
     pub(crate) fn new(trace: &Trace) -> Kinds {
         let mut kinds = HashMap::new();
         for (class, stream) in trace.layout.streams.iter().enumerate() {
             for (event, layout) in stream.events.iter().enumerate() {
-                if let Some(kind) = Kind::named(&layout.name) {
+                if let Some(kind) = EventRole::named(&layout.name) {
                     kinds.insert((class, event), kind);
                 }
             }
@@ -32,7 +32,7 @@ impl Kinds {
         Kinds(kinds)
     }
 
-    pub(crate) fn any(&self, is_wanted: impl Fn(Kind) -> bool) -> bool {
+    pub(crate) fn any(&self, is_wanted: impl Fn(EventRole) -> bool) -> bool {
         self.0.values().any(|&kind| is_wanted(kind))
     }
 
@@ -42,13 +42,13 @@ impl Kinds {
     }
 
     /// Those of some kinds.
-    pub(crate) fn only(&self, is_wanted: impl Fn(Kind) -> bool) -> Kinds {
+    pub(crate) fn only(&self, is_wanted: impl Fn(EventRole) -> bool) -> Kinds {
         let wanted = self.0.iter().filter(|&(_, &kind)| is_wanted(kind));
         Kinds(wanted.map(|(&class, &kind)| (class, kind)).collect())
     }
 
     /// That of an event class, by the indices of its stream class and of itself.
-    pub(crate) fn of(&self, class: (usize, usize)) -> Option<Kind> {
+    pub(crate) fn of(&self, class: (usize, usize)) -> Option<EventRole> {
         self.0.get(&class).copied()
     }
 
@@ -57,7 +57,7 @@ impl Kinds {
         &self,
         (set, threads): (&TraceSet, usize),
         trace: &Trace,
-        mut to: impl FnMut(&Place, Kind, Fields),
+        mut to: impl FnMut(&EventOrigin, EventRole, Fields),
     ) {
         let index = set.traces.iter().position(|of| std::ptr::eq(of, trace));
         let Some(index) = index else {
@@ -89,7 +89,7 @@ impl Kinds {
 /// The event classes with call chains of perf that are used, and for what. The best measure of CPU time is
 /// taken: samples of clocks, else of cycles, else of the first event that is no tracepoint. Adding up several
 /// would count the same time more than once.
-fn call_chains(trace: &Trace) -> Vec<((usize, usize), Kind)> {
+fn call_chains(trace: &Trace) -> Vec<((usize, usize), EventRole)> {
     let mut kinds = Vec::new();
     let mut samples: Vec<(Sampled, (usize, usize), Weight)> = Vec::new();
     let sampling = trace.layout.class.env_str("perf_sampling").unwrap_or_default();
@@ -104,7 +104,7 @@ fn call_chains(trace: &Trace) -> Vec<((usize, usize), Kind)> {
             }
             match Sampled::of(&described.name) {
                 None if is_switch(&described.name) => {
-                    kinds.push(((class, event), Kind::PerfSwitch));
+                    kinds.push(((class, event), EventRole::PerfSwitch));
                 }
                 None => {}
                 Some(sampled) => {
@@ -124,7 +124,7 @@ fn call_chains(trace: &Trace) -> Vec<((usize, usize), Kind)> {
     };
     kinds.extend(
         same.take(count)
-            .map(|(_, at, weight)| (*at, Kind::PerfSample(*weight))),
+            .map(|(_, at, weight)| (*at, EventRole::PerfSample(*weight))),
     );
     kinds
 }
@@ -179,10 +179,10 @@ const WAITING: usize = 4;
 /// An event that matters.
 #[derive(Debug)]
 struct Found {
-    place: Place,
+    place: EventOrigin,
     /// The number of its stream: of several at one time the first stream's come first.
     stream: u32,
-    kind: Kind,
+    kind: EventRole,
     fields: Fields,
 }
 
@@ -226,7 +226,7 @@ impl Finder<'_> {
         }
         let (cpu, tid) = partial.packet;
         partial.found.push(Found {
-            place: Place {
+            place: EventOrigin {
                 time: record.time,
                 cpu,
                 tid,

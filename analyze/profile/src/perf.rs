@@ -15,7 +15,7 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_symbols::{AddressSpace, BuildId, KernelSymbols, Module, Placed};
 
 use crate::Process;
-use crate::events::{Kind, Place, Sample, StackSource, Weight};
+use crate::events::{EventOrigin, EventRole, Sample, StackSource, Weight};
 use crate::fields::Fields;
 use crate::mapped::{Around, FindBeside, Mapped};
 use crate::naming::{NameId, Naming};
@@ -245,20 +245,20 @@ pub(crate) fn period_of_clock(nanoseconds: u64) -> u64 {
 }
 
 impl StackSource for PerfSystem {
-    fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()> {
+    fn learn(&mut self, kind: EventRole, fields: &Fields) -> Option<()> {
         match kind {
             // Number of switches of that CPU skipped since the last one.
-            Kind::PerfSwitch => self.is_sampled |= fields.integer("perf_period")? > 1,
-            Kind::PerfBuildId => {
+            EventRole::PerfSwitch => self.is_sampled |= fields.integer("perf_period")? > 1,
+            EventRole::PerfBuildId => {
                 let id = build_id(fields.text("build_id"))?;
                 self.build_ids.insert(fields.text("filename").to_vec(), id);
             }
-            Kind::PerfMap if id(fields, "pid")? < 0 => self.learn_kernel(fields)?,
-            Kind::PerfMap => {
+            EventRole::PerfMap if id(fields, "pid")? < 0 => self.learn_kernel(fields)?,
+            EventRole::PerfMap => {
                 let (pid, module) = self.mapping(fields)?;
                 self.later.entry(pid).or_default().load(module);
             }
-            Kind::PerfComm if fields.integer("exec") == Some(1) => {
+            EventRole::PerfComm if fields.integer("exec") == Some(1) => {
                 self.later.remove(&(id(fields, "pid")? as u32));
             }
             _ => {}
@@ -268,23 +268,23 @@ impl StackSource for PerfSystem {
 
     fn event(
         &mut self,
-        place: &Place,
-        kind: Kind,
+        place: &EventOrigin,
+        kind: EventRole,
         fields: &Fields,
         naming: &mut Naming<'_>,
     ) -> Option<Sample> {
         match kind {
-            Kind::PerfSample(weight) => return Some(self.sample(weight, fields, naming)),
-            Kind::PerfSwitch => return self.switch(place.time, fields, naming),
+            EventRole::PerfSample(weight) => return Some(self.sample(weight, fields, naming)),
+            EventRole::PerfSwitch => return self.switch(place.time, fields, naming),
             // The thread itself is known where perf wrote it after the record.
-            Kind::PerfTask if fields.integer("out") == Some(0) => {
+            EventRole::PerfTask if fields.integer("out") == Some(0) => {
                 return self.comes_back(id(fields, "tid").filter(|&tid| tid > 0)?, place.time);
             }
-            Kind::PerfMap => {
+            EventRole::PerfMap => {
                 let (pid, module) = self.mapping(fields)?;
                 self.process(pid).load(module);
             }
-            Kind::PerfFork => {
+            EventRole::PerfFork => {
                 let (pid, parent) = (id(fields, "pid")? as u32, id(fields, "ppid")? as u32);
                 // A thread of the same process shares its memory.
                 if let Some(of_parent) = self.processes.get(&parent).filter(|_| pid != parent) {
@@ -292,7 +292,7 @@ impl StackSource for PerfSystem {
                     self.processes.insert(pid, child);
                 }
             }
-            Kind::PerfComm if fields.integer("exec") == Some(1) => {
+            EventRole::PerfComm if fields.integer("exec") == Some(1) => {
                 self.processes.remove(&(id(fields, "pid")? as u32));
             }
             _ => {}
@@ -404,16 +404,16 @@ mod tests {
     }
 
     /// Events of a machine, one after the other.
-    struct Machine {
-        events: Vec<(i64, Kind, Fields)>,
+    struct EventLog {
+        events: Vec<(i64, EventRole, Fields)>,
     }
 
-    impl Machine {
-        fn new() -> Machine {
-            Machine { events: Vec::new() }
+    impl EventLog {
+        fn new() -> EventLog {
+            EventLog { events: Vec::new() }
         }
 
-        fn add(&mut self, time: i64, kind: Kind, fields: Fields) {
+        fn add(&mut self, time: i64, kind: EventRole, fields: Fields) {
             self.events.push((time, kind, fields));
         }
 
@@ -431,7 +431,7 @@ mod tests {
                 &[("procname", "x")],
                 &[("perf_callchain", &[USER_MARK, from])],
             );
-            self.add(time, Kind::PerfSwitch, fields);
+            self.add(time, EventRole::PerfSwitch, fields);
         }
 
         fn sample(&mut self, time: i64, tid: u64, chain: &[u64]) {
@@ -442,7 +442,7 @@ mod tests {
                 ("perf_ip", 0x77),
             ];
             let fields = Fields::with(&integers, &[("procname", "x")], &[("perf_callchain", chain)]);
-            self.add(time, Kind::PerfSample(Weight::Period), fields);
+            self.add(time, EventRole::PerfSample(Weight::Period), fields);
         }
 
         /// Stacks with the thread, how long it waited, and the names; and waits without an end.
@@ -455,7 +455,7 @@ mod tests {
             }
             let mut stacks = Vec::new();
             for (time, kind, fields) in &self.events {
-                let place = Place {
+                let place = EventOrigin {
                     time: Timestamp(*time),
                     cpu: None,
                     tid: None,
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn waits_go_from_sleep_to_return() {
-        let mut machine = Machine::new();
+        let mut machine = EventLog::new();
         machine.switch(10, (5, 1), 0, 1);
         // A preempted thread does not wait, nor one that only lost its CPU on an older kernel.
         machine.switch(20, (6, 0), 7, 1);
@@ -482,12 +482,12 @@ mod tests {
         machine.switch(40, (5, 2), 0, 1);
         machine.add(
             45,
-            Kind::PerfTask,
+            EventRole::PerfTask,
             Fields::with(&[("out", 0), ("tid", 5)], &[], &[]),
         );
         machine.add(
             46,
-            Kind::PerfTask,
+            EventRole::PerfTask,
             Fields::with(&[("out", 1), ("tid", 5)], &[], &[]),
         );
         assert_eq!(
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn skipped_switches_leave_no_waits() {
-        let mut machine = Machine::new();
+        let mut machine = EventLog::new();
         machine.switch(10, (5, 1), 0, 1);
         machine.switch(30, (0, 0), 5, 1);
         machine.switch(40, (5, 1), 0, 3);
@@ -531,13 +531,13 @@ mod tests {
             ];
             Fields::with(&integers, &[("filename", "/no/such/file")], &[])
         };
-        let mut machine = Machine::new();
+        let mut machine = EventLog::new();
         let chain = [USER_MARK, 0x1010];
-        machine.add(0, Kind::PerfMap, map(5, 5));
-        machine.add(0, Kind::PerfMap, map(6, 3));
+        machine.add(0, EventRole::PerfMap, map(5, 5));
+        machine.add(0, EventRole::PerfMap, map(6, 3));
         machine.add(
             1,
-            Kind::PerfFork,
+            EventRole::PerfFork,
             Fields::with(&[("pid", 8), ("ppid", 5)], &[], &[]),
         );
         machine.sample(2, 5, &chain);
@@ -545,12 +545,12 @@ mod tests {
         machine.sample(2, 8, &chain);
         machine.add(
             3,
-            Kind::PerfComm,
+            EventRole::PerfComm,
             Fields::with(&[("pid", 8), ("exec", 1)], &[], &[]),
         );
         machine.add(
             3,
-            Kind::PerfComm,
+            EventRole::PerfComm,
             Fields::with(&[("pid", 5), ("exec", 0)], &[], &[]),
         );
         machine.sample(4, 8, &chain);

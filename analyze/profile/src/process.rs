@@ -3,7 +3,7 @@
 use tracebraid_ctf::trace::Trace;
 use tracebraid_symbols::{Module, Placed};
 
-use crate::events::{Kind, Sample};
+use crate::events::{EventRole, Sample};
 use crate::fields::Fields;
 use crate::mapped::{Around, Beside, FindBeside, Mapped, module};
 use crate::naming::Naming;
@@ -58,16 +58,21 @@ impl OwnStacks {
     }
 
     /// An event; gives the stack that it tells of.
-    pub(crate) fn event(&mut self, kind: Kind, fields: &Fields, naming: &mut Naming<'_>) -> Option<Sample> {
+    pub(crate) fn event(
+        &mut self,
+        kind: EventRole,
+        fields: &Fields,
+        naming: &mut Naming<'_>,
+    ) -> Option<Sample> {
         match kind {
-            Kind::OwnCpu => return Some(self.sample(fields, None, naming)),
-            Kind::OwnWait => return Some(self.sample(fields, fields.integer("wait_ns"), naming)),
-            Kind::Load => self.mapped.load(image(fields)?),
-            Kind::BuildId => self
+            EventRole::OwnCpu => return Some(self.sample(fields, None, naming)),
+            EventRole::OwnWait => return Some(self.sample(fields, fields.integer("wait_ns"), naming)),
+            EventRole::Load => self.mapped.load(image(fields)?),
+            EventRole::BuildId => self
                 .mapped
                 .identify(fields.integer("baddr")?, fields.bytes("build_id")),
-            Kind::Unload => self.mapped.unload(fields.integer("baddr")?),
-            Kind::OwnState => {
+            EventRole::Unload => self.mapped.unload(fields.integer("baddr")?),
+            EventRole::OwnState => {
                 self.limits = Limits::of(fields);
                 self.period_ns = fields.integer("period_ns")?;
                 self.errors =

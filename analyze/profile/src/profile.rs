@@ -10,7 +10,7 @@ use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_symbols::{PerfMap, Symbols};
 
-use crate::events::{Kind, Place, Sample, StackSource};
+use crate::events::{EventOrigin, EventRole, Sample, StackSource};
 use crate::few::Few;
 use crate::fields::Fields;
 use crate::kinds::Kinds;
@@ -206,7 +206,7 @@ pub(crate) struct Lacks {
 }
 
 /// Takes each stack of the traces: the index of its trace, where it was met, and the stack.
-type TakeStack<'a> = &'a mut dyn FnMut(u32, &Place, Sample);
+type TakeStack<'a> = &'a mut dyn FnMut(u32, &EventOrigin, Sample);
 
 /// Gives each stack of the traces; those of a process or a machine in the order of time. What could not be taken is told
 /// in the end.
@@ -220,7 +220,7 @@ pub(crate) fn each(
     for (trace, index) in set.traces.iter().zip(0..) {
         let kinds = Kinds::new(trace);
         let beside = || beside_in(maps, trace);
-        let mut give = |place: &Place, sample: Option<Sample>| {
+        let mut give = |place: &EventOrigin, sample: Option<Sample>| {
             if let Some(sample) = sample {
                 to(index, place, sample);
             }
@@ -231,7 +231,7 @@ pub(crate) fn each(
             trace,
             kinds: &kinds,
         };
-        if kinds.any(Kind::is_own) {
+        if kinds.any(EventRole::is_own) {
             let mut own = OwnStacks::of(trace, &beside());
             kinds.read((set, threads), trace, |place, kind, fields| {
                 give(place, own.event(kind, &fields, naming));
@@ -239,12 +239,12 @@ pub(crate) fn each(
             lacks.missing.extend(own.errors());
             lacks.limits = lacks.limits.join(own.limits());
         }
-        if kinds.any(Kind::is_kernels) {
+        if kinds.any(EventRole::is_kernels) {
             let mut system = System::new(beside(), trace, &kinds);
             reading.of_machine(&mut system, naming, &mut give);
             lacks.limits = lacks.limits.join(system.limits());
         }
-        if kinds.any(Kind::is_perfs) {
+        if kinds.any(EventRole::is_perfs) {
             let mut perf = PerfSystem::new(beside());
             reading.of_machine(&mut perf, naming, &mut give);
             lacks.unended_waits += perf.unended();
@@ -267,7 +267,7 @@ impl Reading<'_> {
         &self,
         source: &mut dyn StackSource,
         naming: &mut Naming<'_>,
-        give: &mut dyn FnMut(&Place, Option<Sample>),
+        give: &mut dyn FnMut(&EventOrigin, Option<Sample>),
     ) {
         let how = (self.set, self.threads);
         let mut events = Few::default();
@@ -275,7 +275,7 @@ impl Reading<'_> {
             source.learn(kind, &fields);
             events.add(place, kind, fields);
         });
-        let mut to = |place: &Place, kind, fields: &Fields| {
+        let mut to = |place: &EventOrigin, kind, fields: &Fields| {
             let sample = source.event(place, kind, fields, naming);
             give(place, sample);
         };
@@ -308,7 +308,7 @@ pub struct Met<'m> {
 }
 
 impl<'m> Met<'m> {
-    fn new(trace: u32, place: &Place, sample: &'m Sample) -> Met<'m> {
+    fn new(trace: u32, place: &EventOrigin, sample: &'m Sample) -> Met<'m> {
         Met {
             trace,
             time: place.time,

@@ -11,7 +11,7 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 
 use crate::Met;
 use crate::Process;
-use crate::events::{Kind, Place};
+use crate::events::{EventOrigin, EventRole};
 use crate::fields::Fields;
 use crate::kinds::Kinds;
 use crate::nameless::{NamelessCounts, NamelessFrames};
@@ -315,7 +315,7 @@ impl Quality {
         let mut counts = QualityCounts::default();
         for (trace, index) in set.traces.iter().zip(0..) {
             let kinds = Kinds::new(trace);
-            let is_own = kinds.any(Kind::is_own);
+            let is_own = kinds.any(EventRole::is_own);
             if !is_own && !has_stacks(trace, &kinds) {
                 continue;
             }
@@ -324,19 +324,19 @@ impl Quality {
                     || kind.is_kernels()
                     || matches!(
                         kind,
-                        Kind::MapLoad
-                            | Kind::MapFork
-                            | Kind::MapExec
-                            | Kind::Load
-                            | Kind::State
-                            | Kind::OwnState
+                        EventRole::MapLoad
+                            | EventRole::MapFork
+                            | EventRole::MapExec
+                            | EventRole::Load
+                            | EventRole::State
+                            | EventRole::OwnState
                     )
             });
             let mut process = is_own.then(|| Process::of(trace));
             let mut runtimes = Runtimes::default();
             kinds.read((set, threads), trace, |place, kind, fields| {
                 match kind {
-                    Kind::State | Kind::OwnState => counts.reaches(Limits::of(&fields)),
+                    EventRole::State | EventRole::OwnState => counts.reaches(Limits::of(&fields)),
                     _ => runtimes.learn(kind, &fields),
                 }
                 let (true, Some(shape)) = (kind.is_own() || kind.is_kernels(), StackShape::of(&fields))
@@ -364,7 +364,7 @@ impl Quality {
     }
 }
 
-fn met<'m>(trace: u32, place: &Place, fields: &Fields, process: &'m Process) -> Met<'m> {
+fn met<'m>(trace: u32, place: &EventOrigin, fields: &Fields, process: &'m Process) -> Met<'m> {
     let tid = fields.integer("tid").map(|tid| i64::from(tid as i32));
     Met {
         trace,
@@ -381,21 +381,23 @@ fn met<'m>(trace: u32, place: &Place, fields: &Fields, process: &'m Process) -> 
 struct Runtimes(HashMap<Option<i64>, Runtime>);
 
 impl Runtimes {
-    fn learn(&mut self, kind: Kind, fields: &Fields) {
+    fn learn(&mut self, kind: EventRole, fields: &Fields) {
         let pid = |name: &str| fields.integer(name).map(|pid| i64::from(pid as i32));
         match kind {
-            Kind::MapLoad | Kind::Load => {
-                let of = self.0.entry(if kind == Kind::Load { None } else { pid("pid") });
+            EventRole::MapLoad | EventRole::Load => {
+                let of = self
+                    .0
+                    .entry(if kind == EventRole::Load { None } else { pid("pid") });
                 let of = of.or_default();
                 let path = std::str::from_utf8(fields.text("path")).unwrap_or_default();
                 *of = Runtime::of_file(Path::new(path)).unwrap_or(*of);
             }
-            Kind::MapFork => {
+            EventRole::MapFork => {
                 if let Some(&parent) = self.0.get(&pid("parent_pid")) {
                     self.0.insert(pid("pid"), parent);
                 }
             }
-            Kind::MapExec => _ = self.0.remove(&pid("pid")),
+            EventRole::MapExec => _ = self.0.remove(&pid("pid")),
             _ => {}
         }
     }
@@ -423,7 +425,7 @@ fn has_stacks(trace: &Trace, kinds: &Kinds) -> bool {
 fn describes_stacks(trace: &Trace, stream: &Stream, kinds: &Kinds, packet: usize) -> bool {
     let find = || {
         let layout = trace.layout.streams.get(stream.class)?;
-        let is_state = |class: usize| kinds.of((stream.class, class)) == Some(Kind::State);
+        let is_state = |class: usize| kinds.of((stream.class, class)) == Some(EventRole::State);
         if !(0..layout.events.len()).any(is_state) {
             return None;
         }

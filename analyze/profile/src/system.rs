@@ -6,7 +6,7 @@ use tracebraid_ctf::trace::Trace;
 use tracebraid_symbols::{AddressSpace, Placed};
 
 use crate::Process;
-use crate::events::{Kind, Place, Sample, StackSource};
+use crate::events::{EventOrigin, EventRole, Sample, StackSource};
 use crate::fields::Fields;
 use crate::kinds::Kinds;
 use crate::mapped::{Around, FindBeside, Mapped, MappedFiles, interpreted_name, module};
@@ -39,7 +39,9 @@ impl System {
     /// Of a trace with those kinds of events. Nothing is known yet.
     pub(crate) fn new(beside: Box<FindBeside>, trace: &Trace, kinds: &Kinds) -> System {
         System {
-            files: kinds.any(|kind| kind == Kind::MapFile).then(MappedFiles::default),
+            files: kinds
+                .any(|kind| kind == EventRole::MapFile)
+                .then(MappedFiles::default),
             is_of_this_boot: is_of_this_boot(trace),
             limits: Limits::default(),
             processes: HashMap::new(),
@@ -133,27 +135,27 @@ impl System {
 }
 
 impl StackSource for System {
-    fn learn(&mut self, kind: Kind, fields: &Fields) -> Option<()> {
+    fn learn(&mut self, kind: EventRole, fields: &Fields) -> Option<()> {
         match kind {
-            Kind::Symbol => {
+            EventRole::Symbol => {
                 let (begin, size) = (fields.integer("addr")?, fields.integer("size")?);
                 let name = String::from_utf8_lossy(fields.text("name")).into_owned();
                 self.kernel.insert(begin, (begin.checked_add(size)?, name));
             }
-            Kind::MapLoad => {
+            EventRole::MapLoad => {
                 let module = part(fields)?;
                 self.later.entry(pid(fields, "pid")?).or_default().load(module);
             }
-            Kind::MapExec => {
+            EventRole::MapExec => {
                 self.later.remove(&pid(fields, "pid")?);
             }
-            Kind::Interpreted => {
+            EventRole::Interpreted => {
                 let (address, name) = interpreted_name(fields)?;
                 let functions = self.later_interpreted.entry(pid(fields, "pid")?).or_default();
                 functions.insert(address, name);
             }
-            Kind::MapFile => self.files.get_or_insert_default().add(fields)?,
-            Kind::State => {
+            EventRole::MapFile => self.files.get_or_insert_default().add(fields)?,
+            EventRole::State => {
                 self.limits = Limits::of(fields);
                 self.period_ns = fields.integer("period_ns")?;
             }
@@ -162,24 +164,30 @@ impl StackSource for System {
         Some(())
     }
 
-    fn event(&mut self, _: &Place, kind: Kind, fields: &Fields, naming: &mut Naming<'_>) -> Option<Sample> {
+    fn event(
+        &mut self,
+        _: &EventOrigin,
+        kind: EventRole,
+        fields: &Fields,
+        naming: &mut Naming<'_>,
+    ) -> Option<Sample> {
         match kind {
-            Kind::Cpu => return self.sample(fields, None, naming),
-            Kind::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
-            Kind::MapLoad => {
+            EventRole::Cpu => return self.sample(fields, None, naming),
+            EventRole::Wait => return self.sample(fields, fields.integer("wait_ns"), naming),
+            EventRole::MapLoad => {
                 process(&mut self.processes, &self.beside, pid(fields, "pid")?).load(part(fields)?);
             }
-            Kind::Interpreted => {
+            EventRole::Interpreted => {
                 let (address, name) = interpreted_name(fields)?;
                 process(&mut self.processes, &self.beside, pid(fields, "pid")?).interpret(address, name);
             }
-            Kind::MapFork => {
+            EventRole::MapFork => {
                 let parent = self.processes.get(&pid(fields, "parent_pid")?)?;
                 let pid = pid(fields, "pid")?;
                 let child = parent.forked((self.beside)(pid));
                 self.processes.insert(pid, child);
             }
-            Kind::MapExec => {
+            EventRole::MapExec => {
                 self.processes.remove(&pid(fields, "pid")?);
             }
             _ => {}

@@ -14,7 +14,7 @@ pub(crate) struct Packed {
 
 /// A place between two records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct PackedPosition {
     page: usize,
     byte: usize,
 }
@@ -113,20 +113,20 @@ impl Packed {
     }
 
     /// The place behind the last record.
-    pub(crate) fn end(&self) -> Place {
-        Place {
+    pub(crate) fn end(&self) -> PackedPosition {
+        PackedPosition {
             page: self.pages.len().saturating_sub(1),
             byte: self.pages.last().map_or(0, Vec::len),
         }
     }
 
     /// Takes away all behind a place.
-    pub(crate) fn truncate(&mut self, end: Place) {
+    pub(crate) fn truncate(&mut self, end: PackedPosition) {
         self.pages.truncate(end.page + 1);
         if let Some(page) = self.pages.get_mut(end.page) {
             page.truncate(end.byte);
         }
-        if end == Place::default() {
+        if end == PackedPosition::default() {
             self.pages.clear();
         }
     }
@@ -136,13 +136,13 @@ impl Packed {
     #[inline]
     pub(crate) fn read<T>(
         &self,
-        place: &mut Place,
+        place: &mut PackedPosition,
         of: impl FnOnce(&mut Reader<'_>) -> Option<T>,
     ) -> Option<T> {
         let mut page = self.pages.get(place.page)?;
         if place.byte >= page.len() {
             page = self.pages.get(place.page + 1)?;
-            *place = Place {
+            *place = PackedPosition {
                 page: place.page + 1,
                 byte: 0,
             };
@@ -155,7 +155,7 @@ impl Packed {
 
     /// Nobody will read what is before a place.
     #[inline]
-    pub(crate) fn free(&mut self, place: Place) {
+    pub(crate) fn free(&mut self, place: PackedPosition) {
         if let Some(page) = place.page.checked_sub(1).and_then(|at| self.pages.get_mut(at))
             && page.capacity() > 0
         {
@@ -198,7 +198,7 @@ mod tests {
         });
     }
 
-    fn read(packed: &Packed, place: &mut Place, count: usize) -> Option<Vec<i64>> {
+    fn read(packed: &Packed, place: &mut PackedPosition, count: usize) -> Option<Vec<i64>> {
         packed.read(place, |reader| {
             assert_eq!(reader.byte(), Some(200));
             (0..count).map(|_| reader.int()).collect()
@@ -210,7 +210,7 @@ mod tests {
         let mut packed = Packed::default();
         records().for_each(|ints| push(&mut packed, &ints));
         assert!(packed.pages.len() > 10);
-        let mut place = Place::default();
+        let mut place = PackedPosition::default();
         for record in records() {
             assert_eq!(read(&packed, &mut place, record.len()), Some(record));
             packed.free(place);
@@ -232,7 +232,7 @@ mod tests {
             packed.truncate(ends[kept]);
             assert_eq!(packed.is_empty(), kept == 0);
             push(&mut packed, &[42]);
-            let mut place = Place::default();
+            let mut place = PackedPosition::default();
             for record in records().take(kept) {
                 assert_eq!(read(&packed, &mut place, record.len()), Some(record));
             }
@@ -246,6 +246,9 @@ mod tests {
         let packed = Packed {
             pages: vec![vec![0xff; 30]],
         };
-        assert_eq!(packed.read(&mut Place::default(), |reader| reader.int()), None);
+        assert_eq!(
+            packed.read(&mut PackedPosition::default(), |reader| reader.int()),
+            None
+        );
     }
 }

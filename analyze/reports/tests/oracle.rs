@@ -9,7 +9,7 @@ use serde_json::Value;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::KernelAnalysis;
-use tracebraid_models::lttng::{Counted, Kind, cputop, iousagetop};
+use tracebraid_models::lttng::{Counted, DescriptorKind, cputop, iousagetop};
 use tracebraid_models::model_io::{Call, Found, find};
 use tracebraid_models::plain::{CpuReport, plain};
 use tracebraid_models::traces::{kernel_trace, oracle};
@@ -219,7 +219,7 @@ fn its_rules_give_its_numbers() {
             for (table, write) in [(0, false), (1, true)] {
                 for row in rows(&results, table) {
                     let tid = int(&row[0]["tid"]) as i32;
-                    let sum = |kind: Option<Kind>| {
+                    let sum = |kind: Option<DescriptorKind>| {
                         let mine = calls
                             .values()
                             .filter(|call| call.tid == tid && call.write == write);
@@ -230,9 +230,9 @@ fn its_rules_give_its_numbers() {
                     let expected = [1, 2, 3, 4].map(|column| int(&row[column]["value"]) as u64);
                     let found = [
                         sum(None),
-                        sum(Some(Kind::Disk)),
-                        sum(Some(Kind::Net)),
-                        sum(Some(Kind::Unknown)),
+                        sum(Some(DescriptorKind::Disk)),
+                        sum(Some(DescriptorKind::Net)),
+                        sum(Some(DescriptorKind::Unknown)),
                     ];
                     assert_eq!(
                         found,

@@ -12,7 +12,7 @@ use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_reports::syscalls::SyscallAnalysis;
 
-use tracebraid_models::events::{Record, What, by_cpu, extent, merged};
+use tracebraid_models::events::{ModelEvent, Record, by_cpu, extent, merged};
 use tracebraid_models::plain::{CpuReport, IoReport, ProcessRow, ProcessesReport, plain};
 use tracebraid_models::synthetic::{Shape, trace};
 use tracebraid_models::traces::kernel_trace;
@@ -67,7 +67,7 @@ impl Model {
         for entry in merged(by_cpu(set, |name| {
             name.starts_with("sched_") || name == "lttng_statedump_process_state"
         })) {
-            if let What::Event(event) = &entry.what {
+            if let ModelEvent::Event(event) = &entry.what {
                 model.event(entry.trace, entry.cpu, entry.time, event);
             }
         }

@@ -8,7 +8,7 @@ use tracebraid_reports::io::IoAnalysis;
 use tracebraid_reports::processes::ProcessAnalysis;
 use tracebraid_tables::View;
 
-use tracebraid_models::events::{What, by_cpu, merged};
+use tracebraid_models::events::{ModelEvent, by_cpu, merged};
 use tracebraid_models::law::{ALL, SMALL, any_tree_of, every_way, folded, json};
 use tracebraid_models::model_io::io_within;
 use tracebraid_models::synthetic::{Shape, trace};
@@ -199,7 +199,9 @@ fn limits_choose_calls() {
 fn told(set: &TraceSet) -> Vec<(u64, &'static str, i64, String)> {
     let mut told = Vec::new();
     for entry in merged(by_cpu(set, |name| name.starts_with("sched_process_"))) {
-        let What::Event(event) = &entry.what else { continue };
+        let ModelEvent::Event(event) = &entry.what else {
+            continue;
+        };
         let id = |name: &str| event.id(name).map(i64::from);
         let (what, tid, detail) = match event.name.as_str() {
             "sched_process_fork" if id("child_tid") == id("child_pid") => (

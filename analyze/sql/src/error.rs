@@ -14,7 +14,7 @@ pub enum SqlError {
         /// What is wrong with it.
         what: String,
         /// Where, if that is known.
-        place: Option<Place>,
+        place: Option<TextPosition>,
     },
     /// It would write.
     #[error("only questions are answered here: `{statement}` would write")]
@@ -22,7 +22,7 @@ pub enum SqlError {
         /// The statement.
         statement: String,
         /// Where it begins.
-        place: Place,
+        place: TextPosition,
     },
     /// There is no answer.
     #[error("{0}")]
@@ -37,7 +37,7 @@ pub enum SqlError {
 
 /// A place in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     /// The line, from 1.
     pub line: usize,
     /// The character in it, from 1.
@@ -46,9 +46,9 @@ pub struct Place {
     pub text: String,
 }
 
-impl Place {
+impl TextPosition {
     /// Where a byte of a text is.
-    pub(crate) fn of(text: &str, byte: usize) -> Place {
+    pub(crate) fn of(text: &str, byte: usize) -> TextPosition {
         let mut at = byte.min(text.len());
         while !text.is_char_boundary(at) {
             at -= 1;
@@ -56,7 +56,7 @@ impl Place {
         let (before, behind) = text.split_at(at);
         let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
         let end = behind.find('\n').map_or(text.len(), |length| at + length);
-        Place {
+        TextPosition {
             line: before.matches('\n').count() + 1,
             column: before.get(begin..).unwrap_or_default().chars().count() + 1,
             text: text.get(begin..end).unwrap_or_default().trim_end().to_owned(),
@@ -71,16 +71,16 @@ mod tests {
     #[test]
     fn places_are_within_their_lines() {
         let text = "SELECT é,\n  oops\nFROM x";
-        let place = Place::of(text, text.find("oops").expect("it is there"));
+        let place = TextPosition::of(text, text.find("oops").expect("it is there"));
         assert_eq!((place.line, place.column, place.text.as_str()), (2, 3, "  oops"));
-        let place = Place::of(text, text.find(',').expect("it is there"));
+        let place = TextPosition::of(text, text.find(',').expect("it is there"));
         assert_eq!((place.line, place.column), (1, 9));
         // Within a character, and behind the end.
         assert_eq!(
-            Place::of(text, text.find('é').expect("it is there") + 1).column,
+            TextPosition::of(text, text.find('é').expect("it is there") + 1).column,
             8
         );
-        assert_eq!(Place::of(text, 1000).line, 3);
-        assert_eq!(Place::of("", 0).column, 1);
+        assert_eq!(TextPosition::of(text, 1000).line, 3);
+        assert_eq!(TextPosition::of("", 0).column, 1);
     }
 }

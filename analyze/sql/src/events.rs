@@ -100,7 +100,7 @@ impl Table for EventTable {
             lanes: Vec::new(),
             cpus: set.traces.iter().map(Cpus::new).collect(),
             now: None,
-            lane: Lane::default(),
+            lane: PacketCpu::default(),
             tid: None,
             since_check: 0,
         }))
@@ -109,7 +109,7 @@ impl Table for EventTable {
 
 /// What is known of a stream's packet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Lane {
+struct PacketCpu {
     packet: u64,
     /// The place of the trace.
     trace: usize,
@@ -132,12 +132,12 @@ struct EventRows {
     /// The interruption at the row's event record.
     interrupt: Option<String>,
     /// By the readers' ranks.
-    lanes: Vec<Lane>,
+    lanes: Vec<PacketCpu>,
     /// By trace: location of the CPU of its event records.
     cpus: Vec<Cpus>,
     /// The time of the event record, and the rank of its stream.
     now: Option<(Timestamp, usize)>,
-    lane: Lane,
+    lane: PacketCpu,
     tid: Option<i64>,
     since_check: u32,
 }
@@ -147,19 +147,24 @@ const PATIENCE: u32 = 1 << 14;
 
 impl EventRows {
     /// State at the reader's current event record.
-    fn lane(lanes: &mut Vec<Lane>, set: &TraceSet, cpus: &[Cpus], reader: &mut StreamReader<'_>) -> Lane {
+    fn lane(
+        lanes: &mut Vec<PacketCpu>,
+        set: &TraceSet,
+        cpus: &[Cpus],
+        reader: &mut StreamReader<'_>,
+    ) -> PacketCpu {
         let rank = reader.rank();
         if lanes.len() <= rank {
-            lanes.resize_with(rank + 1, Lane::default);
+            lanes.resize_with(rank + 1, PacketCpu::default);
         }
         let Some(lane) = lanes.get_mut(rank) else {
-            return Lane::default();
+            return PacketCpu::default();
         };
         if lane.packet != reader.packets_begun() {
             let trace = reader.trace();
             let place = set.traces.iter().position(|one| std::ptr::eq(one, trace));
             let cpus = place.and_then(|place| cpus.get(place));
-            *lane = Lane {
+            *lane = PacketCpu {
                 packet: reader.packets_begun(),
                 trace: place.unwrap_or(usize::MAX),
                 cpu: cpus.and_then(|cpus| cpus.of_packet(reader.stream().class, reader.packet_head())),

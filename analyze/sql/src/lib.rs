@@ -27,7 +27,7 @@ mod trace_threads;
 mod traces;
 mod virtual_table;
 
-pub use error::{Place, SqlError};
+pub use error::{SqlError, TextPosition};
 pub use questions::{About, Questions, Sink, Stopper};
 pub use rusqlite::types::{Value, ValueRef};
 pub use table::Column;

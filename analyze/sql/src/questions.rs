@@ -10,7 +10,7 @@ use tracebraid_engine::Control;
 use tracebraid_executions::database::Database;
 
 use crate::contexts::ContextTable;
-use crate::error::{Place, SqlError};
+use crate::error::{SqlError, TextPosition};
 use crate::events::EventTable;
 use crate::intervals::IntervalTable;
 use crate::segments::SegmentTable;
@@ -183,7 +183,7 @@ impl Questions {
         if let Some(byte) = text.find('\0') {
             return Err(SqlError::Question {
                 what: "there is a null byte in the question".to_owned(),
-                place: Some(Place::of(text, byte)),
+                place: Some(TextPosition::of(text, byte)),
             });
         }
         let mut batch = Batch::new(&self.connection, text);
@@ -195,7 +195,7 @@ impl Questions {
             let begin = from + text.get(from..).and_then(|rest| rest.find(&*sql)).unwrap_or(0);
             from = begin + sql.len();
             let first = begin + sql.len() - sql.trim_start().len();
-            self.check(&statement, &sql, || Place::of(text, first))?;
+            self.check(&statement, &sql, || TextPosition::of(text, first))?;
             if !self.rows(&mut statement, sink)? {
                 break;
             }
@@ -210,7 +210,12 @@ impl Questions {
     }
 
     /// Whether it is a question.
-    fn check(&self, statement: &Statement<'_>, sql: &str, place: impl Fn() -> Place) -> Result<(), SqlError> {
+    fn check(
+        &self,
+        statement: &Statement<'_>,
+        sql: &str,
+        place: impl Fn() -> TextPosition,
+    ) -> Result<(), SqlError> {
         if !statement.readonly() {
             let words: Vec<&str> = sql.split_whitespace().take(3).collect();
             return Err(SqlError::Writes {
@@ -256,7 +261,7 @@ impl Questions {
                 let byte = begin.saturating_add(usize::try_from(offset).unwrap_or(0));
                 SqlError::Question {
                     what: self.hinted(msg),
-                    place: Some(Place::of(text, byte)),
+                    place: Some(TextPosition::of(text, byte)),
                 }
             }
             error => match self.failed(error) {

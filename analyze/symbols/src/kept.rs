@@ -17,7 +17,7 @@ use std::time::SystemTime;
 use tracebraid_storage::aside;
 
 /// A place in a file: the letter of what is counted (`v` addresses, `o` offsets), and the number.
-pub(crate) type Place = (char, u64);
+pub(crate) type SymbolKey = (char, u64);
 
 /// Names that a file told.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Kept {
     /// The first two lines.
     head: String,
     /// By place: functions, the innermost first. None, if nothing is known.
-    names: BTreeMap<Place, Vec<String>>,
+    names: BTreeMap<SymbolKey, Vec<String>>,
     is_new: bool,
 }
 
@@ -50,11 +50,11 @@ impl Kept {
     }
 
     /// The functions at a place, if it was asked for before.
-    pub(crate) fn get(&self, place: Place) -> Option<&[String]> {
+    pub(crate) fn get(&self, place: SymbolKey) -> Option<&[String]> {
         self.names.get(&place).map(Vec::as_slice)
     }
 
-    pub(crate) fn add(&mut self, place: Place, names: Vec<String>) {
+    pub(crate) fn add(&mut self, place: SymbolKey, names: Vec<String>) {
         self.names.insert(place, names);
         self.is_new = true;
     }
@@ -79,7 +79,7 @@ impl Kept {
     }
 }
 
-fn entry(line: &str) -> Option<(Place, Vec<String>)> {
+fn entry(line: &str) -> Option<(SymbolKey, Vec<String>)> {
     let mut parts = line.split('\t');
     let place = parts.next()?;
     let letter = place.chars().next()?;

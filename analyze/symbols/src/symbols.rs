@@ -16,7 +16,7 @@ use object::{Object, ObjectSegment, ReadCache, SegmentFlags};
 use tracebraid_file_identity::FileIdentity;
 
 use crate::demangle::demangled;
-use crate::kept::{Kept, Place};
+use crate::kept::{Kept, SymbolKey};
 use crate::module::BuildId;
 use crate::unwind_table::Functions;
 use crate::{Module, Placed};
@@ -220,7 +220,7 @@ impl Told {
         self.functions.get_or_init(|| read().unwrap_or_default())
     }
 
-    fn frames(&self, symbolizer: &Symbolizer, (letter, number): Place) -> Vec<Frame> {
+    fn frames(&self, symbolizer: &Symbolizer, (letter, number): SymbolKey) -> Vec<Frame> {
         let input = match letter {
             OFFSET => Input::FileOffset(number),
             _ => Input::VirtOffset(number),
@@ -234,7 +234,7 @@ impl Told {
     }
 
     /// Where an address in memory is in the file.
-    fn place(&self, module: &Module, address: u64) -> Place {
+    fn place(&self, module: &Module, address: u64) -> SymbolKey {
         let from = |base: u64, first: u64| (ADDRESS, address.wrapping_sub(base).wrapping_add(first));
         match module.placed {
             Placed::Image(base) => from(base, self.segments.first),

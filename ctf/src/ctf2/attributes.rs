@@ -2,7 +2,7 @@
 //!
 //! CTF 2 leaves attributes to their producers: what is not understood is ignored, never an error.
 
-use super::json::{Kind, Property, Value};
+use super::json::{JsonContent, Property, Value};
 use crate::schema::Name;
 
 /// Namespaces whose `log-level` and `emf-uri` are understood, the preferred one first.
@@ -30,11 +30,11 @@ const LOG_LEVELS: [&str; 15] = [
 /// The log level, as LTTng numbers them.
 pub(super) fn log_level(attributes: Option<&Value>) -> Option<i64> {
     match find(attributes, "log-level")? {
-        Kind::Str(name) => (0i64..)
+        JsonContent::Str(name) => (0i64..)
             .zip(LOG_LEVELS)
             .find(|(_, known)| known == name)
             .map(|(level, _)| level),
-        Kind::Int(level) => i64::try_from(*level).ok(),
+        JsonContent::Int(level) => i64::try_from(*level).ok(),
         _ => None,
     }
 }
@@ -42,19 +42,19 @@ pub(super) fn log_level(attributes: Option<&Value>) -> Option<i64> {
 /// The URI of the Eclipse Modeling Framework's model.
 pub(super) fn emf_uri(attributes: Option<&Value>) -> Option<Name> {
     match find(attributes, "emf-uri")? {
-        Kind::Str(uri) => Some(uri.as_str().into()),
+        JsonContent::Str(uri) => Some(uri.as_str().into()),
         _ => None,
     }
 }
 
-fn find<'a>(attributes: Option<&'a Value>, key: &str) -> Option<&'a Kind> {
+fn find<'a>(attributes: Option<&'a Value>, key: &str) -> Option<&'a JsonContent> {
     NAMESPACES
         .iter()
         .find_map(|namespace| property(property(&attributes?.kind, namespace)?, key))
 }
 
-fn property<'a>(kind: &'a Kind, key: &str) -> Option<&'a Kind> {
-    let Kind::Object(properties) = kind else {
+fn property<'a>(kind: &'a JsonContent, key: &str) -> Option<&'a JsonContent> {
+    let JsonContent::Object(properties) = kind else {
         return None;
     };
     properties

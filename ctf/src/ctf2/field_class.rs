@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use super::compound::{Partial, dynamic_array, optional, static_array, structure, variant};
 use super::fault::{Fault, Result};
-use super::json::{Kind, Value};
+use super::json::{JsonContent, Value};
 use super::location::read_location;
 use super::object::{Object, properties_of, range_set, shown, string_of, uint_of};
 use super::raw::{RawClass, RawKind, too_deep};
 use super::roles;
-use crate::descent::{Descent, Step, descend};
+use crate::descent::{Descent, Visited, descend};
 use crate::schema::{ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, MOST_LEVELS, Mapping, Roles};
 
 /// The field class aliases that have been defined so far.
@@ -146,21 +146,21 @@ impl<'a> Descent for Reading<'a> {
     type Made = Arc<RawClass>;
     type Error = Fault;
 
-    fn enter(&mut self, value: &'a Value) -> Result<Step<Partial<'a>, Arc<RawClass>>> {
+    fn enter(&mut self, value: &'a Value) -> Result<Visited<Partial<'a>, Arc<RawClass>>> {
         match &value.kind {
-            Kind::Str(name) => self.aliases.named(name, value.at).map(Step::Made),
-            Kind::Object(_) => {
+            JsonContent::Str(name) => self.aliases.named(name, value.at).map(Visited::Made),
+            JsonContent::Object(_) => {
                 let object = Object::of(value, "field class")?;
                 object.need("type")?;
                 let Some((noun, reader)) = object.one_of("type", TYPES)? else {
                     return Err(Fault::new(value.at, "missing property `type` of a field class"));
                 };
                 match reader(object.called(noun))? {
-                    Read::Whole(class) => Ok(Step::Made(Arc::new(class))),
+                    Read::Whole(class) => Ok(Visited::Made(Arc::new(class))),
                     Read::Open(_) if self.depth >= MOST_LEVELS => Err(too_deep(value.at)),
                     Read::Open(partial) => {
                         self.depth += 1;
-                        Ok(Step::Open(partial))
+                        Ok(Visited::Open(partial))
                     }
                 }
             }

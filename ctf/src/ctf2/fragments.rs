@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::attributes;
 use super::fault::{Fault, Result};
 use super::field_class::Aliases;
-use super::json::{Kind, Value};
+use super::json::{JsonContent, Value};
 use super::location::Roots;
 use super::object::{Object, int_of, items_of, properties_of, shown, string_of, uint_of};
 use super::raw::{RawClass, RawKind};
@@ -413,8 +413,8 @@ fn environment_of(value: &Value) -> Result<Vec<(String, EnvValue)>> {
         .iter()
         .map(|property| {
             let entry = match &property.value.kind {
-                Kind::Str(text) => EnvValue::Str(text.clone()),
-                Kind::Int(_) | Kind::HugeInt => {
+                JsonContent::Str(text) => EnvValue::Str(text.clone()),
+                JsonContent::Int(_) | JsonContent::HugeInt => {
                     let (min, max) = (i128::from(i64::MIN), i128::from(u64::MAX));
                     EnvValue::Int(int_of(&property.value, &property.key, min, max)?)
                 }
@@ -457,15 +457,15 @@ fn clock_offset(value: &Value, frequency: u64) -> Result<(i64, i64)> {
 
 fn clock_origin(value: &Value) -> Result<ClockOrigin> {
     match &value.kind {
-        Kind::Str(text) if text == "unix-epoch" => Ok(ClockOrigin::UnixEpoch),
-        Kind::Str(text) => {
+        JsonContent::Str(text) if text == "unix-epoch" => Ok(ClockOrigin::UnixEpoch),
+        JsonContent::Str(text) => {
             let message = format!(
                 "unexpected `origin` `{}`: expecting `unix-epoch` or a clock origin object",
                 shown(text)
             );
             Err(Fault::new(value.at, message))
         }
-        Kind::Object(_) => {
+        JsonContent::Object(_) => {
             let object = Object::of(value, "clock origin")?;
             object.only(&[IDENTITY])?;
             Ok(ClockOrigin::Custom {

@@ -22,12 +22,12 @@ pub(super) struct Value {
     /// Byte offset of its first character.
     pub(super) at: usize,
     /// What it is.
-    pub(super) kind: Kind,
+    pub(super) kind: JsonContent,
 }
 
 /// The content of a value.
 #[derive(Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum JsonContent {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -59,13 +59,13 @@ impl Value {
     /// What the value is, for messages.
     pub(super) fn kind_name(&self) -> &'static str {
         match self.kind {
-            Kind::Null => "null",
-            Kind::Bool(_) => "a boolean",
-            Kind::Int(_) | Kind::HugeInt => "an integer",
-            Kind::Real(_) => "a real number",
-            Kind::Str(_) => "a string",
-            Kind::Array(_) => "an array",
-            Kind::Object(_) => "an object",
+            JsonContent::Null => "null",
+            JsonContent::Bool(_) => "a boolean",
+            JsonContent::Int(_) | JsonContent::HugeInt => "an integer",
+            JsonContent::Real(_) => "a real number",
+            JsonContent::Str(_) => "a string",
+            JsonContent::Array(_) => "an array",
+            JsonContent::Object(_) => "an object",
         }
     }
 }
@@ -73,10 +73,10 @@ impl Value {
 impl Value {
     /// Takes out those parts that have parts themselves.
     fn take_parts(&mut self, left: &mut Vec<Value>) {
-        let has_parts = |value: &Value| matches!(value.kind, Kind::Array(_) | Kind::Object(_));
+        let has_parts = |value: &Value| matches!(value.kind, JsonContent::Array(_) | JsonContent::Object(_));
         match &mut self.kind {
-            Kind::Array(items) => left.extend(items.drain(..).filter(has_parts)),
-            Kind::Object(properties) => {
+            JsonContent::Array(items) => left.extend(items.drain(..).filter(has_parts)),
+            JsonContent::Object(properties) => {
                 let values = properties.drain(..).map(|property| property.value);
                 left.extend(values.filter(has_parts));
             }
@@ -153,8 +153,8 @@ impl Open {
 
     fn close(self) -> Value {
         let kind = match self.content {
-            Content::Array(items) => Kind::Array(items),
-            Content::Object { properties, .. } => Kind::Object(properties),
+            Content::Array(items) => JsonContent::Array(items),
+            Content::Object { properties, .. } => JsonContent::Object(properties),
         };
         Value { at: self.at, kind }
     }
@@ -229,18 +229,18 @@ impl Parser<'_> {
             }
             Some(b'{') => return self.object(),
             Some(b'[') => return Ok(self.array()),
-            Some(b'"') => Kind::Str(self.string()?),
+            Some(b'"') => JsonContent::Str(self.string()?),
             Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b't') => self.word("true", Kind::Bool(true))?,
-            Some(b'f') => self.word("false", Kind::Bool(false))?,
-            Some(b'n') => self.word("null", Kind::Null)?,
+            Some(b't') => self.word("true", JsonContent::Bool(true))?,
+            Some(b'f') => self.word("false", JsonContent::Bool(false))?,
+            Some(b'n') => self.word("null", JsonContent::Null)?,
             _ => return Err(self.unexpected("a JSON value")),
         };
         let at = self.base + at;
         Ok(Begun::Value(Value { at, kind }))
     }
 
-    fn word(&mut self, word: &'static str, kind: Kind) -> Result<Kind> {
+    fn word(&mut self, word: &'static str, kind: JsonContent) -> Result<JsonContent> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         if !rest.starts_with(word) {
             return Err(self.fault(self.at, format!("not a JSON value: expecting `{word}`")));
@@ -326,7 +326,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Kind> {
+    fn number(&mut self) -> Result<JsonContent> {
         let start = self.at;
         self.eat(b'-');
         if !self.eat(b'0') {
@@ -350,9 +350,9 @@ impl Parser<'_> {
         let literal = self.text.get(start..self.at).unwrap_or_default();
         if is_real {
             let real = literal.parse().map_err(|_| self.fault(start, "not a number"))?;
-            return Ok(Kind::Real(real));
+            return Ok(JsonContent::Real(real));
         }
-        Ok(literal.parse().map_or(Kind::HugeInt, Kind::Int))
+        Ok(literal.parse().map_or(JsonContent::HugeInt, JsonContent::Int))
     }
 
     fn digits(&mut self) -> Result<()> {

@@ -67,20 +67,20 @@ impl Random {
 
 fn same(value: &Value, other: &Other) -> bool {
     match (&value.kind, other) {
-        (Kind::Null, Other::Null) => true,
-        (Kind::Bool(one), Other::Bool(other)) => one == other,
-        (Kind::Str(one), Other::String(other)) => one == other,
-        (Kind::Real(one), Other::Number(other)) => other.as_f64() == Some(*one),
-        (Kind::Int(one), Other::Number(other)) => {
+        (JsonContent::Null, Other::Null) => true,
+        (JsonContent::Bool(one), Other::Bool(other)) => one == other,
+        (JsonContent::Str(one), Other::String(other)) => one == other,
+        (JsonContent::Real(one), Other::Number(other)) => other.as_f64() == Some(*one),
+        (JsonContent::Int(one), Other::Number(other)) => {
             other.as_i64().map(i128::from) == Some(*one)
                 || other.as_u64().map(i128::from) == Some(*one)
                 // Beyond 64 bits, and for `-0`, the other parser falls back to a real.
                 || (other.is_f64() && other.as_f64() == Some(*one as f64))
         }
-        (Kind::Array(items), Other::Array(others)) => {
+        (JsonContent::Array(items), Other::Array(others)) => {
             items.len() == others.len() && items.iter().zip(others).all(|(one, other)| same(one, other))
         }
-        (Kind::Object(properties), Other::Object(others)) => {
+        (JsonContent::Object(properties), Other::Object(others)) => {
             properties.len() == others.len()
                 && properties
                     .iter()
@@ -140,11 +140,11 @@ fn agrees_with_serde_json_on_valid_and_damaged_texts() {
 fn values_know_their_places() {
     let value = parse(b" {\"a\": [1, \"\xc3\xa9\", null]}", 100).unwrap();
     assert_eq!(value.at, 101);
-    let Kind::Object(properties) = &value.kind else {
+    let JsonContent::Object(properties) = &value.kind else {
         panic!("{value:?}")
     };
     assert_eq!(properties[0].value.at, 107);
-    let Kind::Array(items) = &properties[0].value.kind else {
+    let JsonContent::Array(items) = &properties[0].value.kind else {
         panic!("{value:?}")
     };
     assert_eq!(
@@ -155,12 +155,22 @@ fn values_know_their_places() {
 
 #[test]
 fn integers_are_exact_and_reals_are_not_integers() {
-    let kind = |text: &str| std::mem::replace(&mut parse(text.as_bytes(), 0).unwrap().kind, Kind::Null);
-    assert_eq!(kind("18446744073709551615"), Kind::Int(i128::from(u64::MAX)));
-    assert_eq!(kind("-9223372036854775808"), Kind::Int(i128::from(i64::MIN)));
-    assert_eq!(kind("170141183460469231731687303715884105728"), Kind::HugeInt);
-    assert_eq!(kind("1.0"), Kind::Real(1.0));
-    assert_eq!(kind("1e2"), Kind::Real(100.0));
+    let kind =
+        |text: &str| std::mem::replace(&mut parse(text.as_bytes(), 0).unwrap().kind, JsonContent::Null);
+    assert_eq!(
+        kind("18446744073709551615"),
+        JsonContent::Int(i128::from(u64::MAX))
+    );
+    assert_eq!(
+        kind("-9223372036854775808"),
+        JsonContent::Int(i128::from(i64::MIN))
+    );
+    assert_eq!(
+        kind("170141183460469231731687303715884105728"),
+        JsonContent::HugeInt
+    );
+    assert_eq!(kind("1.0"), JsonContent::Real(1.0));
+    assert_eq!(kind("1e2"), JsonContent::Real(100.0));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! not being decoded any more, every option must have a target.
 
 use super::fault::{Fault, Result};
-use super::json::{Kind, Value};
+use super::json::{JsonContent, Value};
 use super::object::{Object, items_of, shown};
 use super::raw::{RawClass, RawKind};
 use super::roles::scope_name;
@@ -51,7 +51,10 @@ pub(super) fn read_location(value: &Value) -> Result<Location> {
                 "`path`: expecting at least one element",
             ));
         }
-        Some(Value { at, kind: Kind::Null }) => {
+        Some(Value {
+            at,
+            kind: JsonContent::Null,
+        }) => {
             return Err(Fault::new(*at, "`path`: the last element may not be null"));
         }
         Some(_) if items.len() > MAX_PATH => {
@@ -63,8 +66,8 @@ pub(super) fn read_location(value: &Value) -> Result<Location> {
     let path = items
         .iter()
         .map(|item| match &item.kind {
-            Kind::Str(name) => Ok(Some(name.clone())),
-            Kind::Null => Ok(None),
+            JsonContent::Str(name) => Ok(Some(name.clone())),
+            JsonContent::Null => Ok(None),
             _ => {
                 let message = format!("`path`: expecting a string or null, not {}", item.kind_name());
                 Err(Fault::new(item.at, message))
@@ -147,7 +150,7 @@ struct Frame<'a> {
 
 /// Where a walk goes on: with the value of a class at `path`, in these structures.
 #[derive(Clone)]
-struct Place<'f, 'a> {
+struct ClassWalk<'f, 'a> {
     class: &'a RawClass,
     frames: Vec<Frame<'a>>,
     path: Vec<u32>,
@@ -157,11 +160,11 @@ struct Place<'f, 'a> {
     option: usize,
 }
 
-impl<'a> Place<'_, 'a> {
+impl<'a> ClassWalk<'_, 'a> {
     /// The place of a part.
     fn part(mut self, class: &'a RawClass, index: u32) -> Self {
         self.path.push(index);
-        Place {
+        ClassWalk {
             class,
             option: 0,
             ..self
@@ -301,7 +304,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         mut frames: Vec<Frame<'a>>,
         mut path: Vec<u32>,
         mut rest: &'f [Option<String>],
-    ) -> Result<Place<'f, 'a>> {
+    ) -> Result<ClassWalk<'f, 'a>> {
         while let [None, tail @ ..] = rest {
             frames.pop();
             let Some(parent) = frames.last() else {
@@ -322,7 +325,7 @@ impl<'f, 'a> Walk<'f, 'a> {
         };
         self.spend(u64::from(index) + 1)?;
         path.push(index);
-        Ok(Place {
+        Ok(ClassWalk {
             class,
             frames,
             path,
@@ -332,7 +335,7 @@ impl<'f, 'a> Walk<'f, 'a> {
     }
 
     /// Goes on with the value of a member, an option or an element; pushes where to go on then.
-    fn enter(&mut self, mut place: Place<'f, 'a>, left: &mut Vec<Place<'f, 'a>>) -> Result<()> {
+    fn enter(&mut self, mut place: ClassWalk<'f, 'a>, left: &mut Vec<ClassWalk<'f, 'a>>) -> Result<()> {
         self.spend(1 + place.path.len() as u64)?;
         if self.is_ahead(&place.path) {
             return Err(self.fault("leads to a field that is not decoded yet where it is needed"));

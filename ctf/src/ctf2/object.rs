@@ -1,7 +1,7 @@
 //! Typed access to the properties of a JSON object, with the checks that all CTF 2 objects share.
 
 use super::fault::{Fault, Result};
-use super::json::{Kind, Property, Value};
+use super::json::{JsonContent, Property, Value};
 use crate::schema::{IntRange, Name};
 
 /// A JSON object that is read as something of CTF 2.
@@ -140,7 +140,7 @@ impl<'a> Object<'a> {
 /// The value's text.
 pub(super) fn string_of<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
     match &value.kind {
-        Kind::Str(text) => Ok(text),
+        JsonContent::Str(text) => Ok(text),
         _ => Err(wrong_type(value, key, "a string")),
     }
 }
@@ -148,7 +148,7 @@ pub(super) fn string_of<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
 /// The value's items.
 pub(super) fn items_of<'a>(value: &'a Value, key: &str) -> Result<&'a [Value]> {
     match &value.kind {
-        Kind::Array(items) => Ok(items),
+        JsonContent::Array(items) => Ok(items),
         _ => Err(wrong_type(value, key, "an array")),
     }
 }
@@ -156,7 +156,7 @@ pub(super) fn items_of<'a>(value: &'a Value, key: &str) -> Result<&'a [Value]> {
 /// The value's properties; `what` says what it should be.
 pub(super) fn properties_of<'a>(value: &'a Value, what: &str) -> Result<&'a [Property]> {
     match &value.kind {
-        Kind::Object(properties) => Ok(properties),
+        JsonContent::Object(properties) => Ok(properties),
         _ => {
             let message = format!("{}: expecting an object ({what})", capital(value.kind_name()));
             Err(Fault::new(value.at, message))
@@ -167,8 +167,8 @@ pub(super) fn properties_of<'a>(value: &'a Value, what: &str) -> Result<&'a [Pro
 /// The value as an integer in `min..=max`.
 pub(super) fn uint_of(value: &Value, key: &str, min: u64, max: u64) -> Result<u64> {
     let int = match value.kind {
-        Kind::Int(int) => int,
-        Kind::HugeInt => {
+        JsonContent::Int(int) => int,
+        JsonContent::HugeInt => {
             let message = format!("`{key}`: integer out of range: expecting {min} to {max}");
             return Err(Fault::new(value.at, message));
         }
@@ -191,8 +191,8 @@ pub(super) fn uint_of(value: &Value, key: &str, min: u64, max: u64) -> Result<u6
 /// The value as an integer in `min..=max`, either sign.
 pub(super) fn int_of(value: &Value, key: &str, min: i128, max: i128) -> Result<i128> {
     match value.kind {
-        Kind::Int(int) if (min..=max).contains(&int) => Ok(int),
-        Kind::Int(_) | Kind::HugeInt => {
+        JsonContent::Int(int) if (min..=max).contains(&int) => Ok(int),
+        JsonContent::Int(_) | JsonContent::HugeInt => {
             let message = format!("`{}`: integer out of range: expecting {min} to {max}", shown(key));
             Err(Fault::new(value.at, message))
         }
@@ -229,7 +229,8 @@ fn range(value: &Value, key: &str, min: i128, max: i128) -> Result<IntRange> {
 /// No extension is supported, so that whatever declares or uses one is rejected.
 fn check_extensions(value: &Value) -> Result<()> {
     for namespace in properties_of(value, "`extensions` property")? {
-        let is_empty = matches!(&namespace.value.kind, Kind::Object(extensions) if extensions.is_empty());
+        let is_empty =
+            matches!(&namespace.value.kind, JsonContent::Object(extensions) if extensions.is_empty());
         if !is_empty {
             let message = format!(
                 "the extensions of `{}` are not supported: no CTF 2 extension is",

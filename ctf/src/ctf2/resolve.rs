@@ -7,7 +7,7 @@ use super::fault::{Fault, Result};
 use super::location::{Containing, Finder, Location, Roots, TargetKind};
 use super::raw::{RawClass, RawKind};
 use super::roles::RoleContext;
-use crate::descent::{Descent, Step, descend};
+use crate::descent::{Descent, Visited, descend};
 use crate::schema::{
     FieldClass, FieldLocation, IntRange, Member, OptionalClass, Roles, StructClass, VariantClass,
     VariantOption,
@@ -105,21 +105,21 @@ impl<'a> Descent for Resolver<'a> {
     type Made = FieldClass;
     type Error = Fault;
 
-    fn enter(&mut self, raw: &'a RawClass) -> Result<Step<Making<'a>, FieldClass>> {
+    fn enter(&mut self, raw: &'a RawClass) -> Result<Visited<Making<'a>, FieldClass>> {
         if let Some((roles, at)) = raw.roles {
             self.context.check(roles, at)?;
             self.check_magic(raw, roles, at)?;
         }
         let (location, parts) = match &raw.kind {
-            RawKind::Plain(class) => return Ok(Step::Made(class.clone())),
+            RawKind::Plain(class) => return Ok(Visited::Made(class.clone())),
             RawKind::DynStr { length, encoding } => {
-                return Ok(Step::Made(FieldClass::DynStr {
+                return Ok(Visited::Made(FieldClass::DynStr {
                     length: self.length(length)?,
                     encoding: *encoding,
                 }));
             }
             RawKind::DynBlob { length, media_type } => {
-                return Ok(Step::Made(FieldClass::DynBlob {
+                return Ok(Visited::Made(FieldClass::DynBlob {
                     length: self.length(length)?,
                     media_type: media_type.clone(),
                 }));
@@ -136,7 +136,7 @@ impl<'a> Descent for Resolver<'a> {
                 (Some(self.variant_selector(selector)?), Made::Options(options))
             }
         };
-        Ok(Step::Open(Making { raw, location, parts }))
+        Ok(Visited::Open(Making { raw, location, parts }))
     }
 
     fn next(&mut self, making: &mut Making<'a>) -> Result<Option<&'a RawClass>> {

@@ -47,10 +47,10 @@ impl Known {
 /// A field that is being compiled, and those of its parts that are left.
 struct Open<'n> {
     parts: Parts<'n>,
-    what: What<'n>,
+    what: OpenNode<'n>,
 }
 
-enum What<'n> {
+enum OpenNode<'n> {
     Struct,
     Array(Loop),
     Variant(Branches<'n>),
@@ -168,7 +168,7 @@ impl SkipBuilder {
         let mut open = vec![self.open(part)];
         while let Some(top) = open.last_mut() {
             let part = top.parts.next();
-            if let What::Variant(branches) = &mut top.what {
+            if let OpenNode::Variant(branches) = &mut top.what {
                 self.end_option(branches);
                 if part.is_some() {
                     self.begin_option(branches);
@@ -224,25 +224,25 @@ impl SkipBuilder {
                 let (align, least) = part
                     .element()
                     .map_or((1, 0), |element| (element.align, element.minimum_bits));
-                What::Array(self.begin_loop(*length, align, least))
+                OpenNode::Array(self.begin_loop(*length, align, least))
             }
-            NodeKind::Variant(choice) => What::Variant(self.begin_variant(choice)),
+            NodeKind::Variant(choice) => OpenNode::Variant(self.begin_variant(choice)),
             NodeKind::Optional(selector) => {
                 let (at, start) = self.begin_choice();
-                What::Optional(selector, at, start)
+                OpenNode::Optional(selector, at, start)
             }
-            _ => What::Struct,
+            _ => OpenNode::Struct,
         };
         let parts = part.parts();
         Open { parts, what }
     }
 
-    fn end(&mut self, what: What<'_>) {
+    fn end(&mut self, what: OpenNode<'_>) {
         match what {
-            What::Struct => {}
-            What::Array(array) => self.end_loop(array),
-            What::Variant(branches) => self.end_variant(branches),
-            What::Optional(selector, test, start) => {
+            OpenNode::Struct => {}
+            OpenNode::Array(array) => self.end_loop(array),
+            OpenNode::Variant(branches) => self.end_variant(branches),
+            OpenNode::Optional(selector, test, start) => {
                 self.tell_order();
                 self.flush();
                 let end = self.ops.len() as u32;

@@ -39,16 +39,16 @@ pub(super) struct Fast {
 
 /// A position in the bytes at hand.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ScanPosition {
     pub(super) at: usize,
     pub(super) clock: u64,
     /// Where the last event record began, if there was one and it may have ended before `at`.
     pub(super) last: Option<usize>,
 }
 
-impl Place {
+impl ScanPosition {
     pub(super) fn new(at: usize, clock: u64) -> Self {
-        Place {
+        ScanPosition {
             at,
             clock,
             last: None,
@@ -167,10 +167,10 @@ impl Fast {
         header: Header,
         lookup: impl Fn(u64) -> u64,
         content: Content<'_>,
-        start: Place,
+        start: ScanPosition,
         mut record: impl FnMut(u64, u64, u64, u64) -> bool,
-    ) -> Place {
-        let Place {
+    ) -> ScanPosition {
+        let ScanPosition {
             mut at,
             mut clock,
             mut last,
@@ -230,7 +230,7 @@ impl Fast {
             clock = now;
             at = next;
         }
-        Place { at, clock, last }
+        ScanPosition { at, clock, last }
     }
 
     /// Counts records by id up to a limit of the clock: where it stopped, how many, and the clock
@@ -238,10 +238,10 @@ impl Fast {
     pub(super) fn count(
         &self,
         content: Content<'_>,
-        start: Place,
+        start: ScanPosition,
         counts: &mut [u64],
         limit: u64,
-    ) -> (Place, u64, u64) {
+    ) -> (ScanPosition, u64, u64) {
         let (mut events, mut first) = (0u64, 0);
         let record = |id: u64, _, _, clock| {
             if clock >= limit {
@@ -266,10 +266,10 @@ impl Fast {
     pub(super) fn collect<H>(
         &self,
         content: Content<'_>,
-        start: Place,
+        start: ScanPosition,
         room: &mut [H],
         hit: impl Fn(u64, u64, u64) -> H,
-    ) -> (Place, usize) {
+    ) -> (ScanPosition, usize) {
         let mut count = 0;
         let record = |id, entry: u64, body, clock| {
             // Always stored, kept if chosen: no branch that could be mispredicted.

@@ -18,7 +18,7 @@
 //! loop and open no file, so that Miri can run them.
 #![allow(unsafe_code)]
 
-use super::fast::{BYTES, ESCAPE, Fast, Place, VARIABLE, first_step};
+use super::fast::{BYTES, ESCAPE, Fast, ScanPosition, VARIABLE, first_step};
 use super::guess::fetch_behind;
 use super::header::{Field, Header, specialised};
 use super::steps::Bytes;
@@ -28,7 +28,7 @@ pub const LANES: usize = 3;
 
 /// One lane's bytes, and the clock value at which it stops.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lane<'a> {
+pub(super) struct ScanLane<'a> {
     pub(super) data: &'a [u8],
     /// Packet-relative byte offset of the first.
     pub(super) base: u64,
@@ -40,8 +40,8 @@ impl Fast {
     /// which one stopped. `counts` has a place for each id of the table.
     pub(super) fn count_lanes(
         &self,
-        lanes: [Lane<'_>; LANES],
-        places: &mut [Place; LANES],
+        lanes: [ScanLane<'_>; LANES],
+        places: &mut [ScanPosition; LANES],
         counts: &mut [u64],
     ) -> ([u64; LANES], usize) {
         specialised!(self, |header, lookup| self
@@ -53,12 +53,12 @@ impl Fast {
         &self,
         header: Header,
         lookup: impl Fn(u64) -> u64,
-        lanes: [Lane<'_>; LANES],
-        places: &mut [Place; LANES],
+        lanes: [ScanLane<'_>; LANES],
+        places: &mut [ScanPosition; LANES],
         counts: &mut [u64],
     ) -> ([u64; LANES], usize) {
         let reach = header.reach().max(LOAD);
-        let is_short = |(lane, place): (&Lane<'_>, &Place)| {
+        let is_short = |(lane, place): (&ScanLane<'_>, &ScanPosition)| {
             lane.data.len() < place.at.saturating_add(reach) || lane.data.len() > u32::MAX as usize
         };
         let Some(counts) = counts.get_mut(..self.ids()) else {
@@ -170,13 +170,13 @@ struct Walk<'a> {
     clock: u64,
     /// The record before.
     before: *const u8,
-    lane: Lane<'a>,
+    lane: ScanLane<'a>,
 }
 
 impl<'a> Walk<'a> {
     /// At a place from which on the lane has at least `reach` bytes.
     #[inline(always)]
-    fn new(lane: Lane<'a>, place: Place, reach: usize) -> Self {
+    fn new(lane: ScanLane<'a>, place: ScanPosition, reach: usize) -> Self {
         let start = lane.data.as_ptr();
         let record = start.wrapping_add(place.at);
         Walk {
@@ -198,9 +198,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn place(&self, has_last: bool) -> Place {
+    fn place(&self, has_last: bool) -> ScanPosition {
         let offset = |record: *const u8| record as usize - self.lane.data.as_ptr() as usize;
-        Place {
+        ScanPosition {
             at: offset(self.record),
             clock: self.clock,
             last: has_last.then(|| offset(self.before)),
@@ -217,7 +217,7 @@ struct Raw<'a> {
     record: *const u8,
     /// Bytes from there on that may be read.
     left: usize,
-    lane: Lane<'a>,
+    lane: ScanLane<'a>,
 }
 
 impl Bytes for Raw<'_> {
@@ -355,9 +355,9 @@ event { name = lists; id = 4; fields := struct {
                 records(&mut random, count)
             });
             let limit = [u64::MAX, 90][seed as usize % 2];
-            let mut places = [Place::new(0, 0); LANES];
+            let mut places = [ScanPosition::new(0, 0); LANES];
             let mut counts = vec![0u64; 5];
-            let lanes = content.each_ref().map(|data| Lane { data, base: 0, limit });
+            let lanes = content.each_ref().map(|data| ScanLane { data, base: 0, limit });
             let (counted, stopped) = fast.count_lanes(lanes, &mut places, &mut counts);
             assert!(stopped < LANES);
             let mut checked = vec![0u64; 5];
@@ -370,7 +370,7 @@ event { name = lists; id = 4; fields := struct {
                 };
                 let (data, base) = (content[lane].as_slice(), 0);
                 let content = Content { data, base };
-                let (place, events, _) = fast.count(content, Place::new(0, 0), &mut checked, up_to);
+                let (place, events, _) = fast.count(content, ScanPosition::new(0, 0), &mut checked, up_to);
                 assert_eq!(
                     (events, place.at),
                     (counted[lane], places[lane].at),

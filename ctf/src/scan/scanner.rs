@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::Batch;
-use super::fast::{Fast, Place};
+use super::fast::{Fast, ScanPosition};
 use super::hit::{Counted, Hit, Progress};
-use super::lanes::{LANES, Lane};
+use super::lanes::{LANES, ScanLane};
 use super::sink::{CountSink, Counts, HitSink, Sink};
 use super::steps::Content;
 use super::table::ScanTable;
@@ -289,15 +289,16 @@ impl<'t> Scanner<'t> {
     }
 
     /// Where the next event record begins in the content at hand, if it begins with a byte.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<ScanPosition> {
         let align = u64::from(self.layout.event_align.max(1));
         let pos = self.pos.checked_next_multiple_of(align)?;
         let at = (pos / 8).checked_sub(self.content().1)?;
-        pos.is_multiple_of(8).then(|| Place::new(at as usize, self.clock))
+        pos.is_multiple_of(8)
+            .then(|| ScanPosition::new(at as usize, self.clock))
     }
 
     /// Goes on from where the fast way has stopped, given where it began and its content.
-    fn go_to(&mut self, start: Place, stop: Place, base: u64) {
+    fn go_to(&mut self, start: ScanPosition, stop: ScanPosition, base: u64) {
         self.clock = stop.clock;
         if stop.at != start.at {
             let exact = stop.last.and_then(|last| self.end_of((base + last as u64) * 8));
@@ -531,7 +532,7 @@ fn count_lanes(
     counts: &mut Counts,
     limits: [u64; LANES],
 ) -> ([u64; LANES], usize) {
-    let mut starts = [Place::new(0, 0); LANES];
+    let mut starts = [ScanPosition::new(0, 0); LANES];
     for (index, (start, scanner)) in starts.iter_mut().zip(&*scanners).enumerate() {
         match scanner.place() {
             Some(place) => *start = place,
@@ -542,7 +543,7 @@ fn count_lanes(
     let lanes = scanners.each_ref().map(|scanner| {
         let (data, base) = scanner.content();
         let limit = limit.next().unwrap_or(0);
-        Lane { data, base, limit }
+        ScanLane { data, base, limit }
     });
     let bases = lanes.map(|lane| lane.base);
     let mut places = starts;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::fast::{Fast, Place};
+use super::fast::{Fast, ScanPosition};
 use super::header::IDS;
 use super::hit::{Counted, Hit};
 use super::steps::Content;
@@ -10,7 +10,7 @@ use crate::layout::StreamLayout;
 
 /// What is done with event records; inlined into the hot loop.
 pub(super) trait Sink {
-    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: Place) -> Place;
+    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: ScanPosition) -> ScanPosition;
     fn general(&mut self, class: usize, chosen: bool, start: u64, clock: u64);
     fn is_full(&self) -> bool;
     /// True if a record with that clock value is not wanted yet.
@@ -31,7 +31,7 @@ pub(super) struct HitSink<'a> {
 }
 
 impl Sink for HitSink<'_> {
-    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: Place) -> Place {
+    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: ScanPosition) -> ScanPosition {
         let room = self.hits.get_mut(self.count..).unwrap_or_default();
         let base = content.base * 8;
         let (place, count) = fast.collect(content, start, room, |id, bits, clock| Hit {
@@ -134,7 +134,7 @@ impl<'a> CountSink<'a> {
 }
 
 impl Sink for CountSink<'_> {
-    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: Place) -> Place {
+    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: ScanPosition) -> ScanPosition {
         // Only records that move the clock on are counted there: it stays at or behind the beginning.
         let (place, events, first) = fast.count(content, start, &mut self.counts.by_id, self.within.end);
         if self.events == 0 && events > 0 {

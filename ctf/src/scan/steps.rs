@@ -11,8 +11,8 @@ const END: u32 = u32::MAX;
 
 /// One step. What it does not need is 0.
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    kind: Kind,
+struct ScanStep {
+    kind: ScanOp,
     /// Where the value is: so many bytes back, with that shift and mask; or in that register.
     register: u8,
     shift: u8,
@@ -31,7 +31,7 @@ struct Next {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ScanOp {
     Stop,
     Text,
     Array,
@@ -43,8 +43,8 @@ enum Kind {
     Align,
 }
 
-const STOPPED: Step = Step {
-    kind: Kind::Stop,
+const STOPPED: ScanStep = ScanStep {
+    kind: ScanOp::Stop,
     register: 0,
     shift: 0,
     back: 0,
@@ -93,7 +93,7 @@ impl Bytes for Content<'_> {
 /// The steps of all shapes.
 #[derive(Debug)]
 pub(super) struct Steps {
-    steps: Vec<Step>,
+    steps: Vec<ScanStep>,
     /// 256 for each branch.
     branches: Vec<Next>,
     big: bool,
@@ -121,44 +121,44 @@ impl Steps {
         Ok((step != END).then_some(step))
     }
 
-    fn step(&mut self, part: &Part, first: u32) -> Result<Step, OtherOrder> {
-        let plain = |kind, then: &Exit| Step {
+    fn step(&mut self, part: &Part, first: u32) -> Result<ScanStep, OtherOrder> {
+        let plain = |kind, then: &Exit| ScanStep {
             kind,
             next: next(*then, first),
             ..STOPPED
         };
         Ok(match part {
-            Part::Text(then) => plain(Kind::Text, then),
-            Part::VarInt(then) => plain(Kind::VarInt, then),
-            Part::Align(unit, then) => Step {
+            Part::Text(then) => plain(ScanOp::Text, then),
+            Part::VarInt(then) => plain(ScanOp::VarInt, then),
+            Part::Align(unit, then) => ScanStep {
                 unit: *unit,
-                ..plain(Kind::Align, then)
+                ..plain(ScanOp::Align, then)
             },
-            Part::Keep(near, register, then) => Step {
+            Part::Keep(near, register, then) => ScanStep {
                 register: *register,
-                ..self.near(plain(Kind::Keep, then), *near)?
+                ..self.near(plain(ScanOp::Keep, then), *near)?
             },
-            Part::Array(source, unit, then) => Step {
+            Part::Array(source, unit, then) => ScanStep {
                 unit: *unit,
-                ..self.source(plain(Kind::Array, then), *source, Kind::KeptArray)?
+                ..self.source(plain(ScanOp::Array, then), *source, ScanOp::KeptArray)?
             },
             Part::Branch(source, exits) => {
                 let unit = (self.branches.len() / 256) as u32;
                 self.branches.extend(exits.iter().map(|exit| next(*exit, first)));
-                let step = Step {
-                    kind: Kind::Branch,
+                let step = ScanStep {
+                    kind: ScanOp::Branch,
                     unit,
                     ..STOPPED
                 };
-                self.source(step, *source, Kind::KeptBranch)?
+                self.source(step, *source, ScanOp::KeptBranch)?
             }
         })
     }
 
-    fn source(&self, step: Step, source: Source, kept: Kind) -> Result<Step, OtherOrder> {
+    fn source(&self, step: ScanStep, source: Source, kept: ScanOp) -> Result<ScanStep, OtherOrder> {
         match source {
             Source::Near(near) => self.near(step, near),
-            Source::Kept(register) => Ok(Step {
+            Source::Kept(register) => Ok(ScanStep {
                 kind: kept,
                 register,
                 ..step
@@ -166,10 +166,10 @@ impl Steps {
         }
     }
 
-    fn near(&self, step: Step, near: Near) -> Result<Step, OtherOrder> {
+    fn near(&self, step: ScanStep, near: Near) -> Result<ScanStep, OtherOrder> {
         let field = Some(near.field).filter(|field| field.big == self.big);
         let BitField { shift, mask, .. } = field.or_else(|| near.field.swapped()).ok_or(OtherOrder)?;
-        Ok(Step {
+        Ok(ScanStep {
             back: near.back,
             shift: shift as u8,
             mask,
@@ -183,7 +183,7 @@ impl Steps {
     pub(super) fn follow(&self, big: bool, data: impl Bytes, mut at: usize, first: u32) -> Option<usize> {
         let mut step = self.steps.get(first as usize)?;
         let mut kept = [0u64; REGISTERS];
-        let near = |step: &Step, at: usize| {
+        let near = |step: &ScanStep, at: usize| {
             let bytes = data.eight(at.wrapping_sub(step.back as usize))?;
             let word = if big {
                 u64::from_be_bytes(bytes)
@@ -195,24 +195,24 @@ impl Steps {
         loop {
             let mut next = step.next;
             match step.kind {
-                Kind::Text => at = data.past_null(at)?,
-                Kind::Array => at = array(at, near(step, at)?, step.unit)?,
-                Kind::Branch => next = self.branch(step, near(step, at)?)?,
-                Kind::KeptArray => at = array(at, *kept.get(usize::from(step.register))?, step.unit)?,
-                Kind::KeptBranch => next = self.branch(step, *kept.get(usize::from(step.register))?)?,
-                Kind::Keep => *kept.get_mut(usize::from(step.register))? = near(step, at)?,
-                Kind::VarInt => {
+                ScanOp::Text => at = data.past_null(at)?,
+                ScanOp::Array => at = array(at, near(step, at)?, step.unit)?,
+                ScanOp::Branch => next = self.branch(step, near(step, at)?)?,
+                ScanOp::KeptArray => at = array(at, *kept.get(usize::from(step.register))?, step.unit)?,
+                ScanOp::KeptBranch => next = self.branch(step, *kept.get(usize::from(step.register))?)?,
+                ScanOp::Keep => *kept.get_mut(usize::from(step.register))? = near(step, at)?,
+                ScanOp::VarInt => {
                     let ends = !u64::from_le_bytes(data.eight(at)?) & 0x8080_8080_8080_8080;
                     if ends == 0 {
                         return None;
                     }
                     at += (ends.trailing_zeros() >> 3) as usize + 1;
                 }
-                Kind::Align => {
+                ScanOp::Align => {
                     let (unit, origin) = (step.unit as usize, data.origin());
                     at = (at + origin).checked_next_multiple_of(unit)? - origin;
                 }
-                Kind::Stop => return None,
+                ScanOp::Stop => return None,
             }
             at += next.bytes as usize;
             if next.step == END {
@@ -223,7 +223,7 @@ impl Steps {
     }
 
     #[inline(always)]
-    fn branch(&self, step: &Step, value: u64) -> Option<Next> {
+    fn branch(&self, step: &ScanStep, value: u64) -> Option<Next> {
         let table = self
             .branches
             .get(step.unit as usize * 256..)?

@@ -207,7 +207,7 @@ pub(super) enum Dim<'t> {
 
 /// Something at the top level.
 #[derive(Debug)]
-pub(super) struct Item<'t> {
+pub(super) struct TopLevel<'t> {
     pub(super) kind: ItemKind,
     pub(super) at: u32,
     pub(super) parts: Vec<Part<'t>>,

@@ -11,7 +11,7 @@ use crate::schema::{ByteOrder, ClockClass, ClockOrigin, EnvValue, Name, Uuid};
 const DEFAULT_FREQUENCY: u64 = 1_000_000_000;
 
 /// The byte order comes first: all types need it.
-pub(super) fn trace_byte_order(trace: &Item<'_>) -> Res<ByteOrder> {
+pub(super) fn trace_byte_order(trace: &TopLevel<'_>) -> Res<ByteOrder> {
     let mut attrs = trace.parts.iter().filter_map(Part::attr);
     match attrs.find(|attr| attr.key.is(&["byte_order"])) {
         Some(attr) => values::byte_order(attr, None),
@@ -25,7 +25,7 @@ pub(super) fn trace_byte_order(trace: &Item<'_>) -> Res<ByteOrder> {
 /// Evaluates the types in a block in order, and hands each attribute to `each`.
 fn entries<'a>(
     sema: &mut Sema<'a>,
-    item: &mut Item<'a>,
+    item: &mut TopLevel<'a>,
     mut each: impl FnMut(&mut Sema<'a>, &Attr<'a>) -> Res<()>,
 ) -> Res<()> {
     for part in item.parts.drain(..) {
@@ -70,7 +70,7 @@ pub(super) struct Trace<'a> {
 }
 
 /// The `trace` block.
-pub(super) fn trace<'a>(sema: &mut Sema<'a>, item: &mut Item<'a>) -> Res<Trace<'a>> {
+pub(super) fn trace<'a>(sema: &mut Sema<'a>, item: &mut TopLevel<'a>) -> Res<Trace<'a>> {
     let mut trace = Trace::default();
     let (mut major, mut minor) = (false, false);
     entries(sema, item, |sema, attr| {
@@ -110,7 +110,7 @@ fn version(attr: &Attr<'_>, expected: u64) -> Res<bool> {
 }
 
 /// An `env` block.
-pub(super) fn environment(sema: &mut Sema<'_>, item: &Item<'_>) -> Res<()> {
+pub(super) fn environment(sema: &mut Sema<'_>, item: &TopLevel<'_>) -> Res<()> {
     for attr in item.parts.iter().filter_map(Part::attr) {
         let key = attr.key.text().into_owned();
         if sema.environment.len() < 256 && sema.environment.iter().any(|(name, _)| *name == key) {
@@ -129,7 +129,7 @@ pub(super) fn environment(sema: &mut Sema<'_>, item: &Item<'_>) -> Res<()> {
 }
 
 /// A `clock` block.
-pub(super) fn clock(item: &Item<'_>) -> Res<ClockClass> {
+pub(super) fn clock(item: &TopLevel<'_>) -> Res<ClockClass> {
     let mut clock = ClockClass {
         name: None,
         id: String::new(),
@@ -214,7 +214,7 @@ impl Stream<'_> {
 }
 
 /// A `stream` block.
-pub(super) fn stream<'a>(sema: &mut Sema<'a>, item: &mut Item<'a>) -> Res<Stream<'a>> {
+pub(super) fn stream<'a>(sema: &mut Sema<'a>, item: &mut TopLevel<'a>) -> Res<Stream<'a>> {
     let mut stream = Stream::empty(item.at);
     entries(sema, item, |sema, attr| {
         match attr.key.text().as_ref() {
@@ -244,7 +244,7 @@ pub(super) struct Event<'a> {
 }
 
 /// An `event` block.
-pub(super) fn event<'a>(sema: &mut Sema<'a>, item: &mut Item<'a>) -> Res<Event<'a>> {
+pub(super) fn event<'a>(sema: &mut Sema<'a>, item: &mut TopLevel<'a>) -> Res<Event<'a>> {
     let mut event = Event {
         at: item.at,
         ..Event::default()

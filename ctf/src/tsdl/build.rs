@@ -8,7 +8,7 @@ use super::ast::Path;
 use super::lexer::{Error, Res, error};
 use super::resolve::{Frame, Walk, Words, option_ranges};
 use super::types::{Base, Location, StructTy, Ty, TyKind, TyRef, VariantTy};
-use crate::descent::{Descent, Step, descend};
+use crate::descent::{Descent, Visited, descend};
 use crate::schema::{
     ClockIndex, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Member, Names, Roles, Scope,
     StructClass, VariantClass, VariantOption,
@@ -403,14 +403,14 @@ impl<'x, 'a> Descent for Builder<'x, 'a> {
     type Made = FieldClass;
     type Error = Box<Error>;
 
-    fn enter(&mut self, (ty, name): Self::Node) -> Res<Step<Self::Open, FieldClass>> {
+    fn enter(&mut self, (ty, name): Self::Node) -> Res<Visited<Self::Open, FieldClass>> {
         let shared = !ty.facts.refers && !self.has_roles();
         if shared && let Some(class) = ty.built.get() {
-            return Ok(Step::Made(class.clone()));
+            return Ok(Visited::Made(class.clone()));
         }
         let making = match &ty.kind {
-            TyKind::Int(class) => return Ok(Step::Made(FieldClass::Int(self.integer(class, name)))),
-            TyKind::Leaf(class) => return Ok(Step::Made(class.clone())),
+            TyKind::Int(class) => return Ok(Visited::Made(FieldClass::Int(self.integer(class, name)))),
+            TyKind::Leaf(class) => return Ok(Visited::Made(class.clone())),
             TyKind::Array(element, length) => {
                 let roles = self.array_roles(element, *length, name);
                 self.found.roles |= roles;
@@ -425,7 +425,7 @@ impl<'x, 'a> Descent for Builder<'x, 'a> {
             }
             TyKind::Variant(variant) => self.variant(variant)?,
         };
-        Ok(Step::Open((making, shared.then_some(ty))))
+        Ok(Visited::Open((making, shared.then_some(ty))))
     }
 
     fn next(&mut self, (making, _): &mut Self::Open) -> Res<Option<Self::Node>> {

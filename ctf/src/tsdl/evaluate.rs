@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::assembly::{Assembly, Events};
-use super::ast::{Item, ItemKind};
+use super::ast::{ItemKind, TopLevel};
 use super::blocks::{self, Stream, Trace};
 use super::build::no_field;
 use super::lexer::{Res, error, short};
@@ -53,7 +53,7 @@ impl Clocks {
     }
 
     /// Adds that of a block.
-    fn add(&mut self, item: &Item<'_>) -> Res<()> {
+    fn add(&mut self, item: &TopLevel<'_>) -> Res<()> {
         let clock = blocks::clock(item)?;
         if self.names.insert(clock.id.clone(), self.list.len()).is_some() {
             return error(
@@ -72,7 +72,7 @@ struct Evaluation<'a> {
     sema: Sema<'a>,
     trace: Option<Trace<'a>>,
     /// Those before the `trace` block: types need the byte order that it gives.
-    waiting: Vec<Item<'a>>,
+    waiting: Vec<TopLevel<'a>>,
     streams: Vec<Stream<'a>>,
     events: Events<'a>,
 }
@@ -113,7 +113,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// A `clock` block; false if something needed it before.
-    fn clock(&mut self, item: &Item<'a>) -> Res<bool> {
+    fn clock(&mut self, item: &TopLevel<'a>) -> Res<bool> {
         if self.clocks.are_known {
             return Ok(true);
         }
@@ -124,7 +124,7 @@ impl<'a> Evaluation<'a> {
         Ok(!self.sema.missed_clocks.contains(id))
     }
 
-    fn trace(&mut self, mut item: Item<'a>) -> Res<()> {
+    fn trace(&mut self, mut item: TopLevel<'a>) -> Res<()> {
         if self.trace.is_some() {
             return error(item.at, "there is a `trace` block already");
         }
@@ -137,7 +137,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates any other item; its list of parts is then empty.
-    fn item(&mut self, mut item: Item<'a>) -> Res<Vec<super::ast::Part<'a>>> {
+    fn item(&mut self, mut item: TopLevel<'a>) -> Res<Vec<super::ast::Part<'a>>> {
         match item.kind {
             ItemKind::Declaration => {
                 for part in item.parts.drain(..) {
@@ -162,8 +162,8 @@ impl<'a> Evaluation<'a> {
     /// Evaluates a block in a lexical scope of its own.
     fn scoped<T>(
         &mut self,
-        item: &mut Item<'a>,
-        block: fn(&mut Sema<'a>, &mut Item<'a>) -> Res<T>,
+        item: &mut TopLevel<'a>,
+        block: fn(&mut Sema<'a>, &mut TopLevel<'a>) -> Res<T>,
     ) -> Res<T> {
         self.sema.scopes.begin();
         let result = block(&mut self.sema, item);

@@ -92,7 +92,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Reads the next item; `parts` is an empty list to put its parts in. `None` at the end.
-    pub(super) fn item(&mut self, parts: Vec<Part<'t>>) -> Res<Option<Item<'t>>> {
+    pub(super) fn item(&mut self, parts: Vec<Part<'t>>) -> Res<Option<TopLevel<'t>>> {
         self.parts = parts;
         loop {
             let Token { kind, at, .. } = self.current;
@@ -122,7 +122,7 @@ impl<'t> Parser<'t> {
                 }
             };
             let parts = std::mem::take(&mut self.parts);
-            return Ok(Some(Item { kind, at, parts }));
+            return Ok(Some(TopLevel { kind, at, parts }));
         }
     }
 

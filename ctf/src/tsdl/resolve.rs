@@ -98,7 +98,7 @@ pub(super) struct Walk<'x, 'p> {
 /// Where a walk is: in `ty`, with these words left. `live` are the frames from `ty` on where `ty`
 /// is being built, else `None`: then it is complete, and every part of it is decoded before the
 /// use.
-struct Place<'x, 'w, 'a> {
+struct TypeWalk<'x, 'w, 'a> {
     ty: &'x Ty<'a>,
     words: Words<'w, 'a>,
     live: Option<&'w [Frame<'x, 'a>]>,
@@ -120,7 +120,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         error(at, format!("`{}`: {message}", self.text.text()))
     }
 
-    /// Follows `words` from `ty`; for `live` see [`Place`].
+    /// Follows `words` from `ty`; for `live` see [`TypeWalk`].
     pub(super) fn follow<'w>(
         &mut self,
         ty: &'x Ty<'a>,
@@ -128,7 +128,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         live: Option<&'w [Frame<'x, 'a>]>,
     ) -> Res<()> {
         let depth = self.path.len();
-        let mut next = Some(Place { ty, words, live });
+        let mut next = Some(TypeWalk { ty, words, live });
         while let Some(place) = next.take() {
             self.steps += 1;
             if self.steps > MAX_STEPS {
@@ -141,8 +141,8 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
     }
 
     /// One step down; `None` where the way ends.
-    fn step<'w>(&mut self, place: Place<'x, 'w, 'a>) -> Res<Option<Place<'x, 'w, 'a>>> {
-        let Place { ty, words, live } = place;
+    fn step<'w>(&mut self, place: TypeWalk<'x, 'w, 'a>) -> Res<Option<TypeWalk<'x, 'w, 'a>>> {
+        let TypeWalk { ty, words, live } = place;
         let next = match (&ty.kind, live) {
             (_, Some([])) => return self.fail(self.at, "a field cannot refer to itself"),
             (TyKind::Struct(structure), _) => self.follow_struct(structure, words, live)?,
@@ -152,7 +152,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
             (TyKind::Variant(variant), None) => return self.follow_options(variant, words).map(|()| None),
             (TyKind::Array(element, _) | TyKind::Sequence(element, _), Some([_, rest @ ..])) => {
                 self.path.push(0);
-                Place {
+                TypeWalk {
                     ty: element,
                     words,
                     live: Some(rest),
@@ -189,7 +189,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         structure: &'x StructTy<'a>,
         words: Words<'w, 'a>,
         live: Option<&'w [Frame<'x, 'a>]>,
-    ) -> Res<Place<'x, 'w, 'a>> {
+    ) -> Res<TypeWalk<'x, 'w, 'a>> {
         let Some((word, words)) = words.split() else {
             return self.fail(self.at, "this is a struct, not an integer");
         };
@@ -207,7 +207,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
             _ => None,
         };
         self.path.push(index);
-        Ok(Place { ty, words, live })
+        Ok(TypeWalk { ty, words, live })
     }
 
     /// A word may name the option that is being decoded; else the variant is transparent.
@@ -217,7 +217,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
         words: Words<'w, 'a>,
         index: u32,
         rest: &'w [Frame<'x, 'a>],
-    ) -> Res<Place<'x, 'w, 'a>> {
+    ) -> Res<TypeWalk<'x, 'w, 'a>> {
         let Some((name, ty)) = variant.options.list.get(index as usize) else {
             return self.fail(self.at, "no such option");
         };
@@ -226,7 +226,7 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
             _ => words,
         };
         self.path.push(index);
-        Ok(Place {
+        Ok(TypeWalk {
             ty,
             words,
             live: Some(rest),

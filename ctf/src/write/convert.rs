@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::error::WriteError;
-use crate::descent::{Descent, Step, descend};
+use crate::descent::{Descent, Visited, descend};
 use crate::schema::{
     ByteOrder, ClockClass, CtfVersion, Encoding, EventClass, FieldClass, IntClass, Member, OptionalClass,
     Roles, StreamClass, StructClass, TraceClass, VariantClass, VariantOption,
@@ -112,7 +112,7 @@ impl<'c> Descent for Conversion<'c> {
     type Made = FieldClass;
     type Error = WriteError;
 
-    fn enter(&mut self, class: &'c FieldClass) -> Result<Step<Open<'c>, FieldClass>, WriteError> {
+    fn enter(&mut self, class: &'c FieldClass) -> Result<Visited<Open<'c>, FieldClass>, WriteError> {
         let made = match class {
             FieldClass::Int(int) => FieldClass::Int(Arc::new(integer(int)?)),
             FieldClass::Array {
@@ -138,7 +138,7 @@ impl<'c> Descent for Conversion<'c> {
             | FieldClass::Optional(_)
             | FieldClass::Array { .. }
             | FieldClass::Sequence { .. } => {
-                return Ok(Step::Open(Open {
+                return Ok(Visited::Open(Open {
                     class,
                     parts: class.parts(),
                     made: Vec::new(),
@@ -146,7 +146,7 @@ impl<'c> Descent for Conversion<'c> {
             }
             class => class.clone(),
         };
-        Ok(Step::Made(made))
+        Ok(Visited::Made(made))
     }
 
     fn next(&mut self, open: &mut Open<'c>) -> Result<Option<&'c FieldClass>, WriteError> {

@@ -13,7 +13,7 @@ use crate::schema::Roles;
 
 /// What a field of a header tells.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum What {
+enum HeaderField {
     Id,
     Time,
     /// The escape value.
@@ -21,8 +21,8 @@ enum What {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Step {
-    what: What,
+struct HeaderStep {
+    what: HeaderField,
     /// Alignment before it.
     align: u32,
     how: FixedRead,
@@ -31,7 +31,7 @@ struct Step {
 /// One form of a header.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
-    steps: Vec<Step>,
+    steps: Vec<HeaderStep>,
     /// Alignment behind the last field.
     end_align: u32,
     /// Bits of its shortest timestamp, if it has one.
@@ -115,13 +115,13 @@ impl EventHeader {
             form.pending(variant.align);
             let is_plain = form.add_all(option)?.is_none();
             let of_option = form.steps.get(common.steps.len()..).unwrap_or_default();
-            let has_id = of_option.iter().any(|step| step.what == What::Id);
+            let has_id = of_option.iter().any(|step| step.what == HeaderField::Id);
             match ranges.first() {
                 Some(_) if is_plain && !has_id && usual.is_none() => usual = Some((form, ranges)),
                 Some(&(escape, _)) if is_plain && has_id && escaped.is_none() => {
                     for step in form.steps.iter_mut().take(common.steps.len()) {
-                        if step.what == What::Id {
-                            step.what = What::Escape(escape);
+                        if step.what == HeaderField::Id {
+                            step.what = HeaderField::Escape(escape);
                         }
                     }
                     escaped = Some(form);
@@ -129,7 +129,12 @@ impl EventHeader {
                 _ => return Err(unsupported("a variant that is not LTTng's")),
             }
         }
-        let has_selector = common.steps.iter().filter(|step| step.what == What::Id).count() == 1;
+        let has_selector = common
+            .steps
+            .iter()
+            .filter(|step| step.what == HeaderField::Id)
+            .count()
+            == 1;
         let (Some((usual, ranges)), Some(escaped), true) = (usual, escaped, has_selector) else {
             return Err(unsupported("a variant that is not LTTng's"));
         };
@@ -163,7 +168,7 @@ impl EventHeader {
         let forms = std::iter::once(&self.usual).chain(&self.escaped);
         forms
             .flat_map(|form| &form.steps)
-            .any(|step| step.what == What::Id)
+            .any(|step| step.what == HeaderField::Id)
     }
 
     /// Writes a header at bit `at` for a time, in cycles, that is `passed` cycles behind what the
@@ -243,9 +248,9 @@ impl Form {
 
     fn add(&mut self, node: &Node, how: FixedRead) -> Result<(), WriteError> {
         let what = if node.roles.contains(Roles::EVENT_CLASS_ID) {
-            What::Id
+            HeaderField::Id
         } else if node.roles.contains(Roles::CLOCK_TIMESTAMP) {
-            What::Time
+            HeaderField::Time
         } else {
             return Err(unsupported(&format!(
                 "field `{}`, which is no id and no time,",
@@ -258,13 +263,13 @@ impl Form {
             return Err(unsupported("fields of both byte orders"));
         }
         let align = std::mem::replace(&mut self.end_align, 1).max(node.align);
-        self.steps.push(Step { what, align, how });
+        self.steps.push(HeaderStep { what, align, how });
         Ok(())
     }
 
     /// The form, with all that can be known of it.
     fn finished(mut self, align: u32) -> Form {
-        let times = self.steps.iter().filter(|step| step.what == What::Time);
+        let times = self.steps.iter().filter(|step| step.what == HeaderField::Time);
         self.time_bits = times.map(|step| u32::from(step.how.length)).min();
         self.fast = self.find_fast(align);
         self
@@ -285,9 +290,9 @@ impl Form {
                 return None;
             }
             match step.what {
-                What::Escape(value) => fast.constant |= u128::from(value) << at,
-                What::Id if fast.id.is_none() => fast.id = Some(at),
-                What::Time if fast.time.is_none() => fast.time = Some((at, u64::MAX >> (64 - length))),
+                HeaderField::Escape(value) => fast.constant |= u128::from(value) << at,
+                HeaderField::Id if fast.id.is_none() => fast.id = Some(at),
+                HeaderField::Time if fast.time.is_none() => fast.time = Some((at, u64::MAX >> (64 - length))),
                 _ => return None,
             }
             at += length;
@@ -307,7 +312,7 @@ impl Form {
 
     /// True if all of its id fields can hold the id.
     fn holds(&self, id: u64) -> bool {
-        let mut ids = self.steps.iter().filter(|step| step.what == What::Id);
+        let mut ids = self.steps.iter().filter(|step| step.what == HeaderField::Id);
         ids.all(|step| super::bits::fits_unsigned(step.how, id))
     }
 
@@ -322,9 +327,9 @@ impl Form {
         let mut at = at;
         for step in &self.steps {
             let value = match step.what {
-                What::Id => id,
-                What::Time => time,
-                What::Escape(value) => value,
+                HeaderField::Id => id,
+                HeaderField::Time => time,
+                HeaderField::Escape(value) => value,
             };
             at = align_up(at, step.align);
             if !put(data, at, step.how, value) {

@@ -11,7 +11,7 @@ use crate::schema::{Name, Roles, Uuid};
 
 /// What a field of the head tells.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum What {
+pub(super) enum HeadField {
     Magic,
     StreamClass,
     Stream,
@@ -26,16 +26,16 @@ pub(super) enum What {
 }
 
 /// Roles, in the order in which one counts before the other.
-const ROLES: [(Roles, What); 9] = [
-    (Roles::PACKET_MAGIC, What::Magic),
-    (Roles::STREAM_CLASS_ID, What::StreamClass),
-    (Roles::STREAM_ID, What::Stream),
-    (Roles::PACKET_TOTAL_LENGTH, What::Total),
-    (Roles::PACKET_CONTENT_LENGTH, What::Content),
-    (Roles::PACKET_SEQUENCE_NUMBER, What::Sequence),
-    (Roles::DISCARDED_EVENTS, What::Discarded),
-    (Roles::PACKET_END_TIMESTAMP, What::End),
-    (Roles::CLOCK_TIMESTAMP, What::Begin),
+const ROLES: [(Roles, HeadField); 9] = [
+    (Roles::PACKET_MAGIC, HeadField::Magic),
+    (Roles::STREAM_CLASS_ID, HeadField::StreamClass),
+    (Roles::STREAM_ID, HeadField::Stream),
+    (Roles::PACKET_TOTAL_LENGTH, HeadField::Total),
+    (Roles::PACKET_CONTENT_LENGTH, HeadField::Content),
+    (Roles::PACKET_SEQUENCE_NUMBER, HeadField::Sequence),
+    (Roles::DISCARDED_EVENTS, HeadField::Discarded),
+    (Roles::PACKET_END_TIMESTAMP, HeadField::End),
+    (Roles::CLOCK_TIMESTAMP, HeadField::Begin),
 ];
 
 /// Larger heads are of no tracer.
@@ -44,7 +44,7 @@ const MOST_BITS: u64 = 1 << 19;
 /// An integer of the head.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
-    pub(super) what: What,
+    pub(super) what: HeadField,
     /// Bits from the packet's start.
     at: u64,
     pub(super) how: FixedRead,
@@ -69,10 +69,10 @@ impl Head {
         head.scope(&layout.packet_header, layout.class.uuid)?;
         if let Some(stream) = layout.streams.first() {
             head.scope(&stream.packet_context, layout.class.uuid)?;
-            head.set_all(&What::StreamClass, stream.id)?;
+            head.set_all(&HeadField::StreamClass, stream.id)?;
             head.check(stream.clock.is_some())?;
         }
-        head.set_all(&What::Magic, MAGIC)?;
+        head.set_all(&HeadField::Magic, MAGIC)?;
         Ok(head)
     }
 
@@ -132,7 +132,7 @@ impl Head {
             )));
         }
         let known = ROLES.iter().find(|(role, _)| node.roles.contains(*role));
-        let what = known.map_or_else(|| What::Value(node.name.clone()), |(_, what)| what.clone());
+        let what = known.map_or_else(|| HeadField::Value(node.name.clone()), |(_, what)| what.clone());
         self.grow(u64::from(how.length));
         self.spots.push(Spot {
             what,
@@ -147,14 +147,14 @@ impl Head {
     /// What this writer needs to say of packets.
     fn check(&self, has_clock: bool) -> Result<(), WriteError> {
         let spot = |what| self.spots.iter().find(|spot| spot.what == what);
-        for (what, name) in [(What::Total, "size"), (What::Content, "content size")] {
+        for (what, name) in [(HeadField::Total, "size"), (HeadField::Content, "content size")] {
             if spot(what).is_none() {
                 return Err(WriteError::unsupported(format!(
                     "packets that do not tell their {name}"
                 )));
             }
         }
-        if has_clock && spot(What::Begin).is_none() {
+        if has_clock && spot(HeadField::Begin).is_none() {
             return Err(WriteError::unsupported(
                 "a clock, and packets that do not tell when they begin",
             ));
@@ -162,7 +162,7 @@ impl Head {
         let times = self
             .spots
             .iter()
-            .filter(|spot| matches!(spot.what, What::Begin | What::End));
+            .filter(|spot| matches!(spot.what, HeadField::Begin | HeadField::End));
         if times.clone().any(|spot| spot.how.length < 64) {
             return Err(WriteError::unsupported("times of packets in less than 64 bits"));
         }
@@ -170,7 +170,7 @@ impl Head {
     }
 
     /// Sets a value that is the same in all packets, wherever it is told.
-    fn set_all(&mut self, what: &What, value: u64) -> Result<(), WriteError> {
+    fn set_all(&mut self, what: &HeadField, value: u64) -> Result<(), WriteError> {
         for spot in self.spots.iter().filter(|spot| spot.what == *what) {
             if !super::bits::fits_unsigned(spot.how, value) {
                 let what = format!("{value} in a field of packets' heads of {} bits", spot.how.length);
@@ -183,12 +183,12 @@ impl Head {
 
     /// Sets the id of the stream within its class.
     pub(super) fn set_stream(&mut self, id: u64) -> Result<(), WriteError> {
-        self.set_all(&What::Stream, id)
+        self.set_all(&HeadField::Stream, id)
     }
 
     /// Sets a value by name.
     pub(super) fn set_value(&mut self, name: &str, value: i64) -> Result<(), WriteError> {
-        let is_it = |spot: &&Spot| matches!(&spot.what, What::Value(known) if *known == *name);
+        let is_it = |spot: &&Spot| matches!(&spot.what, HeadField::Value(known) if *known == *name);
         let Some(spot) = self.spots.iter().find(is_it) else {
             let message = format!("the packet context has no field `{name}` that can be set");
             return Err(WriteError::Misuse(message));
@@ -204,7 +204,7 @@ impl Head {
     /// Names of the values that the caller has to give.
     pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
         self.spots.iter().filter_map(|spot| match &spot.what {
-            What::Value(name) => Some(name),
+            HeadField::Value(name) => Some(name),
             _ => None,
         })
     }
@@ -214,7 +214,7 @@ impl Head {
         let sizes = self
             .spots
             .iter()
-            .filter(|spot| matches!(spot.what, What::Total | What::Content));
+            .filter(|spot| matches!(spot.what, HeadField::Total | HeadField::Content));
         let widths = sizes.map(|spot| u64::MAX >> (64 - u32::from(spot.how.length)));
         widths.min().unwrap_or(0)
     }
@@ -223,12 +223,12 @@ impl Head {
     pub(super) fn finish(&self, packet: &mut [u8], facts: &PacketFacts) {
         for spot in &self.spots {
             let value = match spot.what {
-                What::Total => facts.total,
-                What::Content => facts.content,
-                What::Sequence => facts.sequence,
-                What::Discarded => facts.discarded,
-                What::End => facts.end,
-                What::Begin => facts.begin,
+                HeadField::Total => facts.total,
+                HeadField::Content => facts.content,
+                HeadField::Sequence => facts.sequence,
+                HeadField::Discarded => facts.discarded,
+                HeadField::End => facts.end,
+                HeadField::Begin => facts.begin,
                 _ => continue,
             };
             put(packet, spot.at, spot.how, value);

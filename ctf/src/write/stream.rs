@@ -6,7 +6,7 @@ use super::bits::align_up;
 use super::error::WriteError;
 use super::event_header::Written;
 use super::fields::{Buffer, Fields, Stop};
-use super::head::{Head, PacketFacts, What};
+use super::head::{Head, HeadField, PacketFacts};
 use super::plan::{EventPlan, StreamPlan};
 use crate::bits::Cursor;
 use crate::index::IndexEntry;
@@ -130,7 +130,7 @@ impl<S: PacketSink> StreamWriter<S> {
             );
             return Err(WriteError::Misuse(message));
         }
-        let has_stream_id = head.spots.iter().any(|spot| spot.what == What::Stream);
+        let has_stream_id = head.spots.iter().any(|spot| spot.what == HeadField::Stream);
         Ok(StreamWriter {
             plan: plan.clone(),
             sink,

@@ -10,12 +10,12 @@ pub struct Field {
     /// In bytes; 0 for what reaches to the record's end.
     pub size: u32,
     /// How its bytes are read.
-    pub kind: Kind,
+    pub kind: FieldContent,
 }
 
 /// What stands in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldContent {
     /// An integer of 1, 2, 4 or 8 bytes.
     Int(Number),
     /// Characters, up to a null character or the field's end.
@@ -25,14 +25,14 @@ pub enum Kind {
     /// Bytes of which nothing is known.
     Opaque,
     /// Offset and length of what stands elsewhere in the record.
-    Dynamic(Place, Element),
+    Dynamic(OffsetBase, Element),
     /// What is left of the record.
     Tail(Element),
 }
 
 /// From where the offset of a dynamic field counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum OffsetBase {
     /// From the record's beginning (`__data_loc`).
     Record,
     /// From the end of the field itself (`__rel_loc`).
@@ -92,7 +92,7 @@ impl Field {
 /// `unsigned char saddr[4]`, taken apart.
 #[derive(Debug)]
 struct Declaration<'a> {
-    place: Option<Place>,
+    place: Option<OffsetBase>,
     /// `unsigned char`
     type_name: &'a str,
     name: &'a str,
@@ -103,8 +103,8 @@ struct Declaration<'a> {
 impl<'a> Declaration<'a> {
     fn parse(text: &'a str) -> Option<Declaration<'a>> {
         let (place, text) = match text.split_once(' ') {
-            Some(("__data_loc", rest)) => (Some(Place::Record), rest),
-            Some(("__rel_loc", rest)) => (Some(Place::Field), rest),
+            Some(("__data_loc", rest)) => (Some(OffsetBase::Record), rest),
+            Some(("__rel_loc", rest)) => (Some(OffsetBase::Field), rest),
             _ => (None, text),
         };
         let (text, mut count) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
@@ -124,7 +124,7 @@ impl<'a> Declaration<'a> {
         })
     }
 
-    fn kind(&self, size: u32, signed: bool, long: u32) -> Kind {
+    fn kind(&self, size: u32, signed: bool, long: u32) -> FieldContent {
         let plain = self.type_name.trim_start_matches("const ").trim();
         let number = |bytes| Number {
             bytes,
@@ -136,19 +136,19 @@ impl<'a> Declaration<'a> {
             (_, bytes) => Element::Number(number(bytes.unwrap_or(1))),
         };
         if let (Some(place), 4) = (self.place, size) {
-            return Kind::Dynamic(place, element);
+            return FieldContent::Dynamic(place, element);
         }
         if size == 0 {
-            return Kind::Tail(element);
+            return FieldContent::Tail(element);
         }
         if self.count.is_none() {
             return match size {
-                1 | 2 | 4 | 8 => Kind::Int(number(size)),
-                _ => Kind::Opaque,
+                1 | 2 | 4 | 8 => FieldContent::Int(number(size)),
+                _ => FieldContent::Opaque,
             };
         }
         if element == Element::Text {
-            return Kind::Text;
+            return FieldContent::Text;
         }
         let told = self.count.and_then(|count| count.trim().parse::<u32>().ok());
         let by_count = told
@@ -156,9 +156,9 @@ impl<'a> Declaration<'a> {
             .and_then(|count| size.checked_div(count));
         match by_count.or(self.element_bytes(plain, long)) {
             Some(bytes @ (1 | 2 | 4 | 8)) if size.is_multiple_of(bytes) => {
-                Kind::Array(number(bytes), size / bytes)
+                FieldContent::Array(number(bytes), size / bytes)
             }
-            _ => Kind::Opaque,
+            _ => FieldContent::Opaque,
         }
     }
 
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, name: &str, kind: Kind) {
+    fn check(text: &str, name: &str, kind: FieldContent) {
         let field = parse(text);
         assert_eq!((field.name.as_str(), field.kind), (name, kind), "{text}");
     }
@@ -214,57 +214,57 @@ mod tests {
         check(
             "pid_t prev_pid;\toffset:24;\tsize:4;\tsigned:1;",
             "prev_pid",
-            Kind::Int(number(4, true, false)),
+            FieldContent::Int(number(4, true, false)),
         );
         check(
             "const char * filename;\toffset:24;\tsize:8;\tsigned:0;",
             "filename",
-            Kind::Int(number(8, false, true)),
+            FieldContent::Int(number(8, false, true)),
         );
         check(
             "char prev_comm[16];\toffset:8;\tsize:16;\tsigned:0;",
             "prev_comm",
-            Kind::Text,
+            FieldContent::Text,
         );
         check(
             "char comm[TASK_COMM_LEN];\toffset:8;\tsize:16;\tsigned:0;",
             "comm",
-            Kind::Text,
+            FieldContent::Text,
         );
         check(
             "__u8 saddr[4];\toffset:8;\tsize:4;\tsigned:0;",
             "saddr",
-            Kind::Array(number(1, false, false), 4),
+            FieldContent::Array(number(1, false, false), 4),
         );
         check(
             "unsigned long args[0];\toffset:16;\tsize:48;\tsigned:0;",
             "args",
-            Kind::Array(number(8, false, true), 6),
+            FieldContent::Array(number(8, false, true), 6),
         );
         check(
             "unsigned long args[6];\toffset:16;\tsize:48;\tsigned:0;",
             "args",
-            Kind::Array(number(8, false, true), 6),
+            FieldContent::Array(number(8, false, true), 6),
         );
         check(
             "__data_loc char[] name;\toffset:8;\tsize:4;\tsigned:0;",
             "name",
-            Kind::Dynamic(Place::Record, Element::Text),
+            FieldContent::Dynamic(OffsetBase::Record, Element::Text),
         );
         check(
             "__rel_loc cpumask_t[] mask;\toffset:8;\tsize:4;\tsigned:0;",
             "mask",
-            Kind::Dynamic(Place::Field, Element::Number(number(8, false, false))),
+            FieldContent::Dynamic(OffsetBase::Field, Element::Number(number(8, false, false))),
         );
         check(
             "char buf[];\toffset:16;\tsize:0;\tsigned:0;",
             "buf",
-            Kind::Tail(Element::Text),
+            FieldContent::Tail(Element::Text),
         );
         check(
             "struct foo bar;\toffset:16;\tsize:24;\tsigned:0;",
             "bar",
-            Kind::Opaque,
+            FieldContent::Opaque,
         );
     }
 

@@ -10,5 +10,5 @@ mod field;
 mod format;
 mod payload;
 
-pub use field::{Element, Field, Kind, Number, Place};
+pub use field::{Element, Field, FieldContent, Number, OffsetBase};
 pub use format::Format;

@@ -3,7 +3,7 @@
 use tracebraid_ctf::schema::build::Fields;
 use tracebraid_ctf::write::fields::Fields as Values;
 
-use crate::field::{Element, Field, Kind, Number, Place};
+use crate::field::{Element, Field, FieldContent, Number, OffsetBase};
 use crate::format::Format;
 
 impl Format {
@@ -16,7 +16,7 @@ impl Format {
     pub fn fits(&self, raw: &[u8], big: bool) -> bool {
         self.fields.iter().all(|field| match field.kind {
             _ if field.end() > raw.len() as u64 => false,
-            Kind::Dynamic(place, element) => dynamic(field, place, element, raw, big).is_some(),
+            FieldContent::Dynamic(place, element) => dynamic(field, place, element, raw, big).is_some(),
             _ => true,
         })
     }
@@ -61,25 +61,33 @@ fn integer(fields: Fields, name: &str, number: Number) -> Fields {
 fn add(fields: Fields, field: &Field) -> Fields {
     let name = field.name.as_str();
     match field.kind {
-        Kind::Int(number) => integer(fields, name, number),
-        Kind::Text | Kind::Dynamic(_, Element::Text) | Kind::Tail(Element::Text) => fields.string(name),
-        Kind::Array(number, count) => {
+        FieldContent::Int(number) => integer(fields, name, number),
+        FieldContent::Text | FieldContent::Dynamic(_, Element::Text) | FieldContent::Tail(Element::Text) => {
+            fields.string(name)
+        }
+        FieldContent::Array(number, count) => {
             fields.array(name, u64::from(count), |element| integer(element, "", number))
         }
-        Kind::Opaque => fields.array(name, u64::from(field.size), |element| element.hex("", 8)),
-        Kind::Dynamic(_, Element::Number(number)) | Kind::Tail(Element::Number(number)) => {
+        FieldContent::Opaque => fields.array(name, u64::from(field.size), |element| element.hex("", 8)),
+        FieldContent::Dynamic(_, Element::Number(number)) | FieldContent::Tail(Element::Number(number)) => {
             fields.sequence(name, 32, |element| integer(element, "", number))
         }
     }
 }
 
 /// The bytes at which a dynamic field points; `None` if they exceed the record, or are no whole number of elements.
-fn dynamic<'a>(field: &Field, place: Place, element: Element, raw: &'a [u8], big: bool) -> Option<&'a [u8]> {
+fn dynamic<'a>(
+    field: &Field,
+    place: OffsetBase,
+    element: Element,
+    raw: &'a [u8],
+    big: bool,
+) -> Option<&'a [u8]> {
     let told = number(raw.get(field.offset as usize..field.end() as usize)?, big) as usize;
     let (offset, length) = (told & 0xffff, told >> 16);
     let begin = match place {
-        Place::Record => offset,
-        Place::Field => field.end() as usize + offset,
+        OffsetBase::Record => offset,
+        OffsetBase::Field => field.end() as usize + offset,
     };
     let bytes = raw.get(begin..begin + length)?;
     match element {
@@ -93,19 +101,19 @@ fn give(field: &Field, raw: &[u8], big: bool, to: &mut Values<'_>) {
         .get(field.offset as usize..field.end() as usize)
         .unwrap_or_default();
     match field.kind {
-        Kind::Int(kind) => give_number(own, kind, big, to),
-        Kind::Text => {
+        FieldContent::Int(kind) => give_number(own, kind, big, to),
+        FieldContent::Text => {
             to.bytes(before_null(own));
         }
-        Kind::Array(kind, _) => give_numbers(own, kind, big, to),
-        Kind::Opaque => {
+        FieldContent::Array(kind, _) => give_numbers(own, kind, big, to),
+        FieldContent::Opaque => {
             to.bytes(own);
         }
-        Kind::Dynamic(place, element) => {
+        FieldContent::Dynamic(place, element) => {
             let bytes = dynamic(field, place, element, raw, big).unwrap_or_default();
             give_element(bytes, element, big, to);
         }
-        Kind::Tail(element) => {
+        FieldContent::Tail(element) => {
             let bytes = raw.get(field.offset as usize..).unwrap_or_default();
             give_element(bytes, element, big, to);
         }
@@ -143,16 +151,16 @@ fn give_number(bytes: &[u8], kind: Number, big: bool, to: &mut Values<'_>) {
 fn encode(field: &Field, raw: &[u8], to: &mut Vec<u8>) -> Option<()> {
     let own = raw.get(field.offset as usize..field.end() as usize)?;
     let (bytes, element) = match field.kind {
-        Kind::Int(_) | Kind::Array(..) | Kind::Opaque => {
+        FieldContent::Int(_) | FieldContent::Array(..) | FieldContent::Opaque => {
             to.extend_from_slice(own);
             return Some(());
         }
-        Kind::Text => (own, Element::Text),
-        Kind::Dynamic(place, element) => {
+        FieldContent::Text => (own, Element::Text),
+        FieldContent::Dynamic(place, element) => {
             let bytes = dynamic(field, place, element, raw, false);
             (bytes.unwrap_or_default(), element)
         }
-        Kind::Tail(element) => (raw.get(field.offset as usize..)?, element),
+        FieldContent::Tail(element) => (raw.get(field.offset as usize..)?, element),
     };
     match element {
         Element::Text => {

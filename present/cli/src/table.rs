@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, Lin
 
 /// What may become of a column that has too little room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ColumnFit {
     /// Numbers, to the right; never cut.
     Number,
     /// Text that is shortened, but not below [`LEAST_TEXT`].
@@ -19,7 +19,7 @@ enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column<'t> {
     title: &'t str,
-    kind: Kind,
+    kind: ColumnFit,
     /// Order in which columns are left out where the table is too wide; 0 for those that stay.
     left_out: u8,
 }
@@ -27,20 +27,20 @@ pub(crate) struct Column<'t> {
 impl<'t> Column<'t> {
     /// Numbers.
     pub(crate) const fn number(title: &'t str) -> Self {
-        Column::of(title, Kind::Number)
+        Column::of(title, ColumnFit::Number)
     }
 
     /// Text that may be shortened.
     pub(crate) const fn text(title: &'t str) -> Self {
-        Column::of(title, Kind::Text)
+        Column::of(title, ColumnFit::Text)
     }
 
     /// Text that may not be shortened.
     pub(crate) const fn whole(title: &'t str) -> Self {
-        Column::of(title, Kind::Whole)
+        Column::of(title, ColumnFit::Whole)
     }
 
-    const fn of(title: &'t str, kind: Kind) -> Self {
+    const fn of(title: &'t str, kind: ColumnFit) -> Self {
         Column {
             title,
             kind,
@@ -186,7 +186,8 @@ impl Plan {
         self.widths = widths.to_vec();
         let mut excess = self.total().saturating_sub(room);
         let cells = columns.iter().zip(&mut self.widths).zip(&self.shown);
-        for ((column, width), _) in cells.filter(|((column, _), shown)| column.kind == Kind::Text && **shown)
+        for ((column, width), _) in
+            cells.filter(|((column, _), shown)| column.kind == ColumnFit::Text && **shown)
         {
             let least = attempt.least.max(column.title.chars().count()).min(*width);
             let less = excess.min(*width - least);
@@ -239,8 +240,8 @@ impl Plan {
 impl<'t> Column<'t> {
     fn alignment(&self) -> CellAlignment {
         match self.kind {
-            Kind::Number => CellAlignment::Right,
-            Kind::Text | Kind::Whole => CellAlignment::Left,
+            ColumnFit::Number => CellAlignment::Right,
+            ColumnFit::Text | ColumnFit::Whole => CellAlignment::Left,
         }
     }
 }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
 use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tracebraid_executions::database::{Database, Kind};
+use tracebraid_executions::database::{Database, ExecutionKind};
 
 use crate::Refusal;
 use crate::pack::Pack;
@@ -22,7 +22,7 @@ pub struct Export<'d> {
     /// The database.
     pub database: &'d Database,
     /// Which executions.
-    pub kind: &'d Kind,
+    pub kind: &'d ExecutionKind,
     /// Of how many executions the critical path is told: of the longest ones.
     pub paths: usize,
     /// Directory for a temporary file, about as large as these executions in the database.

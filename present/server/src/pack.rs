@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tracebraid_executions::database::{Database, Kind, Thread};
+use tracebraid_executions::database::{Database, ExecutionKind, Thread};
 use tracebraid_executions::{ContextId, FrameKind};
 
 use crate::Refusal;
@@ -81,11 +81,16 @@ impl Section {
 
 impl Pack {
     /// Reads the executions of a kind. Data that exceeds memory goes to an unnamed file in `directory`.
-    pub(crate) fn new(database: &Database, kind: &Kind, directory: &Path) -> Result<Pack, Refusal> {
+    pub(crate) fn new(database: &Database, kind: &ExecutionKind, directory: &Path) -> Result<Pack, Refusal> {
         Pack::of_parts(database, kind, directory, PART)
     }
 
-    fn of_parts(database: &Database, kind: &Kind, directory: &Path, part: usize) -> Result<Pack, Refusal> {
+    fn of_parts(
+        database: &Database,
+        kind: &ExecutionKind,
+        directory: &Path,
+        part: usize,
+    ) -> Result<Pack, Refusal> {
         let (names, codes) = named(&database.threads);
         let spool = Spool::new(database, kind, &codes, directory, part)?;
         let sections = sections(&spool, database);
@@ -256,7 +261,13 @@ impl Header<'_> {
 }
 
 /// The header, except texts and sections.
-fn about(database: &Database, kind: &Kind, spool: &Spool, threads: &[String], shown: Shown) -> Value {
+fn about(
+    database: &Database,
+    kind: &ExecutionKind,
+    spool: &Spool,
+    threads: &[String],
+    shown: Shown,
+) -> Value {
     let place = database.kinds.iter().position(|of| of.id == kind.id).unwrap_or(0);
     let kinds = database.kinds.iter();
     let kinds =

@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use tracebraid_executions::database::{Column, Database, DatabaseError, Kind, Table};
+use tracebraid_executions::database::{Column, Database, DatabaseError, ExecutionKind, Table};
 
 use crate::Refusal;
 
@@ -113,7 +113,7 @@ impl Spool {
     /// Reads all executions of a kind into an unnamed file in a directory, `part` of them at a time.
     pub(crate) fn new(
         database: &Database,
-        kind: &Kind,
+        kind: &ExecutionKind,
         thread_codes: &[Option<u32>],
         directory: &Path,
         part: usize,
@@ -135,7 +135,7 @@ impl Spool {
 
     fn made(
         database: &Database,
-        kind: &Kind,
+        kind: &ExecutionKind,
         thread_codes: &[Option<u32>],
         directory: &Path,
         part: usize,

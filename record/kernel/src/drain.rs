@@ -18,7 +18,7 @@ use crate::conditions::Undecided;
 use crate::contexts::{ContextLayout, OwnContext};
 use crate::encoder::Encoder;
 use crate::error::RecordError;
-use crate::lane::{Lane, Origin};
+use crate::lane::{CpuQueue, Origin};
 use crate::machine::now;
 use crate::options::Options;
 use crate::output::Output;
@@ -48,7 +48,7 @@ pub(crate) struct Setup<'d> {
     pub(crate) encoder: &'d Encoder,
     pub(crate) contexts: &'d ContextLayout,
     /// By CPU.
-    pub(crate) lanes: &'d [RefCell<Lane>],
+    pub(crate) lanes: &'d [RefCell<CpuQueue>],
     pub(crate) output: Output,
     pub(crate) meanings: Option<&'d Meanings>,
     /// Where BPF programs look up interpreters of Python.
@@ -71,7 +71,7 @@ pub(crate) struct Drain<'d> {
     rings: Vec<Ring>,
     encoder: &'d Encoder,
     contexts: &'d ContextLayout,
-    lanes: &'d [RefCell<Lane>],
+    lanes: &'d [RefCell<CpuQueue>],
     output: Output,
     /// Events before this time are assumed to be complete: no earlier event is still expected.
     settled: u64,
@@ -287,7 +287,7 @@ impl Drain<'_> {
 
 fn take(
     record: &[u8],
-    lane: &mut Lane,
+    lane: &mut CpuQueue,
     encoder: &Encoder,
     contexts: &ContextLayout,
     meanings: Option<&Meanings>,

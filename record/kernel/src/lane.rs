@@ -51,7 +51,7 @@ const MOST_STEPS: usize = 32;
 
 /// Events of one CPU that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Lane {
+pub(crate) struct CpuQueue {
     waiting: Vec<Waiting>,
     /// Some of them are not in the order of time.
     is_unsorted: bool,
@@ -64,12 +64,12 @@ pub(crate) struct Lane {
     own_context: OwnContext,
 }
 
-impl Lane {
+impl CpuQueue {
     /// Of events with contexts, if that of the recorder is not empty.
-    pub(crate) fn new(own_context: OwnContext) -> Lane {
-        Lane {
+    pub(crate) fn new(own_context: OwnContext) -> CpuQueue {
+        CpuQueue {
             own_context,
-            ..Lane::default()
+            ..CpuQueue::default()
         }
     }
 
@@ -151,7 +151,7 @@ impl Lane {
         self.newest = self.newest.max(time);
     }
 
-    /// Shows, in the order of time, the events that [`Lane::release`] will give away. Their losses are those of the event that was
+    /// Shows, in the order of time, the events that [`CpuQueue::release`] will give away. Their losses are those of the event that was
     /// given away last.
     pub(crate) fn preview(&mut self, until: Option<u64>, mut to: impl FnMut(Event<'_>)) {
         self.sort();
@@ -336,14 +336,14 @@ mod tests {
 
     use super::*;
 
-    fn add(lane: &mut Lane, time: u64, lost: u32) {
+    fn add(lane: &mut CpuQueue, time: u64, lost: u32) {
         lane.add(time, Some(lost), |to| {
             to.extend_from_slice(&time.to_le_bytes());
             Some(time as u16)
         });
     }
 
-    fn released(lane: &mut Lane, until: Option<u64>) -> Vec<(u64, u64)> {
+    fn released(lane: &mut CpuQueue, until: Option<u64>) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         let result: Result<(), Infallible> = lane.release(until, |event| {
             assert_eq!(event.payload, event.time.to_le_bytes());
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_was_overtaken_comes_first() {
-        let mut lane = Lane::default();
+        let mut lane = CpuQueue::default();
         add(&mut lane, 10, 0);
         add(&mut lane, 30, 2);
         add(&mut lane, 20, 0);
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn events_that_are_very_late_come_first_too() {
-        let mut lane = Lane::default();
+        let mut lane = CpuQueue::default();
         let times = (1000..1200)
             .chain([1190, 1, 1150, 1199, 1000, 0])
             .chain(1300..1310);
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn sizes_are_those_of_what_waits_and_of_its_surroundings() {
-        let mut lane = Lane::default();
+        let mut lane = CpuQueue::default();
         add(&mut lane, 10, 0);
         add(&mut lane, 20, 3);
         add(&mut lane, 30, 3);
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn an_inserted_event_stands_at_its_time_and_moves_no_loss() {
-        let mut lane = Lane::default();
+        let mut lane = CpuQueue::default();
         for (time, lost) in [(10, 0), (20, 0), (20, 1), (30, 4)] {
             add(&mut lane, time, lost);
         }
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(released(&mut lane, None), [(30, 4), (40, 4)]);
     }
 
-    fn add_undecided(lane: &mut Lane, time: u64) {
+    fn add_undecided(lane: &mut CpuQueue, time: u64) {
         lane.add_with_context(time, Some(0), &[], Origin::Undecided, |to| {
             to.extend_from_slice(&time.to_le_bytes());
             Some(time as u16)
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn undecided_events_stay_until_it_is_decided_that_they_go() {
-        let mut lane = Lane::default();
+        let mut lane = CpuQueue::default();
         // They come late.
         (10..100).for_each(|time| add(&mut lane, time, 0));
         [7, 8, 9]
@@ -443,7 +443,7 @@ mod tests {
     fn events_without_a_context_have_that_of_the_recorder() {
         let contexts = ["nice".parse().unwrap(), "perf:cpu:cs".parse().unwrap()];
         let layout = crate::contexts::ContextLayout::new(&contexts).unwrap();
-        let mut lane = Lane::new(layout.own(crate::contexts::OwnThread::default()));
+        let mut lane = CpuQueue::new(layout.own(crate::contexts::OwnThread::default()));
         let payload = |to: &mut Vec<u8>| {
             to.push(77);
             Some(1)
@@ -472,11 +472,11 @@ mod tests {
 
     #[test]
     fn counts_of_losses_go_on_where_they_wrap() {
-        let mut lane = Lane::default();
+        let mut lane = CpuQueue::default();
         add(&mut lane, 1, u32::MAX - 1);
         // More than two thousand million events were not lost at once: the first is an old one.
         assert_eq!(released(&mut lane, None), [(1, 0)]);
-        let mut lane = Lane::default();
+        let mut lane = CpuQueue::default();
         add(&mut lane, 1, 1 << 30);
         add(&mut lane, 2, 2 << 30);
         add(&mut lane, 3, 3 << 30);
@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn an_event_that_cannot_be_made_is_not_there() {
-        let mut lane = Lane::default();
+        let mut lane = CpuQueue::default();
         lane.add(5, None, |to| {
             to.push(1);
             None

@@ -10,12 +10,12 @@ use crate::shared;
 /// How to make the payload of one event class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recipe {
-    steps: Vec<Step>,
+    steps: Vec<RecipeStep>,
 }
 
 /// What is next in the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum RecipeStep {
     /// Bytes that the payload has too.
     Copy(usize),
     /// Text in a slot of so many bytes.
@@ -70,13 +70,13 @@ impl Recipe {
                     recipe.copy(element_bytes(element) * *length as usize)
                 }
                 FieldClass::StaticStr { length, .. } => recipe.copy(*length as usize),
-                FieldClass::Str { .. } => recipe.steps.push(Step::Text(slot(&event.name))),
-                FieldClass::Sequence { element, .. } => recipe.steps.push(Step::Sequence {
+                FieldClass::Str { .. } => recipe.steps.push(RecipeStep::Text(slot(&event.name))),
+                FieldClass::Sequence { element, .. } => recipe.steps.push(RecipeStep::Sequence {
                     count,
                     element: element_bytes(element),
                     most: most_elements(&member.name),
                 }),
-                _ => recipe.steps.push(Step::Rest),
+                _ => recipe.steps.push(RecipeStep::Rest),
             }
         }
         recipe
@@ -84,8 +84,8 @@ impl Recipe {
 
     fn copy(&mut self, bytes: usize) {
         match self.steps.last_mut() {
-            Some(Step::Copy(before)) => *before += bytes,
-            _ => self.steps.push(Step::Copy(bytes)),
+            Some(RecipeStep::Copy(before)) => *before += bytes,
+            _ => self.steps.push(RecipeStep::Copy(bytes)),
         }
     }
 
@@ -95,11 +95,11 @@ impl Recipe {
         let mut copied: &[u8] = &[];
         for step in &self.steps {
             match *step {
-                Step::Copy(bytes) => {
+                RecipeStep::Copy(bytes) => {
                     copied = take(&mut rest, bytes)?;
                     to.extend_from_slice(copied);
                 }
-                Step::Text(slot) => {
+                RecipeStep::Text(slot) => {
                     let text = take(&mut rest, slot)?.split(|&byte| byte == 0).next()?;
                     to.extend_from_slice(text);
                     // Names that fill their slots of the least size are whole: the kernel's are not longer.
@@ -108,7 +108,7 @@ impl Recipe {
                     }
                     to.push(0);
                 }
-                Step::Sequence { count, element, most } => {
+                RecipeStep::Sequence { count, element, most } => {
                     let behind = copied.len().checked_sub(count)?;
                     let count = copied.get(behind..)?.iter().rev();
                     let count = count.fold(0, |count, &byte| count << 8 | usize::from(byte));
@@ -116,7 +116,7 @@ impl Recipe {
                     let elements = take(&mut rest, slot)?;
                     to.extend_from_slice(elements.get(..element.checked_mul(count)?)?);
                 }
-                Step::Rest => to.extend_from_slice(std::mem::take(&mut rest)),
+                RecipeStep::Rest => to.extend_from_slice(std::mem::take(&mut rest)),
             }
         }
         Some(())
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn most_records_are_copied_in_one_piece() {
-        assert_eq!(recipe("sched_switch").steps, [Step::Copy(56)]);
-        assert_eq!(recipe("block_rq_issue").steps, [Step::Copy(44)]);
+        assert_eq!(recipe("sched_switch").steps, [RecipeStep::Copy(56)]);
+        assert_eq!(recipe("block_rq_issue").steps, [RecipeStep::Copy(44)]);
         assert_eq!(recipe("lttng_statedump_start").steps, []);
     }
 

@@ -10,7 +10,7 @@ use crate::contexts::ContextLayout;
 use crate::drain::{Drain, Setup};
 use crate::encoder::Encoder;
 use crate::error::RecordError;
-use crate::lane::Lane;
+use crate::lane::CpuQueue;
 use crate::machine::{self, now};
 use crate::options::Options;
 use crate::output::Output;
@@ -48,8 +48,8 @@ pub(crate) fn record(
     let begin = now();
     let own_context = contexts.own(processes.own_thread());
     let output = Output::new(&directory, &class, options, cpus, begin, own_context.clone())?;
-    let lane = |_| RefCell::new(Lane::new(own_context.clone()));
-    let lanes: Vec<RefCell<Lane>> = (0..cpus).map(lane).collect();
+    let lane = |_| RefCell::new(CpuQueue::new(own_context.clone()));
+    let lanes: Vec<RefCell<CpuQueue>> = (0..cpus).map(lane).collect();
     let meanings = meanings(options, cpus, &lanes, &processes)?;
     let encoder = Encoder::new(&class, calls, options.events.clone());
     let samples = perf_stacks(options, cpus)?;
@@ -140,7 +140,7 @@ fn perf_stacks(options: &Options, cpus: usize) -> Result<Option<PerfStacks>, Rec
 fn meanings(
     options: &Options,
     cpus: usize,
-    lanes: &[RefCell<Lane>],
+    lanes: &[RefCell<CpuQueue>],
     processes: &Processes,
 ) -> Result<Option<Meanings>, RecordError> {
     let (Some(stacks), Some(lane)) = (&options.stacks, lanes.first()) else {

@@ -345,13 +345,13 @@ fn cut(path: &Path) -> io::Result<()> {
 }
 
 /// A packet in a file.
-struct Place {
+struct PacketSpan {
     offset: u64,
     content: usize,
     sequence: u64,
 }
 
-fn place_at(file: &File, offset: u64, room: u64) -> io::Result<Option<(Place, u64)>> {
+fn place_at(file: &File, offset: u64, room: u64) -> io::Result<Option<(PacketSpan, u64)>> {
     let mut head = vec![0; HEAD];
     if room < HEAD as u64 {
         return Ok(None);
@@ -361,7 +361,7 @@ fn place_at(file: &File, offset: u64, room: u64) -> io::Result<Option<(Place, u6
     let found = packet::bytes::content(&head, room);
     Ok(found.map(|(content, sequence)| {
         (
-            Place {
+            PacketSpan {
                 offset,
                 content,
                 sequence,
@@ -372,7 +372,7 @@ fn place_at(file: &File, offset: u64, room: u64) -> io::Result<Option<(Place, u6
 }
 
 /// The last packet of a file that is whole up to there.
-fn last_packet(file: &File, length: u64) -> io::Result<Option<Place>> {
+fn last_packet(file: &File, length: u64) -> io::Result<Option<PacketSpan>> {
     let (mut offset, mut last) = (0, None);
     while let Some((place, size)) = place_at(file, offset, length - offset)? {
         last = Some(place);
@@ -385,7 +385,7 @@ fn last_packet(file: &File, length: u64) -> io::Result<Option<Place>> {
 }
 
 /// Writes a packet without what is behind its content.
-fn write_packet(file: &File, place: &Place, to: &mut impl Write) -> io::Result<()> {
+fn write_packet(file: &File, place: &PacketSpan, to: &mut impl Write) -> io::Result<()> {
     let mut bytes = vec![0; place.content.next_multiple_of(8)];
     let content = bytes.get_mut(..place.content).unwrap_or_default();
     file.read_exact_at(content, place.offset)?;

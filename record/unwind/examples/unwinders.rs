@@ -15,10 +15,10 @@ use tracebraid_unwind::{Code, Registers, StackCopy, Unwinder as Ours};
 
 const ROUNDS: usize = 2001;
 
-type Step = fn(usize, &mut dyn FnMut()) -> usize;
+type NestedCall = fn(usize, &mut dyn FnMut()) -> usize;
 
 /// As many functions as there are frames, so that each frame needs a rule of its own.
-static STEPS: [Step; 32] = {
+static STEPS: [NestedCall; 32] = {
     macro_rules! steps {
         ($($number:literal)*) => { [$(step::<$number>),*] };
     }

@@ -41,7 +41,7 @@ impl Registers {
 
 /// Result of a step to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum Unwound {
     /// The registers are those of the caller.
     Called,
     /// They are those of the code that a signal interrupted.
@@ -97,20 +97,20 @@ impl Rule {
 
     /// Goes to the caller's frame.
     #[inline]
-    pub(crate) fn step(self, registers: &mut Registers, stack: &StackCopy<'_>) -> Step {
+    pub(crate) fn step(self, registers: &mut Registers, stack: &StackCopy<'_>) -> Unwound {
         match self.0 >> 5 & 7 {
             USUAL => self.usual_step(registers, stack),
-            OUTERMOST | FIBER => Step::Outermost,
+            OUTERMOST | FIBER => Unwound::Outermost,
             SIGNAL => signal_step(registers, stack),
-            _ => Step::Lost,
+            _ => Unwound::Lost,
         }
     }
 
     #[inline]
-    fn usual_step(self, registers: &mut Registers, stack: &StackCopy<'_>) -> Step {
+    fn usual_step(self, registers: &mut Registers, stack: &StackCopy<'_>) -> Unwound {
         let offset = (self.0 << 36) as i64 >> 44;
         let Some(base) = registers.get((self.0 & 15) as usize) else {
-            return Step::Lost;
+            return Unwound::Lost;
         };
         let mut cfa = base.wrapping_add_signed(offset * 8);
         if self.0 & 16 != 0 {
@@ -121,7 +121,7 @@ impl Rule {
         }
         // Callers lie above: another address would lead in circles.
         if cfa <= registers.0[RSP] {
-            return Step::Lost;
+            return Unwound::Lost;
         }
         let Some(caller) = stack.word(cfa.wrapping_sub(8)) else {
             return stack.missing(cfa.wrapping_sub(8));
@@ -141,7 +141,7 @@ impl Rule {
             places >>= 6;
         }
         registers.0[RSP] = cfa;
-        Step::Called
+        Unwound::Called
     }
 }
 
@@ -151,7 +151,7 @@ const IN_CONTEXT: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 
 
 /// The stack pointer of the trampoline that a handler returns to is the address of its `ucontext_t`.
 #[cold]
-fn signal_step(registers: &mut Registers, stack: &StackCopy<'_>) -> Step {
+fn signal_step(registers: &mut Registers, stack: &StackCopy<'_>) -> Unwound {
     let context = registers.0[RSP].wrapping_add(CONTEXT);
     let mut found = *registers;
     for (place, number) in (0_u64..).zip(IN_CONTEXT) {
@@ -162,7 +162,7 @@ fn signal_step(registers: &mut Registers, stack: &StackCopy<'_>) -> Step {
         *register = word;
     }
     *registers = found;
-    Step::Interrupted
+    Unwound::Interrupted
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
         let stack = StackCopy::new(at, &words);
         let mut registers = Registers([7; 17]);
         registers.0[RSP] = at;
-        assert_eq!(rule.step(&mut registers, &stack), Step::Called);
+        assert_eq!(rule.step(&mut registers, &stack), Unwound::Called);
         assert_eq!([registers.0[3], registers.0[RBP], registers.0[15]], [3, 6, 15]);
         assert_eq!(
             (registers.0[PC], registers.0[RSP], registers.0[12]),
@@ -187,14 +187,14 @@ mod tests {
         );
         // The same CFA would lead in circles.
         let circle = Rule::usual(RSP, 0, false, [None; 6]).unwrap();
-        assert_eq!(circle.step(&mut registers, &stack), Step::Lost);
+        assert_eq!(circle.step(&mut registers, &stack), Unwound::Lost);
         // The CFA is the word at r10 + 8.
         let words = [at + 16, 0x99, at + 16].map(u64::to_le_bytes).concat();
         let stack = StackCopy::new(at, &words);
         registers.0[RSP] = at;
         registers.0[10] = at + 8;
         let indirect = Rule::usual(10, 8, true, [None; 6]).unwrap();
-        assert_eq!(indirect.step(&mut registers, &stack), Step::Called);
+        assert_eq!(indirect.step(&mut registers, &stack), Unwound::Called);
         assert_eq!((registers.0[PC], registers.0[RSP]), (0x99, at + 16));
     }
 
@@ -206,7 +206,7 @@ mod tests {
         let stack = StackCopy::new(0x7000, &words);
         let mut registers = Registers([7; 17]);
         registers.0[RSP] = 0x7000;
-        assert_eq!(rule.step(&mut registers, &stack), Step::Called);
+        assert_eq!(rule.step(&mut registers, &stack), Unwound::Called);
         assert_eq!((registers.0[PC], registers.0[3]), (0x1234, 7));
     }
 

@@ -1,6 +1,6 @@
 //! The copy of a stack.
 
-use crate::rule::Step;
+use crate::rule::Unwound;
 
 /// Bytes of a thread's stack from the stack pointer upwards. In a signal handler on an alternate stack
 /// there is another part: of the stack that the handler interrupted.
@@ -56,10 +56,10 @@ impl<'s> StackCopy<'s> {
 
     /// The result of a step that needs a word outside the copy.
     #[cold]
-    pub(crate) fn missing(&self, address: u64) -> Step {
+    pub(crate) fn missing(&self, address: u64) -> Unwound {
         match self.is_beyond(address) {
-            true => Step::Beyond,
-            false => Step::Lost,
+            true => Unwound::Beyond,
+            false => Unwound::Lost,
         }
     }
 

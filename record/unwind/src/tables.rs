@@ -9,7 +9,7 @@ use gimli::{
 };
 
 use crate::expression;
-use crate::rule::{PC, RSP, Registers, Rule, SAVED, Step};
+use crate::rule::{PC, RSP, Registers, Rule, SAVED, Unwound};
 use crate::stack::StackCopy;
 
 /// `.eh_frame` of a file and its entries in the order of addresses.
@@ -36,7 +36,7 @@ pub(crate) enum Found {
     /// A rule that can be kept.
     Rule(Rule),
     /// Rarer rules, which have been followed.
-    Done(Step),
+    Done(Unwound),
     /// The tables do not contain the address.
     Nothing,
 }
@@ -125,7 +125,7 @@ impl Tables {
         }
         Some(match pack(&section, row) {
             Some(rule) => Found::Rule(rule),
-            None => Found::Done(follow(&section, row, registers, stack).unwrap_or(Step::Lost)),
+            None => Found::Done(follow(&section, row, registers, stack).unwrap_or(Unwound::Lost)),
         })
     }
 }
@@ -221,7 +221,7 @@ fn follow(
     row: &Row,
     registers: &mut Registers,
     stack: &StackCopy<'_>,
-) -> Option<Step> {
+) -> Option<Unwound> {
     let evaluate = |code: gimli::UnwindExpression<usize>, initial| {
         let code = code.get(section).ok()?.0;
         expression::evaluate(code.slice(), initial, registers, stack)
@@ -263,5 +263,5 @@ fn follow(
     }
     caller.0[RSP] = cfa;
     *registers = caller;
-    Some(Step::Called)
+    Some(Unwound::Called)
 }

@@ -6,7 +6,7 @@
 
 use crate::cache::{Cache, Site};
 use crate::module::Module;
-use crate::rule::{PC, RBP, RSP, Registers, Rule, Step};
+use crate::rule::{PC, RBP, RSP, Registers, Rule, Unwound};
 use crate::stack::StackCopy;
 use crate::tables::Found;
 
@@ -74,11 +74,11 @@ impl Unwinder {
                 (_, false) => Frame::Caller,
             };
             match self.step(memory, frame, &mut registers, stack, &mut code) {
-                Step::Called => is_exact = false,
-                Step::Interrupted => is_exact = true,
-                Step::Outermost => return End::Complete,
-                Step::Beyond => return End::Copy,
-                Step::Lost => return End::Lost,
+                Unwound::Called => is_exact = false,
+                Unwound::Interrupted => is_exact = true,
+                Unwound::Outermost => return End::Complete,
+                Unwound::Beyond => return End::Copy,
+                Unwound::Lost => return End::Lost,
             }
             if registers.0[PC] == 0 {
                 return End::Zero;
@@ -100,7 +100,7 @@ impl Unwinder {
         registers: &mut Registers,
         stack: &StackCopy<'_>,
         code: impl FnMut(u64) -> Code<'m>,
-    ) -> Step {
+    ) -> Unwound {
         let is_first = frame == Frame::First;
         let Code::Module(module, offset) = memory else {
             return by_frame_pointer(false, is_first, registers, stack, code);
@@ -133,7 +133,7 @@ impl Unwinder {
             // outermost function).
             Some(Found::Nothing) if frame == Frame::Caller && is_made(module, site) => {
                 self.cache.put(site, Rule::FIBER);
-                Step::Outermost
+                Unwound::Outermost
             }
             Some(Found::Nothing) | None => by_frame_pointer(true, is_first, registers, stack, code),
         }
@@ -165,7 +165,7 @@ fn by_frame_pointer<'m>(
     registers: &mut Registers,
     stack: &StackCopy<'_>,
     mut code: impl FnMut(u64) -> Code<'m>,
-) -> Step {
+) -> Unwound {
     let frame = registers.0[RBP];
     let mut is_code = |address: Option<u64>| {
         address.is_some_and(|address| !matches!(code(address.wrapping_sub(1)), Code::None))
@@ -180,10 +180,10 @@ fn by_frame_pointer<'m>(
     // The loader and the runtime of Go begin their stacks with a frame pointer of 0, fibers of Boost.Context with
     // the return address of their entry function. Code that was compiled at run time may use the register for other values.
     if is_of_file && (frame == 0 || !is_first && frame == registers.0[PC]) {
-        return Step::Outermost;
+        return Unwound::Outermost;
     }
     let is_beyond = is_frame && stack.is_beyond(frame.wrapping_add(8));
-    if is_beyond { Step::Beyond } else { Step::Lost }
+    if is_beyond { Unwound::Beyond } else { Unwound::Lost }
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ pub struct Entry {
     pub time: i64,
     pub trace: u32,
     pub cpu: u32,
-    pub what: What,
+    pub what: ModelEvent,
 }
 
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum ModelEvent {
     /// A packet begins; events may have been lost before it; it goes on to `end`.
     Packet {
         lost: bool,
@@ -74,7 +74,7 @@ pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> 
                     time: begin,
                     trace: trace_number,
                     cpu,
-                    what: What::Packet { lost, end },
+                    what: ModelEvent::Packet { lost, end },
                 });
                 let mut reader = StreamReader::new(trace, stream, index..index + 1, 1 << 17);
                 let mut held = begin;
@@ -87,7 +87,7 @@ pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> 
                             time: held,
                             trace: trace_number,
                             cpu,
-                            what: What::Event(record),
+                            what: ModelEvent::Event(record),
                         });
                     }
                     reader.advance();
@@ -98,7 +98,7 @@ pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> 
                         time: held,
                         trace: trace_number,
                         cpu,
-                        what: What::Cut,
+                        what: ModelEvent::Cut,
                     });
                 }
             }

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 
 use tracebraid_ctf::trace::TraceSet;
 
-use crate::events::{Entry, Record, What, by_cpu, extent, merged};
+use crate::events::{Entry, ModelEvent, Record, by_cpu, extent, merged};
 
 /// Events of a kernel trace as it sees them: one after the other, whatever was lost in between.
 fn events(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Entry> {
     let mut entries = merged(by_cpu(set, wanted));
-    entries.retain(|entry| matches!(entry.what, What::Event(_)));
+    entries.retain(|entry| matches!(entry.what, ModelEvent::Event(_)));
     entries
 }
 
 fn record(entry: &Entry) -> &Record {
     match &entry.what {
-        What::Event(record) => record,
-        What::Packet { .. } | What::Cut => unreachable!("only events are kept"),
+        ModelEvent::Event(record) => record,
+        ModelEvent::Packet { .. } | ModelEvent::Cut => unreachable!("only events are kept"),
     }
 }
 
@@ -175,7 +175,7 @@ impl PriorityLists {
 
 /// Its kinds of descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum DescriptorKind {
     Disk,
     Net,
     Unknown,
@@ -188,14 +188,14 @@ pub struct Counted {
     pub entry_time: i64,
     pub write: bool,
     pub bytes: u64,
-    pub kind: Kind,
+    pub kind: DescriptorKind,
     /// The descriptor's name.
     pub name: String,
 }
 
 #[derive(Clone, Debug)]
 struct Fd {
-    kind: Kind,
+    kind: DescriptorKind,
     cloexec: bool,
     name: String,
 }
@@ -299,13 +299,13 @@ impl LttngState {
         let cloexec = || event.int("flags").is_some_and(|flags| flags & 0x80000 != 0);
         let request = match name {
             "open" | "openat" => Some(Request::Open(Fd {
-                kind: Kind::Disk,
+                kind: DescriptorKind::Disk,
                 cloexec: cloexec(),
                 name: event.text("filename").unwrap_or_default().to_owned(),
             })),
             // Of whatever family.
             "socket" => Some(Request::Open(Fd {
-                kind: Kind::Net,
+                kind: DescriptorKind::Net,
                 cloexec: false,
                 name: "socket".to_owned(),
             })),
@@ -344,7 +344,7 @@ impl LttngState {
             .get(&owner)
             .and_then(|process| process.fds.get(&old));
         Request::Open(Fd {
-            kind: fd.map_or(Kind::Unknown, |fd| fd.kind),
+            kind: fd.map_or(DescriptorKind::Unknown, |fd| fd.kind),
             cloexec,
             name: fd.map_or("unknown".to_owned(), |fd| fd.name.clone()),
         })
@@ -370,7 +370,7 @@ impl LttngState {
         let result = event.int("ret").unwrap();
         let fds = &mut self.processes.entry(owner).or_default().fds;
         let unknown = Fd {
-            kind: Kind::Unknown,
+            kind: DescriptorKind::Unknown,
             cloexec: false,
             name: "unknown".to_owned(),
         };
@@ -445,7 +445,7 @@ impl LttngState {
                 let process = self.processes.entry(event.id("pid").unwrap()).or_default();
                 let cloexec = event.int("flags").is_some_and(|flags| flags & 0x80000 != 0);
                 process.fds.entry(event.int("fd").unwrap()).or_insert(Fd {
-                    kind: Kind::Unknown,
+                    kind: DescriptorKind::Unknown,
                     cloexec,
                     name: event.text("filename").unwrap_or_default().to_owned(),
                 });

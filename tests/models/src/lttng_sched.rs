@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tracebraid_ctf::trace::TraceSet;
 
-use crate::events::{What, by_cpu, merged};
+use crate::events::{ModelEvent, by_cpu, merged};
 
 /// From a wake-up to a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +40,9 @@ pub fn latencies(set: &TraceSet) -> Vec<Latency> {
     let mut woken: HashMap<i32, (i64, Option<i32>)> = HashMap::new();
     let mut found = Vec::new();
     for entry in merged(by_cpu(set, |name| EVENTS.contains(&name))) {
-        let What::Event(event) = &entry.what else { continue };
+        let ModelEvent::Event(event) = &entry.what else {
+            continue;
+        };
         match event.name.as_str() {
             "sched_switch" => {
                 let tid = event.id("next_tid").unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tracebraid_ctf::trace::TraceSet;
 
-use crate::events::{What, by_cpu, extent, merged};
+use crate::events::{ModelEvent, by_cpu, extent, merged};
 use crate::model_stretches::{self, Ran};
 use crate::plain::{CpuProcess, CpuReport, CpuRow, CpuThread, CpuTotal, CpuUsage, FirstSwitch};
 use crate::plain::{Head, Host, Lists, Process, Thread};
@@ -186,7 +186,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
     for entry in &entries {
         let cpu = cpus.entry((entry.trace, entry.cpu)).or_default();
         let counts = chosen.is_none_or(|chosen| chosen.contains(&entry.cpu));
-        if let What::Event(event) = &entry.what
+        if let ModelEvent::Event(event) = &entry.what
             && counts
             && (window.0..window.1).contains(&entry.time)
         {
@@ -203,7 +203,7 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
             }
         };
         match &entry.what {
-            What::Packet { lost, end } => {
+            ModelEvent::Packet { lost, end } => {
                 if *lost {
                     cpu.losses += 1;
                     if let Some((tid, since)) = cpu.current.take() {
@@ -213,13 +213,13 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
                 }
                 cpu.seen_until = end.unwrap_or(entry.time);
             }
-            What::Cut => {
+            ModelEvent::Cut => {
                 cpu.losses += 1;
                 if let Some((tid, since)) = cpu.current.take() {
                     ran(cpu, tid, since, entry.time, Some("loss"));
                 }
             }
-            What::Event(event) => {
+            ModelEvent::Event(event) => {
                 people.learn(entry.trace, event);
                 let (prev, next, switch) = match event.name.as_str() {
                     "sched_switch" => (event.id("prev_tid").unwrap(), event.id("next_tid").unwrap(), true),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_model::{FdType, errno_name};
 
-use crate::events::{Record, What, by_cpu, merged};
+use crate::events::{ModelEvent, Record, by_cpu, merged};
 use crate::model_fds::{Descriptors, anonymous, peer, socket};
 use crate::model_io::{Call, call_of};
 
@@ -92,12 +92,12 @@ pub fn calls(set: &TraceSet) -> Vec<Row> {
     for entry in merged(by_cpu(set, wanted)) {
         let (time, trace, cpu) = (entry.time, entry.trace, entry.cpu);
         let event = match entry.what {
-            What::Packet { lost, .. } => {
+            ModelEvent::Packet { lost, .. } => {
                 assert!(!lost, "nothing was lost");
                 continue;
             }
-            What::Event(event) => event,
-            What::Cut => continue,
+            ModelEvent::Event(event) => event,
+            ModelEvent::Cut => continue,
         };
         let tid = running.get(&(trace, cpu)).copied().filter(|&tid| tid != 0);
         match (event.name.as_str(), call_of(&event.name), tid) {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_model::FdType;
 
-use crate::events::{Entry, Record, What, by_cpu, merged};
+use crate::events::{Entry, ModelEvent, Record, by_cpu, merged};
 use crate::model_cpu::{People, head, range};
 use crate::model_fds::Descriptors;
 use crate::plain::{IoProcess, IoReport, IoStats, IoSyscall, IoThread, IoType, Process};
@@ -149,7 +149,7 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, CpuStep)> {
         |stretch: &mut Vec<Entry>, tid: Option<i32>, prev: Option<i32>, time: i64, switch, trace, cpu| {
             let tid = tid.or(prev).unwrap_or(-1);
             for entry in stretch.drain(..) {
-                if let What::Event(record) = entry.what {
+                if let ModelEvent::Event(record) = entry.what {
                     all.push((entry.time, entry.trace, entry.cpu, CpuStep::Event(tid, record)));
                 }
             }
@@ -158,17 +158,17 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, CpuStep)> {
     for entry in entries {
         (trace, cpu) = (entry.trace, entry.cpu);
         let boundary = match &entry.what {
-            What::Packet { lost: true, .. } => Some((None, None)),
-            What::Packet { .. } | What::Cut => None,
-            What::Event(event) if event.name == "sched_switch" => {
+            ModelEvent::Packet { lost: true, .. } => Some((None, None)),
+            ModelEvent::Packet { .. } | ModelEvent::Cut => None,
+            ModelEvent::Event(event) if event.name == "sched_switch" => {
                 Some((event.id("prev_tid"), event.id("next_tid")))
             }
-            What::Event(event) if event.name == "sched_process_exec" => {
+            ModelEvent::Event(event) if event.name == "sched_process_exec" => {
                 let old = event.id("old_tid").or(event.id("old_pid"));
                 let new = event.id("tid").or(event.id("pid"));
                 (old != new).then_some((old, new))
             }
-            What::Event(_) => None,
+            ModelEvent::Event(_) => None,
         };
         if let Some((prev, next)) = boundary {
             close(&mut stretch, tid, prev, entry.time, next.is_some(), trace, cpu);
@@ -213,12 +213,12 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
     let people_events = merged(by_cpu(set, wanted));
     let mut people = People::default();
     for entry in people_events.iter().filter(|entry| entry.time < window.1) {
-        if let What::Event(event) = &entry.what {
+        if let ModelEvent::Event(event) = &entry.what {
             people.learn(entry.trace, event);
         }
     }
     let cut = |entries: Vec<Entry>| {
-        let keep = |entry: &Entry| entry.time < window.1 || matches!(entry.what, What::Packet { .. });
+        let keep = |entry: &Entry| entry.time < window.1 || matches!(entry.what, ModelEvent::Packet { .. });
         entries.into_iter().filter(keep).collect::<Vec<_>>()
     };
     let mut queues: Vec<_> = by_cpu(set, wanted)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::trace::TraceSet;
 
-use crate::events::{Entry, What, by_cpu};
+use crate::events::{Entry, ModelEvent, by_cpu};
 use crate::law::Asked;
 
 /// A handler that has ended.
@@ -84,15 +84,15 @@ fn of_cpu(found: &mut Found, entries: &[Entry], asked: Asked) {
     let mut all: Vec<Handled> = Vec::new();
     for (step, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.time < to) {
         let event = match &entry.what {
-            What::Packet { lost, .. } => {
+            ModelEvent::Packet { lost, .. } => {
                 if *lost {
                     open.clear();
                     pending.clear();
                 }
                 continue;
             }
-            What::Event(event) => event,
-            What::Cut => continue,
+            ModelEvent::Event(event) => event,
+            ModelEvent::Cut => continue,
         };
         let is_in = entry.time >= from;
         let is_soft = event.name.contains("softirq");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::trace::TraceSet;
 
-use crate::events::{Record, What, by_cpu, merged};
+use crate::events::{ModelEvent, Record, by_cpu, merged};
 use crate::law::Asked;
 
 /// Who: a thread, 0 for idle, none if it is not known.
@@ -67,14 +67,14 @@ fn each(set: &TraceSet, asked: Asked, mut to: impl FnMut(i64, u32, Who, &Record)
     };
     for entry in merged(by_cpu(set, wanted)) {
         let event = match &entry.what {
-            What::Packet { lost, .. } => {
+            ModelEvent::Packet { lost, .. } => {
                 if *lost {
                     running.insert(entry.cpu, None);
                 }
                 continue;
             }
-            What::Event(event) => event,
-            What::Cut => {
+            ModelEvent::Event(event) => event,
+            ModelEvent::Cut => {
                 running.insert(entry.cpu, None);
                 continue;
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tracebraid_ctf::trace::TraceSet;
 
-use crate::events::{Record, What, by_cpu, extent, merged};
+use crate::events::{ModelEvent, Record, by_cpu, extent, merged};
 
 /// What is known of a CPU's run queue.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +58,7 @@ struct Model {
 pub fn queues(set: &TraceSet) -> BTreeMap<u32, Queue> {
     let mut model = Model::default();
     for entry in merged(by_cpu(set, |name| name.starts_with("sched_"))) {
-        if let What::Event(event) = &entry.what {
+        if let ModelEvent::Event(event) = &entry.what {
             model.event(entry.cpu, entry.time, event);
         }
     }

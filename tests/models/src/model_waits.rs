@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_kernel_model::{Abi, Syscall};
 
-use crate::events::{Record, What, by_cpu, merged};
+use crate::events::{ModelEvent, Record, by_cpu, merged};
 
 /// By thread, call and why: how many calls, and nanoseconds.
 pub type Sums = BTreeMap<(i32, String, &'static str), (u64, u64)>;
@@ -52,7 +52,7 @@ struct Model {
 pub fn waits(set: &TraceSet) -> Sums {
     let mut model = Model::default();
     for entry in merged(by_cpu(set, |_| true)) {
-        if let What::Event(event) = &entry.what {
+        if let ModelEvent::Event(event) = &entry.what {
             model.event(entry.cpu, entry.time, event);
         }
     }

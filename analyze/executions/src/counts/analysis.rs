@@ -12,7 +12,7 @@ use tracebraid_language::{At, Datum};
 
 use crate::counts::lines::{CountLines, Keep, Line, LineKey, Owner};
 use crate::counts::plan::{self, Class, Tells};
-use crate::counts::quantities::{CALLS, FAULTS, FIXED, Quantities, Quantity, READ, WRITTEN, What};
+use crate::counts::quantities::{CALLS, FAULTS, FIXED, Measured, Quantities, Quantity, READ, WRITTEN};
 use crate::execution::Kernels;
 use crate::metrics::Metric;
 
@@ -65,11 +65,11 @@ impl CountAnalysis {
             what,
         });
         let counter = |name: &String| Quantity {
-            what: What::Counter(name.clone()),
+            what: Measured::Counter(name.clone()),
             is_recorded: true,
         };
         let value = |value: &Attached| Quantity {
-            what: What::Value(value.clone()),
+            what: Measured::Value(value.clone()),
             is_recorded: false,
         };
         let values = definitions.values.iter().map(value);
@@ -96,7 +96,7 @@ impl CountAnalysis {
     pub fn doubts(&self) -> Vec<String> {
         let list = self.quantities.list().iter();
         let doubts = list.filter_map(|quantity| match &quantity.what {
-            What::Value(value) if !quantity.is_recorded => {
+            Measured::Value(value) if !quantity.is_recorded => {
                 Some(format!("no event of the traces tells the value {}", value.name))
             }
             _ => None,
@@ -131,8 +131,8 @@ impl CountAnalysis {
         let mut values = Vec::new();
         for (number, quantity) in (0..).zip(self.quantities.list()) {
             match &quantity.what {
-                What::Counter(name) => counters.push((number, name.as_str())),
-                What::Value(value) => values.push((number, value)),
+                Measured::Counter(name) => counters.push((number, name.as_str())),
+                Measured::Value(value) => values.push((number, value)),
                 _ => {}
             }
         }
@@ -232,7 +232,7 @@ impl CountAnalysis {
                     let value = integer(field.get(at, &subject));
                     let counts = self.quantities.list().get(usize::from(*quantity));
                     let is_count = counts.is_some_and(
-                        |quantity| matches!(&quantity.what, What::Value(value) if value.how == How::Count),
+                        |quantity| matches!(&quantity.what, Measured::Value(value) if value.how == How::Count),
                     );
                     (thread.or(cpu), if is_count { value.map(|_| 1) } else { value })
                 }
@@ -301,11 +301,11 @@ fn moves(call: Syscall) -> (bool, bool) {
     }
 }
 
-fn is_recorded(input: &Input, what: &What) -> bool {
+fn is_recorded(input: &Input, what: &Measured) -> bool {
     input.sources.has(|event| match (what, event) {
-        (What::Faults, KernelEvent::PageFault(fault)) => fault.edge == Edge::Begin,
-        (What::Calls, KernelEvent::Entry(_)) => true,
-        (What::Read | What::Written, KernelEvent::Exit(exit)) => {
+        (Measured::Faults, KernelEvent::PageFault(fault)) => fault.edge == Edge::Begin,
+        (Measured::Calls, KernelEvent::Entry(_)) => true,
+        (Measured::Read | Measured::Written, KernelEvent::Exit(exit)) => {
             exit.names_call() && exit.fixed().is_none_or(|call| moves(call) != (false, false))
         }
         _ => false,

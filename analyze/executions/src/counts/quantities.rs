@@ -28,14 +28,14 @@ pub struct Quantities {
 /// A quantity.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantity {
-    pub(crate) what: What,
+    pub(crate) what: Measured,
     /// Some event record of the traces can tell of it.
     pub(crate) is_recorded: bool,
 }
 
 /// What a quantity is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum Measured {
     Faults,
     Read,
     Written,
@@ -47,7 +47,12 @@ pub(crate) enum What {
 }
 
 /// The first quantities, which are always there.
-pub(crate) const FIXED: [What; 4] = [What::Faults, What::Read, What::Written, What::Calls];
+pub(crate) const FIXED: [Measured; 4] = [
+    Measured::Faults,
+    Measured::Read,
+    Measured::Written,
+    Measured::Calls,
+];
 pub(crate) const FAULTS: u16 = 0;
 pub(crate) const READ: u16 = 1;
 pub(crate) const WRITTEN: u16 = 2;
@@ -65,8 +70,8 @@ pub(crate) struct Counted {
 impl Quantity {
     pub(crate) fn keep(&self) -> Keep {
         match &self.what {
-            What::Counter(_) => Keep::Growth,
-            What::Value(value) if matches!(value.how, How::Last | How::Max) => Keep::Each,
+            Measured::Counter(_) => Keep::Growth,
+            Measured::Value(value) if matches!(value.how, How::Last | How::Max) => Keep::Each,
             _ => Keep::Sum,
         }
     }
@@ -75,7 +80,7 @@ impl Quantity {
 impl Quantity {
     /// Whether event records may tell of it by thread; else it is known by CPU only.
     fn is_of_threads(&self) -> bool {
-        matches!(self.what, What::Counter(_) | What::Value(_))
+        matches!(self.what, Measured::Counter(_) | Measured::Value(_))
     }
 }
 
@@ -91,13 +96,13 @@ impl Quantities {
     /// The figures that there are besides those of [`crate::Metric`].
     pub fn extra(&self) -> Vec<ExtraMetric> {
         let extra = |quantity: &Quantity| match &quantity.what {
-            What::Counter(name) => Some(ExtraMetric {
+            Measured::Counter(name) => Some(ExtraMetric {
                 name: name.clone(),
                 unit: "",
                 description: format!("what the counter {name} grew by while threads on the path ran"),
                 is_value: false,
             }),
-            What::Value(value) => Some(ExtraMetric {
+            Measured::Value(value) => Some(ExtraMetric {
                 name: value.name.clone(),
                 unit: "",
                 description: described(value),
@@ -120,7 +125,7 @@ impl Quantities {
         let mut counted = Counted::default();
         for (place, (quantity, taken)) in self.list.iter().zip(taken).enumerate() {
             let is_of_it = match &quantity.what {
-                What::Value(value) => value.kind.is_none_or(|of| of == kind),
+                Measured::Value(value) => value.kind.is_none_or(|of| of == kind),
                 _ => true,
             };
             let found = (quantity.is_recorded && is_of_it).then_some(taken);
@@ -212,10 +217,10 @@ struct Taken {
 }
 
 impl Taken {
-    fn amount(self, what: &What) -> Option<u64> {
+    fn amount(self, what: &Measured) -> Option<u64> {
         match what {
-            What::Value(value) if value.how == How::Last => self.last,
-            What::Value(value) if value.how == How::Max => self.max,
+            Measured::Value(value) if value.how == How::Last => self.last,
+            Measured::Value(value) if value.how == How::Max => self.max,
             _ => Some(self.sum),
         }
     }
@@ -265,7 +270,7 @@ mod tests {
         }
     }
 
-    fn amount(what: What, samples: &[(Owner, i64, u64)]) -> Option<u64> {
+    fn amount(what: Measured, samples: &[(Owner, i64, u64)]) -> Option<u64> {
         let quantity = Quantity {
             what,
             is_recorded: true,
@@ -302,7 +307,7 @@ mod tests {
             ]
         };
         let samples: Vec<_> = [0, 5, 20, 60, 90, 99].into_iter().flat_map(shows).collect();
-        let counter = What::Counter("perf_cpu_cycles".to_owned());
+        let counter = Measured::Counter("perf_cpu_cycles".to_owned());
         assert_eq!(
             amount(counter, &samples),
             Some((20 - 5) + 2 * (60 - 20) + (90 - 60))
@@ -312,12 +317,12 @@ mod tests {
     #[test]
     fn what_happens_at_the_ends_of_an_execution_is_part_of_it() {
         let once = |times: &[i64], owner| times.iter().map(|&time| (owner, time, 1)).collect::<Vec<_>>();
-        let calls = |times: &[i64], owner| amount(What::Calls, &once(times, owner));
+        let calls = |times: &[i64], owner| amount(Measured::Calls, &once(times, owner));
         assert_eq!(calls(&[4, 5, 19, 20, 59, 60, 90, 91], CPUS[0]), Some(4));
         assert_eq!(calls(&[19, 20, 59, 60], CPUS[1]), Some(2));
         let mut definitions = Definitions::default();
         definitions.add("value batches = e count").expect("a value");
-        let value = What::Value(definitions.values.remove(0));
+        let value = Measured::Value(definitions.values.remove(0));
         assert_eq!(amount(value, &once(&[19, 20, 59, 60], THREADS[1])), Some(2));
     }
 
@@ -342,7 +347,7 @@ mod tests {
                 let value = if value.how == How::Count { 1 } else { value_of };
                 (owner, time, value)
             });
-            amount(What::Value(value.clone()), &samples)
+            amount(Measured::Value(value.clone()), &samples)
         });
         assert_eq!(found.collect::<Vec<_>>(), [Some(16), Some(4), Some(9), Some(3)]);
     }

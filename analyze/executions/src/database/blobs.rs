@@ -5,7 +5,7 @@ use tracebraid_storage::varint::{Numbers, put};
 use crate::contexts::ContextId;
 
 /// A step with the number of its thread; of none if nobody knows.
-pub(super) type Step = (Option<u32>, ContextId, u64);
+pub(super) type StoredStep = (Option<u32>, ContextId, u64);
 
 /// Puts times into bytes, in place of what was there.
 pub(super) fn put_times(bytes: &mut Vec<u8>, times: &[(ContextId, u64)]) {
@@ -35,7 +35,7 @@ pub(super) fn read_times(bytes: &[u8], contexts: usize) -> Option<Vec<(ContextId
 }
 
 /// Puts steps into bytes, in place of what was there.
-pub(super) fn put_steps(bytes: &mut Vec<u8>, steps: impl Iterator<Item = Step>) {
+pub(super) fn put_steps(bytes: &mut Vec<u8>, steps: impl Iterator<Item = StoredStep>) {
     bytes.clear();
     let mut before = None;
     for (thread, context, duration) in steps {
@@ -50,9 +50,9 @@ pub(super) fn put_steps(bytes: &mut Vec<u8>, steps: impl Iterator<Item = Step>) 
 }
 
 /// The steps that bytes hold, of contexts and threads below those counts; `None` if they hold none.
-pub(super) fn read_steps(bytes: &[u8], contexts: usize, threads: usize) -> Option<Vec<Step>> {
+pub(super) fn read_steps(bytes: &[u8], contexts: usize, threads: usize) -> Option<Vec<StoredStep>> {
     let mut numbers = Numbers::new(bytes);
-    let mut found: Vec<Step> = Vec::with_capacity(bytes.len() / 4);
+    let mut found: Vec<StoredStep> = Vec::with_capacity(bytes.len() / 4);
     let mut thread = None;
     while !numbers.rest().is_empty() {
         let head = numbers.next()?;

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row};
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::database::error::DatabaseError;
 use crate::database::otherwise;
-use crate::database::reader::{Kind, Source, Thread};
+use crate::database::reader::{ExecutionKind, Source, Thread};
 use crate::database::schema::{APPLICATION, VERSION};
 use crate::database::table::Column;
 use crate::names::{NameId, Names};
@@ -234,16 +234,16 @@ impl<'c> Lists<'c> {
     }
 
     /// The kinds of executions, by their ids, with how many there are of each.
-    pub(super) fn kinds(&mut self) -> Result<Vec<Kind>, DatabaseError> {
+    pub(super) fn kinds(&mut self) -> Result<Vec<ExecutionKind>, DatabaseError> {
         let counts = self.counts()?;
-        let mut kinds: Vec<Kind> = Vec::new();
+        let mut kinds: Vec<ExecutionKind> = Vec::new();
         let mut last = None;
         self.each("SELECT id, name, definition FROM kind ORDER BY id", |row| {
             let id = row.get(0)?;
             ascends(&mut last, id, "kinds of executions")?;
             let definition: String = row.get(2)?;
             let (definition, otherwise) = otherwise::apart(&definition);
-            kinds.push(Kind {
+            kinds.push(ExecutionKind {
                 id,
                 name: row.get(1)?,
                 definition,

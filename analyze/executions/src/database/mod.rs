@@ -25,7 +25,7 @@ mod writer;
 
 pub use about::{About, KindAbout, SourceAbout, delimits_alike, trace_path};
 pub use error::DatabaseError;
-pub use reader::{Database, Kind, PathStep, Recorded, Source, Thread};
+pub use reader::{Database, ExecutionKind, PathStep, Recorded, Source, Thread};
 pub use schema::{APPLICATION, VERSION};
 pub use table::{Column, Figures, Rows, Table, Texts};
 pub use writer::Writer;

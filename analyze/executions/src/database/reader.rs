@@ -33,7 +33,7 @@ pub struct Database {
     /// Threads in the order of their ids from 0.
     pub threads: Vec<Thread>,
     /// What executions there are.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ExecutionKind>,
     /// Columns of figures and values.
     pub columns: Vec<Column>,
     /// Functions that are taken for those of another name.
@@ -57,7 +57,7 @@ pub struct Source {
 
 /// A kind of executions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kind {
+pub struct ExecutionKind {
     /// Its id in the database.
     pub id: i64,
     /// Its name.
@@ -235,7 +235,7 @@ impl Database {
     ///
     /// # Errors
     /// When there is none, for people: with what there is.
-    pub fn kind(&self, name: Option<&str>) -> Result<&Kind, String> {
+    pub fn kind(&self, name: Option<&str>) -> Result<&ExecutionKind, String> {
         let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
         match (name, self.kinds.as_slice()) {
             (None, [kind]) => Ok(kind),
@@ -260,7 +260,7 @@ impl Database {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn table(&self, kind: &Kind) -> Result<Table, DatabaseError> {
+    pub fn table(&self, kind: &ExecutionKind) -> Result<Table, DatabaseError> {
         self.read(kind, TIMES)
     }
 
@@ -268,7 +268,7 @@ impl Database {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn table_without_times(&self, kind: &Kind) -> Result<Table, DatabaseError> {
+    pub fn table_without_times(&self, kind: &ExecutionKind) -> Result<Table, DatabaseError> {
         self.read(kind, NO_TIMES)
     }
 
@@ -279,14 +279,14 @@ impl Database {
     /// When they cannot be read, and those of `each`, which end it.
     pub fn parts<E: From<DatabaseError>>(
         &self,
-        kind: &Kind,
+        kind: &ExecutionKind,
         most: usize,
         each: impl FnMut(Table) -> Result<(), E>,
     ) -> Result<(), E> {
         self.read_parts(kind, TIMES, most.max(1), each)
     }
 
-    fn read(&self, kind: &Kind, times: &str) -> Result<Table, DatabaseError> {
+    fn read(&self, kind: &ExecutionKind, times: &str) -> Result<Table, DatabaseError> {
         let mut whole = Table::default();
         self.read_parts(kind, times, usize::MAX, |part| -> Result<(), DatabaseError> {
             whole = part;
@@ -297,7 +297,7 @@ impl Database {
 
     fn read_parts<E: From<DatabaseError>>(
         &self,
-        kind: &Kind,
+        kind: &ExecutionKind,
         times: &str,
         most: usize,
         mut each: impl FnMut(Table) -> Result<(), E>,
@@ -368,7 +368,7 @@ impl Database {
     }
 
     /// By column: true if its captured integers are names, because one of them exceeds 2^53.
-    fn names(&self, kind: &Kind) -> Result<Vec<bool>, DatabaseError> {
+    fn names(&self, kind: &ExecutionKind) -> Result<Vec<bool>, DatabaseError> {
         let sqlite = DatabaseError::sqlite(&self.path);
         let is_name = |column: &Column| -> Result<bool, DatabaseError> {
             if !column.may_be_names() {

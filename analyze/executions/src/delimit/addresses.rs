@@ -13,7 +13,7 @@ use tracebraid_language::executions::{Definitions, Delimiter};
 use tracebraid_profile::Addresses;
 use tracebraid_symbols::Symbols;
 
-use crate::delimit::user::{Classes, Kind};
+use crate::delimit::user::{Classes, UserEdge};
 
 /// Names of functions, by trace, process and address.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ impl FunctionNames {
         let is_of_functions = |delimiter: &Delimiter| matches!(delimiter, Delimiter::Function(_));
         let mut list = definitions.list.iter();
         let is_asked_for = list.any(|definition| is_of_functions(&definition.delimiter));
-        let classes = Classes::new(set, |kind| kind == Kind::Enter);
+        let classes = Classes::new(set, |kind| kind == UserEdge::Enter);
         if !is_asked_for || !classes.any(|_| true) {
             return Ok(FunctionNames::default());
         }

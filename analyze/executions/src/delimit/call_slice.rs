@@ -10,7 +10,7 @@ use tracebraid_follow::{CpuKey, Items, ThreadKey};
 
 use crate::contexts::Hasher;
 use crate::delimit::calls::Calls;
-use crate::delimit::kernel::{Item, Kernel, What};
+use crate::delimit::kernel::{CallEdge, Kernel, LifeEvent};
 use crate::delimit::log::Block;
 
 /// Calls in a slice of time.
@@ -23,12 +23,12 @@ pub(crate) struct CallSlice {
     /// Threads of which it is known whether they are in a call.
     known: HashSet<ThreadKey, Hasher>,
     /// Items that wait for what came before, with the places of the blocks before which they happened.
-    deferred: Vec<(usize, CpuKey, i64, Item)>,
+    deferred: Vec<(usize, CpuKey, i64, LifeEvent)>,
 }
 
 impl CallSlice {
     /// Plays the items of a slice. No block reaches over one of these times.
-    pub(crate) fn play(kernel: &Kernel, mut items: Items<Item>, cuts: &[i64]) -> CallSlice {
+    pub(crate) fn play(kernel: &Kernel, mut items: Items<LifeEvent>, cuts: &[i64]) -> CallSlice {
         let mut slice = CallSlice::default();
         let mut cuts = cuts.iter().copied();
         let mut next = cuts.next().unwrap_or(i64::MAX);
@@ -48,31 +48,31 @@ impl CallSlice {
         self.blocks.append(&mut self.calls.take());
     }
 
-    fn step(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: Item) {
+    fn step(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: LifeEvent) {
         let trace = at.0.trace;
         let key = |tid| ThreadKey { trace, tid };
         match item {
-            Item::Call(tid, what) => {
+            LifeEvent::Call(tid, what) => {
                 let is_new = self.known.insert(key(tid));
                 match what {
-                    What::Enter(..) if is_new => self.defer(at, Item::Call(tid, What::Lose)),
+                    CallEdge::Enter(..) if is_new => self.defer(at, LifeEvent::Call(tid, CallEdge::Lose)),
                     _ if is_new => return self.defer(at, item),
                     _ => {}
                 }
             }
-            Item::Made(tid, ..) => {
+            LifeEvent::Made(tid, ..) => {
                 if self.known.insert(key(tid)) {
                     return self.defer(at, item);
                 }
             }
-            Item::Executes(tid, old, _) if tid != old => {
+            LifeEvent::Executes(tid, old, _) if tid != old => {
                 if self.known.insert(key(old)) {
                     self.calls.forget(at.0, tid);
                     self.known.remove(&key(tid));
                     return self.defer(at, item);
                 }
                 if self.known.insert(key(tid)) {
-                    self.defer(at, Item::Made(tid, None, None));
+                    self.defer(at, LifeEvent::Made(tid, None, None));
                 }
             }
             _ => return,
@@ -83,9 +83,9 @@ impl CallSlice {
         }
     }
 
-    fn defer(&mut self, (cpu, time): (CpuKey, i64), item: Item) {
+    fn defer(&mut self, (cpu, time): (CpuKey, i64), item: LifeEvent) {
         // Nothing else ends calls.
-        if matches!(item, Item::Call(_, What::Exit(..))) {
+        if matches!(item, LifeEvent::Call(_, CallEdge::Exit(..))) {
             self.end_block();
         }
         self.deferred.push((self.blocks.len(), cpu, time, item));
@@ -129,18 +129,18 @@ mod tests {
         kernel.expect("calls are asked for")
     }
 
-    fn item() -> impl Strategy<Value = Item> {
+    fn item() -> impl Strategy<Value = LifeEvent> {
         let tid = 1..5i32;
         let call = (0..3u16).prop_map(Syscall);
         let what = prop_oneof![
-            call.clone().prop_map(|call| What::Enter(call, Some(3))),
-            (prop::option::of(call), 0..9i64).prop_map(|(call, result)| What::Exit(call, Some(result))),
-            Just(What::Lose),
+            call.clone().prop_map(|call| CallEdge::Enter(call, Some(3))),
+            (prop::option::of(call), 0..9i64).prop_map(|(call, result)| CallEdge::Exit(call, Some(result))),
+            Just(CallEdge::Lose),
         ];
         prop_oneof![
-            12 => (tid.clone(), what).prop_map(|(tid, what)| Item::Call(tid, what)),
-            1 => tid.clone().prop_map(|tid| Item::Made(tid, None, None)),
-            2 => (tid.clone(), tid).prop_map(|(tid, old)| Item::Executes(tid, old, None)),
+            12 => (tid.clone(), what).prop_map(|(tid, what)| LifeEvent::Call(tid, what)),
+            1 => tid.clone().prop_map(|tid| LifeEvent::Made(tid, None, None)),
+            2 => (tid.clone(), tid).prop_map(|(tid, old)| LifeEvent::Executes(tid, old, None)),
         ]
     }
 

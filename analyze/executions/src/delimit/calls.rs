@@ -6,7 +6,7 @@ use tracebraid_kernel_model::Syscall;
 use tracebraid_language::Datum;
 use tracebraid_periods::EndedPeriod;
 
-use crate::delimit::kernel::{Item, Kernel, What};
+use crate::delimit::kernel::{CallEdge, Kernel, LifeEvent};
 use crate::delimit::log::{Block, Log, bound};
 
 /// What is known of calls.
@@ -74,11 +74,11 @@ struct Open {
 
 impl Calls {
     /// What matters of an item.
-    pub(crate) fn play(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: &Item) {
+    pub(crate) fn play(&mut self, kernel: &Kernel, at: (CpuKey, i64), item: &LifeEvent) {
         match *item {
-            Item::Call(tid, what) => self.step(kernel, at, tid, what),
-            Item::Made(tid, ..) => self.forget(at.0, tid),
-            Item::Executes(tid, old, _) if tid != old => self.moves(at.0, old, tid),
+            LifeEvent::Call(tid, what) => self.step(kernel, at, tid, what),
+            LifeEvent::Made(tid, ..) => self.forget(at.0, tid),
+            LifeEvent::Executes(tid, old, _) if tid != old => self.moves(at.0, old, tid),
             _ => {}
         }
     }
@@ -95,7 +95,7 @@ impl Calls {
     }
 
     /// A thread makes a call.
-    fn step(&mut self, kernel: &Kernel, (cpu, time): (CpuKey, i64), tid: i32, what: What) {
+    fn step(&mut self, kernel: &Kernel, (cpu, time): (CpuKey, i64), tid: i32, what: CallEdge) {
         let key = ThreadKey {
             trace: cpu.trace,
             tid,
@@ -103,7 +103,7 @@ impl Calls {
         // What is open has lost its exit, or ends now.
         let open = self.open.end(key);
         match what {
-            What::Enter(call, fd) => {
+            CallEdge::Enter(call, fd) => {
                 let kinds = kernel.kinds(call);
                 // Calls that end their threads never end.
                 if kinds.is_empty() || call.ends_thread() || !kernel.has_begun(time) {
@@ -119,13 +119,13 @@ impl Calls {
                 };
                 self.open.begin(key, open);
             }
-            What::Exit(call, result) => {
+            CallEdge::Exit(call, result) => {
                 let ended = open.filter(|open| call.is_none_or(|call| call == open.call));
                 if let Some(open) = ended {
                     self.ends(kernel, (cpu, time), tid, &open, result);
                 }
             }
-            What::Lose => {}
+            CallEdge::Lose => {}
         }
     }
 

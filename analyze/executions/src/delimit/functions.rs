@@ -9,7 +9,7 @@ use tracebraid_periods::Bound;
 
 use crate::delimit::fitting;
 use crate::delimit::log::{Log, bound};
-use crate::delimit::user::{Kind, Told, User};
+use crate::delimit::user::{Told, User, UserEdge};
 
 /// What is known of functions.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ impl Functions {
         };
         let mut stack = self.stacks.end(thread).unwrap_or_default();
         match told.kind {
-            Kind::Exit => self.exit(&mut stack, told),
+            UserEdge::Exit => self.exit(&mut stack, told),
             _ => self.enter(user, &mut stack, told),
         }
         if !stack.frames.is_empty() {

@@ -38,8 +38,8 @@ pub(crate) struct Kernel {
 /// What is known after some chunks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct KernelPartial {
-    lanes: ByCpu<Lane<Who, Step>>,
-    items: Items<Item>,
+    lanes: ByCpu<Lane<Who, CpuCall>>,
+    items: Items<LifeEvent>,
     /// Nothing came before.
     is_first: bool,
     /// Threads that were met in the chunk: that they are there is not told again.
@@ -54,16 +54,16 @@ type Who = Option<i32>;
 
 /// What happens on a CPU.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Step {
+enum CpuCall {
     /// By the thread that the event's context names, else by whoever runs there.
-    Call(Option<i32>, What),
+    Call(Option<i32>, CallEdge),
     /// Whoever runs there.
-    Item(Item),
+    Life(LifeEvent),
 }
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum What {
+pub(crate) enum CallEdge {
     /// A call begins, about that descriptor.
     Enter(Syscall, Option<i32>),
     /// One ends, or whatever is open, with that result.
@@ -74,9 +74,9 @@ pub(crate) enum What {
 
 /// What is played.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) enum Item {
+pub(crate) enum LifeEvent {
     /// A thread makes a call.
-    Call(i32, What),
+    Call(i32, CallEdge),
     /// A thread is made, in that process if it is told, with that name.
     Made(i32, Option<i32>, Option<Comm>),
     /// A thread ends.
@@ -220,7 +220,7 @@ impl Kernel {
         if packet.tells_switches {
             partial.lanes.get(packet.cpu).goes_over(time, None);
         } else if packet.tells_calls {
-            self.step(partial, packet.cpu, time, Step::Call(None, What::Lose));
+            self.step(partial, packet.cpu, time, CpuCall::Call(None, CallEdge::Lose));
         }
     }
 
@@ -240,23 +240,23 @@ impl Kernel {
         let what = match &model.event {
             KernelEvent::Entry(entry) => {
                 let call = entry.call(body);
-                What::Enter(call, descriptor(entry, call, body))
+                CallEdge::Enter(call, descriptor(entry, call, body))
             }
             KernelEvent::Exit(exit) => {
                 // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
                 let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
-                What::Exit(call, exit.result.get(body))
+                CallEdge::Exit(call, exit.result.get(body))
             }
             _ => return self.task(partial, event, body),
         };
         let tid = model.tid(body);
-        self.step(partial, cpu, time, Step::Call(tid, what));
+        self.step(partial, cpu, time, CpuCall::Call(tid, what));
     }
 
     /// Something that tells about threads.
     fn task(&self, partial: &mut KernelPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;
-        let mut tell = |item| self.step(partial, cpu, time, Step::Item(item));
+        let mut tell = |item| self.step(partial, cpu, time, CpuCall::Life(item));
         match &model.event {
             KernelEvent::Switch(switch) => {
                 let tids = [&switch.prev_tid, &switch.next_tid].map(|tid| tid.get(body));
@@ -276,10 +276,10 @@ impl Kernel {
                 let name = fork.child_name.as_ref().and_then(|name| name.comm(body));
                 let parents = [&fork.parent_tid, &fork.parent_pid].map(|field| get(field, body));
                 if let [Some(tid), Some(pid)] = parents {
-                    tell(Item::IsThere(tid, Some(pid), None));
+                    tell(LifeEvent::IsThere(tid, Some(pid), None));
                 }
                 if let Some(tid) = fork.child_tid.get(body) {
-                    tell(Item::Made(tid as i32, get(&fork.child_pid, body), name));
+                    tell(LifeEvent::Made(tid as i32, get(&fork.child_pid, body), name));
                 }
             }
             KernelEvent::Exec(exec) => {
@@ -288,7 +288,7 @@ impl Kernel {
                 let taken = taken_over(exec, body);
                 if let Some(tid) = get(&exec.tid, body) {
                     let old = taken.map_or(tid, |(old, _)| old);
-                    tell(Item::Executes(tid, old, name));
+                    tell(LifeEvent::Executes(tid, old, name));
                 }
                 // It takes over the id of its process's first thread.
                 if let Some((_, tid)) = taken {
@@ -297,18 +297,18 @@ impl Kernel {
             }
             KernelEvent::ThreadExit(tid) => {
                 if let Some(tid) = tid.get(body) {
-                    tell(Item::Ends(tid as i32));
+                    tell(LifeEvent::Ends(tid as i32));
                 }
             }
             KernelEvent::Rename(tid, name) => {
                 if let (Some(tid), Some(name)) = (tid.get(body), name.comm(body)) {
-                    tell(Item::Named(tid as i32, name));
+                    tell(LifeEvent::Named(tid as i32, name));
                 }
             }
             KernelEvent::ProcessState(state) => {
                 let name = state.name.as_ref().and_then(|name| name.comm(body));
                 if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
-                    tell(Item::IsThere(tid as i32, Some(pid as i32), name));
+                    tell(LifeEvent::IsThere(tid as i32, Some(pid as i32), name));
                 }
             }
             _ => {}
@@ -323,22 +323,22 @@ impl Kernel {
         (next, next_name): (i32, Option<Comm>),
     ) {
         if prev != 0 {
-            partial.items.push(cpu, time, Item::Leaves(prev, pid, name));
+            partial.items.push(cpu, time, LifeEvent::Leaves(prev, pid, name));
         }
         let trace = cpu.trace;
         if next != 0 && partial.met.insert(ThreadKey { trace, tid: next }) {
-            let is_there = Item::IsThere(next, None, next_name);
+            let is_there = LifeEvent::IsThere(next, None, next_name);
             partial.items.push(cpu, time, is_there);
         }
     }
 
     /// Something happens on a CPU.
     #[inline(always)]
-    fn step(&self, partial: &mut KernelPartial, cpu: CpuKey, time: i64, step: Step) {
+    fn step(&self, partial: &mut KernelPartial, cpu: CpuKey, time: i64, step: CpuCall) {
         let lane = partial.lanes.get(cpu);
         let told = match step {
-            Step::Call(tid, _) => tid,
-            Step::Item(_) => None,
+            CpuCall::Call(tid, _) => tid,
+            CpuCall::Life(_) => None,
         };
         if told.is_some() && lane.now().is_none_or(|who| *who != told) {
             lane.goes_over(time, told);
@@ -348,10 +348,10 @@ impl Kernel {
         }
         let item = match (step, lane.now()) {
             (step, None) => return lane.wait(time, step),
-            (Step::Item(item), _) => item,
+            (CpuCall::Life(item), _) => item,
             // Idle threads make no calls: the switch to whoever did was lost.
-            (Step::Call(..), Some(None | Some(0))) => return,
-            (Step::Call(_, what), Some(Some(tid))) => Item::Call(*tid, what),
+            (CpuCall::Call(..), Some(None | Some(0))) => return,
+            (CpuCall::Call(_, what), Some(Some(tid))) => LifeEvent::Call(*tid, what),
         };
         partial.items.push(cpu, time, item);
     }
@@ -382,7 +382,7 @@ impl Kernel {
     }
 
     /// Takes out what is played for calls before a time, if nothing is asked for of processes.
-    pub(crate) fn cut_calls(&self, partial: &mut KernelPartial, until: i64) -> Option<Items<Item>> {
+    pub(crate) fn cut_calls(&self, partial: &mut KernelPartial, until: i64) -> Option<Items<LifeEvent>> {
         self.processes.is_empty().then(|| partial.items.cut(until))
     }
 

@@ -31,7 +31,7 @@ pub use addresses::FunctionNames;
 pub(crate) use log::{Block, EndedOnes};
 
 use call_slice::CallSlice;
-use kernel::{Item, Kernel, KernelPartial};
+use kernel::{Kernel, KernelPartial, LifeEvent};
 use log::Log;
 use user::{User, UserPartial};
 
@@ -251,7 +251,7 @@ fn joined(
 /// What threads called in a slice of time.
 pub(crate) struct CutCalls<'a> {
     kernel: &'a Kernel,
-    items: Items<Item>,
+    items: Items<LifeEvent>,
 }
 
 /// Calls in a slice of time.

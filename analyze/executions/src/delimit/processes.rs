@@ -5,7 +5,7 @@ use tracebraid_follow::{CpuKey, Table, ThreadKey};
 use tracebraid_kernel_model::Comm;
 use tracebraid_language::Datum;
 
-use crate::delimit::kernel::Item;
+use crate::delimit::kernel::LifeEvent;
 use crate::delimit::log::{Log, bound};
 use crate::delimit::{Patterns, fitting};
 
@@ -55,20 +55,20 @@ impl Life {
 
 impl Processes {
     /// Something is told of a thread.
-    pub(crate) fn play(&mut self, patterns: &Patterns, from: i64, at: (CpuKey, i64), item: &Item) {
+    pub(crate) fn play(&mut self, patterns: &Patterns, from: i64, at: (CpuKey, i64), item: &LifeEvent) {
         match *item {
-            Item::Call(..) => {}
-            Item::Made(tid, pid, name) => {
+            LifeEvent::Call(..) => {}
+            LifeEvent::Made(tid, pid, name) => {
                 self.close(patterns, at, tid);
                 let life = self.born(from, at, tid);
                 (life.pid, life.name) = (pid, name);
             }
-            Item::IsThere(tid, pid, name) => {
+            LifeEvent::IsThere(tid, pid, name) => {
                 let life = self.life(from, at, tid);
                 life.pid = pid.or(life.pid);
                 life.name = life.name.or(name);
             }
-            Item::Leaves(tid, pid, name) => {
+            LifeEvent::Leaves(tid, pid, name) => {
                 let life = self.life(from, at, tid);
                 if life.is_over() {
                     return;
@@ -80,7 +80,7 @@ impl Processes {
                     self.close(patterns, at, tid);
                 }
             }
-            Item::Executes(tid, old, name) => {
+            LifeEvent::Executes(tid, old, name) => {
                 if old != tid {
                     *self.slot(at.0, old) = None;
                 }
@@ -98,8 +98,8 @@ impl Processes {
                     life.kinds.dedup();
                 }
             }
-            Item::Named(tid, name) => self.life(from, at, tid).name = Some(name),
-            Item::Ends(tid) => {
+            LifeEvent::Named(tid, name) => self.life(from, at, tid).name = Some(name),
+            LifeEvent::Ends(tid) => {
                 let (cpu, time) = at;
                 let life = self.life(from, at, tid);
                 life.end = life.end.or(Some((time, cpu.cpu)));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// What is found of a process of that name: its begins and ends, and how many did not end.
-    fn found(name: &str, items: &[(i64, Item)]) -> (Vec<(i64, i64)>, u64) {
+    fn found(name: &str, items: &[(i64, LifeEvent)]) -> (Vec<(i64, i64)>, u64) {
         let patterns = vec![(0, Glob::new(name))];
         let mut processes = Processes::default();
         for (time, item) in items {
@@ -214,15 +214,15 @@ mod tests {
     #[test]
     fn what_it_executed_and_what_it_is_called_in_the_end_count() {
         let items = [
-            (1, Item::Made(7, Some(7), comm("bash"))),
-            (2, Item::Executes(7, 7, comm("server"))),
-            (3, Item::Leaves(7, None, comm("worker"))),
+            (1, LifeEvent::Made(7, Some(7), comm("bash"))),
+            (2, LifeEvent::Executes(7, 7, comm("server"))),
+            (3, LifeEvent::Leaves(7, None, comm("worker"))),
             // A thread of it is none.
-            (4, Item::Made(8, Some(7), comm("worker"))),
-            (5, Item::Ends(8)),
-            (6, Item::Ends(7)),
-            (7, Item::Leaves(7, None, comm("last"))),
-            (8, Item::Leaves(7, None, comm("later"))),
+            (4, LifeEvent::Made(8, Some(7), comm("worker"))),
+            (5, LifeEvent::Ends(8)),
+            (6, LifeEvent::Ends(7)),
+            (7, LifeEvent::Leaves(7, None, comm("last"))),
+            (8, LifeEvent::Leaves(7, None, comm("later"))),
         ];
         for (name, count) in [
             ("server", 1),
@@ -241,13 +241,13 @@ mod tests {
     #[test]
     fn ids_are_used_again() {
         let items = [
-            (1, Item::IsThere(7, Some(7), comm("a"))),
-            (2, Item::Ends(7)),
-            (3, Item::Made(7, Some(7), comm("a"))),
-            (4, Item::IsThere(7, None, comm("b"))),
+            (1, LifeEvent::IsThere(7, Some(7), comm("a"))),
+            (2, LifeEvent::Ends(7)),
+            (3, LifeEvent::Made(7, Some(7), comm("a"))),
+            (4, LifeEvent::IsThere(7, None, comm("b"))),
             // Its end was lost.
-            (5, Item::Made(7, Some(7), comm("a"))),
-            (6, Item::Ends(7)),
+            (5, LifeEvent::Made(7, Some(7), comm("a"))),
+            (6, LifeEvent::Ends(7)),
         ];
         assert_eq!(found("a", &items), (vec![(1, 2), (5, 6)], 1));
     }
@@ -255,11 +255,11 @@ mod tests {
     #[test]
     fn a_thread_that_executes_takes_over_its_process() {
         let items = [
-            (1, Item::Made(7, Some(7), comm("a"))),
-            (2, Item::Made(8, Some(7), comm("a"))),
-            (3, Item::Ends(7)),
-            (4, Item::Executes(7, 8, comm("b"))),
-            (5, Item::Ends(7)),
+            (1, LifeEvent::Made(7, Some(7), comm("a"))),
+            (2, LifeEvent::Made(8, Some(7), comm("a"))),
+            (3, LifeEvent::Ends(7)),
+            (4, LifeEvent::Executes(7, 8, comm("b"))),
+            (5, LifeEvent::Ends(7)),
         ];
         assert_eq!(found("a", &items), (vec![(1, 3)], 0));
         assert_eq!(found("b", &items), (vec![(4, 5)], 0));

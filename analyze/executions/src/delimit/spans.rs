@@ -7,7 +7,7 @@ use tracebraid_periods::Bound;
 
 use crate::delimit::fitting;
 use crate::delimit::log::{Log, bound};
-use crate::delimit::user::{Kind, Told, User};
+use crate::delimit::user::{Told, User, UserEdge};
 use crate::turns::{Label, RecordThread, Turn};
 
 /// What is known of spans.
@@ -56,7 +56,7 @@ impl Spans {
             tid: told.tid,
         };
         let of = |captures| bound(told.time, (told.trace, told.cpu), told.tid, captures);
-        if told.kind == Kind::SpanEnd {
+        if told.kind == UserEdge::SpanEnd {
             if let Some((begin, first, label)) = other {
                 let turn = Turn::ends(label, (begin, first), (told.time, thread));
                 self.log.turns.extend(turn);

@@ -19,7 +19,7 @@ use crate::delimit::spans::Spans;
 
 /// What event records of a class tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum UserEdge {
     /// A function is entered, which they give by address or by name.
     Enter,
     /// It is left.
@@ -28,33 +28,33 @@ pub(crate) enum Kind {
     SpanEnd,
 }
 
-impl Kind {
+impl UserEdge {
     /// Of an event class of that name, and the field that says of what.
-    fn named(name: &str) -> Option<(Kind, &'static str)> {
+    fn named(name: &str) -> Option<(UserEdge, &'static str)> {
         Some(match name {
             "lttng_ust_cyg_profile:func_entry" | "lttng_ust_cyg_profile_fast:func_entry" => {
-                (Kind::Enter, "addr")
+                (UserEdge::Enter, "addr")
             }
             "lttng_ust_cyg_profile:func_exit" | "lttng_ust_cyg_profile_fast:func_exit" => {
-                (Kind::Exit, "addr")
+                (UserEdge::Exit, "addr")
             }
-            "tracebraid:prof_in" => (Kind::Enter, "name"),
-            "tracebraid:prof_out" => (Kind::Exit, "name"),
-            "tracebraid:span_begin" => (Kind::SpanBegin, "id"),
-            "tracebraid:span_end" => (Kind::SpanEnd, "id"),
+            "tracebraid:prof_in" => (UserEdge::Enter, "name"),
+            "tracebraid:prof_out" => (UserEdge::Exit, "name"),
+            "tracebraid:span_begin" => (UserEdge::SpanBegin, "id"),
+            "tracebraid:span_end" => (UserEdge::SpanEnd, "id"),
             _ => return None,
         })
     }
 
     pub(crate) fn is_of_functions(self) -> bool {
-        matches!(self, Kind::Enter | Kind::Exit)
+        matches!(self, UserEdge::Enter | UserEdge::Exit)
     }
 }
 
 /// An event class that matters.
 #[derive(Debug)]
 pub(crate) struct Class {
-    pub(crate) kind: Kind,
+    pub(crate) kind: UserEdge,
     /// The process that its trace is of, if the trace says so.
     pid: Option<i64>,
     /// The thread, the process, of what it is, and the name of that.
@@ -63,7 +63,7 @@ pub(crate) struct Class {
 
 impl Class {
     fn new(trace: &Trace, stream: &StreamLayout, event: usize) -> Option<Class> {
-        let (kind, of) = Kind::named(&stream.events.get(event)?.name)?;
+        let (kind, of) = UserEdge::named(&stream.events.get(event)?.name)?;
         let field = |field: &Field| ClassField::new(field, trace, stream, event);
         let payload = |name: &str| field(&Field::Path(Where::Payload, vec![name.to_owned()]));
         let pid = match trace.layout.class.env("vpid") {
@@ -77,7 +77,7 @@ impl Class {
                 field(&Field::Tid),
                 field(&Field::Path(Where::Context, vec!["vpid".to_owned()])),
                 payload(of),
-                payload("name").filter(|_| kind == Kind::SpanBegin),
+                payload("name").filter(|_| kind == UserEdge::SpanBegin),
             ],
         })
     }
@@ -86,7 +86,7 @@ impl Class {
 /// An event record of one of the classes.
 #[derive(Debug)]
 pub(crate) struct Told<'c> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: UserEdge,
     pub(crate) time: i64,
     pub(crate) trace: u32,
     pub(crate) cpu: Option<u32>,
@@ -113,7 +113,7 @@ pub(crate) struct Classes {
 
 impl Classes {
     /// Those of these kinds.
-    pub(crate) fn new(set: &TraceSet, is_wanted: impl Fn(Kind) -> bool) -> Classes {
+    pub(crate) fn new(set: &TraceSet, is_wanted: impl Fn(UserEdge) -> bool) -> Classes {
         let mut classes = Vec::new();
         let mut of_stream = |trace: &Trace, stream: &StreamLayout| {
             let place = |event| {
@@ -142,7 +142,7 @@ impl Classes {
     }
 
     /// Whether there are any of those.
-    pub(crate) fn any(&self, is_it: impl Fn(Kind) -> bool) -> bool {
+    pub(crate) fn any(&self, is_it: impl Fn(UserEdge) -> bool) -> bool {
         self.classes.iter().any(|class| is_it(class.kind))
     }
 
@@ -252,7 +252,7 @@ impl User {
         if functions.is_empty() && spans.is_empty() {
             return None;
         }
-        let is_wanted = |kind: Kind| match kind.is_of_functions() {
+        let is_wanted = |kind: UserEdge| match kind.is_of_functions() {
             true => !functions.is_empty(),
             false => !spans.is_empty(),
         };
@@ -267,13 +267,13 @@ impl User {
 
     pub(crate) fn doubts(&self) -> Vec<String> {
         let mut doubts = Vec::new();
-        if !self.functions.is_empty() && !self.classes.any(Kind::is_of_functions) {
+        if !self.functions.is_empty() && !self.classes.any(UserEdge::is_of_functions) {
             doubts.push(
                 "no event of the traces tells of functions (lttng_ust_cyg_profile:*, tracebraid:prof_in)"
                     .to_owned(),
             );
         }
-        if !self.spans.is_empty() && !self.classes.any(|kind| kind == Kind::SpanBegin) {
+        if !self.spans.is_empty() && !self.classes.any(|kind| kind == UserEdge::SpanBegin) {
             doubts.push("no event of the traces tells of spans (tracebraid:span_begin)".to_owned());
         }
         doubts

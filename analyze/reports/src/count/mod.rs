@@ -17,7 +17,7 @@ use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::scan::{Counted, Counts, LANES, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_engine::{Analysis, Chunk, Feed, Lane, Record, Shared, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Chunk, Feed, Record, Shared, StreamPart, StreamPlace, StreamRef};
 use tracebraid_kernel_model::Cpus;
 
 use columns::{Columns, Part, Parts};
@@ -115,7 +115,7 @@ impl<'t> Count<'t> {
     }
 
     /// Takes over what was counted in a part of a packet.
-    fn close(&self, partial: &mut CountPartial, lane: &Lane<'_>, run: &Run) {
+    fn close(&self, partial: &mut CountPartial, lane: &StreamPart<'_>, run: &Run) {
         if run.events == 0 {
             return;
         }
@@ -134,7 +134,13 @@ impl<'t> Count<'t> {
     }
 
     /// Goes on by one event record, one part or one packet.
-    fn step(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, of: &mut Counting<'_>) {
+    fn step(
+        &self,
+        partial: &mut CountPartial,
+        lane: &mut StreamPart<'_>,
+        run: &mut Run,
+        of: &mut Counting<'_>,
+    ) {
         if run.part.column.is_none() {
             // What is left out is gone over in one go.
             let counted = lane.scanner.count(&mut of.unwanted, run.part.within.clone());
@@ -204,7 +210,13 @@ impl<'t> Count<'t> {
     }
 
     /// Counts what is left of a lane's packet.
-    fn alone(&self, partial: &mut CountPartial, lane: &mut Lane<'_>, run: &mut Run, of: &mut Counting<'_>) {
+    fn alone(
+        &self,
+        partial: &mut CountPartial,
+        lane: &mut StreamPart<'_>,
+        run: &mut Run,
+        of: &mut Counting<'_>,
+    ) {
         while run.state == State::Open {
             let is_wanted = run.part.column.is_some();
             let into = if is_wanted {

@@ -25,7 +25,7 @@ use tracebraid_kernel_model::{Body, KernelEvent};
 
 use rules::Rules;
 pub use state::CpuPartial;
-use state::{Place, Side};
+use state::{CpuMoment, Side};
 use tracebraid_follow::{Event, Input, KernelAnalysis, Recorded, Selection};
 use tracebraid_tables::Report;
 
@@ -134,7 +134,7 @@ impl CpuAnalysis {
     #[inline(always)]
     fn fold(&self, partial: &mut CpuPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;
-        let place = Place { cpu, time };
+        let place = CpuMoment { cpu, time };
         match &model.event {
             KernelEvent::Switch(switch) => {
                 let Some((prev, next)) = sides(place, switch, body) else {
@@ -167,7 +167,13 @@ impl CpuAnalysis {
         }
     }
 
-    fn migrate(&self, partial: &mut CpuPartial, place: Place, migrate: &Migrate, body: &mut Body<'_, '_>) {
+    fn migrate(
+        &self,
+        partial: &mut CpuPartial,
+        place: CpuMoment,
+        migrate: &Migrate,
+        body: &mut Body<'_, '_>,
+    ) {
         let Some(tid) = migrate.tid.get(body) else { return };
         if self.input.selection.counts(place.time, place.cpu.cpu) {
             let priority = migrate.priority.as_ref().and_then(|field| field.get(body));
@@ -184,7 +190,7 @@ impl CpuAnalysis {
 
 /// The thread before a switch and the one after it.
 #[inline(always)]
-fn sides(place: Place, switch: &Switch, body: &mut Body<'_, '_>) -> Option<(Side, Side)> {
+fn sides(place: CpuMoment, switch: &Switch, body: &mut Body<'_, '_>) -> Option<(Side, Side)> {
     let (prev, next) = (switch.prev_tid.get(body)?, switch.next_tid.get(body)?);
     let number = |priority: Priority| priority.0;
     let prev = Side {

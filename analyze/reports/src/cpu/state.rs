@@ -27,12 +27,12 @@ pub struct CpuPartial {
 
 /// Where and when something happens.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct CpuMoment {
     pub(super) cpu: CpuKey,
     pub(super) time: i64,
 }
 
-impl Place {
+impl CpuMoment {
     /// A thread of that CPU's machine.
     #[inline(always)]
     pub(super) fn thread(self, tid: i64) -> ThreadKey {
@@ -152,7 +152,7 @@ impl CpuPartial {
 
     /// Learns the name of a thread of a CPU.
     #[inline]
-    fn learn_name(&mut self, at: usize, place: Place, side: &Side) {
+    fn learn_name(&mut self, at: usize, place: CpuMoment, side: &Side) {
         if let Some(name) = side.name {
             let person = self.people.get_near(side.thread, &mut self.cpus[at].last.1);
             person.learn_name(place.time, place.cpu, name);
@@ -161,7 +161,7 @@ impl CpuPartial {
 
     /// A CPU goes from one thread to another.
     #[inline]
-    pub(super) fn switch(&mut self, rules: &Rules, place: Place, [prev, next]: [Side; 2]) {
+    pub(super) fn switch(&mut self, rules: &Rules, place: CpuMoment, [prev, next]: [Side; 2]) {
         let at = self.cpu(place.cpu);
         let counts = rules.selection.counts(place.time, place.cpu.cpu);
         self.cpus[at].switches += u64::from(counts);
@@ -185,7 +185,7 @@ impl CpuPartial {
     }
 
     /// A thread has that priority.
-    pub(super) fn priority(&mut self, place: Place, thread: ThreadKey, priority: i32) {
+    pub(super) fn priority(&mut self, place: CpuMoment, thread: ThreadKey, priority: i32) {
         if thread.tid != 0 {
             let usage = self.usage.get(thread);
             usage.priorities.see(place.time, place.cpu, priority);
@@ -193,7 +193,7 @@ impl CpuPartial {
     }
 
     /// A thread goes to another CPU.
-    pub(super) fn migrate(&mut self, place: Place, thread: ThreadKey, priority: Option<i32>) {
+    pub(super) fn migrate(&mut self, place: CpuMoment, thread: ThreadKey, priority: Option<i32>) {
         if thread.tid != 0 {
             self.usage.get(thread).migrations += 1;
         }
@@ -203,7 +203,7 @@ impl CpuPartial {
     }
 
     /// A thread takes over the id of another one at exec, without a switch.
-    pub(super) fn take_over(&mut self, rules: &Rules, place: Place, old: ThreadKey, tid: ThreadKey) {
+    pub(super) fn take_over(&mut self, rules: &Rules, place: CpuMoment, old: ThreadKey, tid: ThreadKey) {
         if old != tid {
             let at = self.cpu(place.cpu);
             self.goes_over(rules, at, place.time, old.tid, tid.tid);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::request::{DiskKey, Kind, Request};
+use crate::disk::request::{DiskKey, Request, RequestKind};
 use tracebraid_statistics::{Bins, Distribution, Top};
 
 /// A block device.
@@ -10,7 +10,7 @@ use tracebraid_statistics::{Bins, Distribution, Top};
 pub(super) struct Disk {
     pub(super) key: DiskKey,
     /// By kind.
-    pub(super) kinds: [Done; Kind::ALL.len()],
+    pub(super) kinds: [Done; RequestKind::ALL.len()],
     /// From the queue to the driver.
     pub(super) waits: Distribution,
     pub(super) counts: Counts,
@@ -110,14 +110,14 @@ impl Disk {
     }
 
     /// What is known of requests of that kind.
-    pub(super) fn of(&self, kind: Kind) -> &Done {
+    pub(super) fn of(&self, kind: RequestKind) -> &Done {
         &self.kinds[kind as usize]
     }
 
     /// All requests with data.
     pub(super) fn with_data(&self) -> Done {
         let mut all = Done::default();
-        let kinds = Kind::ALL.into_iter().filter(|kind| kind.has_data());
+        let kinds = RequestKind::ALL.into_iter().filter(|kind| kind.has_data());
         kinds.for_each(|kind| all.merge(self.of(kind)));
         all
     }

@@ -8,15 +8,15 @@ use tracebraid_kernel_model::Rwbs;
 
 use crate::disk::DiskRules;
 use crate::disk::depth::{Depth, DepthSlice};
-use crate::disk::request::{DiskKey, Issued, Kind, Place, Request, Returned};
-use crate::disk::step::{Deed, Item};
+use crate::disk::request::{DiskKey, Issued, Request, RequestKind, Returned, SectorRange};
+use crate::disk::step::{Deed, DiskItem};
 use crate::disk::sums::{Remap, Sums};
 use tracebraid_follow::{CpuKey, PairSlice, Pairs, Thread, ThreadKey};
 use tracebraid_tables::View;
 
 /// What is known of requests at a time. Its size depends on the number of disks and of requests under way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Machine {
+pub(super) struct DiskMachine {
     /// By device and where they end.
     pub(super) requests: Pairs<(DiskKey, u64), Issued>,
     /// Since when they wait in the queue; by device and where they begin.
@@ -60,14 +60,14 @@ struct At {
     cpu: CpuKey,
     time: i64,
     disk: DiskKey,
-    place: Place,
+    place: SectorRange,
     /// That time and CPU are asked for.
     counts: bool,
 }
 
 impl Player<'_> {
     /// Something happens.
-    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: Item) {
+    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: DiskItem) {
         let trace = cpu.trace;
         let work = item.work;
         let device = work.device;
@@ -105,7 +105,7 @@ impl Player<'_> {
         let At {
             time, disk, counts, ..
         } = at;
-        let kind = Kind::of(rwbs, at.place);
+        let kind = RequestKind::of(rwbs, at.place);
         let place = at.place.of(kind);
         let issued = Issued {
             time,
@@ -144,8 +144,8 @@ impl Player<'_> {
         if at.counts && failed {
             self.sums.disk(at.disk).counts.errors += 1;
         }
-        let kind = Kind::of(rwbs, at.place);
-        if kind == Kind::Command && rwbs.is_write() {
+        let kind = RequestKind::of(rwbs, at.place);
+        if kind == RequestKind::Command && rwbs.is_write() {
             // What asked for flushes before or behind its data, if it has any, is done with them.
             self.sums.disk(at.disk).counts.sequences += u64::from(at.counts);
             return;
@@ -175,7 +175,7 @@ impl Player<'_> {
 
 impl DiskSlice {
     /// Goes on with the state at the beginning of the slice.
-    pub(super) fn compose(self, rules: &DiskRules, machine: &mut Machine, sums: &mut Sums) {
+    pub(super) fn compose(self, rules: &DiskRules, machine: &mut DiskMachine, sums: &mut Sums) {
         let mut replaced = Vec::new();
         self.requests.compose(
             &mut machine.requests,
@@ -202,7 +202,7 @@ fn of_disk<T: Default>(all: &mut Vec<(DiskKey, T)>, key: DiskKey) -> &mut T {
     &mut all[at].1
 }
 
-impl Machine {
+impl DiskMachine {
     /// How many requests a disk had at a time.
     pub(super) fn depth(&self, key: DiskKey) -> Option<&Depth> {
         let of = self.depths.iter().find(|of| of.0 == key);

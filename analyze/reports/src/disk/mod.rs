@@ -20,9 +20,9 @@ use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::events::block::{BioStep, Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use machine::{DiskSlice, Machine, Player};
-use request::{DiskKey, Place};
-use step::{Deed, Item, Work};
+use machine::{DiskMachine, DiskSlice, Player};
+use request::{DiskKey, SectorRange};
+use step::{Deed, DiskItem, Work};
 use sums::Sums;
 use tracebraid_follow::{
     ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Recorded, Rules, Selection,
@@ -53,10 +53,10 @@ pub struct DiskPartial {
     people: People,
     /// Who runs on each CPU, if that is known.
     lanes: ByCpu<Lane<Option<i32>, Work>>,
-    items: Items<Item>,
+    items: Items<DiskItem>,
     sums: Sums,
     /// State of all that was played.
-    machine: Machine,
+    machine: DiskMachine,
     /// Names of devices, as the state dump has them.
     names: Vec<(DiskKey, Known<String>)>,
     /// Traces of which events were lost.
@@ -212,7 +212,7 @@ impl DiskPartial {
     fn step(&mut self, cpu: CpuKey, time: i64, work: Work) {
         let lane = self.lanes.get(cpu);
         match lane.now_or_first(self.is_first, time) {
-            Some(&mut runs) => self.items.push(cpu, time, Item { work, runs }),
+            Some(&mut runs) => self.items.push(cpu, time, DiskItem { work, runs }),
             None => lane.wait(time, work),
         }
     }
@@ -234,7 +234,7 @@ impl DiskPartial {
 
 impl DiskRules {
     /// A slice of time.
-    fn play<'a>(&'a self, mut items: Items<Item>, sums: &mut Sums) -> Composition<'a, DiskPartial> {
+    fn play<'a>(&'a self, mut items: Items<DiskItem>, sums: &mut Sums) -> Composition<'a, DiskPartial> {
         let mut slice = DiskSlice::default();
         let mut player = Player {
             rules: self,
@@ -252,7 +252,7 @@ fn work(event: &Event<'_>, block: &Block, body: &mut Body<'_, '_>) -> Option<Wor
     let device = block.device(body)?;
     let sectors = block.sectors.as_ref().and_then(|sectors| sectors.get(body));
     let sectors = sectors.and_then(|sectors| u64::try_from(sectors).ok());
-    let place = Place {
+    let place = SectorRange {
         sector: block.sector.get(body)? as u64,
         sectors: sectors.unwrap_or(0),
     };

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::disk::device::{Disk, Done};
-use crate::disk::request::{DiskKey, Kind, Request, SECTOR};
+use crate::disk::request::{DiskKey, Request, RequestKind, SECTOR};
 use crate::disk::sums::{Issues, Remap};
 use crate::disk::{DiskPartial, DiskRules};
 use tracebraid_follow::{Head, Input, Thread, ThreadKey, share};
@@ -129,7 +129,7 @@ fn used<'a>(disks: &'a [&Disk]) -> impl Iterator<Item = &'a Disk> {
     let is_used = |disk: &Disk| {
         let counts = &disk.counts;
         let events = counts.errors + counts.requeues + counts.merged_bios + counts.merged_requests;
-        let done = Kind::ALL
+        let done = RequestKind::ALL
             .iter()
             .any(|kind| disk.of(*kind).latencies.summary().count() > 0);
         done || events + counts.sequences + counts.not_begun > 0
@@ -147,12 +147,12 @@ fn of_disks(names: &Names<'_>, disks: &[&Disk]) -> Section {
             names.name(disk.key).as_str().into(),
             requests.latencies.summary().count().into(),
             requests.sectors.into(),
-            bytes(Kind::Read),
-            bytes(Kind::Write),
-            bytes(Kind::Discard),
+            bytes(RequestKind::Read),
+            bytes(RequestKind::Write),
+            bytes(RequestKind::Discard),
         ];
         let numbers = [
-            number(Kind::Flush),
+            number(RequestKind::Flush),
             counts.sequences,
             counts.merged_bios,
             counts.merged_requests,
@@ -229,9 +229,9 @@ fn of_latencies(names: &Names<'_>, disks: &[&Disk]) -> Section {
 fn of_kinds(names: &Names<'_>, disks: &[&Disk]) -> Section {
     let all = disks
         .iter()
-        .flat_map(|disk| Kind::ALL.map(|kind| (disk, kind, disk.of(kind))));
+        .flat_map(|disk| RequestKind::ALL.map(|kind| (disk, kind, disk.of(kind))));
     let rows = all.filter(|(_, _, done)| done.latencies.summary().count() > 0);
-    let rows = rows.map(|(disk, kind, done): (&&Disk, Kind, &Done)| {
+    let rows = rows.map(|(disk, kind, done): (&&Disk, RequestKind, &Done)| {
         let about = vec![names.name(disk.key).as_str().into(), kind.name().into()];
         (about, distribution_values(&done.latencies))
     });
@@ -307,13 +307,14 @@ fn of_threads(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> Se
             rows.push((thread, sums));
         }
     }
-    let bytes = |sums: &Issues, kind: Kind| sums.bytes[kind as usize];
+    let bytes = |sums: &Issues, kind: RequestKind| sums.bytes[kind as usize];
     rows.sort_by_key(|(thread, sums)| {
-        let all = bytes(sums, Kind::Read).saturating_add(bytes(sums, Kind::Write));
+        let all = bytes(sums, RequestKind::Read).saturating_add(bytes(sums, RequestKind::Write));
         (Reverse((all, sums.requests)), thread.trace, thread.tid)
     });
     let row = |(thread, sums): (Thread, Issues)| {
-        let bytes = [Kind::Read, Kind::Write, Kind::Discard].map(|kind| bytes(&sums, kind).into());
+        let bytes = [RequestKind::Read, RequestKind::Write, RequestKind::Discard]
+            .map(|kind| bytes(&sums, kind).into());
         let mut row = vec![thread.into(), sums.requests.into()];
         row.extend::<[Value; 3]>(bytes);
         row

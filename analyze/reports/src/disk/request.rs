@@ -30,7 +30,7 @@ pub(super) const SECTOR: u64 = 512;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum Kind {
+pub(super) enum RequestKind {
     Read,
     Write,
     Discard,
@@ -41,45 +41,49 @@ pub(super) enum Kind {
     Command,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 6] = [
-        Kind::Read,
-        Kind::Write,
-        Kind::Discard,
-        Kind::Other,
-        Kind::Flush,
-        Kind::Command,
+impl RequestKind {
+    pub(super) const ALL: [RequestKind; 6] = [
+        RequestKind::Read,
+        RequestKind::Write,
+        RequestKind::Discard,
+        RequestKind::Other,
+        RequestKind::Flush,
+        RequestKind::Command,
     ];
 
-    pub(super) fn of(rwbs: Rwbs, place: Place) -> Kind {
+    pub(super) fn of(rwbs: Rwbs, place: SectorRange) -> RequestKind {
         let has = |flags| rwbs.has(flags);
         if place.sectors == 0 {
             let flushes = has(Rwbs::FLUSH) || has(Rwbs::PREFLUSH) || place.sector == NOWHERE;
-            return if flushes { Kind::Flush } else { Kind::Command };
+            return if flushes {
+                RequestKind::Flush
+            } else {
+                RequestKind::Command
+            };
         }
         if has(Rwbs::DISCARD) || has(Rwbs::SECURE) {
-            Kind::Discard
+            RequestKind::Discard
         } else if rwbs.is_write() {
-            Kind::Write
+            RequestKind::Write
         } else if rwbs.is_read() {
-            Kind::Read
+            RequestKind::Read
         } else {
-            Kind::Other
+            RequestKind::Other
         }
     }
 
     pub(super) fn has_data(self) -> bool {
-        !matches!(self, Kind::Flush | Kind::Command)
+        !matches!(self, RequestKind::Flush | RequestKind::Command)
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Discard => "discard",
-            Kind::Flush => "flush",
-            Kind::Other => "other",
-            Kind::Command => "command",
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Discard => "discard",
+            RequestKind::Flush => "flush",
+            RequestKind::Other => "other",
+            RequestKind::Command => "command",
         }
     }
 }
@@ -89,13 +93,13 @@ pub(super) const NOWHERE: u64 = u64::MAX;
 
 /// Where on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct SectorRange {
     pub(super) sector: u64,
     /// 0 of requests without data.
     pub(super) sectors: u64,
 }
 
-impl Place {
+impl SectorRange {
     /// Where it ends: what a request and each of its parts, the last of which completes it, have in
     /// common.
     pub(super) fn end(self) -> u64 {
@@ -103,9 +107,9 @@ impl Place {
     }
 
     /// Flushes are nowhere.
-    pub(super) fn of(self, kind: Kind) -> Place {
+    pub(super) fn of(self, kind: RequestKind) -> SectorRange {
         match kind {
-            Kind::Flush => Place {
+            RequestKind::Flush => SectorRange {
                 sector: NOWHERE,
                 ..self
             },
@@ -122,7 +126,7 @@ impl Place {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Issued {
     pub(super) time: i64,
-    pub(super) place: Place,
+    pub(super) place: SectorRange,
     pub(super) rwbs: Rwbs,
     /// The thread, if the event names it.
     pub(super) thread: Option<i32>,
@@ -132,7 +136,7 @@ pub(super) struct Issued {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
     pub(super) time: i64,
-    pub(super) place: Place,
+    pub(super) place: SectorRange,
 }
 
 /// A request that is done; that with the longest latency is the greatest.
@@ -141,7 +145,7 @@ pub(super) struct Request {
     pub(super) latency: u64,
     pub(super) issued: i64,
     pub(super) disk: DiskKey,
-    pub(super) place: Place,
+    pub(super) place: SectorRange,
     pub(super) rwbs: Rwbs,
     /// The thread, if the event of the issue names it.
     pub(super) thread: Option<i32>,
@@ -159,8 +163,8 @@ impl Request {
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
-        Kind::of(self.rwbs, self.place)
+    pub(super) fn kind(&self) -> RequestKind {
+        RequestKind::of(self.rwbs, self.place)
     }
 
     /// When it was done.

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Device, Rwbs};
 
-use crate::disk::request::Place;
+use crate::disk::request::SectorRange;
 
 /// Something happens to a request or bio.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Work {
     pub(super) device: Device,
-    pub(super) place: Place,
+    pub(super) place: SectorRange,
     pub(super) deed: Deed,
 }
 
@@ -34,7 +34,7 @@ pub(super) enum Deed {
 
 /// The same, and who runs on the CPU where it happens, if that is known.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Item {
+pub(super) struct DiskItem {
     pub(super) work: Work,
     pub(super) runs: Option<i32>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::disk::device::Disk;
-use crate::disk::request::{DiskKey, Kind, Request};
+use crate::disk::request::{DiskKey, Request, RequestKind};
 use tracebraid_follow::{Table, ThreadKey};
 
 /// What adds up in any order. Its size depends on the number of disks and threads, but for the log.
@@ -21,7 +21,7 @@ pub(super) struct Sums {
 pub(super) struct Issues {
     pub(super) requests: u64,
     /// By kind.
-    pub(super) bytes: [u64; Kind::ALL.len()],
+    pub(super) bytes: [u64; RequestKind::ALL.len()],
 }
 
 impl Issues {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_follow::KeyHasher;
 
 use crate::io::item::{Item, UNNAMED, What};
-use crate::packed::{Packed, Place};
+use crate::packed::{Packed, PackedPosition};
 
 /// Items that are being listed.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ struct Base {
 /// Where reading goes on in a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
-    place: Place,
+    place: PackedPosition,
     /// Of the items before it, the last.
     last: Base,
 }

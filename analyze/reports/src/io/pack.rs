@@ -363,7 +363,7 @@ fn unflagged(byte: u8) -> Option<(FdType, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packed::{Packed, Place};
+    use crate::packed::{Packed, PackedPosition};
 
     fn kinds() -> impl Iterator<Item = (FdType, bool)> {
         FdType::ALL
@@ -471,7 +471,7 @@ mod tests {
             let time = 6_000_000_001;
             let mut packed = Packed::default();
             packed.push(|record| what.pack(time, record));
-            let mut place = Place::default();
+            let mut place = PackedPosition::default();
             // What has no bytes is no record.
             packed.push(|record| record.byte(77));
             let read = packed.read(&mut place, |reader| {
@@ -496,7 +496,9 @@ mod tests {
         ] {
             let mut packed = Packed::default();
             packed.push(|record| bytes.iter().for_each(|&byte| record.byte(byte)));
-            let read = packed.read(&mut Place::default(), |reader| What::unpack(tag, 0, reader));
+            let read = packed.read(&mut PackedPosition::default(), |reader| {
+                What::unpack(tag, 0, reader)
+            });
             assert_eq!(read, None);
         }
     }

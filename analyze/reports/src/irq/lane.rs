@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::irq::source::Kind;
+use crate::irq::source::HandlerKind;
 
 /// Most handlers that are taken to run on one CPU at a time; of more, the first ones have ended
 /// without a word.
@@ -16,7 +16,7 @@ pub(super) const DEPTH: usize = 16;
 pub(super) const VECTORS: usize = 32;
 
 /// Which handler, as its end names it.
-pub(super) type Handler = (Kind, i64);
+pub(super) type Handler = (HandlerKind, i64);
 
 /// A handler that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ pub(super) struct Usage {
 
 /// A CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Lane {
+pub(super) struct IrqCpu {
     heads: Vec<Head>,
     /// It is known what runs: nothing but the stack.
     is_known: bool,
@@ -133,7 +133,7 @@ impl Default for Pending {
     }
 }
 
-impl Lane {
+impl IrqCpu {
     /// Events were lost: nothing is known to run or to be asked for.
     pub(super) fn lost(&mut self) {
         self.is_known = true;
@@ -242,13 +242,13 @@ impl Lane {
         }
     }
 
-    /// Joins what comes later to this; `counts` as with [`Lane::exit`], by the time of the end. `end`
+    /// Joins what comes later to this; `counts` as with [`IrqCpu::exit`], by the time of the end. `end`
     /// is told of handlers that have ended, and gives what they took of what they interrupted.
     pub(super) fn merge(
         &mut self,
-        mut later: Lane,
+        mut later: IrqCpu,
         counts: impl Fn(i64) -> bool,
-        mut ended: impl FnMut(&mut Lane, Ended),
+        mut ended: impl FnMut(&mut IrqCpu, Ended),
     ) {
         for frame in &mut later.stack {
             let (_, vector) = frame.handler;
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum IrqStep {
         Enter(i64),
         Exit(i64),
         Raise(usize),
@@ -298,51 +298,51 @@ mod tests {
     type Seen = (i64, i64, Option<i64>, u64);
 
     #[derive(Default)]
-    struct Machine {
-        lane: Lane,
+    struct IrqModel {
+        lane: IrqCpu,
         /// Those whose raise may be known by what was before.
         seen: Vec<(i64, i64, usize, Raised, u64)>,
     }
 
-    fn end(lane: &mut Lane, seen: &mut Vec<(i64, i64, usize, Raised, u64)>, ended: Ended) {
+    fn end(lane: &mut IrqCpu, seen: &mut Vec<(i64, i64, usize, Raised, u64)>, ended: Ended) {
         let Ended { frame, end } = ended;
         lane.interrupt((end - frame.begin) as u64);
         let vector = frame.handler.1 as usize;
         seen.push((frame.begin, end, vector, frame.raised, frame.interrupted));
     }
 
-    impl Machine {
-        fn run(steps: &[(i64, Step)]) -> Machine {
-            let mut machine = Machine::default();
+    impl IrqModel {
+        fn run(steps: &[(i64, IrqStep)]) -> IrqModel {
+            let mut machine = IrqModel::default();
             for &(time, step) in steps {
                 machine.step(time, step);
             }
             machine
         }
 
-        fn step(&mut self, time: i64, step: Step) {
+        fn step(&mut self, time: i64, step: IrqStep) {
             match step {
-                Step::Enter(number) => {
+                IrqStep::Enter(number) => {
                     let raised = self.lane.take(number as usize);
                     self.lane.enter(Frame {
-                        handler: (Kind::Irq, number),
+                        handler: (HandlerKind::Irq, number),
                         place: 0,
                         begin: time,
                         interrupted: 0,
                         raised,
                     });
                 }
-                Step::Exit(number) => {
-                    if let Some(ended) = self.lane.exit((Kind::Irq, number), time, true) {
+                IrqStep::Exit(number) => {
+                    if let Some(ended) = self.lane.exit((HandlerKind::Irq, number), time, true) {
                         end(&mut self.lane, &mut self.seen, ended);
                     }
                 }
-                Step::Raise(vector) => self.lane.raise(vector, time),
-                Step::Lost => self.lane.lost(),
+                IrqStep::Raise(vector) => self.lane.raise(vector, time),
+                IrqStep::Lost => self.lane.lost(),
             }
         }
 
-        fn merge(&mut self, later: Machine) {
+        fn merge(&mut self, later: IrqModel) {
             for mut seen in later.seen {
                 seen.3 = self.lane.raised_before(seen.2, seen.3);
                 self.seen.push(seen);
@@ -360,13 +360,13 @@ mod tests {
         }
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<IrqStep>> {
         // Mostly beginnings, so that the stack gets full.
         let step = prop_oneof![
-            12 => (0i64..20).prop_map(Step::Enter),
-            8 => (0i64..20).prop_map(Step::Exit),
-            4 => (0usize..20).prop_map(Step::Raise),
-            1 => Just(Step::Lost),
+            12 => (0i64..20).prop_map(IrqStep::Enter),
+            8 => (0i64..20).prop_map(IrqStep::Exit),
+            4 => (0usize..20).prop_map(IrqStep::Raise),
+            1 => Just(IrqStep::Lost),
         ];
         prop::collection::vec(step, 0..200)
     }
@@ -383,8 +383,8 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(steps.len())).collect();
             cuts.sort_unstable();
             let ends = cuts.iter().copied().chain([steps.len()]);
-            let mut pieces: Vec<Machine> = [0].into_iter().chain(cuts.iter().copied()).zip(ends)
-                .map(|(from, to)| Machine::run(&steps[from..to]))
+            let mut pieces: Vec<IrqModel> = [0].into_iter().chain(cuts.iter().copied()).zip(ends)
+                .map(|(from, to)| IrqModel::run(&steps[from..to]))
                 .collect();
             for index in order {
                 if pieces.len() > 1 {
@@ -395,34 +395,34 @@ mod tests {
             }
             let mut whole = pieces.remove(0);
             pieces.into_iter().for_each(|later| whole.merge(later));
-            prop_assert_eq!(whole.seen(), Machine::run(&steps).seen());
+            prop_assert_eq!(whole.seen(), IrqModel::run(&steps).seen());
         }
     }
 
     #[test]
     fn handlers_nest() {
-        use Step::*;
+        use IrqStep::*;
         let steps = [Enter(3), Enter(5), Exit(5), Enter(6), Exit(6), Exit(3), Exit(9)];
         let steps: Vec<_> = steps
             .into_iter()
             .enumerate()
             .map(|(at, step)| (at as i64 * 10, step))
             .collect();
-        let (seen, orphans, running) = Machine::run(&steps).seen();
+        let (seen, orphans, running) = IrqModel::run(&steps).seen();
         assert_eq!(seen, [(0, 50, None, 20), (10, 20, None, 0), (30, 40, None, 0)]);
         assert_eq!((orphans, running.len()), (1, 0));
     }
 
     #[test]
     fn an_end_on_top_of_which_others_run_ends_those() {
-        use Step::*;
+        use IrqStep::*;
         let steps = [Enter(1), Enter(2), Exit(1), Exit(2)];
         let steps: Vec<_> = steps
             .into_iter()
             .enumerate()
             .map(|(at, step)| (at as i64, step))
             .collect();
-        let (seen, orphans, _) = Machine::run(&steps).seen();
+        let (seen, orphans, _) = IrqModel::run(&steps).seen();
         assert_eq!((seen, orphans), (vec![(0, 2, None, 0)], 1));
     }
 }

@@ -15,9 +15,9 @@ use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::events::irq::{Ipi, IpiStep, Softirq, SoftirqStep, Tasklet, VectorIrq};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
-use lane::{Ended, Frame, Handler, Lane, Raised, VECTORS};
+use lane::{Ended, Frame, Handler, IrqCpu, Raised, VECTORS};
 use run::{Run, Stats};
-use source::{Key, Kind, Sources, number_of};
+use source::{HandlerKind, Key, Sources, number_of};
 use tracebraid_follow::{ByCpu, CpuKey, Event, Input, Packet, PerCpu, Rules, Selection};
 use tracebraid_tables::{Report, View};
 
@@ -44,7 +44,7 @@ pub struct IrqPartial {
     sources: Sources,
     /// By place of the source.
     stats: Vec<Stats>,
-    lanes: ByCpu<Lane>,
+    lanes: ByCpu<IrqCpu>,
     /// Those of which it is not known when they were raised: that may be in the chunks before.
     waiting: Vec<Run>,
     log: Vec<Run>,
@@ -115,7 +115,7 @@ impl Rules for IrqRules {
             lane.moved(&places);
             let mut runs = Vec::new();
             let counts = |time| self.selection.counts(time, cpu.cpu);
-            let ended = |lane: &mut Lane, ended: Ended| runs.extend(self.ended(lane, cpu, ended));
+            let ended = |lane: &mut IrqCpu, ended: Ended| runs.extend(self.ended(lane, cpu, ended));
             earlier.lane(cpu).merge(lane, counts, ended);
             runs.into_iter().for_each(|run| self.count(earlier, run));
         }
@@ -132,7 +132,7 @@ impl Rules for IrqRules {
 
 impl IrqPartial {
     #[inline(always)]
-    fn lane(&mut self, key: CpuKey) -> &mut Lane {
+    fn lane(&mut self, key: CpuKey) -> &mut IrqCpu {
         self.lanes.get(key)
     }
 
@@ -151,7 +151,7 @@ impl IrqPartial {
 }
 
 /// A source as an event tells it: its kind, its number, its name.
-type Told<'a> = (Kind, i64, Option<&'a [u8]>);
+type Told<'a> = (HandlerKind, i64, Option<&'a [u8]>);
 
 impl IrqRules {
     fn step(&self, partial: &mut IrqPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
@@ -159,11 +159,16 @@ impl IrqRules {
             KernelEvent::IrqEntry(entry) => {
                 let Some(irq) = entry.irq.get(body) else { return };
                 let name = entry.name.as_ref().and_then(|name| name.bytes(body));
-                self.enter(partial, event, (Kind::Irq, irq), (Kind::Irq, irq, name));
+                self.enter(
+                    partial,
+                    event,
+                    (HandlerKind::Irq, irq),
+                    (HandlerKind::Irq, irq, name),
+                );
             }
             KernelEvent::IrqExit(exit) => {
                 if let Some(irq) = exit.irq.get(body) {
-                    self.exit(partial, event, (Kind::Irq, irq));
+                    self.exit(partial, event, (HandlerKind::Irq, irq));
                 }
             }
             KernelEvent::Softirq(softirq) => self.softirq(partial, event, softirq, body),
@@ -173,12 +178,12 @@ impl IrqRules {
             KernelEvent::Hrtimer(timer) => {
                 let is_entry = timer.step.expires() == Some(true);
                 let fields = (&timer.timer, &timer.function);
-                self.timer(partial, event, (Kind::Hrtimer, is_entry), fields, body);
+                self.timer(partial, event, (HandlerKind::Hrtimer, is_entry), fields, body);
             }
             KernelEvent::Timer(timer) => {
                 let is_entry = timer.step.expires() == Some(true);
                 let fields = (&timer.timer, &timer.function);
-                self.timer(partial, event, (Kind::Timer, is_entry), fields, body);
+                self.timer(partial, event, (HandlerKind::Timer, is_entry), fields, body);
             }
             _ => {}
         }
@@ -198,7 +203,10 @@ impl IrqRules {
         let Some(vector) = usize::try_from(number).ok().filter(|&vector| vector < VECTORS) else {
             return;
         };
-        let (handler, told) = ((Kind::Softirq, number), (Kind::Softirq, number, None));
+        let (handler, told) = (
+            (HandlerKind::Softirq, number),
+            (HandlerKind::Softirq, number, None),
+        );
         match softirq.step {
             SoftirqStep::Raise => {
                 self.raise(partial, event, told);
@@ -224,10 +232,10 @@ impl IrqRules {
     ) {
         let mut get = |field: &Option<IntField>| field.as_ref().and_then(|field| field.get(body));
         let (function, address) = (get(&tasklet.function), get(&tasklet.tasklet));
-        let handler = (Kind::Tasklet, address.or(function).unwrap_or(0));
+        let handler = (HandlerKind::Tasklet, address.or(function).unwrap_or(0));
         let number = function.or(address).unwrap_or(0);
         match tasklet.edge {
-            Edge::Begin => self.enter(partial, event, handler, (Kind::Tasklet, number, None)),
+            Edge::Begin => self.enter(partial, event, handler, (HandlerKind::Tasklet, number, None)),
             Edge::End => self.exit(partial, event, handler),
         }
     }
@@ -235,9 +243,9 @@ impl IrqRules {
     fn vector(&self, partial: &mut IrqPartial, event: &Event<'_>, vector: &VectorIrq) {
         let name = vector.vector.name().as_bytes();
         let number = number_of(name);
-        let handler = (Kind::Vector, number);
+        let handler = (HandlerKind::Vector, number);
         match vector.edge {
-            Edge::Begin => self.enter(partial, event, handler, (Kind::Vector, number, Some(name))),
+            Edge::Begin => self.enter(partial, event, handler, (HandlerKind::Vector, number, Some(name))),
             Edge::End => self.exit(partial, event, handler),
         }
     }
@@ -246,11 +254,11 @@ impl IrqRules {
         let reason = ipi.reason.as_ref().and_then(|reason| reason.bytes(body));
         let reason = reason.unwrap_or(b"ipi");
         let number = number_of(reason);
-        let told = (Kind::Ipi, number, Some(reason));
+        let told = (HandlerKind::Ipi, number, Some(reason));
         match ipi.step {
             IpiStep::Raise => self.raise(partial, event, told),
-            IpiStep::Entry => self.enter(partial, event, (Kind::Ipi, number), told),
-            IpiStep::Exit => self.exit(partial, event, (Kind::Ipi, number)),
+            IpiStep::Entry => self.enter(partial, event, (HandlerKind::Ipi, number), told),
+            IpiStep::Exit => self.exit(partial, event, (HandlerKind::Ipi, number)),
         }
     }
 
@@ -258,7 +266,7 @@ impl IrqRules {
         &self,
         partial: &mut IrqPartial,
         event: &Event<'_>,
-        (kind, is_entry): (Kind, bool),
+        (kind, is_entry): (HandlerKind, bool),
         (timer, function): (&IntField, &Option<IntField>),
         body: &mut Body<'_, '_>,
     ) {
@@ -317,7 +325,7 @@ impl IrqRules {
 
     /// A handler has ended: the time that it took goes to its CPU, and away from what it interrupted.
     /// Gives it if it was asked for; that depends on where and when it ended.
-    fn ended(&self, lane: &mut Lane, cpu: CpuKey, Ended { frame, end }: Ended) -> Option<Run> {
+    fn ended(&self, lane: &mut IrqCpu, cpu: CpuKey, Ended { frame, end }: Ended) -> Option<Run> {
         let (kind, _) = frame.handler;
         let in_range = self.selection.window.clip(frame.begin, end);
         lane.interrupt(if kind.is_hard() {
@@ -329,7 +337,7 @@ impl IrqRules {
             return None;
         }
         let usage = match kind {
-            Kind::Softirq => Some(&mut lane.soft),
+            HandlerKind::Softirq => Some(&mut lane.soft),
             kind => kind.is_hard().then_some(&mut lane.hard),
         };
         if let Some(usage) = usage {

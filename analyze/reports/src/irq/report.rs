@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::irq::lane::Lane;
+use crate::irq::lane::IrqCpu;
 use crate::irq::run::{DURATION, LATENCY, Run, Stats};
-use crate::irq::source::{Kind, Source};
+use crate::irq::source::{HandlerKind, Source};
 use crate::irq::{IrqPartial, IrqRules};
 use tracebraid_follow::{ByCpu, CpuKey, Head, Input, share};
 use tracebraid_statistics::{Bins, Distribution, Ranges};
@@ -64,13 +64,13 @@ pub(super) fn report(rules: &IrqRules, input: &Input, partial: IrqPartial) -> Re
 fn unmatched(options: &IrqOptions, partial: &IrqPartial) -> Vec<String> {
     let called = |source: &Source| {
         // Nobody looks for addresses of functions.
-        let is_shown = source.key.kind.is_hard() || source.key.kind == Kind::Softirq;
+        let is_shown = source.key.kind.is_hard() || source.key.kind == HandlerKind::Softirq;
         let nameless = (!is_shown).then(String::new).into_iter();
         nameless.chain(source.called()).collect()
     };
     let of = |is_soft: bool| -> Vec<Vec<String>> {
         let sources = partial.sources.iter();
-        let sources = sources.filter(|source| (source.key.kind == Kind::Softirq) == is_soft);
+        let sources = sources.filter(|source| (source.key.kind == HandlerKind::Softirq) == is_soft);
         sources.map(called).collect()
     };
     let mut notes = tracebraid_tables::unmatched("--irq", &options.interrupts, &of(false));
@@ -83,7 +83,7 @@ fn unmatched(options: &IrqOptions, partial: &IrqPartial) -> Vec<String> {
 }
 
 fn totals(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Total> {
-    let count = |is_wanted: fn(Kind) -> bool| -> u64 {
+    let count = |is_wanted: fn(HandlerKind) -> bool| -> u64 {
         let rows = rows.iter().filter(|(source, _)| is_wanted(source.key.kind));
         rows.map(|(_, stats)| stats.durations.summary().count()).sum()
     };
@@ -92,11 +92,16 @@ fn totals(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Total>
         partial.lanes.iter().filter(move |(cpu, _)| chosen(cpu))
     };
     let running: usize = lanes().map(|(_, lane)| lane.running()).sum();
-    let orphans = |(cpu, lane): &(CpuKey, Lane)| lane.orphans(|time| rules.selection.counts(time, cpu.cpu));
+    let orphans = |(cpu, lane): &(CpuKey, IrqCpu)| lane.orphans(|time| rules.selection.counts(time, cpu.cpu));
     let orphans: u64 = lanes().map(orphans).sum();
     vec![
-        Total::new("interrupts", "interrupts", count(Kind::is_hard).into()).or_one("interrupt"),
-        Total::new("softirqs", "softirqs", count(|kind| kind == Kind::Softirq).into()).or_one("softirq"),
+        Total::new("interrupts", "interrupts", count(HandlerKind::is_hard).into()).or_one("interrupt"),
+        Total::new(
+            "softirqs",
+            "softirqs",
+            count(|kind| kind == HandlerKind::Softirq).into(),
+        )
+        .or_one("softirq"),
         Total::new("unfinished", "unfinished handlers", (running as u64).into()).or_one("unfinished handler"),
         Total::new("unknown_begin", "handlers of unknown beginning", orphans.into())
             .or_one("handler of unknown beginning"),
@@ -110,7 +115,7 @@ fn host(head: &Head, trace: u32) -> Value {
 
 /// The tables of durations, and that of latencies.
 fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
-    let of = |is_wanted: fn(Kind) -> bool| -> Rows<'_> {
+    let of = |is_wanted: fn(HandlerKind) -> bool| -> Rows<'_> {
         let rows = rows.iter().filter(|(source, _)| is_wanted(source.key.kind));
         rows.copied().collect()
     };
@@ -121,9 +126,9 @@ fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
         let row = |(source, stats): (&Source, &Stats)| row(head, about, source, stats, &stats.durations);
         section(key, title, about, rows.map(row).collect())
     };
-    let is_softirq = |kind| kind == Kind::Softirq;
-    let others = of(|kind| !kind.is_hard() && kind != Kind::Softirq);
-    let with_raises = of(|kind| matches!(kind, Kind::Softirq | Kind::Ipi));
+    let is_softirq = |kind| kind == HandlerKind::Softirq;
+    let others = of(|kind| !kind.is_hard() && kind != HandlerKind::Softirq);
+    let with_raises = of(|kind| matches!(kind, HandlerKind::Softirq | HandlerKind::Ipi));
     let raised = with_raises
         .into_iter()
         .filter(|(_, stats)| stats.raises > 0 || stats.latencies.summary().count() > 0);
@@ -133,7 +138,7 @@ fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
             "interrupts",
             "Interrupts",
             &[KIND, NUMBER, NAME],
-            of(Kind::is_hard),
+            of(HandlerKind::is_hard),
         ),
         durations("softirqs", "Softirqs", &[NUMBER, NAME], of(is_softirq)),
         section(
@@ -179,7 +184,7 @@ fn row(
 }
 
 /// What each CPU spent.
-fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<Lane>) -> Section {
+fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<IrqCpu>) -> Section {
     let head = input.head();
     let idle = input.sources.cpus().map(|cpu| (cpu, Default::default()));
     let mut cpus: BTreeMap<CpuKey, _> = idle.collect();

@@ -11,7 +11,7 @@ use tracebraid_follow::KeyHasher;
 
 /// Kinds of handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(super) enum Kind {
+pub(super) enum HandlerKind {
     /// Of hard interrupts.
     Irq,
     /// Of a vector that x86 gives an interrupt of its own.
@@ -26,23 +26,23 @@ pub(super) enum Kind {
     Timer,
 }
 
-impl Kind {
+impl HandlerKind {
     /// Its name.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Irq => "irq",
-            Kind::Vector => "vector",
-            Kind::Ipi => "ipi",
-            Kind::Softirq => "softirq",
-            Kind::Tasklet => "tasklet",
-            Kind::Hrtimer => "hrtimer",
-            Kind::Timer => "timer",
+            HandlerKind::Irq => "irq",
+            HandlerKind::Vector => "vector",
+            HandlerKind::Ipi => "ipi",
+            HandlerKind::Softirq => "softirq",
+            HandlerKind::Tasklet => "tasklet",
+            HandlerKind::Hrtimer => "hrtimer",
+            HandlerKind::Timer => "timer",
         }
     }
 
     /// True for interrupts of the processor.
     pub(super) fn is_hard(self) -> bool {
-        matches!(self, Kind::Irq | Kind::Vector | Kind::Ipi)
+        matches!(self, HandlerKind::Irq | HandlerKind::Vector | HandlerKind::Ipi)
     }
 }
 
@@ -51,7 +51,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Key {
     pub(super) trace: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: HandlerKind,
     pub(super) number: i64,
 }
 
@@ -101,7 +101,7 @@ impl Source {
 
     /// Its number, if it has one.
     pub(super) fn number(&self) -> Option<i64> {
-        let has_one = matches!(self.key.kind, Kind::Irq | Kind::Softirq);
+        let has_one = matches!(self.key.kind, HandlerKind::Irq | HandlerKind::Softirq);
         has_one.then_some(self.key.number)
     }
 
@@ -109,9 +109,9 @@ impl Source {
     pub(super) fn name(&self) -> String {
         let Key { kind, number, .. } = self.key;
         match kind {
-            Kind::Softirq => softirq_name(number).map_or_else(|| number.to_string(), str::to_owned),
-            Kind::Tasklet | Kind::Hrtimer | Kind::Timer => format!("{number:#x}"),
-            Kind::Irq | Kind::Vector | Kind::Ipi => {
+            HandlerKind::Softirq => softirq_name(number).map_or_else(|| number.to_string(), str::to_owned),
+            HandlerKind::Tasklet | HandlerKind::Hrtimer | HandlerKind::Timer => format!("{number:#x}"),
+            HandlerKind::Irq | HandlerKind::Vector | HandlerKind::Ipi => {
                 let names = self.names.iter().map(|name| String::from_utf8_lossy(name));
                 names.collect::<Vec<_>>().join(", ")
             }
@@ -121,7 +121,7 @@ impl Source {
     /// What no other one is called.
     pub(super) fn label(&self) -> String {
         let kind = self.key.kind.name();
-        match self.number().filter(|_| self.key.kind == Kind::Irq) {
+        match self.number().filter(|_| self.key.kind == HandlerKind::Irq) {
             Some(number) => format!("{kind} {number} {}", self.name()),
             None => format!("{kind} {}", self.name()),
         }
@@ -133,7 +133,7 @@ impl Source {
         if hard.is_empty() && soft.is_empty() {
             return true;
         }
-        let globs = if self.key.kind == Kind::Softirq {
+        let globs = if self.key.kind == HandlerKind::Softirq {
             soft
         } else {
             hard
@@ -230,7 +230,7 @@ mod tests {
 
     const KEY: Key = Key {
         trace: 0,
-        kind: Kind::Irq,
+        kind: HandlerKind::Irq,
         number: 26,
     };
 
@@ -258,7 +258,7 @@ mod tests {
         let mut sources = Sources::default();
         sources.place(KEY, Some(b"virtio1-req.1"));
         let softirq = Key {
-            kind: Kind::Softirq,
+            kind: HandlerKind::Softirq,
             number: 3,
             ..KEY
         };

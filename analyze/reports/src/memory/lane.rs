@@ -6,7 +6,7 @@ use crate::memory::Done;
 
 /// A CPU in a chunk.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Lane {
+pub(super) struct MemoryCpu {
     /// By whoever ran when the chunk began.
     pub(super) head: Option<Box<Done>>,
     pub(super) now: Running,

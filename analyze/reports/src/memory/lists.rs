@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 
-use crate::memory::moves::{Move, Moves, What, size};
+use crate::memory::moves::{Move, Moves, PageMove, size};
 use crate::memory::{Done, MemoryPartial, MemoryRules};
 use tracebraid_follow::{Thread, ThreadKey};
 use tracebraid_tables::{Column, Section, Unit, Value, View};
@@ -73,7 +73,7 @@ fn largest<'a>(rules: &MemoryRules, rows: &'a [Row<'a>]) -> Vec<Moved<'a>> {
 
 /// All, in the order of time.
 fn log<'a>(rows: &'a [Row<'a>], only_batches: bool) -> Vec<Moved<'a>> {
-    let is_told = |moved: &&Move| moved.what != What::Batched || only_batches;
+    let is_told = |moved: &&Move| moved.what != PageMove::Batched || only_batches;
     let of_each = |row: &'a Row<'a>| {
         let own = row.moves.log.iter().filter(is_told);
         own.map(move |moved| (*moved, row))
@@ -87,9 +87,9 @@ fn log<'a>(rows: &'a [Row<'a>], only_batches: bool) -> Vec<Moved<'a>> {
 fn list((key, title): (&'static str, &str), view: View, moves: &[Moved<'_>]) -> Section {
     let row = |(moved, row): &Moved<'_>| {
         let what = match moved.what {
-            What::Allocated => "allocated",
-            What::Failed => "failed",
-            What::Freed | What::Batched => "freed",
+            PageMove::Allocated => "allocated",
+            PageMove::Failed => "failed",
+            PageMove::Freed | PageMove::Batched => "freed",
         };
         vec![
             Timestamp(moved.time.0).into(),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::memory::PageStep;
 use tracebraid_kernel_model::{Body, KernelEvent};
 
-use lane::{Lane, Running};
+use lane::{MemoryCpu, Running};
 use moves::{Keeps, Move, Moves};
 use sums::{Sums, is_counted};
 use tracebraid_follow::{
@@ -41,7 +41,7 @@ pub struct MemoryRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemoryPartial {
     people: People,
-    lanes: ByCpu<Lane>,
+    lanes: ByCpu<MemoryCpu>,
     threads: Table<Done>,
     /// By nobody who is known.
     unknown: Done,

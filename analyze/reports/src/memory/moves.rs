@@ -19,12 +19,12 @@ pub(super) struct Move {
     pub(super) order: u8,
     pub(super) time: Reverse<i64>,
     pub(super) cpu: Reverse<CpuKey>,
-    pub(super) what: What,
+    pub(super) what: PageMove,
 }
 
 /// What happens to pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum PageMove {
     Allocated,
     /// They were asked for, but there were none.
     Failed,
@@ -43,10 +43,10 @@ impl Move {
             return None;
         };
         let what = match page.step {
-            PageStep::Alloc if failed(page, body) => What::Failed,
-            PageStep::Alloc => What::Allocated,
-            PageStep::Free => What::Freed,
-            PageStep::FreeBatched => What::Batched,
+            PageStep::Alloc if failed(page, body) => PageMove::Failed,
+            PageStep::Alloc => PageMove::Allocated,
+            PageStep::Free => PageMove::Freed,
+            PageStep::FreeBatched => PageMove::Batched,
         };
         Some(Move {
             order: order(page, body),
@@ -107,7 +107,7 @@ pub(super) struct Moves {
 
 impl Moves {
     pub(super) fn add(&mut self, keeps: &Keeps, moved: Move) {
-        if moved.what == What::Allocated {
+        if moved.what == PageMove::Allocated {
             self.top.add(moved, keeps.top);
         }
         if keeps.is_logged {
@@ -115,10 +115,10 @@ impl Moves {
         }
         if keeps.is_counted {
             match moved.what {
-                What::Allocated => self.order(moved.order)[0] += 1,
-                What::Freed => self.order(moved.order)[1] += 1,
-                What::Batched => self.batched += 1,
-                What::Failed => {}
+                PageMove::Allocated => self.order(moved.order)[0] += 1,
+                PageMove::Freed => self.order(moved.order)[1] += 1,
+                PageMove::Batched => self.batched += 1,
+                PageMove::Failed => {}
             }
         }
     }

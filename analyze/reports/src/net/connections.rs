@@ -126,10 +126,10 @@ pub(super) struct Connections {
 }
 
 /// One way of a connection: who sends to whom, and where the connection is.
-type Recent = (u32, (IpAddr, u16), (IpAddr, u16), Place);
+type Recent = (u32, (IpAddr, u16), (IpAddr, u16), ConnectionSide);
 
 /// Where a connection is, and which of its ways.
-type Place = (usize, usize);
+type ConnectionSide = (usize, usize);
 
 const RESET: u16 = 4;
 const IPV6_HEADER: u64 = 40;
@@ -175,7 +175,7 @@ impl Connections {
 
     /// The connection by which one side sends to another, and which of its ways that is.
     #[inline]
-    fn place(&mut self, trace: u32, from: (IpAddr, u16), to: (IpAddr, u16)) -> Place {
+    fn place(&mut self, trace: u32, from: (IpAddr, u16), to: (IpAddr, u16)) -> ConnectionSide {
         let is_it = |recent: &&Recent| (recent.1, recent.2, recent.0) == (from, to, trace);
         if let Some(recent) = self.recent.iter().flatten().find(is_it) {
             return recent.3;

@@ -7,7 +7,7 @@ use tracebraid_follow::InterruptStep;
 
 /// What happens on a CPU, in the context that it is in.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) enum Step {
+pub(super) enum NetStep {
     /// A softirq begins, or ends.
     Softirq(InterruptStep),
     Queue(Queued),

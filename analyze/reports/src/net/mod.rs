@@ -22,7 +22,7 @@ use tracebraid_kernel_model::{Body, KernelEvent};
 use tracebraid_threads::CpuActivity;
 
 use connections::Sum;
-use context::{Queued, Step};
+use context::{NetStep, Queued};
 use interface::{Begun, End, Fate, InterfaceKey, Passed};
 use passing::Passing;
 use sums::{PortCounts, Ports, Sums};
@@ -51,7 +51,7 @@ pub struct NetRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NetPartial {
     people: People,
-    lanes: ByCpu<Lane<CpuActivity, Step>>,
+    lanes: ByCpu<Lane<CpuActivity, NetStep>>,
     /// The packet that was queued last on each CPU.
     queued: ByCpu<Lane<Option<(u64, Begun)>, Passing>>,
     items: Items<Passing>,
@@ -140,7 +140,7 @@ impl Rules for NetRules {
             KernelEvent::PacketFree(free) => self.freed(partial, event, free, body),
             KernelEvent::Softirq(_) => {
                 if let Some(step) = InterruptStep::of(&model.event, body) {
-                    partial.step(cpu, time, Step::Softirq(step));
+                    partial.step(cpu, time, NetStep::Softirq(step));
                 }
             }
             KernelEvent::Tcp(tcp) => self.tcp(partial, event, tcp, body),
@@ -207,14 +207,14 @@ impl Rules for NetRules {
 impl NetPartial {
     /// Somebody sends, or a softirq begins or ends.
     #[inline(always)]
-    fn step(&mut self, cpu: CpuKey, time: i64, step: Step) {
+    fn step(&mut self, cpu: CpuKey, time: i64, step: NetStep) {
         let lane = self.lanes.get(cpu);
         let Some(activity) = lane.now_or_first(self.is_first, time) else {
             return lane.wait(time, step);
         };
         let queued = match step {
-            Step::Softirq(step) => return activity.interrupt(step),
-            Step::Queue(queued) => queued,
+            NetStep::Softirq(step) => return activity.interrupt(step),
+            NetStep::Queue(queued) => queued,
         };
         let sender = (!activity.is_interrupted()).then(|| {
             let tid = queued.tid.or(activity.tid).unwrap_or(ThreadKey::UNKNOWN);
@@ -275,7 +275,7 @@ impl NetRules {
                 bytes,
                 tid,
             };
-            partial.step(cpu, time, Step::Queue(queued));
+            partial.step(cpu, time, NetStep::Queue(queued));
         }
         if !is_sent {
             partial.sums.interface(interface).received.add(bytes);

@@ -4,7 +4,7 @@ use crate::overview::Parts;
 use tracebraid_tables::{Column, Report, Section, Unit, Value};
 
 /// Where to find the longest of a kind.
-struct Kind {
+struct WorstKind {
     name: &'static str,
     section: &'static str,
     begin: &'static str,
@@ -14,8 +14,8 @@ struct Kind {
     command: &'static str,
 }
 
-const KINDS: [Kind; 5] = [
-    Kind {
+const KINDS: [WorstKind; 5] = [
+    WorstKind {
         name: "syscall",
         section: "longest",
         begin: "begin_ns",
@@ -23,7 +23,7 @@ const KINDS: [Kind; 5] = [
         what: &["syscall"],
         command: "tracebraid syscalls",
     },
-    Kind {
+    WorstKind {
         name: "CPU wait",
         section: "longest",
         begin: "wakeup_ns",
@@ -31,7 +31,7 @@ const KINDS: [Kind; 5] = [
         what: &[],
         command: "tracebraid sched",
     },
-    Kind {
+    WorstKind {
         name: "disk I/O",
         section: "slowest",
         begin: "issued_ns",
@@ -39,7 +39,7 @@ const KINDS: [Kind; 5] = [
         what: &["disk", "rwbs"],
         command: "tracebraid disk",
     },
-    Kind {
+    WorstKind {
         name: "interrupt",
         section: "longest",
         begin: "begin_ns",
@@ -47,7 +47,7 @@ const KINDS: [Kind; 5] = [
         what: &["name"],
         command: "tracebraid irq",
     },
-    Kind {
+    WorstKind {
         name: "packet",
         section: "slowest",
         begin: "queued_ns",
@@ -74,7 +74,7 @@ pub(super) fn section(parts: &Parts) -> Section {
     Section::new("worst", "What took longest", columns, rows.collect()).short()
 }
 
-fn row(kind: &Kind, report: &Report) -> Option<Vec<Value>> {
+fn row(kind: &WorstKind, report: &Report) -> Option<Vec<Value>> {
     let section = report.section(kind.section)?;
     let row = section.rows.first()?;
     let what = kind.what.iter().filter_map(|key| match section.cell(row, key) {

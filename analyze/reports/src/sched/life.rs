@@ -21,18 +21,18 @@ pub(super) enum Now {
     /// It sleeps, or nothing is known.
     #[default]
     Off,
-    Running(Place),
+    Running(CpuEpoch),
     /// It can run, or soon can; no event says where.
     Pending {
         since: i64,
-        place: Option<Place>,
+        place: Option<CpuEpoch>,
     },
     /// It can run, and waits for a CPU.
     Waiting {
         since: i64,
         /// Since when for that CPU.
         moved: i64,
-        place: Place,
+        place: CpuEpoch,
         /// The thread that preempted it; 0 is the idle thread.
         by: Option<i32>,
     },
@@ -40,7 +40,7 @@ pub(super) enum Now {
 
 /// A CPU; what is lost there after so many losses makes unknown what its threads do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct CpuEpoch {
     pub(super) cpu: CpuKey,
     pub(super) losses: usize,
 }
@@ -79,7 +79,7 @@ impl Life {
 
     /// The CPU that it runs on or waits for.
     #[inline]
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(super) fn place(&self) -> Option<CpuEpoch> {
         match self.now {
             Now::Running(place) | Now::Waiting { place, .. } => Some(place),
             Now::Pending { place, .. } => place,
@@ -88,7 +88,7 @@ impl Life {
     }
 
     /// The same, to be changed.
-    pub(super) fn place_mut(&mut self) -> Option<&mut Place> {
+    pub(super) fn place_mut(&mut self) -> Option<&mut CpuEpoch> {
         match &mut self.now {
             Now::Running(place) | Now::Waiting { place, .. } => Some(place),
             Now::Pending { place, .. } => place.as_mut(),

@@ -5,15 +5,15 @@ use tracebraid_threads::Waker;
 
 use crate::sched::SchedRules;
 use crate::sched::cpus::{Cpu, Queue, RunQueue};
-use crate::sched::life::{Life, Now, Place, Woken};
+use crate::sched::life::{CpuEpoch, Life, Now, Woken};
 use crate::sched::stats::Latency;
-use crate::sched::step::{Item, Switched, Wakeup};
+use crate::sched::step::{SchedItem, Switched, Wakeup};
 use crate::sched::sums::Sums;
 use tracebraid_follow::{ByCpu, CpuKey, Table, ThreadKey};
 
 /// What is known of threads and CPUs at a time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Machine<Q: RunQueue = Queue> {
+pub(super) struct SchedMachine<Q: RunQueue = Queue> {
     pub(super) threads: Table<Life>,
     pub(super) cpus: ByCpu<Cpu<Q>>,
     /// The range has begun, and has not ended.
@@ -25,7 +25,7 @@ pub(super) struct Machine<Q: RunQueue = Queue> {
 /// A machine at work.
 pub(super) struct Player<'a, Q: RunQueue = Queue> {
     pub(super) rules: &'a SchedRules,
-    pub(super) machine: &'a mut Machine<Q>,
+    pub(super) machine: &'a mut SchedMachine<Q>,
     pub(super) sums: &'a mut Sums,
 }
 
@@ -51,33 +51,33 @@ impl At {
 impl Player<'_> {
     /// Something happens.
     #[inline(always)]
-    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: Item) {
+    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: SchedItem) {
         let at = At { cpu, time };
         self.machine.clock(self.rules, time);
         if self.rules.selection.window.is_over(time) {
             return;
         }
         match item {
-            Item::Switch(switched) => self.switch(at, switched),
-            Item::Wake(wakeup, by) => self.wake(at, wakeup, by),
-            Item::Migrate { tid, from, to } => {
+            SchedItem::Switch(switched) => self.switch(at, switched),
+            SchedItem::Wake(wakeup, by) => self.wake(at, wakeup, by),
+            SchedItem::Migrate { tid, from, to } => {
                 let way = (at.on(from), at.on(to));
                 self.counts_migration(at, tid, way);
                 self.migrate(at, tid, way);
             }
-            Item::Made(tid) => {
+            SchedItem::Made(tid) => {
                 let place = Some(self.machine.place(cpu));
                 let now = Now::Pending { since: time, place };
                 self.machine.become_of(at.thread(tid), now);
             }
-            Item::Gone(tid) => self.machine.become_of(at.thread(tid), Now::Off),
-            Item::Becomes { old, tid } => {
+            SchedItem::Gone(tid) => self.machine.become_of(at.thread(tid), Now::Off),
+            SchedItem::Becomes { old, tid } => {
                 self.machine.become_of(at.thread(old), Now::Off);
                 let place = self.machine.place(cpu);
                 self.machine.become_of(at.thread(tid), Now::Running(place));
                 self.machine.cpus.get(cpu).current = Some(tid);
             }
-            Item::Lost => self.machine.loses(cpu),
+            SchedItem::Lost => self.machine.loses(cpu),
         }
     }
 
@@ -228,7 +228,7 @@ impl<Q: RunQueue> Player<'_, Q> {
     /// A thread goes from one CPU to another.
     pub(super) fn migrate(&mut self, at: At, tid: i32, (from, to): (CpuKey, CpuKey)) {
         let thread = at.thread(tid);
-        let is_elsewhere = |place: Place| place.cpu != from && self.rules.is_partial(at.cpu, at.time);
+        let is_elsewhere = |place: CpuEpoch| place.cpu != from && self.rules.is_partial(at.cpu, at.time);
         let waits = |life: &Life| matches!(life.now, Now::Waiting { place, .. } if is_elsewhere(place));
         let is_lost = self
             .rules
@@ -282,7 +282,7 @@ impl<Q: RunQueue> Player<'_, Q> {
     }
 }
 
-impl<Q: RunQueue> Machine<Q> {
+impl<Q: RunQueue> SchedMachine<Q> {
     /// The range begins or ends.
     #[inline(always)]
     pub(super) fn clock(&mut self, rules: &SchedRules, time: i64) {
@@ -302,9 +302,9 @@ impl<Q: RunQueue> Machine<Q> {
     }
 
     #[inline]
-    pub(super) fn place(&mut self, cpu: CpuKey) -> Place {
+    pub(super) fn place(&mut self, cpu: CpuKey) -> CpuEpoch {
         let losses = self.cpus.get(cpu).losses;
-        Place { cpu, losses }
+        CpuEpoch { cpu, losses }
     }
 
     /// Events were lost on a CPU.
@@ -378,7 +378,7 @@ impl<Q: RunQueue> Machine<Q> {
     }
 }
 
-impl Machine {
+impl SchedMachine {
     /// Nothing follows: threads of which events that were lost would tell do nothing that is known.
     pub(super) fn end(&mut self, rules: &SchedRules) {
         let cpus = &mut self.cpus;

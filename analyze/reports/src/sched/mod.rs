@@ -26,10 +26,10 @@ use tracebraid_kernel_model::{Body, IntField, KernelEvent, Switch};
 use tracebraid_threads::CpuActivity;
 
 use freq::Bounds;
-use machine::{Machine, Player};
+use machine::{Player, SchedMachine};
 use slice::{SchedSlice, SlicePlayer};
 use stats::Latency;
-use step::{Item, Step, Switched, Wakeup};
+use step::{SchedItem, SchedStep, Switched, Wakeup};
 use sums::Sums;
 use tracebraid_follow::{
     ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded, Rules,
@@ -62,11 +62,11 @@ pub struct SchedRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchedPartial {
     people: People,
-    lanes: ByCpu<Lane<CpuActivity, Step>>,
-    items: Items<Item>,
+    lanes: ByCpu<Lane<CpuActivity, SchedStep>>,
+    items: Items<SchedItem>,
     sums: Sums,
     /// State of all that was played.
-    machine: Machine,
+    machine: SchedMachine,
     /// Nothing came before.
     is_first: bool,
     /// Where the thread that was switched to last is among the people.
@@ -133,7 +133,7 @@ impl Rules for SchedRules {
                 .lanes
                 .get(packet.cpu)
                 .goes_over(time, CpuActivity::default());
-            partial.items.push(packet.cpu, time, Item::Lost);
+            partial.items.push(packet.cpu, time, SchedItem::Lost);
         }
     }
 
@@ -142,7 +142,7 @@ impl Rules for SchedRules {
         let step = match &event.model.event {
             KernelEvent::Switch(switch) => return Self::switch(partial, event, switch, body),
             other => match InterruptStep::of(other, body) {
-                Some(step) => Step::Interrupt(step),
+                Some(step) => SchedStep::Interrupt(step),
                 None => {
                     learn(&mut partial.people, event.model, event.cpu, event.time, body);
                     match task(event, body) {
@@ -193,7 +193,7 @@ impl Rules for SchedRules {
 
 impl SchedRules {
     /// The next item of all threads.
-    fn play(&self, partial: &mut SchedPartial, mut items: Items<Item>) {
+    fn play(&self, partial: &mut SchedPartial, mut items: Items<SchedItem>) {
         let mut player = Player {
             rules: self,
             machine: &mut partial.machine,
@@ -203,7 +203,7 @@ impl SchedRules {
     }
 
     /// A slice that is played without knowledge of what threads did before.
-    fn slice<'a>(&'a self, mut items: Items<Item>) -> Slice<'a, SchedPartial> {
+    fn slice<'a>(&'a self, mut items: Items<SchedItem>) -> Slice<'a, SchedPartial> {
         Box::new(move |resident| {
             let mut slice = SchedSlice::default();
             let mut player = SlicePlayer {
@@ -217,7 +217,7 @@ impl SchedRules {
     }
 
     /// A slice that is played when that is known.
-    fn whole<'a>(&'a self, items: Items<Item>) -> Slice<'a, SchedPartial> {
+    fn whole<'a>(&'a self, items: Items<SchedItem>) -> Slice<'a, SchedPartial> {
         Box::new(move |_| Box::new(move |partial| self.play(partial, items)))
     }
 
@@ -238,22 +238,22 @@ impl SchedRules {
         };
         // No thread is switched from or to in an interrupt.
         partial.lanes.get(cpu).goes_over(time, CpuActivity::of(next));
-        partial.items.push(cpu, time, Item::Switch(switched));
+        partial.items.push(cpu, time, SchedItem::Switch(switched));
     }
 
     /// Something happens on a CPU.
     #[inline(always)]
-    fn step(partial: &mut SchedPartial, cpu: CpuKey, time: i64, step: Step) {
+    fn step(partial: &mut SchedPartial, cpu: CpuKey, time: i64, step: SchedStep) {
         let lane = partial.lanes.get(cpu);
         // No interrupt is active when a trace begins.
         let Some(active) = lane.now_or_first(partial.is_first, time) else {
             return lane.wait(time, step);
         };
         let item = match step {
-            Step::Interrupt(step) => return active.interrupt(step),
-            Step::Wake(wakeup, tid) => Item::Wake(wakeup, active.waker(tid)),
-            Step::Item(item) => {
-                if let Item::Becomes { tid, .. } = item {
+            SchedStep::Interrupt(step) => return active.interrupt(step),
+            SchedStep::Wake(wakeup, tid) => SchedItem::Wake(wakeup, active.waker(tid)),
+            SchedStep::Item(item) => {
+                if let SchedItem::Becomes { tid, .. } = item {
                     active.tid = Some(tid);
                 }
                 item
@@ -285,7 +285,7 @@ impl SchedRules {
 }
 
 /// Events other than switches and interrupts.
-fn task(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Step> {
+fn task(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<SchedStep> {
     let get = |field: &IntField, body: &mut Body<'_, '_>| field.get(body).map(|tid| tid as i32);
     let item = match &event.model.event {
         KernelEvent::Wakeup(wakeup) => {
@@ -303,22 +303,22 @@ fn task(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<Step> {
                 is_ready,
                 is_new: wakeup.step == WakeStep::WakeupNew,
             };
-            return Some(Step::Wake(wakeup, event.model.tid(body)));
+            return Some(SchedStep::Wake(wakeup, event.model.tid(body)));
         }
         KernelEvent::Migrate(migrate) => migrated(migrate, body)?,
-        KernelEvent::ThreadEnd(end) => Item::Gone(get(&end.tid, body)?),
-        KernelEvent::Fork(fork) => Item::Made(get(&fork.child_tid, body)?),
+        KernelEvent::ThreadEnd(end) => SchedItem::Gone(get(&end.tid, body)?),
+        KernelEvent::Fork(fork) => SchedItem::Made(get(&fork.child_tid, body)?),
         KernelEvent::Exec(exec) => {
             let (old, tid) = taken_over(exec, body)?;
-            Item::Becomes { old, tid }
+            SchedItem::Becomes { old, tid }
         }
         _ => return None,
     };
-    Some(Step::Item(item))
+    Some(SchedStep::Item(item))
 }
 
-fn migrated(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<Item> {
-    Some(Item::Migrate {
+fn migrated(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<SchedItem> {
+    Some(SchedItem::Migrate {
         tid: migrate.tid.get(body)? as i32,
         from: migrate.from.get(body).and_then(cpu_number)?,
         to: migrate.to.get(body).and_then(cpu_number)?,

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::sched::SchedRules;
 use crate::sched::cpus::{QueueChanges, QueueStretch};
 use crate::sched::life::{Life, Now};
-use crate::sched::machine::{At, Machine, Player};
-use crate::sched::step::{Item, Switched, Wakeup};
+use crate::sched::machine::{At, Player, SchedMachine};
+use crate::sched::step::{SchedItem, Switched, Wakeup};
 use crate::sched::sums::Sums;
 use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_threads::Waker;
@@ -20,7 +20,7 @@ use tracebraid_threads::Waker;
 /// What is known of a slice alone. Its size depends on the number of threads and CPUs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SchedSlice {
-    machine: Machine<QueueChanges>,
+    machine: SchedMachine<QueueChanges>,
     kept: Vec<(At, Kept)>,
     /// When something happened last.
     last: Option<i64>,
@@ -51,7 +51,7 @@ pub(super) struct SlicePlayer<'a> {
 
 impl SlicePlayer<'_> {
     /// Something happens.
-    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: Item) {
+    pub(super) fn play(&mut self, cpu: CpuKey, time: i64, item: SchedItem) {
         let at = At { cpu, time };
         self.slice.last = Some(time);
         if self.rules.selection.window.is_over(time) {
@@ -60,12 +60,12 @@ impl SlicePlayer<'_> {
         self.slice.machine.in_range = self.rules.selection.window.contains(time);
         self.slice.machine.stretch = self.slice.kept.len();
         match item {
-            Item::Switch(switched) => self.switch(at, switched),
-            Item::Wake(wakeup, by) => match self.is_seen(at.thread(wakeup.tid)) {
+            SchedItem::Switch(switched) => self.switch(at, switched),
+            SchedItem::Wake(wakeup, by) => match self.is_seen(at.thread(wakeup.tid)) {
                 true => self.player().wake(at, wakeup, by),
                 false => self.keep(at, Kept::Wake(wakeup, by)),
             },
-            Item::Migrate { tid, from, to } => {
+            SchedItem::Migrate { tid, from, to } => {
                 let (from, to) = (at.on(from), at.on(to));
                 self.player().counts_migration(at, tid, (from, to));
                 match self.is_seen(at.thread(tid)) {
@@ -73,19 +73,19 @@ impl SlicePlayer<'_> {
                     false => self.keep(at, Kept::Migrate(tid, from, to)),
                 }
             }
-            Item::Made(tid) => {
+            SchedItem::Made(tid) => {
                 let place = Some(self.slice.machine.place(cpu));
                 self.becomes(at, tid, Now::Pending { since: time, place });
             }
-            Item::Gone(tid) => self.becomes(at, tid, Now::Off),
-            Item::Becomes { old, tid } => {
+            SchedItem::Gone(tid) => self.becomes(at, tid, Now::Off),
+            SchedItem::Becomes { old, tid } => {
                 self.becomes(at, old, Now::Off);
                 let place = self.slice.machine.place(cpu);
                 self.becomes(at, tid, Now::Running(place));
                 let cpu = self.slice.machine.cpus.get(cpu);
                 (cpu.current, cpu.is_seen) = (Some(tid), true);
             }
-            Item::Lost => {
+            SchedItem::Lost => {
                 self.slice.machine.loses(cpu);
                 self.keep(at, Kept::Lost);
             }
@@ -158,7 +158,7 @@ impl SlicePlayer<'_> {
 
 impl SchedSlice {
     /// Goes on with the state at the beginning of the slice.
-    pub(super) fn compose(self, rules: &SchedRules, machine: &mut Machine, sums: &mut Sums) {
+    pub(super) fn compose(self, rules: &SchedRules, machine: &mut SchedMachine, sums: &mut Sums) {
         let SchedSlice {
             machine: slice,
             kept,
@@ -242,7 +242,7 @@ struct Queues<I: Iterator> {
 
 impl<I: Iterator<Item = (usize, CpuKey, QueueStretch)>> Queues<I> {
     /// Goes on up to that stretch.
-    fn change(&mut self, number: usize, machine: &mut Machine) {
+    fn change(&mut self, number: usize, machine: &mut SchedMachine) {
         while let Some((_, cpu, stretch)) = self.stretches.next_if(|next| next.0 <= number) {
             let Some((_, before)) = self.before.iter_mut().find(|before| before.0 == cpu) else {
                 continue;

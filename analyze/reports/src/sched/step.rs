@@ -7,13 +7,13 @@ use tracebraid_follow::InterruptStep;
 
 /// What happens on a CPU, by whatever is active there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) enum Step {
+pub(super) enum SchedStep {
     /// Begins or ends an interruption.
     Interrupt(InterruptStep),
     /// A thread is woken, as the event says by that one.
     Wake(Wakeup, Option<i32>),
     /// It does not matter what is active.
-    Item(Item),
+    Item(SchedItem),
 }
 
 /// A thread is woken, to run on that CPU.
@@ -29,7 +29,7 @@ pub(super) struct Wakeup {
 
 /// What happens to threads; played in the order of time over all CPUs.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) enum Item {
+pub(super) enum SchedItem {
     Switch(Switched),
     Wake(Wakeup, Waker),
     Migrate {

@@ -2,7 +2,7 @@
 
 use super::super::error::WriteError;
 use super::json_fields::{Object, field_class, refuse, string};
-use super::locate::Place;
+use super::locate::FieldScopes;
 use crate::schema::{ClockClass, ClockOrigin, EnvValue, EventClass, FieldClass, Scope, TraceClass};
 
 /// Namespace of the attributes that CTF 1.8 has and CTF 2 has not.
@@ -51,7 +51,7 @@ fn trace(class: &TraceClass) -> Result<String, WriteError> {
         }
         object.put("environment", environment.end());
     }
-    let place = Place {
+    let place = FieldScopes {
         class,
         stream: None,
         event: None,
@@ -68,7 +68,7 @@ fn trace(class: &TraceClass) -> Result<String, WriteError> {
 
 fn scope(
     object: &mut Object,
-    place: Place<'_>,
+    place: FieldScopes<'_>,
     key: &str,
     scope: Scope,
     class: &Option<FieldClass>,
@@ -127,7 +127,7 @@ fn stream(class: &TraceClass, index: usize) -> Result<String, WriteError> {
             None => return refuse(format!("a clock of stream class {} that is not there", stream.id)),
         }
     }
-    let place = Place {
+    let place = FieldScopes {
         class,
         stream: Some(index),
         event: None,
@@ -172,7 +172,7 @@ pub(super) fn event(class: &TraceClass, index: usize, event: &EventClass) -> Res
         namespace.put(ATTRIBUTES, attributes.end());
         object.put("attributes", namespace.end());
     }
-    let place = Place {
+    let place = FieldScopes {
         class,
         stream: Some(index),
         event: Some(event),

@@ -3,7 +3,7 @@
 //! What is open is kept in a list: field classes may nest as deep as they like.
 
 use super::super::error::WriteError;
-use super::locate::Place;
+use super::locate::FieldScopes;
 use crate::ctf2::{role_names, scope_name};
 use crate::schema::{
     ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Mapping,
@@ -76,13 +76,17 @@ struct Open<'c> {
 
 struct Writer<'c> {
     text: String,
-    place: Place<'c>,
+    place: FieldScopes<'c>,
     scope: Scope,
     open: Vec<Open<'c>>,
 }
 
 /// The JSON of a scope's root class.
-pub(super) fn field_class(place: Place<'_>, scope: Scope, class: &FieldClass) -> Result<String, WriteError> {
+pub(super) fn field_class(
+    place: FieldScopes<'_>,
+    scope: Scope,
+    class: &FieldClass,
+) -> Result<String, WriteError> {
     let mut writer = Writer {
         text: String::new(),
         place,

@@ -4,14 +4,14 @@ use crate::schema::{EventClass, FieldClass, FieldLocation, Scope, TraceClass};
 
 /// What the scopes of a field are: those of its trace, stream and event.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'c> {
+pub(super) struct FieldScopes<'c> {
     pub(super) class: &'c TraceClass,
     /// Index of the stream class.
     pub(super) stream: Option<usize>,
     pub(super) event: Option<&'c EventClass>,
 }
 
-impl<'c> Place<'c> {
+impl<'c> FieldScopes<'c> {
     /// The root class of a scope.
     pub(super) fn root(&self, scope: Scope) -> Option<&'c FieldClass> {
         let stream = || self.class.streams.get(self.stream?);

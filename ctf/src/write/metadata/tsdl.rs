@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::super::error::WriteError;
-use super::locate::Place;
+use super::locate::FieldScopes;
 use super::tsdl_fields::{is_identifier, quoted, root};
 use crate::schema::{
     ByteOrder, ClockClass, ClockOrigin, CtfVersion, EnvValue, EventClass, FieldClass, Roles, Scope,
@@ -51,7 +51,7 @@ fn trace(text: &mut String, class: &TraceClass) -> Result<(), WriteError> {
         ByteOrder::Big => "be",
     };
     let _ = writeln!(text, "\tbyte_order = {order};");
-    let place = Place {
+    let place = FieldScopes {
         class,
         stream: None,
         event: None,
@@ -70,7 +70,7 @@ fn trace(text: &mut String, class: &TraceClass) -> Result<(), WriteError> {
 /// A scope's root, if it has one.
 fn scope(
     text: &mut String,
-    place: Place<'_>,
+    place: FieldScopes<'_>,
     name: &str,
     scope: Scope,
     class: &Option<FieldClass>,
@@ -158,7 +158,7 @@ fn stream(text: &mut String, class: &TraceClass, index: usize) -> Result<(), Wri
     if has_stream_ids(class) {
         let _ = writeln!(text, "\tid = {};", stream.id);
     }
-    let place = Place {
+    let place = FieldScopes {
         class,
         stream: Some(index),
         event: None,
@@ -210,7 +210,7 @@ pub(super) fn event(class: &TraceClass, index: usize, event: &EventClass) -> Res
     if let Some(uri) = &event.model_emf_uri {
         let _ = writeln!(text, "\tmodel.emf.uri = {};", quoted(uri));
     }
-    let place = Place {
+    let place = FieldScopes {
         class,
         stream: Some(index),
         event: Some(event),

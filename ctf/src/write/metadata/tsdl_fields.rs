@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::super::error::WriteError;
-use super::locate::Place;
+use super::locate::FieldScopes;
 use crate::schema::{
     ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Parts,
     Scope, VariantClass,
@@ -80,7 +80,7 @@ pub(super) fn quoted(text: &str) -> String {
 /// Writes the root class of a scope.
 pub(super) fn root(
     text: &mut String,
-    place: Place<'_>,
+    place: FieldScopes<'_>,
     scope: Scope,
     class: &FieldClass,
 ) -> Result<(), WriteError> {
@@ -108,7 +108,7 @@ struct Open<'c> {
 
 struct Writer<'t, 'c> {
     text: &'t mut String,
-    place: Place<'c>,
+    place: FieldScopes<'c>,
     scope: Scope,
     /// To the field that is being written.
     path: Vec<u32>,

@@ -82,7 +82,7 @@ impl ClassLine {
 
 /// What is known of a stream.
 #[derive(Debug)]
-struct Lane {
+struct StreamText {
     packet: u64,
     /// The packet context of that packet.
     context: Vec<u8>,
@@ -101,7 +101,7 @@ pub(crate) struct Lines {
     /// By trace (place in `styles`), stream class and event class.
     programs: HashMap<(usize, usize, usize), Rc<Program>>,
     /// By the readers' ranks.
-    lanes: Vec<Option<Lane>>,
+    lanes: Vec<Option<StreamText>>,
     /// The names of traces, as babeltrace2 makes them, by the traces' first directories.
     trace_names: HashMap<PathBuf, String>,
 }
@@ -259,7 +259,7 @@ impl Lines {
             }
             Some(lane) => {
                 let classes = layout.events.iter().map(|_| None).collect();
-                *lane = Some(Lane {
+                *lane = Some(StreamText {
                     packet,
                     context,
                     style,

@@ -28,7 +28,7 @@ const UNROLLED: u64 = 16;
 const MOST_DEPTH: u32 = 8;
 
 #[derive(Debug)]
-enum Kind {
+enum LineOp {
     /// Nothing but the literal.
     Literal,
     /// Go on to a multiple of that many bits.
@@ -76,8 +76,8 @@ struct Elements {
 /// One literal and one value: a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Step {
-    kind: Kind,
+struct LineStep {
+    kind: LineOp,
     /// Bytes of the literal before the value.
     length: u8,
     /// Alignment of the value in bits, less one.
@@ -88,7 +88,7 @@ struct Step {
 /// Shows some scopes of an event record one after the other.
 #[derive(Debug)]
 pub(crate) struct Program {
-    steps: Vec<Step>,
+    steps: Vec<LineStep>,
     style: Rc<Style>,
 }
 
@@ -139,17 +139,17 @@ impl Compiler {
 
     /// The program.
     pub(crate) fn finish(mut self) -> Program {
-        self.step(1, Kind::Literal);
+        self.step(1, LineOp::Literal);
         self.program.steps.shrink_to_fit();
         self.program
     }
 
-    fn step(&mut self, align: u32, kind: Kind) {
+    fn step(&mut self, align: u32, kind: LineOp) {
         let align = self.align.max(align).max(1);
         self.align = 1;
         if align > 128 {
-            self.program.steps.push(Step {
-                kind: Kind::Align(align),
+            self.program.steps.push(LineStep {
+                kind: LineOp::Align(align),
                 length: 0,
                 mask: 0,
                 literal: [0; LITERAL],
@@ -158,8 +158,8 @@ impl Compiler {
         let (pieces, last) = self.pending.bytes().as_chunks::<LITERAL>();
         for piece in pieces {
             let length = LITERAL as u8;
-            self.program.steps.push(Step {
-                kind: Kind::Literal,
+            self.program.steps.push(LineStep {
+                kind: LineOp::Literal,
                 length,
                 mask: 0,
                 literal: *piece,
@@ -168,7 +168,7 @@ impl Compiler {
         let mut literal = [0; LITERAL];
         literal.iter_mut().zip(last).for_each(|(to, &from)| *to = from);
         let mask = (align.min(128) - 1) as u8;
-        self.program.steps.push(Step {
+        self.program.steps.push(LineStep {
             kind,
             length: last.len() as u8,
             mask,
@@ -218,9 +218,9 @@ impl Compiler {
     fn value(&mut self, part: Part<'_>, names: bool) {
         match &part.kind {
             NodeKind::Int(read, class) => self.integer(part, *read, class),
-            NodeKind::Str(Encoding::Utf8) => self.string(part.node(), Kind::Text),
+            NodeKind::Str(Encoding::Utf8) => self.string(part.node(), LineOp::Text),
             NodeKind::SizedStr(length, Encoding::Utf8) => {
-                self.string(part.node(), Kind::SizedText(*length));
+                self.string(part.node(), LineOp::SizedText(*length));
             }
             NodeKind::Array(length) if self.depth < MOST_DEPTH => self.array(part, *length, names),
             NodeKind::Variant(choice) if self.depth < MOST_DEPTH => self.variant(part, choice, names),
@@ -229,7 +229,7 @@ impl Compiler {
     }
 
     fn walked(&mut self, part: Part<'_>, names: bool) {
-        self.step(part.align, Kind::Walk(part.to_tree(), names));
+        self.step(part.align, LineOp::Walk(part.to_tree(), names));
     }
 
     fn variant(&mut self, part: Part<'_>, choice: &Arc<Choice>, names: bool) {
@@ -252,14 +252,14 @@ impl Compiler {
             compiler.finish()
         });
         let options = options.collect();
-        self.step(part.align, Kind::Variant(Box::new((choice.clone(), options))));
+        self.step(part.align, LineOp::Variant(Box::new((choice.clone(), options))));
     }
 
     /// Adds a field that is not shown.
     pub(crate) fn hidden(&mut self, part: Part<'_>) {
         let kind = match &part.kind {
-            NodeKind::Int(read, _) if part.saves.is_empty() => Kind::Skip(u64::from(read.length)),
-            _ => Kind::WalkBlindly(part.to_tree()),
+            NodeKind::Int(read, _) if part.saves.is_empty() => LineOp::Skip(u64::from(read.length)),
+            _ => LineOp::WalkBlindly(part.to_tree()),
         };
         self.step(part.align, kind);
     }
@@ -292,13 +292,13 @@ impl Compiler {
                     tree: part.to_tree(),
                     names,
                 };
-                self.step(part.align, Kind::Elements(Box::new(elements)));
+                self.step(part.align, LineOp::Elements(Box::new(elements)));
             }
         }
         self.text(if style.json { b"]" } else { b" ]" });
     }
 
-    fn string(&mut self, node: &Node, kind: Kind) {
+    fn string(&mut self, node: &Node, kind: LineOp) {
         self.text(self.program.style.palette.value.as_bytes());
         self.text(b"\"");
         self.step(node.align, kind);
@@ -311,7 +311,7 @@ impl Compiler {
         let style = self.program.style.clone();
         let length = u32::from(read.length);
         if !node.saves.is_empty() {
-            self.step(node.align, Kind::Keep(read, node.saves.clone()));
+            self.step(node.align, LineOp::Keep(read, node.saves.clone()));
         }
         if class.is_enum {
             let ready = (0..READY_VALUES).map(|value| {
@@ -322,7 +322,7 @@ impl Compiler {
             let ready = ready.collect();
             return self.step(
                 node.align,
-                Kind::Enumeration(
+                LineOp::Enumeration(
                     read,
                     Box::new(Enumeration {
                         class: class.clone(),
@@ -335,15 +335,15 @@ impl Compiler {
         let whole_digits = !class.signed || length.is_multiple_of(4);
         let kind = match class.base {
             _ if read.reversed => return self.walked(part, false),
-            _ if style.json && class.signed => Kind::Signed(read),
-            _ if style.json => Kind::Unsigned(read),
-            DisplayBase::Hexadecimal if whole_digits => Kind::Hexadecimal(read),
-            DisplayBase::Decimal if class.signed => Kind::Signed(read),
-            DisplayBase::Decimal => Kind::Unsigned(read),
+            _ if style.json && class.signed => LineOp::Signed(read),
+            _ if style.json => LineOp::Unsigned(read),
+            DisplayBase::Hexadecimal if whole_digits => LineOp::Hexadecimal(read),
+            DisplayBase::Decimal if class.signed => LineOp::Signed(read),
+            DisplayBase::Decimal => LineOp::Unsigned(read),
             _ => return self.walked(part, false),
         };
         self.text(style.palette.value.as_bytes());
-        if matches!(kind, Kind::Hexadecimal(..)) {
+        if matches!(kind, LineOp::Hexadecimal(..)) {
             self.text(b"0x");
         }
         self.step(node.align, kind);
@@ -418,10 +418,10 @@ impl Program {
             slot.literal(&step.literal);
             let length = usize::from(step.length);
             end += match &step.kind {
-                Kind::Unsigned(read) => slot.decimal(length, bits(&mut at, *read)?),
-                Kind::Hexadecimal(read) => slot.hexadecimal(length, bits(&mut at, *read)?),
-                Kind::Signed(read) => slot.signed(length, signed(&mut at, *read)?),
-                Kind::Literal => length,
+                LineOp::Unsigned(read) => slot.decimal(length, bits(&mut at, *read)?),
+                LineOp::Hexadecimal(read) => slot.hexadecimal(length, bits(&mut at, *read)?),
+                LineOp::Signed(read) => slot.signed(length, signed(&mut at, *read)?),
+                LineOp::Literal => length,
                 kind => {
                     buffer.set_length(end + length);
                     *cursor = at;
@@ -441,13 +441,13 @@ impl Program {
     #[inline(always)]
     fn run_other(
         &self,
-        kind: &Kind,
+        kind: &LineOp,
         cursor: &mut Cursor<'_>,
         slots: &mut [u64],
         buffer: &mut Buffer,
     ) -> Result<(), DecodeError> {
         match kind {
-            Kind::Enumeration(read, labels) => {
+            LineOp::Enumeration(read, labels) => {
                 let raw = cursor.fixed(*read)?;
                 match labels.ready.get(raw as usize) {
                     Some(text) => buffer.put_literal(text),
@@ -456,12 +456,12 @@ impl Program {
                         .put_enumeration(buffer, &labels.class, u32::from(read.length), raw),
                 }
             }
-            Kind::Text => {
+            LineOp::Text => {
                 let start = start_of(cursor)?;
                 let length = cursor.terminated(1)?.len();
                 self.put_string(buffer, cursor.data, start, length);
             }
-            Kind::SizedText(length) => {
+            LineOp::SizedText(length) => {
                 let start = start_of(cursor)?;
                 let bytes = cursor.bytes(count(*length, slots))?;
                 self.put_string(buffer, cursor.data, start, null_at(bytes));
@@ -474,13 +474,13 @@ impl Program {
     #[inline(never)]
     fn run_rare(
         &self,
-        kind: &Kind,
+        kind: &LineOp,
         cursor: &mut Cursor<'_>,
         slots: &mut [u64],
         buffer: &mut Buffer,
     ) -> Result<(), DecodeError> {
         match kind {
-            Kind::Elements(elements) => {
+            LineOp::Elements(elements) => {
                 let count = count(elements.length, slots);
                 // Elements take at least a bit each; others are left to the general way.
                 if count > cursor.end.saturating_sub(cursor.pos) {
@@ -496,7 +496,7 @@ impl Program {
                 }
                 Ok(())
             }
-            Kind::Variant(variant) => {
+            LineOp::Variant(variant) => {
                 let (choice, options) = &**variant;
                 let slot = usize::from(choice.selector.slot);
                 let raw = slots.get(slot).copied().unwrap_or(0);
@@ -508,7 +508,7 @@ impl Program {
                 })?;
                 option.run(cursor, slots, buffer)
             }
-            Kind::Keep(read, saves) => {
+            LineOp::Keep(read, saves) => {
                 let mut ahead = *cursor;
                 let raw = ahead.fixed(*read)?;
                 for &slot in saves {
@@ -519,18 +519,18 @@ impl Program {
                 }
                 Ok(())
             }
-            Kind::Skip(bits) => {
+            LineOp::Skip(bits) => {
                 cursor.pos = cursor.pos.saturating_add(*bits);
                 Ok(())
             }
-            Kind::Align(align) => {
+            LineOp::Align(align) => {
                 cursor.align(*align);
                 Ok(())
             }
-            Kind::Walk(tree, names) => {
+            LineOp::Walk(tree, names) => {
                 walk_over(tree, cursor, slots, &mut Shower::new(buffer, &self.style, *names))
             }
-            Kind::WalkBlindly(tree) => walk_over(tree, cursor, slots, &mut Silent),
+            LineOp::WalkBlindly(tree) => walk_over(tree, cursor, slots, &mut Silent),
             _ => Ok(()),
         }
     }

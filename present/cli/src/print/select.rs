@@ -21,7 +21,7 @@ use crate::time::TimeSpec;
 
 /// What is known of a stream's packet.
 #[derive(Debug, Default)]
-struct Lane {
+struct StreamPacket {
     packet: u64,
     trace: usize,
     cpu: Option<u64>,
@@ -38,7 +38,7 @@ pub(crate) struct Selection<'t> {
     /// By trace: location of the CPU of its event records.
     cpus: Vec<Cpus>,
     /// By the readers' ranks.
-    lanes: Vec<Lane>,
+    lanes: Vec<StreamPacket>,
 }
 
 impl<'t> Selection<'t> {
@@ -173,7 +173,7 @@ impl<'t> Selection<'t> {
 
     fn begin_packet(&mut self, rank: usize, reader: &StreamReader<'_>) {
         if self.lanes.len() <= rank {
-            self.lanes.resize_with(rank + 1, Lane::default);
+            self.lanes.resize_with(rank + 1, StreamPacket::default);
         }
         let trace = self
             .set

@@ -27,20 +27,20 @@ int main(int count, char **words) {
 ";
 
 /// The program, and its directory, where the kernel can be recorded.
-struct Place {
+struct Fixture {
     directory: TempDir,
     busy: PathBuf,
 }
 
-impl Place {
-    fn new() -> Option<Place> {
+impl Fixture {
+    fn new() -> Option<Fixture> {
         if !can_record_kernel() || !can_unshare() {
             return None;
         }
         // Some tests mount another /tmp.
         let directory = TempDir::new_in("/var/tmp").unwrap();
         let busy = compiled_with(directory.path(), "busy", BUSY, &["-static"]);
-        Some(Place { directory, busy })
+        Some(Fixture { directory, busy })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -108,7 +108,7 @@ fn numbers(trace: &Path, tid: &str) -> Vec<[String; 3]> {
 
 #[test]
 fn a_command_in_a_pid_namespace_is_recorded() {
-    let Some(place) = Place::new() else {
+    let Some(place) = Fixture::new() else {
         return;
     };
     for (name, namespaces) in [
@@ -168,7 +168,7 @@ impl Drop for Running {
 
 #[test]
 fn a_process_of_a_container_is_recorded_from_inside_and_from_outside() {
-    let Some(place) = Place::new() else {
+    let Some(place) = Fixture::new() else {
         return;
     };
     let (end, number) = (place.path("end"), place.path("number"));
@@ -234,7 +234,7 @@ fn a_signal_in_a_pid_namespace_goes_on_to_the_command() {
 
 #[test]
 fn a_command_that_makes_a_container_is_recorded_with_both_numbers() {
-    let Some(place) = Place::new() else {
+    let Some(place) = Fixture::new() else {
         return;
     };
     let end = place.path("end");
@@ -257,7 +257,7 @@ fn a_command_that_makes_a_container_is_recorded_with_both_numbers() {
 
 #[test]
 fn a_chroot_without_proc_is_recorded() {
-    let Some(place) = Place::new() else {
+    let Some(place) = Fixture::new() else {
         return;
     };
     let root = place.path("root");
@@ -285,7 +285,7 @@ fn a_chroot_without_proc_is_recorded() {
 
 #[test]
 fn a_user_namespace_is_named_where_it_is_the_reason() {
-    let Some(place) = Place::new() else {
+    let Some(place) = Fixture::new() else {
         return;
     };
     let trace = place.path("trace");
@@ -310,7 +310,7 @@ fn a_user_namespace_is_named_where_it_is_the_reason() {
 
 #[test]
 fn names_in_a_user_namespace_are_those_of_the_kernel() {
-    let Some(place) = Place::new() else {
+    let Some(place) = Fixture::new() else {
         return;
     };
     let busy = compiled_with(place.directory.path(), "computes", COMPUTES, &[]);
@@ -404,7 +404,7 @@ fn a_target_without_events_is_told_of() {
 
 #[test]
 fn a_map_of_compiled_code_is_kept_by_the_number_of_event_records() {
-    let Some(place) = Place::new() else {
+    let Some(place) = Fixture::new() else {
         return;
     };
     if env!("CARGO_BIN_EXE_tracebraid").starts_with("/tmp/") {
@@ -438,7 +438,7 @@ fn a_map_of_compiled_code_is_kept_by_the_number_of_event_records() {
 
 #[test]
 fn a_namespace_for_children_only_is_named() {
-    let Some(place) = Place::new() else {
+    let Some(place) = Fixture::new() else {
         return;
     };
     let trace = place.path("trace");

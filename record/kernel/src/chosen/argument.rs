@@ -10,47 +10,47 @@ use crate::shared::{self, CHOSEN_ARGUMENT_SIZE};
 
 /// Machines whose operands are known. Both can be parsed on both, for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Machine {
+pub(crate) enum Architecture {
     X86,
     Arm,
 }
 
-impl Machine {
-    pub(crate) const OWN: Machine = if cfg!(target_arch = "x86_64") {
-        Machine::X86
+impl Architecture {
+    pub(crate) const OWN: Architecture = if cfg!(target_arch = "x86_64") {
+        Architecture::X86
     } else {
-        Machine::Arm
+        Architecture::Arm
     };
 
     /// Offset in `struct pt_regs` of the instruction pointer.
     pub(crate) fn instruction_pointer(self) -> u16 {
         match self {
-            Machine::X86 => 128,
-            Machine::Arm => 256,
+            Architecture::X86 => 128,
+            Architecture::Arm => 256,
         }
     }
 
     /// Offsets in `struct pt_regs` of the registers of a function's first integer arguments.
     pub(crate) fn argument_registers(self) -> [u16; 6] {
         match self {
-            Machine::X86 => [112, 104, 96, 88, 72, 64],
-            Machine::Arm => [0, 8, 16, 24, 32, 40],
+            Architecture::X86 => [112, 104, 96, 88, 72, 64],
+            Architecture::Arm => [0, 8, 16, 24, 32, 40],
         }
     }
 
     /// That of a function's result.
     pub(crate) fn result_register(self) -> u16 {
         match self {
-            Machine::X86 => 80,
-            Machine::Arm => 0,
+            Architecture::X86 => 80,
+            Architecture::Arm => 0,
         }
     }
 
     /// By the name of all or of the low part of a register.
     fn register(self, name: &str) -> Option<u16> {
         match self {
-            Machine::X86 => x86_register(name),
-            Machine::Arm => arm_register(name),
+            Architecture::X86 => x86_register(name),
+            Architecture::Arm => arm_register(name),
         }
     }
 }
@@ -208,7 +208,7 @@ impl Argument {
 }
 
 /// The arguments of a note; `None` in place of those of an unknown form.
-pub(crate) fn parse_all(text: &str, machine: Machine) -> Vec<Option<Argument>> {
+pub(crate) fn parse_all(text: &str, machine: Architecture) -> Vec<Option<Argument>> {
     let mut depth = 0i32;
     let split = |letter: char| {
         match letter {
@@ -222,7 +222,7 @@ pub(crate) fn parse_all(text: &str, machine: Machine) -> Vec<Option<Argument>> {
     arguments.map(|argument| parse(argument, machine)).collect()
 }
 
-fn parse(text: &str, machine: Machine) -> Option<Argument> {
+fn parse(text: &str, machine: Architecture) -> Option<Argument> {
     let (size, operand) = text.split_once('@')?;
     let size: i8 = size.parse().ok()?;
     let bytes = size.unsigned_abs();
@@ -235,8 +235,8 @@ fn parse(text: &str, machine: Machine) -> Option<Argument> {
         hex: false,
     };
     let source = match machine {
-        Machine::X86 => x86_operand(operand)?,
-        Machine::Arm => arm_operand(operand)?,
+        Architecture::X86 => x86_operand(operand)?,
+        Architecture::Arm => arm_operand(operand)?,
     };
     Some(Argument { source, class })
 }
@@ -245,7 +245,7 @@ fn x86_operand(text: &str) -> Option<Source> {
     if let Some(constant) = text.strip_prefix('$') {
         return number(constant).map(Source::Constant);
     }
-    let register = |text: &str| Machine::X86.register(text.trim().strip_prefix('%')?);
+    let register = |text: &str| Architecture::X86.register(text.trim().strip_prefix('%')?);
     if text.starts_with('%') {
         return register(text).map(Source::Register);
     }
@@ -282,7 +282,7 @@ fn x86_operand(text: &str) -> Option<Source> {
         });
     }
     // A symbol is only known by its distance from the instruction.
-    if base != Some(Machine::X86.instruction_pointer()) || index.is_some() {
+    if base != Some(Architecture::X86.instruction_pointer()) || index.is_some() {
         return None;
     }
     let at = before
@@ -313,7 +313,7 @@ fn x86_operand(text: &str) -> Option<Source> {
 }
 
 fn arm_operand(text: &str) -> Option<Source> {
-    let register = |text: &str| Machine::Arm.register(text.trim());
+    let register = |text: &str| Architecture::Arm.register(text.trim());
     let Some(inside) = text.strip_prefix('[') else {
         return match number(text) {
             Some(constant) => Some(Source::Constant(constant)),
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     fn source(text: &str) -> Option<Source> {
-        parse(text, Machine::X86).map(|argument| argument.source)
+        parse(text, Architecture::X86).map(|argument| argument.source)
     }
 
     fn memory(base: u16, index: Option<(u16, u8)>, displacement: i64) -> Option<Source> {
@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn operands_of_arm() {
-        let source = |text| parse(text, Machine::Arm).map(|argument| argument.source);
+        let source = |text| parse(text, Architecture::Arm).map(|argument| argument.source);
         assert_eq!(source("-4@w1"), Some(Source::Register(8)));
         assert_eq!(source("8@x30"), Some(Source::Register(240)));
         assert_eq!(source("4@-7"), Some(Source::Constant(-7)));
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn arguments_are_separated_outside_brackets() {
-        let all = parse_all(" -4@%edi 8@8(%rax, %rbx, 8)\t8f@%xmm0", Machine::X86);
+        let all = parse_all(" -4@%edi 8@8(%rax, %rbx, 8)\t8f@%xmm0", Architecture::X86);
         assert_eq!(all.len(), 3);
         assert!(all[0].as_ref().is_some_and(|argument| argument.class.signed));
         assert_eq!(
@@ -443,19 +443,19 @@ mod tests {
             memory(80, Some((40, 3)), 8).unwrap()
         );
         assert_eq!(all[2], None);
-        assert_eq!(parse_all("8@[sp, 16] 4@x0", Machine::Arm).len(), 2);
-        assert!(parse_all("", Machine::X86).is_empty());
+        assert_eq!(parse_all("8@[sp, 16] 4@x0", Architecture::Arm).len(), 2);
+        assert!(parse_all("", Architecture::X86).is_empty());
     }
 
     #[test]
     fn the_kernel_gets_each_source() {
         let mut to = Vec::new();
-        let argument = parse("4@8(%rax,%rbx,4)", Machine::X86).unwrap();
+        let argument = parse("4@8(%rax,%rbx,4)", Architecture::X86).unwrap();
         argument.encode(&mut to).unwrap();
         assert_eq!(to.len(), CHOSEN_ARGUMENT_SIZE);
         assert_eq!(to[..8], 8i64.to_le_bytes());
         assert_eq!(to[16..], [80, 0, 40, 0, shared::SOURCE_MEMORY as u8, 4, 2, 0]);
-        let symbol = parse("4@a(%rip)", Machine::X86).unwrap();
+        let symbol = parse("4@a(%rip)", Architecture::X86).unwrap();
         assert_eq!(symbol.encode(&mut to), None);
     }
 
@@ -471,7 +471,7 @@ mod tests {
                 Some(((name, _), shift)) => format!("%{},%{name},{}", place.0, 1 << shift),
                 None => format!("%{}", place.0),
             };
-            let argument = parse(&format!("{size}@{displacement}({inner})"), Machine::X86).unwrap();
+            let argument = parse(&format!("{size}@{displacement}({inner})"), Architecture::X86).unwrap();
             prop_assert_eq!(argument.class.bytes, size.unsigned_abs());
             prop_assert_eq!(argument.class.signed, size < 0);
             let index = index.map(|((_, offset), shift)| (offset, shift));
@@ -480,7 +480,7 @@ mod tests {
 
         #[test]
         fn no_text_makes_it_panic(text in "[-0-9a-z@%$(),+ \\[\\]]{0,40}", other in ".{0,40}") {
-            for machine in [Machine::X86, Machine::Arm] {
+            for machine in [Architecture::X86, Architecture::Arm] {
                 parse_all(&text, machine);
                 parse_all(&other, machine);
             }

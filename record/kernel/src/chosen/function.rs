@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::argument::{Argument, Machine, Source, ValueClass};
+use super::argument::{Architecture, Argument, Source, ValueClass};
 use super::executable::{Executable, Symbol, SymbolClass};
 use super::names::did_you_mean;
 use super::returns::{ExitKind, Exits};
@@ -108,12 +108,12 @@ impl ChosenEvents {
             let offset = offset.ok_or_else(|| format!("{shown}: {function} is outside the program"))?;
             let relative = |address: u64| address.wrapping_sub(exit.address).cast_signed();
             let target = |address: u64| Source::Address {
-                base: Machine::OWN.instruction_pointer(),
+                base: Architecture::OWN.instruction_pointer(),
                 displacement: relative(address),
             };
             let (field, source, condition) = match &exit.kind {
                 ExitKind::Return => {
-                    let result = Source::Register(Machine::OWN.result_register());
+                    let result = Source::Register(Architecture::OWN.result_register());
                     ("ret", result, Condition::Exit)
                 }
                 ExitKind::Jump(to) => ("tail_call", target(*to), Condition::Exit),
@@ -287,7 +287,7 @@ fn missing(program: &Executable, function: &str) -> String {
 /// Fields of an event at the beginning of a function, and the registers of its arguments.
 fn arguments() -> (Vec<ValueField>, Vec<Argument>) {
     let class = ValueClass::ADDRESS;
-    let registers = Machine::OWN.argument_registers().into_iter().enumerate();
+    let registers = Architecture::OWN.argument_registers().into_iter().enumerate();
     let argument = |(number, register)| {
         (
             ValueField::numbered(number, class),
@@ -300,7 +300,7 @@ fn arguments() -> (Vec<ValueField>, Vec<Argument>) {
 /// The field `ret` of an event at a return, and its register.
 fn result() -> (Vec<ValueField>, Vec<Argument>) {
     let class = ValueClass::ADDRESS;
-    let argument = Argument::register(Machine::OWN.result_register(), class);
+    let argument = Argument::register(Architecture::OWN.result_register(), class);
     (vec![ValueField::named("ret", class)], vec![argument])
 }
 

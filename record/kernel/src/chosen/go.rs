@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use super::argument::{Argument, Machine, Source, ValueClass};
+use super::argument::{Architecture, Argument, Source, ValueClass};
 use super::executable::Executable;
 
 /// Offsets in the runtime's structures, in bytes.
@@ -96,7 +96,7 @@ impl Offsets {
     }
 
     /// Arguments of `go_park`: `goid`, `reason`.
-    pub(crate) fn park(self, machine: Machine) -> [Argument; 2] {
+    pub(crate) fn park(self, machine: Architecture) -> [Argument; 2] {
         let reason = ValueClass {
             bytes: 1,
             ..ValueClass::NUMBER
@@ -108,7 +108,7 @@ impl Offsets {
     }
 
     /// Arguments of `go_ready`: `goid`, `by`.
-    pub(crate) fn ready(self, machine: Machine) -> [Argument; 2] {
+    pub(crate) fn ready(self, machine: Architecture) -> [Argument; 2] {
         let source = Source::Chain {
             base: current(machine),
             displacements: [MACHINE, self.current, self.goid],
@@ -119,18 +119,18 @@ impl Offsets {
 }
 
 /// The register of the current goroutine.
-fn current(machine: Machine) -> u16 {
+fn current(machine: Architecture) -> u16 {
     match machine {
-        Machine::X86 => 8,
-        Machine::Arm => 28 * 8,
+        Architecture::X86 => 8,
+        Architecture::Arm => 28 * 8,
     }
 }
 
 /// Registers of a function's first arguments: rax, rbx, rcx; x0, x1, x2.
-fn arguments(machine: Machine) -> [u16; 3] {
+fn arguments(machine: Architecture) -> [u16; 3] {
     match machine {
-        Machine::X86 => [80, 40, 88],
-        Machine::Arm => [0, 8, 16],
+        Architecture::X86 => [80, 40, 88],
+        Architecture::Arm => [0, 8, 16],
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use iced_x86::{Code as Form, Decoder, DecoderOptions, Instruction as Decoded, Mnemonic, OpKind, Register};
 
-use super::argument::{Machine, Source};
+use super::argument::{Architecture, Source};
 
 /// The instructions of a range of addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,10 +60,10 @@ pub(crate) enum Flow {
 
 impl Code {
     /// Decodes the bytes at an address.
-    pub(crate) fn decode(machine: Machine, address: u64, bytes: &[u8]) -> Code {
+    pub(crate) fn decode(machine: Architecture, address: u64, bytes: &[u8]) -> Code {
         match machine {
-            Machine::X86 => decode_x86(address, bytes),
-            Machine::Arm => decode_arm(address, bytes),
+            Architecture::X86 => decode_x86(address, bytes),
+            Architecture::Arm => decode_arm(address, bytes),
         }
     }
 
@@ -188,7 +188,7 @@ fn operand(decoded: &Decoded) -> Option<Source> {
         OpKind::Memory if decoded.is_ip_rel_memory_operand() => {
             let address = decoded.ip_rel_memory_address();
             Some(Source::Memory {
-                base: Some(Machine::X86.instruction_pointer()),
+                base: Some(Architecture::X86.instruction_pointer()),
                 index: None,
                 displacement: address.wrapping_sub(decoded.ip()).cast_signed(),
             })
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     fn flows(bytes: &[u8]) -> Vec<Flow> {
-        let code = Code::decode(Machine::X86, 0x1000, bytes);
+        let code = Code::decode(Architecture::X86, 0x1000, bytes);
         assert_eq!(code.fault, None, "{code:?}");
         code.instructions.into_iter().map(|found| found.flow).collect()
     }
@@ -309,35 +309,35 @@ mod tests {
     #[test]
     fn data_among_the_code_is_found() {
         // push %es, which is invalid in 64-bit mode.
-        let code = Code::decode(Machine::X86, 0, &[0x90, 0x06]);
+        let code = Code::decode(Architecture::X86, 0, &[0x90, 0x06]);
         assert_eq!(
             (code.instructions.len(), code.fault),
             (1, Some(Fault::Undecodable(1)))
         );
         // The last instruction is incomplete.
         assert_eq!(
-            Code::decode(Machine::X86, 0, &[0x90, 0xb8, 1]).fault,
+            Code::decode(Architecture::X86, 0, &[0x90, 0xb8, 1]).fault,
             Some(Fault::Undecodable(1))
         );
         // jmp +1, over a byte that decodes as the beginning of `mov`.
         assert_eq!(
-            Code::decode(Machine::X86, 0, &[0xeb, 1, 0xb8, 0x90, 0x90, 0x90, 0x90]).fault,
+            Code::decode(Architecture::X86, 0, &[0xeb, 1, 0xb8, 0x90, 0x90, 0x90, 0x90]).fault,
             Some(Fault::Overlap(3))
         );
         // je +1; lock inc (%rax)
         assert_eq!(
-            Code::decode(Machine::X86, 0, &[0x74, 1, 0xf0, 0xff, 0]).fault,
+            Code::decode(Architecture::X86, 0, &[0x74, 1, 0xf0, 0xff, 0]).fault,
             None
         );
         assert_eq!(
-            Code::decode(Machine::Arm, 0, &[0; 6]).fault,
+            Code::decode(Architecture::Arm, 0, &[0; 6]).fault,
             Some(Fault::Undecodable(4))
         );
     }
 
     #[test]
     fn nearest_beginnings_are_below_and_above() {
-        let code = Code::decode(Machine::X86, 8, &[0xb8, 1, 2, 3, 4, 0xc3]);
+        let code = Code::decode(Architecture::X86, 8, &[0xb8, 1, 2, 3, 4, 0xc3]);
         assert_eq!(code.nearest(10), [Some(8), Some(13)]);
         assert_eq!(code.nearest(20), [Some(13), None]);
         assert_eq!(code.at(13).map(|found| found.bytes), Some(1));
@@ -347,7 +347,7 @@ mod tests {
     proptest! {
         #[test]
         fn all_bytes_are_instructions_up_to_the_fault(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            for machine in [Machine::X86, Machine::Arm] {
+            for machine in [Architecture::X86, Architecture::Arm] {
                 let code = Code::decode(machine, u64::MAX / 2, &bytes);
                 let mut next = u64::MAX / 2;
                 for found in &code.instructions {

@@ -28,10 +28,10 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::schema::build::{Align, Fields, event};
 use tracebraid_ctf::schema::{ByteOrder, Scope, TraceClass};
-use tracebraid_tracepoint::{Format, Kind, Place};
+use tracebraid_tracepoint::{FieldContent, Format, OffsetBase};
 
 use crate::shared::{self, CHOSEN_SIZE, MOST_CHOSEN, MOST_CHOSEN_ARGUMENTS, MOST_EXIT_PARTS};
-use argument::{Argument, Machine, Source, ValueClass};
+use argument::{Architecture, Argument, Source, ValueClass};
 use executable::Executable;
 pub(crate) use names::did_you_mean;
 use names::matches;
@@ -229,7 +229,7 @@ impl ChosenEvents {
             Some(semaphore) => Some(program.offset(semaphore).ok_or_else(outside)?),
             None => None,
         };
-        let all = argument::parse_all(&probe.arguments, Machine::OWN);
+        let all = argument::parse_all(&probe.arguments, Architecture::OWN);
         let mut unknown = all.len().saturating_sub(MOST_CHOSEN_ARGUMENTS);
         let (mut arguments, mut fields) = (Vec::new(), Vec::new());
         for (number, argument) in all.into_iter().take(MOST_CHOSEN_ARGUMENTS).enumerate() {
@@ -267,7 +267,7 @@ impl ChosenEvents {
         let shown = program.path.display();
         let offsets = go::Offsets::of(&program)?;
         let labels = go::reasons(&program);
-        let machine = Machine::OWN;
+        let machine = Architecture::OWN;
         for (name, function, arguments, fields) in [
             (
                 "go_park",
@@ -378,7 +378,7 @@ fn place(program: &Executable, address: u64, argument: Argument) -> Option<Argum
         .cast_signed()
         .wrapping_add(*displacement);
     let source = Source::Memory {
-        base: Some(Machine::OWN.instruction_pointer()),
+        base: Some(Architecture::OWN.instruction_pointer()),
         index: None,
         displacement,
     };
@@ -406,8 +406,8 @@ fn describe(kind: u16, is_user: bool, arguments: &[Argument], condition: &Condit
 
 fn describe_tracepoint(kind: u16, format: &Format) -> Vec<u8> {
     let dynamic = |field: &tracebraid_tracepoint::Field| match field.kind {
-        Kind::Dynamic(Place::Record, _) => Some((field.offset, shared::SOURCE_RECORD)),
-        Kind::Dynamic(Place::Field, _) => Some((field.offset, shared::SOURCE_FIELD)),
+        FieldContent::Dynamic(OffsetBase::Record, _) => Some((field.offset, shared::SOURCE_RECORD)),
+        FieldContent::Dynamic(OffsetBase::Field, _) => Some((field.offset, shared::SOURCE_FIELD)),
         _ => None,
     };
     // Contents of further ones would be cut off, and empty in the trace.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use tracebraid_unwind::{Frame, Module};
 
-use super::argument::Machine;
+use super::argument::Architecture;
 use super::executable::{Executable, Symbol};
 use super::go;
 use super::instructions::{Code, Fault, Flow};
@@ -86,7 +86,7 @@ impl<'e> Text<'e> {
         let bytes = usize::try_from(bytes).ok().filter(|_| bytes <= MOST_BYTES)?;
         self.program.code_offset(range.start)?;
         let content = self.program.bytes(range.start, bytes)?;
-        Some(Code::decode(Machine::OWN, range.start, &content))
+        Some(Code::decode(Architecture::OWN, range.start, &content))
     }
 
     /// Checks that an instruction begins at an address; `name` describes the address in messages.
@@ -150,7 +150,7 @@ impl<'e> Text<'e> {
         let bytes = (1..=LONGEST)
             .rev()
             .find_map(|bytes| program.bytes(address, bytes));
-        let code = Code::decode(Machine::OWN, address, &bytes.unwrap_or_default());
+        let code = Code::decode(Architecture::OWN, address, &bytes.unwrap_or_default());
         program.code_offset(address).is_some()
             && code.at(address).is_some_and(|found| found.flow == Flow::Nop)
     }

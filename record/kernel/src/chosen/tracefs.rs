@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
-use tracebraid_tracepoint::{Format, Kind};
+use tracebraid_tracepoint::{FieldContent, Format};
 
 /// Where tracefs usually is.
 const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
@@ -61,7 +61,7 @@ impl TraceFs {
         // kernel only.
         format
             .fields
-            .retain(|field| field.offset >= OVERWRITTEN && !matches!(field.kind, Kind::Tail(_)));
+            .retain(|field| field.offset >= OVERWRITTEN && !matches!(field.kind, FieldContent::Tail(_)));
         Ok(format)
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::Drain;
 use crate::end_mark;
-use crate::lane::{AROUND_PACKET, Lane};
+use crate::lane::{AROUND_PACKET, CpuQueue};
 
 impl Drain<'_> {
     /// Whether the recording has used the reserved space because the disk is full.
@@ -22,7 +22,7 @@ impl Drain<'_> {
     /// Time of the first event before `until` that does not fit. The events of all CPUs end there, so that the
     /// trace does not end earlier on one of them.
     pub(super) fn over(&self, mut room: u64, until: Option<u64>) -> Option<u64> {
-        let sum = |lane: &RefCell<Lane>| lane.borrow().sizes(until).map(|(_, size)| size).sum::<u64>();
+        let sum = |lane: &RefCell<CpuQueue>| lane.borrow().sizes(until).map(|(_, size)| size).sum::<u64>();
         if self.lanes.iter().map(sum).sum::<u64>() <= room {
             return None;
         }

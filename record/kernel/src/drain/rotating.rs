@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use super::Drain;
 use crate::chunks::Rotated;
 use crate::error::RecordError;
-use crate::lane::{Event, Lane};
+use crate::lane::{CpuQueue, Event};
 use crate::machine::now;
 use crate::options::Options;
 
@@ -112,7 +112,7 @@ impl Drain<'_> {
         let mut is_full = output.rotate(time, &mut |error| reserve.gives(error))? == Rotated::DiskFull;
         // Before all other events of the chunk, and not through the CPU's lane, which may already hold later events.
         if let (Some(meanings), Some(first), false) = (self.meanings, self.lanes.first(), is_full) {
-            let mut lane = Lane::new(self.own_context.clone());
+            let mut lane = CpuQueue::new(self.own_context.clone());
             meanings.again(time, &mut lane);
             let lost = first.borrow().lost();
             lane.release(None, |event| match output.event(0, &Event { lost, ..event }) {

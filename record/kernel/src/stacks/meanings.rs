@@ -7,7 +7,7 @@ use super::python::{Functions, Python};
 use super::unwinding::{Unwinding, is_copy};
 use super::{BuildIds, KernelSymbols, MappedFiles, Mapping, Mappings, Stacks};
 use crate::error::RecordError;
-use crate::lane::Lane;
+use crate::lane::CpuQueue;
 use crate::machine::now;
 use crate::raw::{Head, u64_at};
 use crate::shared::{self, kinds};
@@ -31,7 +31,7 @@ impl Meanings {
         cpus: usize,
         pid: Option<u32>,
         time: u64,
-        lane: &mut Lane,
+        lane: &mut CpuQueue,
     ) -> Result<Meanings, RecordError> {
         let failed = |error| RecordError::Load(format!("the kernel does not tell what is mapped: {error}"));
         let mappings = Mappings::open(cpus, pid).map_err(failed)?;
@@ -50,7 +50,7 @@ impl Meanings {
 
     /// Adds events that a record's addresses need: functions of the kernel in a stack that were not met before,
     /// and functions of Python.
-    pub(crate) fn symbols(&self, head: &Head, record: &[u8], lane: &mut Lane) {
+    pub(crate) fn symbols(&self, head: &Head, record: &[u8], lane: &mut CpuQueue) {
         if usize::from(head.kind) == shared::KIND_PYTHON_FUNCTION {
             if let Some(payload) = self.functions.borrow_mut().add(record) {
                 add(lane, head.time, kinds::TRACEBRAID_CODE_SYMBOL, &payload);
@@ -86,7 +86,7 @@ impl Meanings {
     /// Records what has been mapped since the last time. Perf events have the numbers of the PID namespace of this process;
     /// `initial` gives those of event records. Changes of processes outside of the namespace have no number and are left
     /// out.
-    pub(crate) fn mappings(&self, lane: &mut Lane, initial: impl Fn(u32) -> Option<u32>) {
+    pub(crate) fn mappings(&self, lane: &mut CpuQueue, initial: impl Fn(u32) -> Option<u32>) {
         let processes = &mut self.unwinding.borrow_mut().processes;
         let numbered = |change| match change {
             Change::Load(mapping) => initial(mapping.pid).map(|pid| Change::Load(Mapping { pid, ..mapping })),
@@ -128,7 +128,7 @@ impl Meanings {
     }
 
     /// Tells, at the end, of the files that were still being read.
-    pub(crate) fn rest(&self, lane: &mut Lane, initial: impl Fn(u32) -> Option<u32>) {
+    pub(crate) fn rest(&self, lane: &mut CpuQueue, initial: impl Fn(u32) -> Option<u32>) {
         self.mappings(lane, initial);
         let mut files = self.files.borrow_mut();
         files.take_rest(|payload| add(lane, now(), kinds::TRACEBRAID_MAP_FILE, payload));
@@ -136,7 +136,7 @@ impl Meanings {
 
     /// Unwinds the copies of stacks that were taken before a time, or all. What was mapped by then must have been
     /// taken.
-    pub(crate) fn unwind(&self, lanes: &[RefCell<Lane>], until: Option<u64>) {
+    pub(crate) fn unwind(&self, lanes: &[RefCell<CpuQueue>], until: Option<u64>) {
         let mut unwinding = self.unwinding.borrow_mut();
         unwinding.processes.advance(until);
         for lane in lanes {
@@ -154,7 +154,7 @@ impl Meanings {
     }
 
     /// Tells again how stacks are taken, and what was told of functions, which may be gone.
-    pub(crate) fn again(&self, time: u64, lane: &mut Lane) {
+    pub(crate) fn again(&self, time: u64, lane: &mut CpuQueue) {
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &self.state);
         for payload in self.symbols.borrow().told() {
             add(lane, time, kinds::TRACEBRAID_KERNEL_SYMBOL, &payload);
@@ -171,7 +171,7 @@ impl Meanings {
 /// Name of memory of no file.
 const ANONYMOUS: &[u8] = b"//anon";
 
-fn add(lane: &mut Lane, time: u64, id: u16, payload: &[u8]) {
+fn add(lane: &mut CpuQueue, time: u64, id: u16, payload: &[u8]) {
     lane.add(time, None, |to| {
         to.extend_from_slice(payload);
         Some(id)

@@ -14,7 +14,7 @@ use perf_event::{Builder, Clock, SampleFlag, Sampler};
 
 use super::Stacks;
 use super::unwinding::{CPU, Copied, WAIT};
-use crate::lane::Lane;
+use crate::lane::CpuQueue;
 use crate::shared;
 
 /// Bytes of a CPU's rings. All rings of a user have a common limit (`kernel.perf_event_mlock_kb`), of 512 KiB for each
@@ -118,7 +118,7 @@ impl PerfStacks {
     }
 
     /// Takes what has been sampled since the last call.
-    pub(crate) fn take(&mut self, lane: &mut Lane) {
+    pub(crate) fn take(&mut self, lane: &mut CpuQueue) {
         let mut found = Vec::new();
         for (ring, time_at) in &mut self.rings {
             while let Some(record) = ring.next_record() {
@@ -145,7 +145,7 @@ impl PerfStacks {
         }
     }
 
-    fn add(&mut self, time: u64, found: Found, lane: &mut Lane) {
+    fn add(&mut self, time: u64, found: Found, lane: &mut CpuQueue) {
         let lost = self.lost;
         let mut write = |kind: u16, copied: &Copied| {
             lane.add(time, Some(lost), |to| {

@@ -5,7 +5,7 @@ use tracebraid_ctf::schema::{FieldLocation, IntRange, Scope};
 
 /// Where a field is: its scope's root class, and the path from it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct FieldPath {
     /// Index of the stream class; not in packet headers.
     pub(super) stream: Option<usize>,
     /// Index of the event class; only in specific contexts and payloads.
@@ -45,8 +45,8 @@ pub(super) enum CandidateKind {
 
 impl Candidate {
     /// The places that the candidate's value may come from.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        self.location.paths.iter().map(|path| Place {
+    pub(super) fn places(&self) -> impl Iterator<Item = FieldPath> + '_ {
+        self.location.paths.iter().map(|path| FieldPath {
             stream: self.stream,
             event: self.event,
             scope: self.location.scope,
@@ -58,11 +58,11 @@ impl Candidate {
 /// All needs of a trace class.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Needs {
-    by_place: HashMap<Place, Need>,
+    by_place: HashMap<FieldPath, Need>,
 }
 
 impl Needs {
-    pub(super) fn get(&self, place: &Place) -> Option<&Need> {
+    pub(super) fn get(&self, place: &FieldPath) -> Option<&Need> {
         self.by_place.get(place)
     }
 

@@ -1,7 +1,7 @@
 //! Random values that fit their classes, each other, and the facts of the packet or event.
 
 use super::Options;
-use super::needs::{Need, Needs, Place};
+use super::needs::{FieldPath, Need, Needs};
 use crate::bits;
 use crate::rng::Rng;
 use crate::value::Value;
@@ -60,8 +60,8 @@ impl<'a> ValueMaker<'a> {
         class.map(|class| self.field(class))
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> FieldPath {
+        FieldPath {
             stream: (self.scope != Scope::PacketHeader).then_some(self.stream),
             event: self.event.filter(|_| self.scope >= Scope::SpecificContext),
             scope: self.scope,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tracebraid_executions::database::{Database, Kind, Source, Table};
+use tracebraid_executions::database::{Database, ExecutionKind, Source, Table};
 use tracebraid_follow::paths_apart;
 
 use super::{Format, open, unreadable};
@@ -30,7 +30,7 @@ pub(super) struct InfoArgs {
 
 /// A kind with its durations at 0, 50, 90, 99 and 100 %.
 struct Durations<'d> {
-    kind: &'d Kind,
+    kind: &'d ExecutionKind,
     quantiles: Vec<u64>,
 }
 
@@ -143,7 +143,7 @@ fn host(database: &Database, source: &Source) -> String {
 }
 
 /// The definitions of kinds, of which several may stand in one text: as they were given, so that they can be given again.
-fn definitions(kinds: &[Kind]) -> String {
+fn definitions(kinds: &[ExecutionKind]) -> String {
     let mut text = String::new();
     let mut told: Vec<&str> = Vec::new();
     let defined = |text: &mut String, whose: &str, definition: &str| {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use tracebraid_executions::database::{Database, DatabaseError, Kind, Table};
+use tracebraid_executions::database::{Database, DatabaseError, ExecutionKind, Table};
 use tracebraid_executions::{chosen, group};
 
 use crate::failure::Failure;
@@ -92,7 +92,10 @@ pub(super) fn unreadable(error: &DatabaseError) -> Failure {
 ///
 /// # Errors
 /// When they cannot be read, or there is no such kind.
-pub(super) fn table<'d>(database: &'d Database, kind: Option<&str>) -> Result<(&'d Kind, Table), Failure> {
+pub(super) fn table<'d>(
+    database: &'d Database,
+    kind: Option<&str>,
+) -> Result<(&'d ExecutionKind, Table), Failure> {
     let kind = kind_with_executions(database, kind)?;
     let table = database.table(kind).map_err(|error| unreadable(&error))?;
     match table.is_empty() {
@@ -108,7 +111,7 @@ pub(super) fn table<'d>(database: &'d Database, kind: Option<&str>) -> Result<(&
 pub(super) fn kind_with_executions<'d>(
     database: &'d Database,
     kind: Option<&str>,
-) -> Result<&'d Kind, Failure> {
+) -> Result<&'d ExecutionKind, Failure> {
     let kind = database
         .kind(kind)
         .map_err(|error| Failure::usage(format!("{}: {error} (--kind)", database.path().display())))?;
@@ -118,7 +121,7 @@ pub(super) fn kind_with_executions<'d>(
     }
 }
 
-fn nothing_of(database: &Database, kind: &Kind) -> Failure {
+fn nothing_of(database: &Database, kind: &ExecutionKind) -> Failure {
     let name = &kind.name;
     Failure::nothing_readable(format!(
         "{}: contains no executions of kind {name}",

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::database::Database;
-use tracebraid_sql::{Place, Questions, SqlError, Traces};
+use tracebraid_sql::{Questions, SqlError, TextPosition, Traces};
 
 use self::answer::Answer;
 use super::Format;
@@ -176,7 +176,7 @@ fn failure(error: SqlError) -> Failure {
 }
 
 /// The line of a place, and a mark below it; of a long line what is around the place.
-fn shown(place: &Place) -> String {
+fn shown(place: &TextPosition) -> String {
     const AROUND: usize = 60;
     let from = place.column.saturating_sub(AROUND + 1);
     let line: String = place.text.chars().skip(from).take(2 * AROUND).collect();
