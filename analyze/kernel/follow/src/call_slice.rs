@@ -57,6 +57,11 @@ impl<E: Beginning, X: Ending> OpenCalls<E, X> {
         })
     }
 
+    /// Threads that left a CPU in a call, or came to one in it.
+    pub fn threads(&self) -> impl Iterator<Item = ThreadKey> {
+        self.0.entries().map(|(thread, _)| thread)
+    }
+
     /// Threads and the calls that they are in.
     pub fn parked(&self) -> impl Iterator<Item = (ThreadKey, &E)> {
         let open = self.0.entries();

@@ -192,6 +192,11 @@ impl Rules for ProcessRules {
         items.play(None, |cpu, time, item| {
             machine.play(&self.selection, cpu, time, item)
         });
+        // Switches would have shown them; without switches, nothing else does if no call of theirs ended.
+        let callers = machine.open.threads();
+        for thread in callers.filter(|thread| !input.recorded.tells_switches(thread.trace)) {
+            machine.lives.get(thread).last().is_seen = true;
+        }
         report::report(self, input, partial)
     }
 }

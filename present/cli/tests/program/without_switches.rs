@@ -82,3 +82,22 @@ fn calls_alone_show_no_path() {
         );
     }
 }
+
+/// Threads of which only beginnings of calls were recorded are listed, too.
+#[test]
+fn processes_lists_callers_whose_calls_never_ended() {
+    for (archive, file, callers) in [
+        ("perf-files", "perf-files/lost.data", &["tid 26428"][..]),
+        (
+            "trace-cmd-files",
+            "trace-cmd-files/lost.dat",
+            &["tid 26459", "tid 26470"],
+        ),
+    ] {
+        let trace = recorded(archive).join(file);
+        let shown = text(&["processes", trace.to_str().expect("UTF-8")]);
+        for caller in callers {
+            assert!(shown.contains(caller), "{shown}");
+        }
+    }
+}
