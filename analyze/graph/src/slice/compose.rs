@@ -1,21 +1,22 @@
 //! Composing a slice of time with the graph of all that came before it.
 
 use tracebraid_follow::{ByCpu, Items, Losses, ThreadKey};
-use tracebraid_threads::ThreadDirectory;
+use tracebraid_threads::{ThreadDirectory, ThreadState};
 
 use crate::calls::Longest;
-use crate::cause::Wake;
+use crate::cause::{ActorId, Wake};
 use crate::futexes::Futexes;
-use crate::graph::{Occupied, Packet};
+use crate::graph::{Occupied, Packet, Work};
 use crate::graph_machine::{GraphMachine, Player};
 use crate::graph_step::{GraphItem, WakeOrigin};
 use crate::names::Told;
 use crate::packets::Sent;
 use crate::rules::GraphRules;
+use crate::slice::born::BornThread;
 use crate::slice::packets::{SlicePackets, sender};
 use crate::slice::places::{Places, SlicePlaces};
 use crate::slice::requests::SliceRequests;
-use crate::slice::thread::{SliceThread, ThreadNews};
+use crate::slice::thread::ThreadNews;
 use crate::slice::wakes::{KeptCause, KeptWake};
 use crate::slice::works::SliceWorks;
 use crate::slice::{GraphSlice, GraphStep};
@@ -25,7 +26,10 @@ use crate::slice::{GraphSlice, GraphStep};
 pub(crate) struct PlayedSlice {
     steps: Vec<GraphStep>,
     /// State of threads at the end of the slice.
-    threads: Vec<(ThreadKey, SliceThread)>,
+    threads: Vec<(ThreadKey, ThreadNews)>,
+    born: Vec<BornThread>,
+    /// Number of stretches of new threads.
+    stretches: usize,
     cpus: ByCpu<Vec<Occupied>>,
     requests: SliceRequests,
     packets: SlicePackets,
@@ -74,12 +78,12 @@ impl PlayedSlice {
             places,
             all: SlicePlaces::default(),
             found: Vec::new(),
-            stretches: 0,
+            stretches: self.stretches,
         };
         self.steps.into_iter().for_each(|step| composing.replay(step));
-        for (key, thread) in self.threads {
-            composing.install(key, thread.into_news());
-        }
+        let threads = self.threads.into_iter();
+        threads.for_each(|(key, news)| composing.install(key, news));
+        self.born.into_iter().for_each(|born| composing.lives(born));
         let Composing {
             places,
             all,
@@ -103,10 +107,23 @@ impl PlayedSlice {
 
 impl GraphSlice<'_> {
     /// Ends the slice.
-    fn end(self) -> PlayedSlice {
+    fn end(mut self) -> PlayedSlice {
+        let mut threads = Vec::new();
+        let mut born = Vec::new();
+        for (key, mut thread) in std::mem::take(&mut self.threads).into_entries() {
+            match thread.born.take() {
+                Some(of) => {
+                    self.stretches += of.settle(&mut thread, &mut self.steps);
+                    born.extend(of.into_thread(key, thread));
+                }
+                None => threads.extend(thread.into_news().map(|news| (key, news))),
+            }
+        }
         PlayedSlice {
             steps: self.steps,
-            threads: self.threads.into_entries(),
+            threads,
+            born,
+            stretches: self.stretches,
             cpus: self.cpus,
             requests: self.requests,
             packets: self.packets,
@@ -139,10 +156,12 @@ impl Composing<'_> {
                 let actor = self.player.machine.actor(key);
                 self.places.actors.push(actor);
             }
-            GraphStep::Made(time, key, creator) => {
-                let actor = self.player.machine.is_another(time, key, creator);
-                self.places.actors.push(actor);
+            GraphStep::Born(actors) => {
+                let numbers = self.player.machine.are_born(actors, &self.all);
+                self.places.actors.extend(numbers.map(ActorId));
             }
+            GraphStep::Lives(born) => self.lives(*born),
+            GraphStep::Works(actor, works) => self.works(actor, works),
             GraphStep::News(thread, news) => self.install(thread, *news),
             GraphStep::Occupied(cpu, line) => self.player.machine.run(cpu, &self.all, line),
             GraphStep::Item(cpu, time, item) => self.player.play(cpu, time, item),
@@ -155,6 +174,41 @@ impl Composing<'_> {
                 self.player.machine.losses.lose(cpu);
                 self.player.machine.works.lose();
             }
+        }
+    }
+
+    /// Replaces the thread of an id by a new one.
+    fn lives(&mut self, born: BornThread) {
+        let BornThread {
+            key,
+            since,
+            actor,
+            mut cell,
+        } = born;
+        let places = &self.places;
+        let actor = places.actor(actor);
+        cell.map_causes(|wake| places.wake(wake));
+        let machine = &mut self.player.machine;
+        let life = machine.life(key);
+        // The time line of a thread that was seen to end has its end.
+        let is_over = life.cell.state() == ThreadState::Ended;
+        let before = life.actor.replace(actor.0);
+        life.ring = None;
+        life.cell.install(cell, key.trace, &self.before);
+        if let Some(before) = before.filter(|_| !is_over) {
+            machine.ends(since, before);
+        }
+    }
+
+    /// Adds work of a new thread.
+    fn works(&mut self, actor: ActorId, works: Vec<Work>) {
+        let actor = self.places.actor(actor).0 as usize;
+        let Some(actor) = self.player.machine.lines.get_mut(actor) else {
+            return;
+        };
+        for mut work in works {
+            work.cause = self.places.wake(work.cause);
+            actor.works(work);
         }
     }
 

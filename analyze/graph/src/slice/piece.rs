@@ -34,6 +34,8 @@ pub(crate) struct LinePiece {
     now: Option<State>,
     /// Stretches after `until`.
     stretches: Vec<Stretch>,
+    /// Nothing precedes it: it is the time line of a thread that was made in the slice.
+    is_whole: bool,
 }
 
 impl Default for LinePiece {
@@ -50,7 +52,28 @@ impl LinePiece {
             until,
             now,
             stretches: Vec::new(),
+            is_whole: false,
         }
+    }
+
+    /// The time line of a new thread, from its first state on.
+    pub(crate) fn whole(begin: i64, state: State) -> LinePiece {
+        /// So many stretches have threads that end soon.
+        const SOME: usize = 8;
+        let mut stretches = Vec::with_capacity(SOME);
+        stretches.push(Stretch { begin, state });
+        LinePiece {
+            stretches,
+            is_whole: true,
+            ..LinePiece::after(i64::MIN, None)
+        }
+    }
+
+    /// All stretches of a whole time line; the rest follows them.
+    pub(crate) fn take_whole(&mut self) -> Vec<Stretch> {
+        let mut stretches = self.take().stretches;
+        stretches.shrink_to_fit();
+        stretches
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -138,7 +161,7 @@ impl TimeLine for LinePiece {
                 }
             }
             // The earlier state may be the same one: then no stretch begins.
-            None if time <= self.until || self.now.is_none() => {
+            None if !self.is_whole && (time <= self.until || self.now.is_none()) => {
                 self.changes.push(PieceChange::Begins(time, state));
                 self.now = Some(state);
                 self.until = self.until.max(time);
