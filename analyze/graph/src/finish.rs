@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::net::SocketAddr;
 
 use tracebraid_engine::parallel;
 use tracebraid_follow::{CpuKey, Input, KeyHasher, ThreadKey};
@@ -65,7 +66,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
             actor.name = known.name.or(actor.name.take());
         }
     };
-    let text = |(hash, (from, to))| (hash, format!("{from} > {to}"));
+    let text = |(hash, (from, to)): (u64, (SocketAddr, SocketAddr))| (hash, format!("{from} > {to}"));
     let pieces = (0..).step_by(SOME).zip(lines.chunks_mut(SOME));
     parallel::map_large(pieces.collect(), |(first, lines): (usize, &mut [Actor])| {
         (first..).zip(lines).for_each(actor);
@@ -86,7 +87,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         futexes: addresses,
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
-        connections: connections.into_entries().into_iter().map(text).collect(),
+        connections: parallel::map(connections.into_entries(), text),
         calls: calls.into_calls(&rules.wanted),
     }
 }

@@ -18,6 +18,7 @@ use crate::packets::Packets;
 use crate::requests::Requests;
 use crate::rings::Rings;
 use crate::rules::GraphRules;
+use crate::slice::Over;
 use crate::thread_life::{ThreadLife, TimeLine};
 use crate::works::{Queued, Works};
 
@@ -48,6 +49,8 @@ pub(crate) struct GraphMachine {
     pub(crate) calls: Longest,
     pub(crate) names: Names,
     pub(crate) dropped: Dropped,
+    #[serde(skip)]
+    pub(crate) over: Over,
 }
 
 /// A machine at work.

@@ -305,15 +305,15 @@ impl GraphMachine {
     }
 
     /// Adds threads that were made in a slice. Gives their numbers.
-    pub(crate) fn are_born(&mut self, mut actors: Vec<Actor>, places: &SlicePlaces) -> std::ops::Range<u32> {
+    pub(crate) fn are_born(&mut self, actors: &mut Vec<Actor>, places: &SlicePlaces) -> std::ops::Range<u32> {
         let numbers = self.lines.len() as u32..(self.lines.len() + actors.len()) as u32;
-        let held = numbers.clone().zip(&actors).map(|(number, actor)| Held {
+        let held = numbers.clone().zip(actors.iter()).map(|(number, actor)| Held {
             key: actor.key,
             since: i64::MIN,
             actor: Some(ActorId(number)),
         });
         self.held.extend(held);
-        self.lines.append(&mut actors);
+        self.lines.append(actors);
         self.later.resize_with(self.lines.len(), LaterChanges::default);
         self.unplaced.push(Unplaced {
             first: numbers.start,

@@ -63,7 +63,8 @@ impl PlayedSlice {
     }
 
     /// Adds the slice to the graph of all earlier slices. Returns an upper bound of the number of new stretches.
-    pub(crate) fn compose(self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
+    /// What is left of it is of no use.
+    pub(crate) fn compose(&mut self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
         let addresses = self.futexes.addresses().iter();
         let places = Places {
             actors: Vec::new(),
@@ -80,10 +81,10 @@ impl PlayedSlice {
             found: Vec::new(),
             stretches: self.stretches,
         };
-        self.steps.into_iter().for_each(|step| composing.replay(step));
-        let threads = self.threads.into_iter();
-        threads.for_each(|(key, news)| composing.install(key, news));
-        self.born.into_iter().for_each(|born| composing.lives(born));
+        self.steps.iter_mut().for_each(|step| composing.replay(step));
+        let threads = self.threads.iter_mut();
+        threads.for_each(|(key, news)| composing.install(*key, news));
+        self.born.iter_mut().for_each(|born| composing.lives(born));
         let Composing {
             places,
             all,
@@ -91,15 +92,17 @@ impl PlayedSlice {
             stretches,
             ..
         } = composing;
-        for (cpu, line) in self.cpus {
-            machine.run(cpu, &all, line);
+        for (cpu, line) in self.cpus.iter_mut() {
+            machine.run(cpu, &all, std::mem::take(line));
         }
         let places = all.set(places);
-        self.requests.compose(&mut machine.requests, places);
+        std::mem::take(&mut self.requests).compose(&mut machine.requests, places);
         self.packets.compose(&mut machine.packets, &all, found);
-        self.works.compose(&mut machine.works, places);
-        machine.calls.merge(self.calls, &rules.wanted);
-        let told = self.told.into_iter();
+        std::mem::take(&mut self.works).compose(&mut machine.works, places);
+        machine
+            .calls
+            .merge(std::mem::take(&mut self.calls), &rules.wanted);
+        let told = self.told.drain(..);
         told.for_each(|(trace, told)| machine.names.learn(trace, told));
         stretches
     }
@@ -150,41 +153,41 @@ struct Composing<'m> {
 }
 
 impl Composing<'_> {
-    fn replay(&mut self, step: GraphStep) {
+    fn replay(&mut self, step: &mut GraphStep) {
         match step {
             GraphStep::Meets(key) => {
-                let actor = self.player.machine.actor(key);
+                let actor = self.player.machine.actor(*key);
                 self.places.actors.push(actor);
             }
             GraphStep::Born(actors) => {
                 let numbers = self.player.machine.are_born(actors, &self.all);
                 self.places.actors.extend(numbers.map(ActorId));
             }
-            GraphStep::Lives(born) => self.lives(*born),
-            GraphStep::Works(actor, works) => self.works(actor, works),
-            GraphStep::News(thread, news) => self.install(thread, *news),
-            GraphStep::Occupied(cpu, line) => self.player.machine.run(cpu, &self.all, line),
-            GraphStep::Item(cpu, time, item) => self.player.play(cpu, time, item),
+            GraphStep::Lives(born) => self.lives(born),
+            GraphStep::Works(actor, works) => self.works(*actor, works),
+            GraphStep::News(thread, news) => self.install(*thread, news),
+            GraphStep::Occupied(cpu, line) => self.player.machine.run(*cpu, &self.all, std::mem::take(line)),
+            GraphStep::Item(cpu, time, item) => self.player.play(*cpu, *time, item.clone()),
             GraphStep::Leaves(cpu, time, tid, left, name) => {
-                self.player.leaves((cpu, time), tid, left, name);
+                self.player.leaves((*cpu, *time), *tid, *left, *name);
             }
-            GraphStep::Comes(cpu, time, tid, name) => _ = self.player.comes((cpu, time), tid, name),
-            GraphStep::Wakes(kept) => self.wakes(*kept),
+            GraphStep::Comes(cpu, time, tid, name) => _ = self.player.comes((*cpu, *time), *tid, *name),
+            GraphStep::Wakes(kept) => self.wakes(**kept),
             GraphStep::Lose(cpu) => {
-                self.player.machine.losses.lose(cpu);
+                self.player.machine.losses.lose(*cpu);
                 self.player.machine.works.lose();
             }
         }
     }
 
     /// Replaces the thread of an id by a new one.
-    fn lives(&mut self, born: BornThread) {
+    fn lives(&mut self, born: &mut BornThread) {
         let BornThread {
             key,
             since,
             actor,
-            mut cell,
-        } = born;
+            ref mut cell,
+        } = *born;
         let places = &self.places;
         let actor = places.actor(actor);
         cell.map_causes(|wake| places.wake(wake));
@@ -194,46 +197,49 @@ impl Composing<'_> {
         let is_over = life.cell.state() == ThreadState::Ended;
         let before = life.actor.replace(actor.0);
         life.ring = None;
-        life.cell.install(cell, key.trace, &self.before);
+        life.cell.exchange(cell, key.trace, &self.before);
         if let Some(before) = before.filter(|_| !is_over) {
             machine.ends(since, before);
         }
     }
 
     /// Adds work of a new thread.
-    fn works(&mut self, actor: ActorId, works: Vec<Work>) {
+    fn works(&mut self, actor: ActorId, works: &[Work]) {
         let actor = self.places.actor(actor).0 as usize;
         let Some(actor) = self.player.machine.lines.get_mut(actor) else {
             return;
         };
-        for mut work in works {
-            work.cause = self.places.wake(work.cause);
-            actor.works(work);
+        for work in works {
+            let cause = self.places.wake(work.cause);
+            actor.works(Work { cause, ..*work });
         }
     }
 
     /// Adds the state of a thread in the slice to its state in the graph.
-    fn install(&mut self, key: ThreadKey, news: ThreadNews) {
+    fn install(&mut self, key: ThreadKey, news: &mut ThreadNews) {
         let Player { rules, machine } = &mut self.player;
         if news.is_of_graph() {
             let actor = machine.actor(key);
             let (life, mut line, _) = machine.thread(key);
             let was_done = line.later.is_empty();
             let places = (&self.places, &rules.classes);
-            let all = (&self.all, news.names);
-            self.stretches += news.line.add_to(life, &mut line, &self.before, places, all);
+            let all = (&self.all, std::mem::take(&mut news.names));
+            self.stretches += news
+                .line
+                .take_all()
+                .add_to(life, &mut line, &self.before, places, all);
             let is_later = was_done && !line.later.is_empty();
             let actor_of = line.actor;
             actor_of.pid = news.pid.or(actor_of.pid);
-            for mut work in news.works {
-                work.cause = self.places.wake(work.cause);
-                actor_of.works(work);
+            for work in &news.works {
+                let cause = self.places.wake(work.cause);
+                actor_of.works(Work { cause, ..*work });
             }
             if is_later {
                 machine.are_later.push(actor.0);
             }
         }
-        if let Some(mut cell) = news.cell {
+        if let Some(mut cell) = news.cell.take() {
             cell.map_causes(|wake| self.places.wake(wake));
             machine.life(key).cell.install(cell, key.trace, &self.before);
         }

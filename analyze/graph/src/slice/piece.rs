@@ -69,6 +69,11 @@ impl LinePiece {
         }
     }
 
+    /// Gives all.
+    pub(crate) fn take_all(&mut self) -> LinePiece {
+        std::mem::take(self)
+    }
+
     /// All stretches of a whole time line; the rest follows them.
     pub(crate) fn take_whole(&mut self) -> Vec<Stretch> {
         let mut stretches = self.take().stretches;
