@@ -9,7 +9,7 @@ use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_threads::{CellNews, ThreadState};
 
 use crate::cause::{ActorId, Wake};
-use crate::graph::{Actor, State};
+use crate::graph::{Actor, State, Stretch};
 use crate::slice::piece::LinePiece;
 use crate::slice::thread::SliceThread;
 use crate::slice::{GraphSlice, GraphStep};
@@ -23,6 +23,15 @@ pub(crate) struct Born {
     /// The step that adds the thread to the graph, and the place there.
     step: usize,
     at: usize,
+}
+
+/// What came of threads that were made in the slice.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Number of their stretches.
+    pub(super) stretches: usize,
+    /// Memory for time lines.
+    spare: Vec<Vec<Stretch>>,
 }
 
 /// A thread that was made in the slice, for composing: whoever had its id before is gone.
@@ -52,8 +61,10 @@ impl GraphSlice<'_> {
         thread.cell.is_made(at, key.tid, losses);
         thread.is_another(i64::MIN, None);
         thread.actor = Some(number);
-        thread.line = LinePiece::whole(time, State::Runnable(ThreadState::NO_CPU));
         thread.born = Some(born);
+        let first = State::Runnable(ThreadState::NO_CPU);
+        let memory = self.born.spare.pop().unwrap_or_default();
+        self.unmet(key).0.line = LinePiece::whole(time, first, memory);
     }
 
     /// Another thread gets the id. Gives when the thread ended that steps, or earlier slices, tell of.
@@ -64,7 +75,7 @@ impl GraphSlice<'_> {
             return time;
         };
         thread.line.ends(time);
-        self.stretches += born.settle(thread, &mut self.steps);
+        born.settle(thread, &mut self.steps, &mut self.born);
         born.since
     }
 
@@ -86,7 +97,7 @@ impl GraphSlice<'_> {
     #[cold]
     pub(super) fn tell_born(&mut self, key: ThreadKey, born: Born) {
         let thread = self.threads.get_near(key, &mut self.near);
-        self.stretches += born.settle(thread, &mut self.steps);
+        born.settle(thread, &mut self.steps, &mut self.born);
         if let Some((cell, actor)) = thread.cell.news().zip(thread.actor) {
             self.steps.push(GraphStep::Lives(Box::new(BornThread {
                 key,
@@ -100,20 +111,18 @@ impl GraphSlice<'_> {
 
 impl Born {
     /// Moves what is known of the thread to the step that adds it to the graph, and its work to a step of its own, since composing
-    /// adds work one after another. Gives the number of stretches.
-    pub(super) fn settle(self, thread: &mut SliceThread, steps: &mut Vec<GraphStep>) -> usize {
-        let mut stretches = 0;
+    /// adds work one after another.
+    pub(super) fn settle(self, thread: &mut SliceThread, steps: &mut Vec<GraphStep>, settled: &mut Settled) {
         if let Some(GraphStep::Born(actors)) = steps.get_mut(self.step)
             && let Some(actor) = actors.get_mut(self.at)
         {
-            thread.settle(actor);
-            stretches = actor.line.len();
+            thread.settle(actor, &mut settled.spare);
+            settled.stretches += actor.line.len();
         }
         let works = thread.take_works();
         if let Some(actor) = thread.actor.filter(|_| !works.is_empty()) {
             steps.push(GraphStep::Works(actor, works));
         }
-        stretches
     }
 
     /// State of the thread at the end of the slice.

@@ -116,7 +116,7 @@ impl GraphSlice<'_> {
         for (key, mut thread) in std::mem::take(&mut self.threads).into_entries() {
             match thread.born.take() {
                 Some(of) => {
-                    self.stretches += of.settle(&mut thread, &mut self.steps);
+                    of.settle(&mut thread, &mut self.steps, &mut self.born);
                     born.extend(of.into_thread(key, thread));
                 }
                 None => threads.extend(thread.into_news().map(|news| (key, news))),
@@ -126,7 +126,7 @@ impl GraphSlice<'_> {
             steps: self.steps,
             threads,
             born,
-            stretches: self.stretches,
+            stretches: self.born.stretches,
             cpus: self.cpus,
             requests: self.requests,
             packets: self.packets,

@@ -39,7 +39,7 @@ pub(crate) use part::Over;
 pub use part::{CutSlice, PlayedPart};
 pub(crate) use places::{Places, SlicePlaces};
 
-use born::BornThread;
+use born::{BornThread, Settled};
 use compose::PlayedSlice;
 use packets::SlicePackets;
 use requests::SliceRequests;
@@ -90,8 +90,7 @@ pub(crate) struct GraphSlice<'a> {
     /// Times of switches, wake-ups and interrupts, in nanoseconds from the origin.
     happened: Vec<i64>,
     steps: Vec<GraphStep>,
-    /// Number of stretches of new threads.
-    stretches: usize,
+    born: Settled,
 }
 
 impl<'a> GraphSlice<'a> {
@@ -114,7 +113,7 @@ impl<'a> GraphSlice<'a> {
             told: Vec::new(),
             happened: Vec::new(),
             steps: Vec::new(),
-            stretches: 0,
+            born: Settled::default(),
         }
     }
 

@@ -56,11 +56,8 @@ impl LinePiece {
         }
     }
 
-    /// The time line of a new thread, from its first state on.
-    pub(crate) fn whole(begin: i64, state: State) -> LinePiece {
-        /// So many stretches have threads that end soon.
-        const SOME: usize = 8;
-        let mut stretches = Vec::with_capacity(SOME);
+    /// The time line of a new thread, from its first state on, in the memory of an empty list.
+    pub(crate) fn whole(begin: i64, state: State, mut stretches: Vec<Stretch>) -> LinePiece {
         stretches.push(Stretch { begin, state });
         LinePiece {
             stretches,
@@ -74,11 +71,13 @@ impl LinePiece {
         std::mem::take(self)
     }
 
-    /// All stretches of a whole time line; the rest follows them.
-    pub(crate) fn take_whole(&mut self) -> Vec<Stretch> {
+    /// All stretches of a whole time line; the rest follows them. Their memory is kept for others.
+    pub(crate) fn take_whole(&mut self, spare: &mut Vec<Vec<Stretch>>) -> Vec<Stretch> {
         let mut stretches = self.take().stretches;
-        stretches.shrink_to_fit();
-        stretches
+        let exact = stretches.to_vec();
+        stretches.clear();
+        spare.push(stretches);
+        exact
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -5,7 +5,7 @@ use tracebraid_kernel_model::Comm;
 use tracebraid_threads::{CellNews, SliceCell, ThreadDirectory};
 
 use crate::cause::{ActorId, Wake};
-use crate::graph::{Actor, State, Work};
+use crate::graph::{Actor, State, Stretch, Work};
 use crate::slice::born::Born;
 use crate::slice::piece::LinePiece;
 
@@ -55,8 +55,8 @@ impl SliceThread {
     }
 
     /// Moves what is known of a new thread to its place in the graph, but for its work. What comes later follows that.
-    pub(crate) fn settle(&mut self, actor: &mut Actor) {
-        actor.line = self.line.take_whole();
+    pub(crate) fn settle(&mut self, actor: &mut Actor, spare: &mut Vec<Vec<Stretch>>) {
+        actor.line = self.line.take_whole(spare);
         actor.names = std::mem::take(&mut self.names);
         actor.names.shrink_to_fit();
         actor.called = self.called;
