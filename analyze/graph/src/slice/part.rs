@@ -23,7 +23,7 @@ pub struct CutSlice {
 
 /// Slices that are composed. To give their memory back takes long, so that is left to whoever plays the next slice.
 #[derive(Debug, Default)]
-pub(crate) struct Over(Vec<Box<PlayedSlice>>);
+pub(crate) struct Over(Vec<PlayedPart>);
 
 impl Clone for Over {
     /// Nobody needs them.
@@ -94,7 +94,7 @@ impl PlayedPart {
             Played::Slice(mut slice) => {
                 slice.happened().iter().for_each(|time| happens(*time));
                 let stretches = slice.compose(rules, machine);
-                machine.over.0.push(slice);
+                machine.over.0.push(PlayedPart(Played::Slice(slice)));
                 stretches
             }
             Played::Items(mut items) => {
