@@ -315,11 +315,14 @@ impl GraphMachine {
         self.held.extend(held);
         self.lines.append(actors);
         self.later.resize_with(self.lines.len(), LaterChanges::default);
-        self.unplaced.push(Unplaced {
-            first: numbers.start,
-            end: numbers.end,
-            places: places.clone(),
-        });
+        match self.unplaced.last_mut() {
+            Some(last) if last.end == numbers.start && last.places.are(places) => last.end = numbers.end,
+            _ => self.unplaced.push(Unplaced {
+                first: numbers.start,
+                end: numbers.end,
+                places: places.clone(),
+            }),
+        }
         numbers
     }
 }
