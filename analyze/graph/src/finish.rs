@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::net::SocketAddr;
 
 use tracebraid_engine::parallel;
 use tracebraid_follow::{CpuKey, Input, KeyHasher, ThreadKey};
@@ -11,6 +12,9 @@ use crate::graph_machine::GraphMachine;
 use crate::names::Names;
 use crate::numbers::Numbers;
 use crate::rules::{GraphPartial, GraphRules};
+
+/// Number of time lines that a thread takes at a time.
+const SOME: usize = 64;
 
 /// Makes the graph.
 pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) -> Graph {
@@ -34,7 +38,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         machine.forget_before(rules.from);
     }
     let GraphMachine {
-        lines,
+        mut lines,
         cpus,
         requests,
         packets,
@@ -51,27 +55,29 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         last.insert(line.key, place);
     }
     let (numbers, addresses) = Numbers::new(&rules.classes, &packets.unused, &futexes);
-    let actor = |(place, mut actor): (usize, Actor)| {
-        numbers.renumber(&mut actor);
+    let last = |place: usize, key: ThreadKey| last.get(&key) == Some(&place);
+    let actor = |(place, actor): (usize, &mut Actor)| {
+        numbers.renumber(actor);
         actor.line.shrink_to_fit();
         // What is known of an id is known of the last thread that had it.
-        if last.get(&actor.key) == Some(&place) {
+        if last(place, actor.key) {
             let known = people.thread(actor.key);
             actor.pid = actor.pid.or(known.pid);
-            actor.name = known.name.or(actor.name);
+            actor.name = known.name.or(actor.name.take());
         }
-        actor
     };
-    let text = |(hash, (from, to))| (hash, format!("{from} > {to}"));
-    let lines: Vec<(usize, Actor)> = lines.into_iter().enumerate().collect();
-    let actors = parallel::map(lines, actor);
+    let text = |(hash, (from, to)): (u64, (SocketAddr, SocketAddr))| (hash, format!("{from} > {to}"));
+    let pieces = (0..).step_by(SOME).zip(lines.chunks_mut(SOME));
+    parallel::map_large(pieces.collect(), |(first, lines): (usize, &mut [Actor])| {
+        (first..).zip(lines).for_each(actor);
+    });
     Graph {
         head: input.head(),
         known_from: rules.from,
         known_until: end,
         ends,
         by_key: held.into_iter().collect(),
-        actors,
+        actors: lines,
         cpus: cpus.into_iter().collect::<Vec<(CpuKey, Vec<Occupied>)>>(),
         longest_request: requests.longest,
         requests: requests.done,
@@ -81,7 +87,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         futexes: addresses,
         irqs: names.irqs.into_entries(),
         disks: names.disks.into_entries(),
-        connections: connections.into_entries().into_iter().map(text).collect(),
+        connections: parallel::map(connections.into_entries(), text),
         calls: calls.into_calls(&rules.wanted),
     }
 }

@@ -12,12 +12,13 @@ use crate::futexes::Futexes;
 use crate::graph::{Actor, Occupant, Occupied, Queue, State};
 use crate::graph_step::GraphItem;
 use crate::holders::Held;
-use crate::later::{CpuChange, LaterChanges, Line};
+use crate::later::{CpuChange, LaterChanges, Line, Unplaced, is_unplaced};
 use crate::names::Names;
 use crate::packets::Packets;
 use crate::requests::Requests;
 use crate::rings::Rings;
 use crate::rules::GraphRules;
+use crate::slice::Over;
 use crate::thread_life::{ThreadLife, TimeLine};
 use crate::works::{Queued, Works};
 
@@ -34,6 +35,8 @@ pub(crate) struct GraphMachine {
     /// By place of the thread: changes of its time line that are not made yet; and whose there are.
     pub(crate) later: Vec<LaterChanges>,
     pub(crate) are_later: Vec<u32>,
+    /// Threads with the numbers of slices, ascending.
+    pub(crate) unplaced: Vec<Unplaced>,
     /// Which of them had which id, in the order of time, as far as nobody has taken that out.
     pub(crate) held: Vec<Held>,
     pub(crate) cpus: ByCpu<Vec<Occupied>>,
@@ -46,6 +49,8 @@ pub(crate) struct GraphMachine {
     pub(crate) calls: Longest,
     pub(crate) names: Names,
     pub(crate) dropped: Dropped,
+    #[serde(skip)]
+    pub(crate) over: Over,
 }
 
 /// A machine at work.
@@ -283,12 +288,14 @@ impl GraphMachine {
             losses,
             lines,
             later,
+            unplaced,
             ..
         } = self;
         // `actor` has made it.
         let line = Line {
             actor: &mut lines[actor],
             later: &mut later[actor],
+            is_unplaced: is_unplaced(unplaced, actor as u32),
         };
         (lives.get_near(thread, near), line, losses)
     }
@@ -368,10 +375,16 @@ impl GraphMachine {
     }
 
     /// A thread is no more, whatever was seen of its end.
-    fn ends(&mut self, time: i64, actor: u32) {
+    pub(crate) fn ends(&mut self, time: i64, actor: u32) {
+        let is_unplaced = is_unplaced(&self.unplaced, actor);
         let actor = actor as usize;
         if let (Some(actor), Some(later)) = (self.lines.get_mut(actor), self.later.get_mut(actor)) {
-            Line { actor, later }.ends(time);
+            let mut line = Line {
+                actor,
+                later,
+                is_unplaced,
+            };
+            line.ends(time);
         }
     }
 

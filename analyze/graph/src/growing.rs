@@ -11,7 +11,7 @@ use crate::graph::{Graph, Occupant, Queue};
 use crate::graph_machine::GraphMachine;
 use crate::handover::Passed;
 use crate::path::{Hop, Kind, Link, Path, Segment};
-use crate::slice::PlayedPart;
+use crate::slice::{Over, PlayedPart};
 use crate::sorted::Sorted;
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_threads::CallClass;
@@ -113,6 +113,7 @@ impl Growing {
             let happened = &mut self.happened;
             played.compose(analysis.rules(), &mut self.machine, |time| happened.add(time));
             self.machine.catch_up(&analysis.rules().classes);
+            self.machine.over = Over::default();
         }
         self.since += self.happened.count - before;
         self.until = self.until.max(until.unwrap_or(i64::MAX));

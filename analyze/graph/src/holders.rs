@@ -10,30 +10,22 @@ use crate::cause::ActorId;
 
 /// The threads that had each id, in the order of time.
 #[derive(Clone, Debug, Default)]
-pub struct Holders(HashMap<ThreadKey, OfKey, BuildHasherDefault<KeyHasher>>);
-
-/// A time in nanoseconds from the origin, and the holder of the id from then on; `None` if it is free.
-type Holder = (i64, Option<ActorId>);
-
-/// The threads that had an id: most often there is one.
-#[derive(Clone, Debug)]
-struct OfKey {
-    first: Holder,
-    later: Vec<Holder>,
+pub struct Holders {
+    /// By id: place of the last holder.
+    last: HashMap<ThreadKey, usize, BuildHasherDefault<KeyHasher>>,
+    /// In one list, since many short-lived threads have many ids.
+    all: Vec<Holder>,
 }
 
-impl OfKey {
-    fn last_first(&self) -> impl Iterator<Item = &Holder> {
-        self.later.iter().rev().chain([&self.first])
-    }
-
-    /// Leaves out so many.
-    fn drop_front(&mut self, count: usize) {
-        if let Some(first) = count.checked_sub(1).and_then(|at| self.later.get(at)) {
-            self.first = *first;
-            self.later.drain(..count);
-        }
-    }
+/// The holder of an id from a time on.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    /// In nanoseconds from the origin.
+    since: i64,
+    /// `None` if the id is free.
+    actor: Option<ActorId>,
+    /// Place of the holder before.
+    before: Option<usize>,
 }
 
 /// From then on that thread has an id; without one, nobody has.
@@ -47,13 +39,18 @@ pub(crate) struct Held {
 impl Holders {
     /// Adds what comes later.
     pub(crate) fn add(&mut self, held: Held) {
-        let holder = (held.since, held.actor);
-        let of_key = self.0.entry(held.key);
-        let of_key = of_key.and_modify(|of_key| of_key.later.push(holder));
-        of_key.or_insert(OfKey {
-            first: holder,
-            later: Vec::new(),
+        let before = self.last.insert(held.key, self.all.len());
+        self.all.push(Holder {
+            since: held.since,
+            actor: held.actor,
+            before,
         });
+    }
+
+    /// The holders from a place on, the last one first.
+    fn last_first(&self, place: usize) -> impl Iterator<Item = &Holder> {
+        let last = self.all.get(place);
+        std::iter::successors(last, |holder| self.all.get(holder.before?))
     }
 
     /// Who had an id at a time, given when each thread is known first.
@@ -63,34 +60,43 @@ impl Holders {
         time: i64,
         begin: impl Fn(ActorId) -> Option<i64>,
     ) -> Option<ActorId> {
-        let mut of_key = self.0.get(&key)?.last_first();
-        let has_begun = |actor: ActorId| begin(actor).is_some_and(|begin| begin <= time);
-        let holds = of_key.find(|held| held.0 <= time && held.1.is_none_or(has_begun));
-        holds.and_then(|held| held.1)
+        let mut of_key = self.last_first(*self.last.get(&key)?);
+        of_key.find(|holder| holder.holds(time, &begin))?.actor
     }
 
     /// Nobody will be asked for before that time.
     pub(crate) fn drop_before(&mut self, cut: i64, begin: impl Fn(ActorId) -> Option<i64>) {
-        for of_key in self.0.values_mut() {
-            // The last one that holds then, and all behind it.
-            let holds = |held: &Holder| {
-                held.0 <= cut
-                    && held
-                        .1
-                        .is_none_or(|actor| begin(actor).is_some_and(|begin| begin <= cut))
-            };
-            let behind = of_key.last_first().position(holds);
-            if let Some(behind) = behind {
-                of_key.drop_front(of_key.later.len() - behind);
+        let mut kept = Holders::default();
+        for (&key, &last) in &self.last {
+            let mut of_key: Vec<&Holder> = Vec::new();
+            for holder in self.last_first(last) {
+                of_key.push(holder);
+                if holder.holds(cut, &begin) {
+                    break;
+                }
+            }
+            for &&Holder { since, actor, .. } in of_key.iter().rev() {
+                kept.add(Held { key, since, actor });
             }
         }
+        *self = kept;
+    }
+}
+
+impl Holder {
+    /// True if it has the id at a time, unless a later one has.
+    fn holds(&self, time: i64, begin: impl Fn(ActorId) -> Option<i64>) -> bool {
+        let has_begun = |actor: ActorId| begin(actor).is_some_and(|begin| begin <= time);
+        self.since <= time && self.actor.is_none_or(has_begun)
     }
 }
 
 impl FromIterator<Held> for Holders {
     fn from_iter<I: IntoIterator<Item = Held>>(all: I) -> Self {
         let mut holders = Holders::default();
-        all.into_iter().for_each(|held| holders.add(held));
+        let all = all.into_iter();
+        holders.all.reserve_exact(all.size_hint().0);
+        all.for_each(|held| holders.add(held));
         holders
     }
 }
@@ -127,7 +133,7 @@ mod tests {
         holders.drop_before(60, begin);
         assert_eq!(find(&holders, 4)[4..], of_4[4..]);
         assert_eq!(find(&holders, 5)[4..], of_5[4..]);
-        assert!(holders.0[&key(4)].later.is_empty());
+        assert_eq!(holders.last_first(holders.last[&key(4)]).count(), 1);
         assert_eq!(holders.at(key(9), 60, begin), None);
     }
 }

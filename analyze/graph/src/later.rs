@@ -9,10 +9,11 @@ use tracebraid_follow::{CpuKey, Interrupt};
 use tracebraid_kernel_model::Comm;
 use tracebraid_threads::{CallClasses, Past};
 
-use crate::cause::Wake;
+use crate::cause::{ActorId, Wake};
 use crate::graph::{Actor, Occupant, Occupied, State, Stretch};
 use crate::graph_machine::GraphMachine;
-use crate::slice::SlicePlaces;
+use crate::holders::Held;
+use crate::slice::{Places, SlicePlaces};
 use crate::thread_life::TimeLine;
 
 /// Number of time lines that a thread takes at a time.
@@ -37,28 +38,46 @@ pub(crate) enum LineChange {
     Does(SlicePlaces, Vec<Stretch>, Vec<(i64, Comm)>),
 }
 
-/// Queued changes of a time line; most often one.
+/// Queued changes of a time line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct LaterChanges {
-    first: Option<LineChange>,
-    others: Vec<LineChange>,
-}
+pub(crate) struct LaterChanges(Vec<LineChange>);
 
 impl LaterChanges {
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_none()
+        self.0.is_empty()
     }
 
     fn push(&mut self, change: LineChange) {
-        match self.first {
-            None => self.first = Some(change),
-            Some(_) => self.others.push(change),
+        // Most often it is the only one.
+        if self.0.is_empty() {
+            self.0.reserve_exact(1);
         }
+        self.0.push(change);
     }
+}
 
-    fn into_changes(self) -> impl Iterator<Item = LineChange> {
-        self.first.into_iter().chain(self.others)
-    }
+/// Threads one behind the other that were made in a slice and still have the numbers of that slice. Changes of their time lines
+/// are queued until these are replaced.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Unplaced {
+    first: u32,
+    end: u32,
+    places: SlicePlaces,
+}
+
+/// True if a thread has the numbers of a slice.
+#[inline]
+pub(crate) fn is_unplaced(all: &[Unplaced], actor: u32) -> bool {
+    let Some(last) = all.last().filter(|last| actor < last.end) else {
+        return false;
+    };
+    last.first <= actor || is_in(all, actor)
+}
+
+fn is_in(all: &[Unplaced], actor: u32) -> bool {
+    let behind = all.partition_point(|of| of.first <= actor);
+    let of = behind.checked_sub(1).and_then(|at| all.get(at));
+    of.is_some_and(|of| actor < of.end)
 }
 
 /// A change of the list of who ran on a CPU.
@@ -75,13 +94,21 @@ pub(crate) enum CpuChange {
 pub(crate) struct Line<'m> {
     pub(crate) actor: &'m mut Actor,
     pub(crate) later: &'m mut LaterChanges,
+    /// It has the numbers of a slice.
+    pub(crate) is_unplaced: bool,
 }
 
 impl Line<'_> {
+    /// True if all changes so far are made, and in the numbers of the graph.
+    #[inline]
+    fn is_up_to_date(&self) -> bool {
+        self.later.is_empty() && !self.is_unplaced
+    }
+
     /// Applies a change, or queues it if others are queued.
     #[inline]
     fn change(&mut self, change: LineChange, make: impl FnOnce(&mut Actor)) {
-        match self.later.is_empty() {
+        match self.is_up_to_date() {
             true => make(self.actor),
             false => self.later.push(change),
         }
@@ -109,7 +136,7 @@ impl Line<'_> {
 
 impl TimeLine for Line<'_> {
     fn now(&self) -> Option<State> {
-        self.actor.now().filter(|_| self.later.is_empty())
+        self.actor.now().filter(|_| self.is_up_to_date())
     }
 
     #[inline]
@@ -134,13 +161,16 @@ impl TimeLine for Line<'_> {
     }
 
     fn ends(&mut self, time: i64) {
-        self.change(LineChange::Ends(time), |actor| actor.ends(time));
+        let has_ended = || self.actor.now() == Some(State::Ended);
+        if !self.later.is_empty() || !has_ended() {
+            self.change(LineChange::Ends(time), |actor| actor.ends(time));
+        }
     }
 }
 
 impl Actor {
     fn catch_up(&mut self, later: LaterChanges, classes: &CallClasses) {
-        for change in later.into_changes() {
+        for change in later.0 {
             match change {
                 LineChange::Is(state) => self.is(state),
                 LineChange::Begins(time, state) => self.begins(time, state),
@@ -150,12 +180,33 @@ impl Actor {
                 LineChange::IsCalled(time, name) => self.is_called(time, name),
                 LineChange::Does(places, stretches, names) => {
                     self.does(&places, stretches, classes);
-                    names
-                        .into_iter()
-                        .for_each(|(time, name)| self.is_called(time, name));
+                    self.are_called(names);
                 }
             }
         }
+    }
+
+    /// See [`Actor::is_called`].
+    fn are_called(&mut self, names: Vec<(i64, Comm)>) {
+        if names.is_empty() {
+            return;
+        }
+        for (time, name) in names {
+            if self.called != name {
+                self.called = name;
+                self.names.push((time, name));
+            }
+        }
+        self.name = Some(self.called.text());
+    }
+
+    /// Replaces the numbers of a slice in all that is known of a new thread, but for its work.
+    fn is_placed(&mut self, places: &Places, classes: &CallClasses) {
+        self.creator = self.creator.map(|creator| places.actor(creator));
+        for stretch in &mut self.line {
+            stretch.state = places.state(stretch.state, classes);
+        }
+        self.name = (self.called != Comm::default()).then(|| self.called.text());
     }
 
     fn does(&mut self, places: &SlicePlaces, mut stretches: Vec<Stretch>, classes: &CallClasses) {
@@ -218,6 +269,14 @@ impl GraphMachine {
         for (cpu, later) in std::mem::take(&mut self.cpus_later) {
             catch_up(self.cpus.get(cpu), later);
         }
+        let unplaced = std::mem::take(&mut self.unplaced);
+        for (first, end) in unplaced.iter().map(|of| (of.first as usize, of.end as usize)) {
+            if let (Some(lines), Some(later)) =
+                (self.lines.get_mut(first..end), self.later.get_mut(first..end))
+            {
+                Lines { first, lines, later }.catch_up(&unplaced, classes);
+            }
+        }
         for place in std::mem::take(&mut self.are_later) {
             let place = place as usize;
             if let (Some(line), Some(later)) = (self.lines.get_mut(place), self.later.get_mut(place)) {
@@ -238,15 +297,59 @@ impl GraphMachine {
             *self.cpus.get(cpu) = line;
         }
         self.are_later.clear();
-        let later = std::mem::take(&mut self.later);
-        let mut lines = std::mem::take(&mut self.lines).into_iter().zip(later);
-        let some = || Some(lines.by_ref().take(SOME).collect::<Vec<_>>()).filter(|some| !some.is_empty());
-        let all = parallel::map_large(std::iter::from_fn(some).collect(), |mut some| {
-            for (line, later) in &mut some {
-                line.catch_up(std::mem::take(later), classes);
-            }
-            some
+        let unplaced = std::mem::take(&mut self.unplaced);
+        let some = self.lines.chunks_mut(SOME).zip(self.later.chunks_mut(SOME));
+        let some = (0..).step_by(SOME).zip(some);
+        let some = some.map(|(first, (lines, later))| Lines { first, lines, later });
+        parallel::map_large(some.collect(), |lines| lines.catch_up(&unplaced, classes));
+    }
+
+    /// Adds threads that were made in a slice. Gives their numbers.
+    pub(crate) fn are_born(&mut self, actors: &mut Vec<Actor>, places: &SlicePlaces) -> std::ops::Range<u32> {
+        let numbers = self.lines.len() as u32..(self.lines.len() + actors.len()) as u32;
+        let held = numbers.clone().zip(actors.iter()).map(|(number, actor)| Held {
+            key: actor.key,
+            since: i64::MIN,
+            actor: Some(ActorId(number)),
         });
-        (self.lines, self.later) = all.into_iter().flatten().unzip();
+        self.held.extend(held);
+        self.lines.append(actors);
+        self.later.resize_with(self.lines.len(), LaterChanges::default);
+        match self.unplaced.last_mut() {
+            Some(last) if last.end == numbers.start && last.places.are(places) => last.end = numbers.end,
+            _ => self.unplaced.push(Unplaced {
+                first: numbers.start,
+                end: numbers.end,
+                places: places.clone(),
+            }),
+        }
+        numbers
+    }
+}
+
+/// Neighbouring threads with their queued changes.
+struct Lines<'m> {
+    first: usize,
+    lines: &'m mut [Actor],
+    later: &'m mut [LaterChanges],
+}
+
+impl Lines<'_> {
+    /// Replaces the numbers of slices, and applies the changes.
+    fn catch_up(self, unplaced: &[Unplaced], classes: &CallClasses) {
+        let Lines { first, lines, later } = self;
+        let end = first + lines.len();
+        let from = unplaced.partition_point(|of| of.end as usize <= first);
+        let of_lines = unplaced.iter().skip(from);
+        for of in of_lines.take_while(|of| (of.first as usize) < end) {
+            let behind = |place: u32| (place as usize).clamp(first, end) - first;
+            let lines = lines.get_mut(behind(of.first)..behind(of.end));
+            if let (Some(lines), Some(places)) = (lines, of.places.get()) {
+                lines.iter_mut().for_each(|line| line.is_placed(places, classes));
+            }
+        }
+        for (line, later) in lines.iter_mut().zip(later) {
+            line.catch_up(std::mem::take(later), classes);
+        }
     }
 }

@@ -128,24 +128,26 @@ impl Flow {
             part.sent.push(sent);
             self.count += 1;
         }
-        self.forgets();
+        while self.forgets().is_some() {}
     }
 
-    /// Others are sent.
-    pub(crate) fn adds_part(&mut self, part: SentPart) {
+    /// Others are sent. What is left out is added to `over`.
+    pub(crate) fn adds_part(&mut self, part: SentPart, over: &mut Vec<SentPart>) {
         self.count += part.sent.len();
         self.parts.push_back(part);
-        self.forgets();
+        while let Some(part) = self.forgets() {
+            over.push(part);
+        }
     }
 
-    /// Whole parts are left out as long as enough remain.
-    fn forgets(&mut self) {
-        while let Some(first) = self.parts.front().map(|part| part.sent.len())
-            && self.count - first >= MOST_SENT
-        {
-            self.count -= first;
-            self.parts.pop_front();
+    /// Takes out the first part, if enough remain.
+    fn forgets(&mut self) -> Option<SentPart> {
+        let first = self.parts.front()?.sent.len();
+        if self.count - first < MOST_SENT {
+            return None;
         }
+        self.count -= first;
+        self.parts.pop_front()
     }
 
     /// Those that were sent, the last one first: at most so many.

@@ -256,7 +256,16 @@ impl Rules for GraphRules {
                 self.parks(&mut partial, cpu, i64::MAX, &active);
             }
         }
-        let GraphPartial { items, machine, .. } = &mut partial;
+        let GraphPartial {
+            items,
+            machine,
+            rings,
+            ..
+        } = &mut partial;
+        if rings.is_some() {
+            // They look at time lines.
+            machine.catch_up(&self.classes);
+        }
         self.play(items, machine, |_| {});
         finish::graph(self, input, partial)
     }

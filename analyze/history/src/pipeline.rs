@@ -3,13 +3,14 @@
 //! Each slice is encoded ([`crate::encode`]); slices are settled in groups, whose texts are united first, by all shards of
 //! attributes beside each other ([`crate::shard`]); then each block is put together ([`crate::assembly`]). What is done one
 //! after the other depends on the number of slices, shards and texts: [`Pipeline::done`] passes on what jobs have found,
-//! numbers texts, and appends blocks to the file.
+//! numbers texts, and gives blocks their places in the file, to which jobs write them ([`crate::batch`]).
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use crate::assembly::{Assembled, Assembly};
+use crate::batch::Batch;
 use crate::block::Place;
 use crate::checkpoint::Checkpoint;
 use crate::encode::{Encoded, Part, SHARDS, encode};
@@ -36,6 +37,8 @@ pub(crate) enum Job {
     Settle(usize, Box<Shard>, Vec<Part>, Arc<Order>),
     /// Puts a block together.
     Assemble(Box<Assembly>),
+    /// Writes blocks to the file.
+    Write(Batch),
 }
 
 /// What was found.
@@ -45,6 +48,8 @@ pub(crate) enum Done {
     United(usize, GroupTexts),
     Settled(usize, Box<Shard>, Settled),
     Assembled(Option<Assembled>),
+    /// So many bytes.
+    Written(io::Result<u64>),
 }
 
 impl Job {
@@ -58,6 +63,7 @@ impl Job {
                 Done::Settled(group, shard, settled)
             }
             Job::Assemble(assembly) => Done::Assembled(assembly.run()),
+            Job::Write(batch) => Done::Written(batch.write()),
         }
     }
 }
@@ -122,9 +128,11 @@ impl Pipeline {
             Done::Assembled(None) => {}
             Done::Assembled(Some(block)) => {
                 if self.error.is_none() {
-                    self.error = self.writer.append(&block).err();
+                    self.ready.extend(self.writer.append(block).map(Job::Write));
                 }
             }
+            Done::Written(Ok(bytes)) => self.writer.wrote(bytes),
+            Done::Written(Err(error)) => self.error = self.error.take().or(Some(error)),
         }
     }
 

@@ -60,11 +60,11 @@ pub(crate) fn resume(
         true => {
             let mut writer = Writer::create(&source.path, of)?;
             for block in &mut index.blocks {
-                let copied = writer.copy(&source.bytes(block)?);
+                let copied = writer.copy(source.bytes(block)?);
                 block.offset = copied.map_err(|error| writer.failed(error))?;
             }
             for kept in &mut index.checkpoints {
-                let copied = writer.copy(&source.checkpoint(kept)?);
+                let copied = writer.copy(source.checkpoint(kept)?);
                 kept.offset = copied.map_err(|error| writer.failed(error))?;
             }
             writer
@@ -158,7 +158,10 @@ fn complete(settling: &mut Settling, writer: &mut Writer, until: i64) -> io::Res
     let parts: Vec<_> = shards.map(|shard| shard.complete(until, &snapshots)).collect();
     let blocks = settling.coarse(parts.into_iter());
     let mut blocks = blocks.into_iter().filter_map(Assembly::run);
-    blocks.try_for_each(|block| writer.append(&block))
+    blocks.try_for_each(|block| match writer.append(block) {
+        Some(full) => writer.write(full),
+        None => Ok(()),
+    })
 }
 
 /// Gives a level the changes of a block that it does not know.

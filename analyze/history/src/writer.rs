@@ -1,8 +1,9 @@
-//! Appends the blocks of a history to its file, one after the other.
+//! Appends the blocks of a history to its file: finds their places one after the other.
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use tempfile::TempPath;
 use tracebraid_storage::aside;
 
 use crate::assembly::Assembled;
+use crate::batch::Batch;
 use crate::block::{HEAD as BLOCK_HEAD, Place};
 use crate::checkpoint::{self, Checkpoint, CheckpointRef};
 use crate::file::{self, BlockRef, HistoryError, Index, Meta};
@@ -21,9 +23,12 @@ use crate::origin;
 pub(crate) struct Writer {
     path: PathBuf,
     target: Target,
-    file: BufWriter<File>,
+    file: Arc<File>,
     flusher: Flusher,
-    offset: u64,
+    /// What comes next in the file.
+    next: Batch,
+    /// Bytes that are written.
+    written: u64,
     index: Index,
     text_numbers: HashMap<Arc<str>, u64>,
 }
@@ -49,16 +54,17 @@ impl Writer {
         let path = &aside::place(path).map_err(error)?;
         let (file, hidden) = aside::beside(path).map_err(error)?.into_parts();
         let flusher = Flusher::new(&file, 0).map_err(error)?;
-        let mut file = BufWriter::with_capacity(1 << 20, file);
-        let origin = origin::bytes(of);
-        file.write_all(&[0; file::HEAD as usize]).map_err(error)?;
-        file.write_all(&origin).map_err(error)?;
+        let file = Arc::new(file);
+        let mut next = Batch::new(file.clone(), 0);
+        next.add(vec![0; file::HEAD as usize]);
+        next.add(origin::bytes(of));
         Ok(Writer {
             path: path.clone(),
             target: Target::New(hidden),
             file,
             flusher,
-            offset: file::HEAD + origin.len() as u64,
+            next,
+            written: 0,
             index: Index::default(),
             text_numbers: HashMap::new(),
         })
@@ -70,15 +76,15 @@ impl Writer {
             path: path.to_owned(),
             error,
         };
-        let mut file = File::options().write(true).open(path).map_err(error)?;
-        file.seek(SeekFrom::Start(end)).map_err(error)?;
+        let file = Arc::new(File::options().write(true).open(path).map_err(error)?);
         let flusher = Flusher::new(&file, end).map_err(error)?;
         Ok(Writer {
             path: path.to_owned(),
             target: Target::Behind(end),
-            file: BufWriter::with_capacity(1 << 20, file),
+            next: Batch::new(file.clone(), end),
+            written: end,
+            file,
             flusher,
-            offset: end,
             index: Index::default(),
             text_numbers: HashMap::new(),
         })
@@ -94,11 +100,25 @@ impl Writer {
     }
 
     /// Copies the bytes of a block or a checkpoint to the end of the file, and says where they are.
-    pub(crate) fn copy(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        let offset = self.offset;
-        self.file.write_all(bytes)?;
-        self.offset += bytes.len() as u64;
+    pub(crate) fn copy(&mut self, bytes: Vec<u8>) -> io::Result<u64> {
+        let offset = self.next.add(bytes);
+        if let Some(full) = self.next.take_full() {
+            self.write(full)?;
+        }
         Ok(offset)
+    }
+
+    /// Writes on this thread.
+    pub(crate) fn write(&mut self, batch: Batch) -> io::Result<()> {
+        let bytes = batch.write()?;
+        self.wrote(bytes);
+        Ok(())
+    }
+
+    /// So many bytes that [`Writer::append`] gave were written.
+    pub(crate) fn wrote(&mut self, bytes: u64) {
+        self.written += bytes;
+        self.flusher.wrote(self.written);
     }
 
     /// Writes what is known at some times, as far as that is worth its room.
@@ -112,12 +132,13 @@ impl Writer {
         let known = self.index.checkpoints.len();
         self.index.checkpoints.drain(..left_out.min(known));
         for Checkpoint { time, bytes } in new.into_iter().skip(left_out.saturating_sub(known)) {
-            let offset = self.copy(&bytes)?;
+            let (length, sum) = (bytes.len() as u64, crc32fast::hash(&bytes));
+            let offset = self.copy(bytes)?;
             self.index.checkpoints.push(CheckpointRef {
                 time,
                 offset,
-                length: bytes.len() as u64,
-                sum: crc32fast::hash(&bytes),
+                length,
+                sum,
             });
         }
         Ok(())
@@ -144,8 +165,8 @@ impl Writer {
         self.index.losses.push((begin, losses));
     }
 
-    /// Appends a block.
-    pub(crate) fn append(&mut self, block: &Assembled) -> io::Result<()> {
+    /// Appends a block. Gives what is to be written now, by any thread.
+    pub(crate) fn append(&mut self, block: Assembled) -> Option<Batch> {
         let Place {
             level,
             grid,
@@ -153,23 +174,24 @@ impl Writer {
             end,
         } = block.place;
         debug_assert!(block.bytes.len() >= BLOCK_HEAD);
-        let offset = self.copy(&block.bytes)?;
+        let length = block.bytes.len() as u64;
+        let offset = self.next.add(block.bytes);
         self.index.blocks.push(BlockRef {
             level,
             grid,
             begin,
             end,
             offset,
-            length: block.bytes.len() as u64,
+            length,
             has_snapshot: block.has_snapshot,
             weight: block.fine.map(|(_, weight)| weight).unwrap_or_default(),
             texts: block.fine.map(|(texts, _)| texts),
         });
-        self.flusher.wrote(self.offset);
-        Ok(())
+        self.next.take_full()
     }
 
-    /// Writes the index and the head, and gives the file its name. Gives its length.
+    /// Writes the index and the head, and gives the file its name, once all is written that [`Writer::append`] gave. Gives its
+    /// length.
     pub(crate) fn finish(mut self, meta: Meta, checkpoints: Vec<Checkpoint>) -> Result<u64, HistoryError> {
         let written = self.try_finish(meta, checkpoints);
         written.map_err(|error| self.failed(error))
@@ -185,22 +207,22 @@ impl Writer {
         self.keep(checkpoints)?;
         self.index.meta = meta;
         let index = serde_json::to_vec(&self.index)?;
-        self.file.write_all(&index)?;
+        let rest = self.next.take();
+        rest.write()?;
+        let offset = self.next.end();
+        self.file.write_all_at(&index, offset)?;
         if let Target::Behind(_) = self.target {
             // The head tells of what is there, whatever happens meanwhile.
-            self.file.flush()?;
-            self.file.get_ref().sync_data()?;
+            self.file.sync_data()?;
             // From here on the head may point to it.
             self.target = Target::Done;
         }
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(&file::head(self.offset, &index))?;
-        self.file.flush()?;
-        self.file.get_ref().sync_all()?;
+        self.file.write_all_at(&file::head(offset, &index), 0)?;
+        self.file.sync_all()?;
         if let Target::New(hidden) = std::mem::replace(&mut self.target, Target::Done) {
             hidden.persist(&self.path).map_err(|error| error.error)?;
         }
-        Ok(self.offset + index.len() as u64)
+        Ok(offset + index.len() as u64)
     }
 }
 
@@ -208,11 +230,7 @@ impl Drop for Writer {
     /// What is not complete does not stay.
     fn drop(&mut self) {
         let _ = match &self.target {
-            // What is buffered is not to be written later.
-            Target::Behind(length) => self
-                .file
-                .flush()
-                .and_then(|()| self.file.get_ref().set_len(*length)),
+            Target::Behind(length) => self.file.set_len(*length),
             Target::New(_) | Target::Done => Ok(()),
         };
     }

@@ -1,21 +1,22 @@
 //! Composing a slice of time with the graph of all that came before it.
 
 use tracebraid_follow::{ByCpu, Items, Losses, ThreadKey};
-use tracebraid_threads::ThreadDirectory;
+use tracebraid_threads::{ThreadDirectory, ThreadState};
 
 use crate::calls::Longest;
-use crate::cause::Wake;
+use crate::cause::{ActorId, Wake};
 use crate::futexes::Futexes;
-use crate::graph::{Occupied, Packet};
+use crate::graph::{Occupied, Packet, Work};
 use crate::graph_machine::{GraphMachine, Player};
 use crate::graph_step::{GraphItem, WakeOrigin};
 use crate::names::Told;
 use crate::packets::Sent;
 use crate::rules::GraphRules;
+use crate::slice::born::BornThread;
 use crate::slice::packets::{SlicePackets, sender};
 use crate::slice::places::{Places, SlicePlaces};
 use crate::slice::requests::SliceRequests;
-use crate::slice::thread::{SliceThread, ThreadNews};
+use crate::slice::thread::ThreadNews;
 use crate::slice::wakes::{KeptCause, KeptWake};
 use crate::slice::works::SliceWorks;
 use crate::slice::{GraphSlice, GraphStep};
@@ -25,7 +26,10 @@ use crate::slice::{GraphSlice, GraphStep};
 pub(crate) struct PlayedSlice {
     steps: Vec<GraphStep>,
     /// State of threads at the end of the slice.
-    threads: Vec<(ThreadKey, SliceThread)>,
+    threads: Vec<(ThreadKey, ThreadNews)>,
+    born: Vec<BornThread>,
+    /// Number of stretches of new threads.
+    stretches: usize,
     cpus: ByCpu<Vec<Occupied>>,
     requests: SliceRequests,
     packets: SlicePackets,
@@ -59,7 +63,8 @@ impl PlayedSlice {
     }
 
     /// Adds the slice to the graph of all earlier slices. Returns an upper bound of the number of new stretches.
-    pub(crate) fn compose(self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
+    /// What is left of it is of no use.
+    pub(crate) fn compose(&mut self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
         let addresses = self.futexes.addresses().iter();
         let places = Places {
             actors: Vec::new(),
@@ -74,12 +79,12 @@ impl PlayedSlice {
             places,
             all: SlicePlaces::default(),
             found: Vec::new(),
-            stretches: 0,
+            stretches: self.stretches,
         };
-        self.steps.into_iter().for_each(|step| composing.replay(step));
-        for (key, thread) in self.threads {
-            composing.install(key, thread.into_news());
-        }
+        self.steps.iter_mut().for_each(|step| composing.replay(step));
+        let threads = self.threads.iter_mut();
+        threads.for_each(|(key, news)| composing.install(*key, news));
+        self.born.iter_mut().for_each(|born| composing.lives(born));
         let Composing {
             places,
             all,
@@ -87,15 +92,17 @@ impl PlayedSlice {
             stretches,
             ..
         } = composing;
-        for (cpu, line) in self.cpus {
-            machine.run(cpu, &all, line);
+        for (cpu, line) in self.cpus.iter_mut() {
+            machine.run(cpu, &all, std::mem::take(line));
         }
         let places = all.set(places);
-        self.requests.compose(&mut machine.requests, places);
+        std::mem::take(&mut self.requests).compose(&mut machine.requests, places);
         self.packets.compose(&mut machine.packets, &all, found);
-        self.works.compose(&mut machine.works, places);
-        machine.calls.merge(self.calls, &rules.wanted);
-        let told = self.told.into_iter();
+        std::mem::take(&mut self.works).compose(&mut machine.works, places);
+        machine
+            .calls
+            .merge(std::mem::take(&mut self.calls), &rules.wanted);
+        let told = self.told.drain(..);
         told.for_each(|(trace, told)| machine.names.learn(trace, told));
         stretches
     }
@@ -103,10 +110,23 @@ impl PlayedSlice {
 
 impl GraphSlice<'_> {
     /// Ends the slice.
-    fn end(self) -> PlayedSlice {
+    fn end(mut self) -> PlayedSlice {
+        let mut threads = Vec::new();
+        let mut born = Vec::new();
+        for (key, mut thread) in std::mem::take(&mut self.threads).into_entries() {
+            match thread.born.take() {
+                Some(of) => {
+                    of.settle(&mut thread, &mut self.steps, &mut self.born);
+                    born.extend(of.into_thread(key, thread));
+                }
+                None => threads.extend(thread.into_news().map(|news| (key, news))),
+            }
+        }
         PlayedSlice {
             steps: self.steps,
-            threads: self.threads.into_entries(),
+            threads,
+            born,
+            stretches: self.born.stretches,
             cpus: self.cpus,
             requests: self.requests,
             packets: self.packets,
@@ -133,53 +153,93 @@ struct Composing<'m> {
 }
 
 impl Composing<'_> {
-    fn replay(&mut self, step: GraphStep) {
+    fn replay(&mut self, step: &mut GraphStep) {
         match step {
             GraphStep::Meets(key) => {
-                let actor = self.player.machine.actor(key);
+                let actor = self.player.machine.actor(*key);
                 self.places.actors.push(actor);
             }
-            GraphStep::Made(time, key, creator) => {
-                let actor = self.player.machine.is_another(time, key, creator);
-                self.places.actors.push(actor);
+            GraphStep::Born(actors) => {
+                let numbers = self.player.machine.are_born(actors, &self.all);
+                self.places.actors.extend(numbers.map(ActorId));
             }
-            GraphStep::News(thread, news) => self.install(thread, *news),
-            GraphStep::Occupied(cpu, line) => self.player.machine.run(cpu, &self.all, line),
-            GraphStep::Item(cpu, time, item) => self.player.play(cpu, time, item),
+            GraphStep::Lives(born) => self.lives(born),
+            GraphStep::Works(actor, works) => self.works(*actor, works),
+            GraphStep::News(thread, news) => self.install(*thread, news),
+            GraphStep::Occupied(cpu, line) => self.player.machine.run(*cpu, &self.all, std::mem::take(line)),
+            GraphStep::Item(cpu, time, item) => self.player.play(*cpu, *time, item.clone()),
             GraphStep::Leaves(cpu, time, tid, left, name) => {
-                self.player.leaves((cpu, time), tid, left, name);
+                self.player.leaves((*cpu, *time), *tid, *left, *name);
             }
-            GraphStep::Comes(cpu, time, tid, name) => _ = self.player.comes((cpu, time), tid, name),
-            GraphStep::Wakes(kept) => self.wakes(*kept),
+            GraphStep::Comes(cpu, time, tid, name) => _ = self.player.comes((*cpu, *time), *tid, *name),
+            GraphStep::Wakes(kept) => self.wakes(**kept),
             GraphStep::Lose(cpu) => {
-                self.player.machine.losses.lose(cpu);
+                self.player.machine.losses.lose(*cpu);
                 self.player.machine.works.lose();
             }
         }
     }
 
+    /// Replaces the thread of an id by a new one.
+    fn lives(&mut self, born: &mut BornThread) {
+        let BornThread {
+            key,
+            since,
+            actor,
+            ref mut cell,
+        } = *born;
+        let places = &self.places;
+        let actor = places.actor(actor);
+        cell.map_causes(|wake| places.wake(wake));
+        let machine = &mut self.player.machine;
+        let life = machine.life(key);
+        // The time line of a thread that was seen to end has its end.
+        let is_over = life.cell.state() == ThreadState::Ended;
+        let before = life.actor.replace(actor.0);
+        life.ring = None;
+        life.cell.exchange(cell, key.trace, &self.before);
+        if let Some(before) = before.filter(|_| !is_over) {
+            machine.ends(since, before);
+        }
+    }
+
+    /// Adds work of a new thread.
+    fn works(&mut self, actor: ActorId, works: &[Work]) {
+        let actor = self.places.actor(actor).0 as usize;
+        let Some(actor) = self.player.machine.lines.get_mut(actor) else {
+            return;
+        };
+        for work in works {
+            let cause = self.places.wake(work.cause);
+            actor.works(Work { cause, ..*work });
+        }
+    }
+
     /// Adds the state of a thread in the slice to its state in the graph.
-    fn install(&mut self, key: ThreadKey, news: ThreadNews) {
+    fn install(&mut self, key: ThreadKey, news: &mut ThreadNews) {
         let Player { rules, machine } = &mut self.player;
         if news.is_of_graph() {
             let actor = machine.actor(key);
             let (life, mut line, _) = machine.thread(key);
             let was_done = line.later.is_empty();
             let places = (&self.places, &rules.classes);
-            let all = (&self.all, news.names);
-            self.stretches += news.line.add_to(life, &mut line, &self.before, places, all);
+            let all = (&self.all, std::mem::take(&mut news.names));
+            self.stretches += news
+                .line
+                .take_all()
+                .add_to(life, &mut line, &self.before, places, all);
             let is_later = was_done && !line.later.is_empty();
             let actor_of = line.actor;
             actor_of.pid = news.pid.or(actor_of.pid);
-            for mut work in news.works {
-                work.cause = self.places.wake(work.cause);
-                actor_of.works(work);
+            for work in &news.works {
+                let cause = self.places.wake(work.cause);
+                actor_of.works(Work { cause, ..*work });
             }
             if is_later {
                 machine.are_later.push(actor.0);
             }
         }
-        if let Some(mut cell) = news.cell {
+        if let Some(mut cell) = news.cell.take() {
             cell.map_causes(|wake| self.places.wake(wake));
             machine.life(key).cell.install(cell, key.trace, &self.before);
         }

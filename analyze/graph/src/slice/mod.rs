@@ -5,6 +5,7 @@
 //! replays on the graph of all earlier slices. The number of steps is bounded by the number of threads, requests and
 //! connections, not by the number of event records.
 
+mod born;
 mod compose;
 mod packets;
 mod part;
@@ -26,7 +27,7 @@ use tracebraid_threads::{
 use crate::calls::{LongCall, Longest};
 use crate::cause::{ActorId, Wake};
 use crate::futexes::Futexes;
-use crate::graph::{NO_OBJECT, Occupant, Occupied, State};
+use crate::graph::{Actor, NO_OBJECT, Occupant, Occupied, State, Work};
 use crate::graph_step::GraphItem;
 use crate::later;
 use crate::names::Told;
@@ -34,9 +35,11 @@ use crate::rules::GraphRules;
 use crate::thread_life::TimeLine;
 
 pub(crate) use packets::sender;
+pub(crate) use part::Over;
 pub use part::{CutSlice, PlayedPart};
-pub(crate) use places::SlicePlaces;
+pub(crate) use places::{Places, SlicePlaces};
 
+use born::{BornThread, Settled};
 use compose::PlayedSlice;
 use packets::SlicePackets;
 use requests::SliceRequests;
@@ -49,8 +52,13 @@ use works::SliceWorks;
 enum GraphStep {
     /// Assigns the next local number to the thread.
     Meets(ThreadKey),
-    /// Time, thread, creator: assigns the next local number to a new thread.
-    Made(i64, ThreadKey, Option<i32>),
+    /// Assigns the next local numbers to new threads, with all that they do up to the end of the slice, or to where steps tell
+    /// of them. Their numbers of others are local.
+    Born(Vec<Actor>),
+    /// State of a new thread at this point of the slice.
+    Lives(Box<BornThread>),
+    /// Work that a new thread has turned to, by its local number.
+    Works(ActorId, Vec<Work>),
     /// State of a thread at this point of the slice.
     News(ThreadKey, Box<ThreadNews>),
     /// Threads that ran on a CPU.
@@ -82,6 +90,7 @@ pub(crate) struct GraphSlice<'a> {
     /// Times of switches, wake-ups and interrupts, in nanoseconds from the origin.
     happened: Vec<i64>,
     steps: Vec<GraphStep>,
+    born: Settled,
 }
 
 impl<'a> GraphSlice<'a> {
@@ -104,6 +113,7 @@ impl<'a> GraphSlice<'a> {
             told: Vec::new(),
             happened: Vec::new(),
             steps: Vec::new(),
+            born: Settled::default(),
         }
     }
 
@@ -163,15 +173,7 @@ impl<'a> GraphSlice<'a> {
         let trace = cpu.trace;
         let key = |tid: i32| ThreadKey { trace, tid };
         match item {
-            GraphItem::Made(tid, creator) => {
-                self.keep_step(key(tid), GraphStep::Made(time, key(tid), creator));
-                let number = self.next_number();
-                let (thread, losses) = self.unmet(key(tid));
-                thread.cell.is_made(at, tid, losses);
-                thread.is_another(i64::MIN, None);
-                thread.actor = Some(number);
-                thread.line.begins(time, State::Runnable(ThreadState::NO_CPU));
-            }
+            GraphItem::Made(tid, creator) => self.is_made(at, key(tid), creator.map(key)),
             GraphItem::TakeOver(tid, old) => {
                 self.tell(key(old));
                 self.keep(key(tid), at, GraphItem::TakeOver(tid, old));
@@ -259,7 +261,10 @@ impl<'a> GraphSlice<'a> {
 
     /// Emits the state of a thread as a step.
     fn tell(&mut self, thread: ThreadKey) {
-        if let Some(news) = self.unmet(thread).0.news() {
+        let (state, _) = self.unmet(thread);
+        if let Some(born) = state.born.take() {
+            self.tell_born(thread, born);
+        } else if let Some(news) = state.news() {
             self.steps.push(GraphStep::News(thread, Box::new(news)));
         }
     }

@@ -49,6 +49,8 @@ pub(crate) struct SlicePackets {
     places: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
     flows: Vec<(u64, SliceFlow)>,
     packets: Vec<Packet>,
+    /// Earlier segments that nobody looks at any more.
+    over: Vec<SentPart>,
 }
 
 impl SliceFlow {
@@ -163,7 +165,7 @@ impl SlicePackets {
     /// Adds the slice to the graph's packets. `found`: packets that composing resolved, by their places in the slice; `None` for
     /// one that ended no wait.
     pub(crate) fn compose(
-        mut self,
+        &mut self,
         all: &mut Packets,
         slice_places: &SlicePlaces,
         found: Vec<(u32, Option<Packet>)>,
@@ -182,14 +184,14 @@ impl SlicePackets {
             }
         }
         let mut patches = Vec::new();
-        for (connection, mut flow) in self.flows {
-            let (before, _) = all.flow(connection);
+        for (connection, flow) in &mut self.flows {
+            let (before, _) = all.flow(*connection);
             if !unused.is_empty() {
                 flow.pending.retain(|pending| !unused.contains(&pending.place));
             }
             flow.resolve(before, &mut self.packets);
-            flow.sends_pending(before, (connection, places), &mut patches);
-            flow.follow(before, slice_places);
+            flow.sends_pending(before, (*connection, places), &mut patches);
+            flow.follow(before, slice_places, &mut self.over);
         }
         for (place, packet) in patches {
             if let Some(of) = all.packets.get_mut(place as usize) {
@@ -198,7 +200,7 @@ impl SlicePackets {
         }
         all.unused
             .extend(unused.iter().map(|place| places.packets + place));
-        all.packets.extend(self.packets.into_iter());
+        all.packets.extend(self.packets.drain(..));
     }
 }
 
@@ -253,7 +255,7 @@ impl SliceFlow {
     }
 
     /// Appends the slice to the earlier state of the flow.
-    fn follow(self, before: &mut Flow, places: &SlicePlaces) {
+    fn follow(&mut self, before: &mut Flow, places: &SlicePlaces, over: &mut Vec<SentPart>) {
         let first = places.get().map_or(0, |places| places.packets);
         let received = before.received;
         before.received += self.received;
@@ -269,10 +271,11 @@ impl SliceFlow {
         let new = places.get().zip(self.owner);
         before.owner = new.map(|(places, owner)| places.actor(owner)).or(owner);
         if !self.sent.is_empty() {
-            before.adds_part(SentPart {
-                sent: self.sent,
+            let part = SentPart {
+                sent: std::mem::take(&mut self.sent),
                 of_slice: Some((places.clone(), owner)),
-            });
+            };
+            before.adds_part(part, over);
         }
     }
 }

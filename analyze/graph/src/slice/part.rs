@@ -17,6 +17,19 @@ pub struct CutSlice {
     /// No item is earlier than that time, in nanoseconds from the origin, and what is known of threads; `None` if it can be
     /// played only on the graph.
     before: Option<(i64, ThreadDirectory)>,
+    /// Its memory is given back by who plays the slice.
+    over: Over,
+}
+
+/// Slices that are composed. To give their memory back takes long, so that is left to whoever plays the next slice.
+#[derive(Debug, Default)]
+pub(crate) struct Over(Vec<PlayedPart>);
+
+impl Clone for Over {
+    /// Nobody needs them.
+    fn clone(&self) -> Self {
+        Over::default()
+    }
 }
 
 /// An interval of time, played as far as possible without the state that precedes it.
@@ -42,11 +55,16 @@ impl CutSlice {
         if let Some((begin, _)) = &mut self.before {
             *begin = until;
         }
-        (!items.is_empty()).then_some(CutSlice { items, before })
+        (!items.is_empty()).then_some(CutSlice {
+            items,
+            before,
+            over: Over::default(),
+        })
     }
 
     /// Plays the items as far as possible without the state that precedes them.
     pub fn play(self, rules: &GraphRules) -> PlayedPart {
+        drop(self.over);
         PlayedPart(match self.before {
             Some(before) => Played::Slice(Box::new(PlayedSlice::new(rules, self.items, before))),
             None => Played::Items(self.items),
@@ -73,9 +91,11 @@ impl PlayedPart {
         mut happens: impl FnMut(i64),
     ) -> usize {
         match self.0 {
-            Played::Slice(slice) => {
+            Played::Slice(mut slice) => {
                 slice.happened().iter().for_each(|time| happens(*time));
-                slice.compose(rules, machine)
+                let stretches = slice.compose(rules, machine);
+                machine.over.0.push(PlayedPart(Played::Slice(slice)));
+                stretches
             }
             Played::Items(mut items) => {
                 let mut count = 0;
@@ -102,6 +122,7 @@ impl GraphRules {
         (!items.is_empty()).then_some(CutSlice {
             items,
             before: (!is_plain).then_some((begin, directory)),
+            over: std::mem::take(&mut partial.machine.over),
         })
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct LinePiece {
     now: Option<State>,
     /// Stretches after `until`.
     stretches: Vec<Stretch>,
+    /// Nothing precedes it: it is the time line of a thread that was made in the slice.
+    is_whole: bool,
 }
 
 impl Default for LinePiece {
@@ -50,7 +52,32 @@ impl LinePiece {
             until,
             now,
             stretches: Vec::new(),
+            is_whole: false,
         }
+    }
+
+    /// The time line of a new thread, from its first state on, in the memory of an empty list.
+    pub(crate) fn whole(begin: i64, state: State, mut stretches: Vec<Stretch>) -> LinePiece {
+        stretches.push(Stretch { begin, state });
+        LinePiece {
+            stretches,
+            is_whole: true,
+            ..LinePiece::after(i64::MIN, None)
+        }
+    }
+
+    /// Gives all.
+    pub(crate) fn take_all(&mut self) -> LinePiece {
+        std::mem::take(self)
+    }
+
+    /// All stretches of a whole time line; the rest follows them. Their memory is kept for others.
+    pub(crate) fn take_whole(&mut self, spare: &mut Vec<Vec<Stretch>>) -> Vec<Stretch> {
+        let mut stretches = self.take().stretches;
+        let exact = stretches.to_vec();
+        stretches.clear();
+        spare.push(stretches);
+        exact
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -138,7 +165,7 @@ impl TimeLine for LinePiece {
                 }
             }
             // The earlier state may be the same one: then no stretch begins.
-            None if time <= self.until || self.now.is_none() => {
+            None if !self.is_whole && (time <= self.until || self.now.is_none()) => {
                 self.changes.push(PieceChange::Begins(time, state));
                 self.now = Some(state);
                 self.until = self.until.max(time);

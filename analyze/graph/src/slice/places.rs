@@ -32,6 +32,11 @@ impl SlicePlaces {
         self.0.get()
     }
 
+    /// True if both are those of one slice.
+    pub(crate) fn are(&self, other: &SlicePlaces) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Sets the map.
     pub(crate) fn set(&self, places: Places) -> &Places {
         self.0.get_or_init(|| places)

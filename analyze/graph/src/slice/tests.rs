@@ -162,7 +162,7 @@ fn item(kind: u8, (tid, other): (i32, i32), time: i64, details: &mut u32) -> Gra
 
 fn seldom(kind: u8, (tid, other): (i32, i32), details: &mut u32) -> GraphItem {
     match (kind, take(details, 4)) {
-        (36, 0) => GraphItem::Made(tid, Some(other)),
+        (36, 0..3) => GraphItem::Made(tid, Some(other)),
         (37, 0) if tid != other => GraphItem::TakeOver(tid, other),
         (38, 0) => GraphItem::Die(tid),
         (39, 0) => GraphItem::Lose,
@@ -219,7 +219,9 @@ type Ways = BTreeMap<&'static str, u32>;
 fn way_of(step: &GraphStep) -> &'static str {
     match step {
         GraphStep::Meets(_) => "meets",
-        GraphStep::Made(..) => "made",
+        GraphStep::Born(_) => "born",
+        GraphStep::Lives(_) => "lives",
+        GraphStep::Works(..) => "works",
         GraphStep::News(..) => "news",
         GraphStep::Occupied(..) => "occupied",
         GraphStep::Item(_, _, GraphItem::Enter(_)) => "enters",
@@ -344,7 +346,9 @@ fn every_way_of_composing_is_used() {
     }
     let expected = [
         "meets",
-        "made",
+        "born",
+        "lives",
+        "works",
         "news",
         "occupied",
         "enters",

@@ -5,7 +5,8 @@ use tracebraid_kernel_model::Comm;
 use tracebraid_threads::{CellNews, SliceCell, ThreadDirectory};
 
 use crate::cause::{ActorId, Wake};
-use crate::graph::{State, Work};
+use crate::graph::{Actor, State, Stretch, Work};
+use crate::slice::born::Born;
 use crate::slice::piece::LinePiece;
 
 /// A thread of a slice.
@@ -20,6 +21,8 @@ pub(crate) struct SliceThread {
     names: Vec<(i64, Comm)>,
     pid: Option<i32>,
     works: Vec<Work>,
+    /// Set if the thread was made in the slice, and no step tells of it yet.
+    pub(crate) born: Option<Born>,
 }
 
 /// State of a thread in a slice, for composing.
@@ -51,6 +54,20 @@ impl SliceThread {
         }
     }
 
+    /// Moves what is known of a new thread to its place in the graph, but for its work. What comes later follows that.
+    pub(crate) fn settle(&mut self, actor: &mut Actor, spare: &mut Vec<Vec<Stretch>>) {
+        actor.line = self.line.take_whole(spare);
+        actor.names = std::mem::take(&mut self.names);
+        actor.names.shrink_to_fit();
+        actor.called = self.called;
+        actor.pid = self.pid.take();
+    }
+
+    /// Takes the work that no step tells of yet.
+    pub(crate) fn take_works(&mut self) -> Vec<Work> {
+        std::mem::take(&mut self.works)
+    }
+
     /// The id belongs to another thread from now on, which composing resolves.
     pub(crate) fn is_another(&mut self, time: i64, now: Option<State>) {
         self.actor = None;
@@ -63,6 +80,10 @@ impl SliceThread {
     pub(crate) fn is_called(&mut self, time: i64, name: Comm) {
         if self.called != name && name != Comm::default() {
             self.called = name;
+            // Most often it is the only one.
+            if self.names.is_empty() {
+                self.names.reserve_exact(1);
+            }
             self.names.push((time, name));
         }
     }
@@ -100,14 +121,16 @@ impl SliceThread {
     }
 
     /// The same at the end of the slice.
-    pub(crate) fn into_news(self) -> ThreadNews {
-        ThreadNews {
-            cell: self.cell.into_news(),
+    pub(crate) fn into_news(self) -> Option<ThreadNews> {
+        let has_news = self.has_news();
+        let cell = self.cell.into_news();
+        (cell.is_some() || has_news).then_some(ThreadNews {
+            cell,
             line: self.line,
             names: self.names,
             pid: self.pid,
             works: self.works,
-        }
+        })
     }
 }
 
@@ -122,6 +145,7 @@ impl Default for SliceThread {
             names: Vec::new(),
             pid: None,
             works: Vec::new(),
+            born: None,
         }
     }
 }

@@ -132,8 +132,11 @@ impl GraphSlice<'_> {
             trace: cpu.trace,
             tid,
         };
-        if let WakerFacts::Other { tid, .. } = origin.by() {
-            self.tell(key(tid));
+        match origin.by() {
+            WakerFacts::Other { tid, .. } => self.tell(key(tid)),
+            // The graph must know its number.
+            WakerFacts::Caller { tid, .. } if self.unmet(key(tid)).0.born.is_some() => self.tell(key(tid)),
+            _ => {}
         }
         let cause = self.kept_cause(cpu, origin, cause);
         let kept = KeptWake {

@@ -1,0 +1,137 @@
+//! Threads that are made within a slice of time.
+//!
+//! All that such a thread does is known in the slice, so it becomes a thread of the graph there, with the numbers of the slice.
+//! Composing only appends it and replaces the state of its id; its numbers are replaced with the other deferred changes
+//! ([`crate::later`]). Where a step needs the state of the thread in the graph, an earlier step tells of it ([`BornThread`]), and
+//! it goes on like any other thread.
+
+use tracebraid_follow::{CpuKey, ThreadKey};
+use tracebraid_threads::{CellNews, ThreadState};
+
+use crate::cause::{ActorId, Wake};
+use crate::graph::{Actor, State, Stretch};
+use crate::slice::piece::LinePiece;
+use crate::slice::thread::SliceThread;
+use crate::slice::{GraphSlice, GraphStep};
+use crate::thread_life::TimeLine;
+
+/// A thread that was made in the slice, and of which no step tells yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Born {
+    /// When the thread ended that had the id before, outside of the slice or as steps tell, in nanoseconds from the origin.
+    since: i64,
+    /// The step that adds the thread to the graph, and the place there.
+    step: usize,
+    at: usize,
+}
+
+/// What came of threads that were made in the slice.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Number of their stretches.
+    pub(super) stretches: usize,
+    /// Memory for time lines.
+    spare: Vec<Vec<Stretch>>,
+}
+
+/// A thread that was made in the slice, for composing: whoever had its id before is gone.
+#[derive(Debug)]
+pub(crate) struct BornThread {
+    pub(crate) key: ThreadKey,
+    /// When the thread before ended, in nanoseconds from the origin.
+    pub(crate) since: i64,
+    /// Local number.
+    pub(crate) actor: ActorId,
+    pub(crate) cell: CellNews<Wake>,
+}
+
+impl GraphSlice<'_> {
+    /// A thread is made: whoever had its id before is gone.
+    pub(super) fn is_made(&mut self, at: (CpuKey, i64), key: ThreadKey, creator: Option<ThreadKey>) {
+        let (_, time) = at;
+        let creator = creator.map(|creator| self.actor(creator));
+        let since = self.is_replaced(key, time);
+        let actor = Actor {
+            creator,
+            ..Actor::new(key)
+        };
+        let born = self.is_born(since, actor);
+        let number = self.next_number();
+        let (thread, losses) = self.unmet(key);
+        thread.cell.is_made(at, key.tid, losses);
+        thread.is_another(i64::MIN, None);
+        thread.actor = Some(number);
+        thread.born = Some(born);
+        let first = State::Runnable(ThreadState::NO_CPU);
+        let memory = self.born.spare.pop().unwrap_or_default();
+        self.unmet(key).0.line = LinePiece::whole(time, first, memory);
+    }
+
+    /// Another thread gets the id. Gives when the thread ended that steps, or earlier slices, tell of.
+    fn is_replaced(&mut self, key: ThreadKey, time: i64) -> i64 {
+        let thread = self.threads.get_near(key, &mut self.near);
+        let Some(born) = thread.born.take() else {
+            self.tell(key);
+            return time;
+        };
+        thread.line.ends(time);
+        born.settle(thread, &mut self.steps, &mut self.born);
+        born.since
+    }
+
+    /// Adds a new thread to the graph, in one step with those right before it.
+    fn is_born(&mut self, since: i64, actor: Actor) -> Born {
+        match self.steps.last_mut() {
+            Some(GraphStep::Born(actors)) => actors.push(actor),
+            _ => self.steps.push(GraphStep::Born(vec![actor])),
+        }
+        let step = self.steps.len() - 1;
+        let at = match self.steps.last() {
+            Some(GraphStep::Born(actors)) => actors.len() - 1,
+            _ => 0,
+        };
+        Born { since, step, at }
+    }
+
+    /// Emits the state of a new thread as a step.
+    #[cold]
+    pub(super) fn tell_born(&mut self, key: ThreadKey, born: Born) {
+        let thread = self.threads.get_near(key, &mut self.near);
+        born.settle(thread, &mut self.steps, &mut self.born);
+        if let Some((cell, actor)) = thread.cell.news().zip(thread.actor) {
+            self.steps.push(GraphStep::Lives(Box::new(BornThread {
+                key,
+                since: born.since,
+                actor,
+                cell,
+            })));
+        }
+    }
+}
+
+impl Born {
+    /// Moves what is known of the thread to the step that adds it to the graph, and its work to a step of its own, since composing
+    /// adds work one after another.
+    pub(super) fn settle(self, thread: &mut SliceThread, steps: &mut Vec<GraphStep>, settled: &mut Settled) {
+        if let Some(GraphStep::Born(actors)) = steps.get_mut(self.step)
+            && let Some(actor) = actors.get_mut(self.at)
+        {
+            thread.settle(actor, &mut settled.spare);
+            settled.stretches += actor.line.len();
+        }
+        let works = thread.take_works();
+        if let Some(actor) = thread.actor.filter(|_| !works.is_empty()) {
+            steps.push(GraphStep::Works(actor, works));
+        }
+    }
+
+    /// State of the thread at the end of the slice.
+    pub(super) fn into_thread(self, key: ThreadKey, thread: SliceThread) -> Option<BornThread> {
+        Some(BornThread {
+            key,
+            since: self.since,
+            actor: thread.actor?,
+            cell: thread.cell.into_news()?,
+        })
+    }
+}
