@@ -220,14 +220,13 @@ impl<K: Held> Contents<K> {
         }
         // Nothing more is known of what is not known.
         let cloexec = cloexec && kind != K::default();
-        if (kind, cloexec) == Self::nothing() && self.history(table, fd).is_empty() {
-            return;
-        }
-        let history = self.tables.get(table).entry(fd).or_default();
-        if history
-            .last()
-            .is_some_and(|last| (last.kind, last.cloexec) == (kind, cloexec))
-        {
+        let history = match (kind, cloexec) == Self::nothing() {
+            true => self.tables.find_mut(table).and_then(|fds| fds.get_mut(&fd)),
+            false => Some(self.tables.get(table).entry(fd).or_default()),
+        };
+        let Some(history) = history else { return };
+        let last = history.last().map(|since| (since.kind, since.cloexec));
+        if last.unwrap_or_else(Self::nothing) == (kind, cloexec) {
             return;
         }
         if history.is_empty() {
@@ -355,6 +354,16 @@ impl<K: Held> Contents<K> {
             // What is not known to be open is not there, either.
             self.apply(time, Effect::Left(from));
         }
+    }
+
+    /// Nothing in a table is open, and nobody will ask for what was.
+    pub(crate) fn remove(&mut self, table: ThreadKey) {
+        if let Some(fds) = self.tables.find_mut(table).map(std::mem::take) {
+            let entries: usize = fds.values().map(Vec::len).sum();
+            self.entries = self.entries.saturating_sub(entries);
+        }
+        let fds = (0, i32::MAX);
+        self.turned(|| Turn::Closed { table, fds });
     }
 
     /// Forgets what was before a time for which nobody will ask any more, if that is worth it.

@@ -21,6 +21,7 @@ mod descriptors;
 mod interned;
 mod late;
 mod shared;
+mod slice_end;
 mod slice_history;
 mod slice_install;
 mod sliced;

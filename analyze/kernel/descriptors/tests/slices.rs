@@ -178,6 +178,9 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
             Deed::Ask(fd, ago) => asked.push(Ok(sliced.at(thread, fd, time - ago).value)),
         }
     }
+    let mut late_tables: Vec<ThreadKey> = late.iter().map(|(_, table, _)| *table).collect();
+    late_tables.sort_unstable();
+    sliced.end(since, &late_tables);
     let mut known = Resolved::default();
     let mut outcomes: Vec<Outcome> = Vec::new();
     let what = |kind| kind;
