@@ -358,17 +358,15 @@ impl<K: Held> Contents<K> {
 
     /// Nothing in a table is open, and nobody will ask for what was.
     pub(crate) fn remove(&mut self, table: ThreadKey) {
-        if let Some(fds) = self.tables.find_mut(table).map(std::mem::take) {
-            let entries: usize = fds.values().map(Vec::len).sum();
-            self.entries = self.entries.saturating_sub(entries);
-        }
+        // It counts as forgotten only when it leaves the list of tables.
+        self.tables.find_mut(table).map(std::mem::take);
         let fds = (0, i32::MAX);
         self.turned(|| Turn::Closed { table, fds });
     }
 
     /// Forgets what was before a time for which nobody will ask any more, if that is worth it.
     pub(crate) fn forget(&mut self, before: i64) {
-        if self.entries < 2 * self.kept + 512 {
+        if self.entries < 2 * self.kept + 64 {
             return;
         }
         self.entries = 0;

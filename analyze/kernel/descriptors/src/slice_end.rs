@@ -38,7 +38,8 @@ impl SlicedTable {
     /// Whether nothing in it is open from that time on.
     fn is_closed_since<A: Copy + Eq + Hash>(&self, since: i64, values: &Values<A>) -> bool {
         let base = self.bases.last();
-        let is_empty = base.is_some_and(|base| base.time <= since && values.base_at(base.value) == Base::Empty);
+        let is_empty =
+            base.is_some_and(|base| base.time <= since && values.base_at(base.value) == Base::Empty);
         let is_closed = |history: &Vec<From<ValueId>>| {
             let last = history.last();
             last.is_none_or(|last| last.time <= since && last.value == ValueId::default())
@@ -62,7 +63,9 @@ fn leave_out<A: Copy + Eq + Hash>(history: &mut Vec<From<ValueId>>, since: i64, 
         }
         _ => false,
     };
-    let last = history.partition_point(|from| from.time <= since).saturating_sub(1);
+    let last = history
+        .partition_point(|from| from.time <= since)
+        .saturating_sub(1);
     let change = (2..=last).rev().find(|at| is_change(*at));
     let (Some(change), Some(first)) = (change, history.first()) else {
         return;

@@ -100,7 +100,8 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         for installed in of_bases.into_iter().chain(own) {
             installed.put(descriptors);
         }
-        gone.into_iter().for_each(|table| descriptors.contents.remove(table));
+        gone.into_iter()
+            .for_each(|table| descriptors.contents.remove(table));
     }
 
     fn held<K: Held>(
@@ -124,7 +125,9 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         for fd in self.fds_of_bases((table, of_table), start, by) {
             let own = of_table.fds.get(&fd).and_then(|history| history.first());
             let bases = &of_table.bases;
-            let count = own.map_or(bases.len(), |own| bases.partition_point(|base| base.order < own.order));
+            let count = own.map_or(bases.len(), |own| {
+                bases.partition_point(|base| base.order < own.order)
+            });
             let held = |at: usize| {
                 let value = self.values.of_base(bases[at].value, fd);
                 self.held(value, (known, start), by)
