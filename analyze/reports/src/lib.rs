@@ -19,6 +19,7 @@ pub mod count;
 pub mod cpu;
 pub mod disk;
 pub mod files;
+mod garbage;
 pub mod io;
 pub mod irq;
 pub mod memory;

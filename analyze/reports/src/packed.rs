@@ -152,16 +152,6 @@ impl Packed {
         place.byte = reader.at;
         record
     }
-
-    /// Nobody will read what is before a place.
-    #[inline]
-    pub(crate) fn free(&mut self, place: PackedPosition) {
-        if let Some(page) = place.page.checked_sub(1).and_then(|at| self.pages.get_mut(at))
-            && page.capacity() > 0
-        {
-            *page = Vec::new();
-        }
-    }
 }
 
 #[cfg(test)]
@@ -213,11 +203,8 @@ mod tests {
         let mut place = PackedPosition::default();
         for record in records() {
             assert_eq!(read(&packed, &mut place, record.len()), Some(record));
-            packed.free(place);
         }
         assert_eq!(read(&packed, &mut place, 1), None);
-        let kept = packed.pages.iter().filter(|page| page.capacity() > 0);
-        assert_eq!(kept.count(), 1);
     }
 
     #[test]

@@ -2,10 +2,18 @@
 
 use tracebraid_follow::ThreadKey;
 
+use crate::acting::Acting;
 use crate::belongings::{Act, Effect, Members};
 use crate::contents::Held;
 use crate::descriptors::Descriptors;
 use crate::shared::Shared;
+
+/// Something that a thread does at a time that decides which thread has which table; nothing: that cannot be said.
+pub type ThreadAct = (ThreadKey, i64, Option<Act>);
+
+/// The place of the first act whose effect depends on what is in tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnclearAct(pub usize);
 
 /// Effects of the acts in a slice on which thread has which table, known before the slice is played.
 #[derive(Debug)]
@@ -17,47 +25,58 @@ pub struct Ahead {
 
 impl<K: Held> Descriptors<K> {
     /// Does what happens next, as far as it decides which thread has which table; what is in tables, a [`Sliced`](crate::Sliced) follows.
-    /// Gives nothing, and does nothing, if that cannot be said without knowing what is in them. Before the
-    /// first change of what is in a thread's table there must be an [`Act::Touch`] by a thread of that id.
-    pub fn look_ahead(
-        &mut self,
-        play: impl FnOnce(&mut dyn FnMut(ThreadKey, i64, Option<Act>)),
-    ) -> Option<Ahead> {
-        let mut acts = Vec::new();
-        play(&mut |thread, time, act| acts.push((thread, time, act)));
+    /// Before the first change of what is in a thread's table there must be an [`Act::Touch`] by a thread of that id.
+    ///
+    /// # Errors
+    /// If that cannot be said without knowing what is in tables: which act's effect depends on it. Nothing is done then.
+    pub fn look_ahead(&mut self, acts: &[ThreadAct]) -> Result<Ahead, UnclearAct> {
+        if acts.is_empty() {
+            return Ok(self.nothing_ahead());
+        }
         let start = self.belongings.people.clone();
         let is_in_doubt = acts.iter().any(|(.., act)| is_in_doubt(act));
         let before = is_in_doubt.then(|| self.belongings.clone());
-        let Some(effects) = self.effects(&acts) else {
-            self.belongings = before.unwrap_or_default();
-            let touches = acts.iter().filter(|(.., act)| *act == Some(Act::Touch));
-            touches.for_each(|(thread, ..)| self.touched(*thread));
-            return None;
-        };
-        Some(Ahead { start, effects })
-    }
-
-    /// Effects of acts, by the number of the act; `None`, if they depend on what is in tables.
-    fn effects(&mut self, acts: &[(ThreadKey, i64, Option<Act>)]) -> Option<Vec<(u32, Effect)>> {
-        let belongings = &mut self.belongings;
-        let (mut effects, mut of_act, mut number) = (Vec::new(), Vec::new(), 0);
-        for &(thread, time, act) in acts {
-            belongings.act(thread, time, act?, None, &mut of_act).ok()?;
-            for effect in of_act.drain(..) {
-                if matches!(effect, Effect::Moved { from, .. } if !belongings.is_untouched(from)) {
-                    return None;
-                }
-                effects.push((number, effect));
+        match effects(self.belongings.acting(), acts) {
+            Ok(effects) => Ok(Ahead { start, effects }),
+            Err(unclear) => {
+                self.belongings = before.unwrap_or_default();
+                Err(unclear)
             }
-            number += u32::from(act != Some(Act::Touch));
         }
-        Some(effects)
     }
 
-    /// There is an [`Act::Touch`] of that thread among what is not looked at ahead.
-    pub fn touched(&mut self, thread: ThreadKey) {
-        self.belongings.touched(thread);
+    /// Nothing decides which thread has which table.
+    pub(crate) fn nothing_ahead(&self) -> Ahead {
+        Ahead {
+            start: self.belongings.people.clone(),
+            effects: Vec::new(),
+        }
     }
+
+    /// Of acts at which nobody looks ahead, follows each [`Act::Touch`].
+    pub fn touch_all(&mut self, acts: &[ThreadAct]) {
+        let touches = acts.iter().filter(|(.., act)| *act == Some(Act::Touch));
+        let mut acting = self.belongings.acting();
+        touches.for_each(|(thread, ..)| acting.touched(*thread));
+    }
+}
+
+/// Effects of acts, by the number of the act.
+fn effects(mut acting: Acting<'_>, acts: &[ThreadAct]) -> Result<Vec<(u32, Effect)>, UnclearAct> {
+    let (mut effects, mut of_act, mut number) = (Vec::new(), Vec::new(), 0);
+    for (at, &(thread, time, act)) in acts.iter().enumerate() {
+        let act = act.ok_or(UnclearAct(at))?;
+        let done = acting.act(thread, time, act, None, &mut of_act);
+        done.map_err(|_| UnclearAct(at))?;
+        for effect in of_act.drain(..) {
+            if matches!(effect, Effect::Moved { from, .. } if !acting.is_untouched(from)) {
+                return Err(UnclearAct(at));
+            }
+            effects.push((number, effect));
+        }
+        number += u32::from(act != Act::Touch);
+    }
+    Ok(effects)
 }
 
 /// Whether the effect of an act may depend on what is in tables: those that say which process a thread belongs to may.

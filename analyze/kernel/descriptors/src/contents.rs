@@ -220,14 +220,13 @@ impl<K: Held> Contents<K> {
         }
         // Nothing more is known of what is not known.
         let cloexec = cloexec && kind != K::default();
-        if (kind, cloexec) == Self::nothing() && self.history(table, fd).is_empty() {
-            return;
-        }
-        let history = self.tables.get(table).entry(fd).or_default();
-        if history
-            .last()
-            .is_some_and(|last| (last.kind, last.cloexec) == (kind, cloexec))
-        {
+        let history = match (kind, cloexec) == Self::nothing() {
+            true => self.tables.find_mut(table).and_then(|fds| fds.get_mut(&fd)),
+            false => Some(self.tables.get(table).entry(fd).or_default()),
+        };
+        let Some(history) = history else { return };
+        let last = history.last().map(|since| (since.kind, since.cloexec));
+        if last.unwrap_or_else(Self::nothing) == (kind, cloexec) {
             return;
         }
         if history.is_empty() {
@@ -357,9 +356,17 @@ impl<K: Held> Contents<K> {
         }
     }
 
+    /// Nothing in a table is open, and nobody will ask for what was.
+    pub(crate) fn remove(&mut self, table: ThreadKey) {
+        // It counts as forgotten only when it leaves the list of tables.
+        self.tables.find_mut(table).map(std::mem::take);
+        let fds = (0, i32::MAX);
+        self.turned(|| Turn::Closed { table, fds });
+    }
+
     /// Forgets what was before a time for which nobody will ask any more, if that is worth it.
     pub(crate) fn forget(&mut self, before: i64) {
-        if self.entries < 2 * self.kept + 512 {
+        if self.entries < 2 * self.kept + 64 {
             return;
         }
         self.entries = 0;

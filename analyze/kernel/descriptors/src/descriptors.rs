@@ -111,7 +111,9 @@ impl<K: Held> Descriptors<K> {
         } = self;
         let is_empty = |table| contents.is_empty(table);
         // Nothing is unclear where it is known what is in tables.
-        let _ = belongings.act(thread, time, act, Some(&is_empty), effects);
+        let _ = belongings
+            .acting()
+            .act(thread, time, act, Some(&is_empty), effects);
         let mut holder = None;
         for effect in effects.drain(..) {
             if let Effect::Held(table) = effect {
@@ -125,9 +127,7 @@ impl<K: Held> Descriptors<K> {
     /// Forgets what was before a time for which nobody will ask any more, if that is worth it.
     pub fn forget(&mut self, before: i64) {
         self.contents.forget(before);
-        if self.belongings.is_worth_forgetting() {
-            self.belongings.forget(before);
-        }
+        self.belongings.forget(before);
     }
 }
 

@@ -12,21 +12,25 @@
 //! ([`ValueId`], [`Resolved`]).
 #![forbid(unsafe_code)]
 
+mod acting;
 mod ahead;
 mod belongings;
 mod call;
 mod change;
 mod contents;
 mod descriptors;
+mod earlier;
 mod interned;
 mod late;
 mod shared;
+mod slice_acts;
+mod slice_end;
 mod slice_history;
 mod slice_install;
 mod sliced;
 mod values;
 
-pub use ahead::Ahead;
+pub use ahead::{Ahead, ThreadAct, UnclearAct};
 pub use belongings::{Act, Holder};
 pub use call::{Deed, Exit, NO_FD, O_CLOEXEC, Open, descriptor};
 pub use change::{Change, Sharing};
@@ -35,6 +39,7 @@ pub use descriptors::Descriptors;
 pub use interned::{Dictionaries, Interned, Text, Texts};
 pub use late::LateChange;
 pub use shared::Shared;
+pub use slice_acts::{SliceActs, SlicePart};
 pub use slice_history::Moment;
 pub use sliced::{OfBefore, Sliced, SlicedAnswer};
 pub use values::{LateCall, Resolved, ValueId};

@@ -6,46 +6,53 @@ use tracebraid_follow::ThreadKey;
 
 use crate::contents::Held;
 use crate::descriptors::Descriptors;
-use crate::slice_history::{From, SlicedTable};
+use crate::slice_history::SlicedTable;
 use crate::sliced::Sliced;
 use crate::values::{LateCall, Resolved, ValueId};
 
-/// A table's descriptor, and what it was from which time on.
-type HistoryOf = (ThreadKey, i32, Vec<(i64, ValueId)>);
+/// A table's descriptor is that from a time on.
+struct Installed<K> {
+    table: ThreadKey,
+    fd: i32,
+    time: i64,
+    /// What it is, and whether it is closed at exec.
+    held: (K, bool),
+    /// It was something else before that in the slice, though it may have been the same when the slice began.
+    is_change: bool,
+}
 
-/// A table's descriptor became that. Of changes before `since` only the last one matters, and when it was.
-fn install_one<K: Held>(
-    (table, fd): (ThreadKey, i32),
-    history: &[(i64, ValueId)],
-    known: &Resolved<K>,
-    descriptors: &mut Descriptors<K>,
+/// Of changes, those that matter: from the last one before `since` on, and when that came to be so. `time` and `held` tell of
+/// each of them.
+fn since_last<K: Held>(
+    count: usize,
     since: i64,
+    time: impl Fn(usize) -> i64,
+    mut held: impl FnMut(usize) -> (K, bool),
+    mut put: impl FnMut(i64, (K, bool), bool),
 ) {
-    let first = history.partition_point(|(time, _)| *time <= since);
-    let mut first = first.saturating_sub(1);
+    if count == 0 {
+        return;
+    }
+    let last = (0..count).rev().find(|at| time(*at) <= since).unwrap_or(0);
+    let held_last = held(last);
+    let mut first = last;
     // What turns out to have been the same was no change.
-    let is_same = |at: usize| match history.get(at.wrapping_sub(1)..=at) {
-        Some([before, now]) => known.get(before.1) == known.get(now.1),
-        _ => false,
-    };
-    while first > 0 && is_same(first) {
+    while first > 0 && held(first - 1) == held_last {
         first -= 1;
     }
-    for (at, &(time, value)) in history.iter().enumerate().skip(first) {
-        let (kind, cloexec) = known.get(value);
-        if at == first && at > 0 {
-            descriptors.contents.touch(table, fd, time);
-        }
-        descriptors.contents.set(table, fd, time, kind, cloexec);
+    put(time(first), held_last, first > 0);
+    for at in last + 1..count {
+        put(time(at), held(at), false);
     }
 }
 
-/// Whether what seems to have changed turns out to have been the same.
-fn is_same<K: Held>(known: &Resolved<K>, history: &[From<ValueId>], at: usize) -> bool {
-    match history.get(at.saturating_sub(1)..=at) {
-        Some([before, now]) => known.get(before.value) == known.get(now.value),
-        _ => false,
-    }
+/// What a slice is resolved by.
+struct By<'a, A, K> {
+    what: &'a dyn Fn(A) -> K,
+    late: LateCall<'a, K>,
+    since: i64,
+    /// All descriptors that late calls change.
+    targets: &'a [i32],
 }
 
 impl<A: Copy + Eq + Hash> Sliced<A> {
@@ -60,50 +67,81 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         late: LateCall<'_, K>,
         targets: &[i32],
     ) {
-        let (mut of_bases, mut own) = (Vec::new(), Vec::new());
+        let by = By {
+            what,
+            late,
+            since,
+            targets,
+        };
+        let (mut of_bases, mut own, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for (table, of_table) in std::mem::take(&mut self.tables).into_entries() {
+            if of_table.is_gone {
+                gone.push(table);
+                continue;
+            }
             if !of_table.bases.is_empty() {
-                let fds = self.fds_of_bases((table, &of_table), descriptors, since, targets);
-                self.base_changes((table, &of_table), &fds, &mut of_bases);
+                self.base_changes((table, &of_table), (known, descriptors), &by, &mut of_bases);
             }
             for (fd, history) in of_table.fds {
-                let values = |from: &From<ValueId>| (from.time, from.value);
-                for from in &history {
-                    self.resolve_one(known, from.value, descriptors, what, late);
-                }
-                let mut first = history.partition_point(|from| from.time <= since);
-                // The last one before, and when that came to be so.
-                first = first.saturating_sub(1);
-                while first > 0 && is_same(known, &history, first) {
-                    first -= 1;
-                }
-                let history = history.iter().skip(first.saturating_sub(1)).map(values);
-                own.push((table, fd, history.collect()));
+                let held = |at: usize| self.held(history[at].value, (known, descriptors), &by);
+                let put = |time, held, is_change| {
+                    own.push(Installed {
+                        table,
+                        fd,
+                        time,
+                        held,
+                        is_change,
+                    });
+                };
+                since_last(history.len(), since, |at| history[at].time, held, put);
             }
         }
-        // All of them before any changes what they are made of.
-        for (_, value) in of_bases.iter().flat_map(|(.., history)| history) {
-            self.resolve_one(known, *value, descriptors, what, late);
+        // Only now: all of them are known by what was in tables when the slice began.
+        for installed in of_bases.into_iter().chain(own) {
+            installed.put(descriptors);
         }
-        for (table, fd, history) in of_bases.into_iter().chain(own) {
-            install_one((table, fd), &history, known, descriptors, since);
-        }
+        gone.into_iter()
+            .for_each(|table| descriptors.contents.remove(table));
+    }
+
+    fn held<K: Held>(
+        &self,
+        value: ValueId,
+        (known, start): (&mut Resolved<K>, &Descriptors<K>),
+        by: &By<'_, A, K>,
+    ) -> (K, bool) {
+        self.resolve_one(known, value, start, by.what, by.late);
+        known.get(value)
     }
 
     /// Changes of descriptors of which the slice says nothing but what becomes of the whole table.
-    fn base_changes(
+    fn base_changes<K: Held>(
         &mut self,
         (table, of_table): (ThreadKey, &SlicedTable),
-        fds: &[i32],
-        changes: &mut Vec<HistoryOf>,
+        (known, start): (&mut Resolved<K>, &Descriptors<K>),
+        by: &By<'_, A, K>,
+        changes: &mut Vec<Installed<K>>,
     ) {
-        for &fd in fds {
+        for fd in self.fds_of_bases((table, of_table), start, by) {
             let own = of_table.fds.get(&fd).and_then(|history| history.first());
-            let bases = of_table.bases.iter();
-            let bases = bases.filter(|base| own.is_none_or(|own| base.order < own.order));
-            let history = bases.map(|base| (base.time, self.values.of_base(base.value, fd)));
-            let history = history.collect();
-            changes.push((table, fd, history));
+            let bases = &of_table.bases;
+            let count = own.map_or(bases.len(), |own| {
+                bases.partition_point(|base| base.order < own.order)
+            });
+            let held = |at: usize| {
+                let value = self.values.of_base(bases[at].value, fd);
+                self.held(value, (known, start), by)
+            };
+            let put = |time, held, is_change| {
+                changes.push(Installed {
+                    table,
+                    fd,
+                    time,
+                    held,
+                    is_change,
+                });
+            };
+            since_last(count, by.since, |at| bases[at].time, held, put);
         }
     }
 
@@ -112,20 +150,30 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         &self,
         (table, of_table): (ThreadKey, &SlicedTable),
         descriptors: &Descriptors<K>,
-        since: i64,
-        targets: &[i32],
+        by: &By<'_, A, K>,
     ) -> Vec<i32> {
-        let bases = of_table.bases_since(since);
+        let bases = of_table.bases_since(by.since);
         let roots = bases.iter().filter_map(|base| self.values.root(base.value));
         let mut fds: Vec<i32> = roots
             .chain([table])
             .flat_map(|table| descriptors.contents.fds(table))
             .collect();
         if bases.iter().any(|base| self.values.is_late(base.value)) {
-            fds.extend(targets);
+            fds.extend(by.targets);
         }
         fds.sort_unstable();
         fds.dedup();
         fds
+    }
+}
+
+impl<K: Held> Installed<K> {
+    fn put(self, descriptors: &mut Descriptors<K>) {
+        let (table, fd, time) = (self.table, self.fd, self.time);
+        if self.is_change {
+            descriptors.contents.touch(table, fd, time);
+        }
+        let (kind, cloexec) = self.held;
+        descriptors.contents.set(table, fd, time, kind, cloexec);
     }
 }

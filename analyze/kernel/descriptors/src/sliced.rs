@@ -35,7 +35,7 @@ pub struct Sliced<A> {
     /// Acts so far.
     acts: u32,
     /// Threads that belong to something else than when the slice began.
-    members: Table<Vec<From<Belonging>>>,
+    pub(crate) members: Table<Vec<From<Belonging>>>,
     pub(crate) tables: Table<SlicedTable>,
     pub(crate) values: Values<A>,
     changes: u32,

@@ -174,6 +174,12 @@ impl<A: Copy + Eq + Hash> Values<A> {
 
     /// What a base says of a descriptor.
     pub(crate) fn of_base(&mut self, base: u32, fd: i32) -> ValueId {
+        // Most often nothing else became of the table.
+        match self.base_at(base) {
+            Base::Start(table) => return self.put(Value::Start(table, fd)),
+            Base::Empty => return ValueId::default(),
+            _ => {}
+        }
         let mut value = ValueId::default();
         for base in self.chain(base).into_iter().rev() {
             let is_in = |first: i64, last: i64| (first..=last).contains(&i64::from(fd));
@@ -237,20 +243,23 @@ impl<K: Held> Resolved<K> {
 
     /// Resolves a value, and what it is made of.
     pub(crate) fn resolve_one<A: Copy + Eq + Hash>(&mut self, by: &Resolving<'_, A, K>, id: ValueId) {
-        let mut open = vec![id];
-        while let Some(&id) = open.last() {
-            let missing = by.values.parts(id).find(|part| self.find(*part).is_none());
-            if let Some(missing) = missing.filter(|_| self.find(id).is_none()) {
-                open.push(missing);
-                continue;
+        let (mut id, mut open) = (id, Vec::new());
+        loop {
+            if self.find(id).is_none() {
+                let mut parts = by.values.parts(id);
+                if let Some(missing) = parts.find(|part| self.find(*part).is_none()) {
+                    open.push(std::mem::replace(&mut id, missing));
+                    continue;
+                }
+                if let (Some(value), Some(at)) = (by.values.get(id), (id.0 as usize).checked_sub(1)) {
+                    let known = self.of(by, value);
+                    self.put(at, known);
+                }
             }
-            if self.find(id).is_none()
-                && let (Some(value), Some(at)) = (by.values.get(id), (id.0 as usize).checked_sub(1))
-            {
-                let known = self.of(by, value);
-                self.put(at, known);
+            match open.pop() {
+                Some(next) => id = next,
+                None => return,
             }
-            open.pop();
         }
     }
 

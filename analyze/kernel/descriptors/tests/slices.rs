@@ -3,7 +3,9 @@
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use tracebraid_descriptors::{Act, Change, Descriptors, Holder, Moment, Resolved, Sharing, Sliced, ValueId};
+use tracebraid_descriptors::{
+    Act, Change, Descriptors, Holder, Moment, Resolved, Sharing, Sliced, ThreadAct, UnclearAct, ValueId,
+};
 use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::FdType;
 
@@ -133,19 +135,24 @@ type Outcome = Box<dyn Fn(i32, (FdType, bool)) -> (FdType, bool)>;
 
 /// Follows what happens in a slice, if that can be done; gives what was asked for.
 fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done]) -> Option<Vec<FdType>> {
-    let ahead = descriptors.look_ahead(|to| {
-        for (time, thread, deed) in all {
-            if matches!(
-                deed,
-                Deed::Change(_) | Deed::Rename(..) | Deed::Late(_) | Deed::LateRename(..)
-            ) {
-                to(*thread, *time, Some(Act::Touch));
-            }
-            if let Some(act) = act_of(deed) {
-                to(*thread, *time, Some(act));
-            }
+    let mut acts: Vec<ThreadAct> = Vec::new();
+    for (time, thread, deed) in all {
+        if matches!(
+            deed,
+            Deed::Change(_) | Deed::Rename(..) | Deed::Late(_) | Deed::LateRename(..)
+        ) {
+            acts.push((*thread, *time, Some(Act::Touch)));
         }
-    })?;
+        acts.extend(act_of(deed).map(|act| (*thread, *time, Some(act))));
+    }
+    let ahead = match descriptors.look_ahead(&acts) {
+        Ok(ahead) => ahead,
+        Err(UnclearAct(at)) => {
+            assert!(at < acts.len());
+            descriptors.touch_all(&acts);
+            return None;
+        }
+    };
     let mut sliced: Sliced<FdType> = Sliced::new(ahead);
     let mut late: Vec<(Moment, ThreadKey, Deed)> = Vec::new();
     let mut asked: Vec<Result<ValueId, FdType>> = Vec::new();
@@ -178,6 +185,9 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
             Deed::Ask(fd, ago) => asked.push(Ok(sliced.at(thread, fd, time - ago).value)),
         }
     }
+    let mut late_tables: Vec<ThreadKey> = late.iter().map(|(_, table, _)| *table).collect();
+    late_tables.sort_unstable();
+    sliced.end(since, &late_tables);
     let mut known = Resolved::default();
     let mut outcomes: Vec<Outcome> = Vec::new();
     let what = |kind| kind;

@@ -62,6 +62,11 @@ impl<E: Beginning, X: Ending> OpenCalls<E, X> {
         self.0.entries().map(|(thread, _)| thread)
     }
 
+    /// All threads that were met, and their calls.
+    pub fn into_threads(self) -> Vec<(ThreadKey, OpenCall<E, X>)> {
+        self.0.into_entries()
+    }
+
     /// Threads and the calls that they are in.
     pub fn parked(&self) -> impl Iterator<Item = (ThreadKey, &E)> {
         let open = self.0.entries();
@@ -229,17 +234,18 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
         })
     }
 
-    /// Goes on with the calls at the beginning of the slice; gives those that are known to have ended by that.
-    pub fn compose(self, calls: &mut OpenCalls<E, X>, mut ended: impl FnMut(ThreadCall<E, X>)) {
-        for kept in self.kept {
+    /// Goes on with the calls at the beginning of the slice; gives those that are known to have ended by that. What is left is
+    /// memory to be freed.
+    pub fn compose(&mut self, calls: &mut OpenCalls<E, X>, mut ended: impl FnMut(ThreadCall<E, X>)) {
+        for kept in self.kept.drain(..) {
             match kept {
                 Kept::Item(cpu, time, item) => calls.play(cpu, time, &item).into_iter().for_each(&mut ended),
                 Kept::Known(thread, known) => calls.0.get(thread).append(known),
             }
         }
-        for (thread, known) in self.threads.into_entries() {
+        for (thread, known) in self.threads.entries_mut() {
             if let Calls::Known { calls: known, .. } = known {
-                calls.0.get(thread).append(known);
+                calls.0.get(thread).append_from(known);
             }
         }
     }

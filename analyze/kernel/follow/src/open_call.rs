@@ -143,7 +143,8 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
             CallItem::Arrives(_, exited) => self.arrives(cpu, exited),
             CallItem::Leaves(_, entered) => self.leaves(entered),
             CallItem::Made(_) => {
-                *self = OpenCall::changed_at(time);
+                (self.parked, self.changed) = (None, Some(time));
+                self.missed.clear();
                 None
             }
             // Whoever holds the calls of both hands them on.
@@ -165,11 +166,19 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
     }
 
     /// Appends the calls of a slice of time.
-    pub fn append(&mut self, later: LaterCalls<E, X>) {
+    pub fn append(&mut self, mut later: LaterCalls<E, X>) {
+        self.append_from(&mut later);
+    }
+
+    /// Appends the calls of a slice of time, and leaves there what memory is not needed any more.
+    pub(crate) fn append_from(&mut self, later: &mut LaterCalls<E, X>) {
         let LaterCalls { open, earlier } = later;
-        let gone = self.missed.len().saturating_sub(earlier);
+        let gone = self.missed.len().saturating_sub(*earlier);
         self.missed.drain(..gone);
-        self.missed.extend(open.missed);
+        match self.missed.is_empty() {
+            true => std::mem::swap(&mut self.missed, &mut open.missed),
+            false => self.missed.append(&mut open.missed),
+        }
         self.parked = open.parked;
         self.changed = self.changed.max(open.changed);
     }

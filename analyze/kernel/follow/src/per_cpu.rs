@@ -76,6 +76,12 @@ pub trait Rules: Sync + Sized {
         Vec::new()
     }
 
+    /// See [`Analysis::follow_up`].
+    fn follow_up<'a>(&'a self, partial: &mut Self::Partial) -> Vec<Slice<'a, Self::Partial>> {
+        let _ = partial;
+        Vec::new()
+    }
+
     /// Makes the report.
     fn finish(&self, input: &Input, partial: Self::Partial) -> Self::Report;
 }
@@ -181,6 +187,10 @@ impl<R: Rules> Analysis for PerCpu<R> {
 
     fn slices<'a>(&'a self, partial: &mut R::Partial, watermark: Timestamp) -> Vec<Slice<'a, R::Partial>> {
         self.rules.slices(partial, watermark.0)
+    }
+
+    fn follow_up<'a>(&'a self, partial: &mut R::Partial) -> Vec<Slice<'a, R::Partial>> {
+        self.rules.follow_up(partial)
     }
 
     fn finish(&self, partial: R::Partial) -> R::Report {

@@ -88,6 +88,17 @@ impl<T: Default> Table<T> {
             .map(|(_, value)| value)
     }
 
+    /// The value of a thread, to be changed, if it was met.
+    #[inline]
+    pub fn find_mut(&mut self, key: ThreadKey) -> Option<&mut T> {
+        if self.index.len() != self.entries.len() {
+            // It was deserialized.
+            self.index = index(&self.entries);
+        }
+        let at = *self.index.get(&key)?;
+        self.at(at as usize)
+    }
+
     /// Whether each thread is in it once, as when it was not made of bytes from elsewhere.
     pub fn is_sound(&self) -> bool {
         index(&self.entries).len() == self.entries.len()
@@ -96,6 +107,11 @@ impl<T: Default> Table<T> {
     /// All values.
     pub fn values(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().map(|(_, value)| value)
+    }
+
+    /// All, to be changed, in the order in which they were met.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = (ThreadKey, &mut T)> {
+        self.entries.iter_mut().map(|(key, value)| (*key, value))
     }
 
     /// Adds the values of another table; those of threads that are in this one, too, by `add`.

@@ -143,6 +143,15 @@ macro_rules! together {
                 all
             }
 
+            fn follow_up<'a>(&'a self, partial: &mut Self::Partial) -> Vec<Slice<'a, Self::Partial>> {
+                let mut all: Vec<Slice<'a, Self::Partial>> = Vec::new();
+                $(
+                    let slices = self.parts.$place.follow_up(&mut partial.$place).into_iter();
+                    all.extend(slices.map(|slice| slice_of_all(slice, |all: &mut Self::Partial| &mut all.$place)));
+                )+
+                all
+            }
+
             fn finish(&self, partial: Self::Partial) -> Self::Report {
                 ($(self.parts.$place.finish(partial.$place),)+)
             }

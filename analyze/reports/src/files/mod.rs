@@ -18,11 +18,12 @@ mod stats;
 mod tally;
 mod unmerged;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use options::FilesOptions;
 use serde::{Deserialize, Serialize};
-use tracebraid_descriptors::{Act, Dictionaries, Texts};
+use tracebraid_descriptors::{Ahead, Dictionaries, SliceActs, SlicePart, Texts, ThreadAct};
 use tracebraid_files::{Around, CallFilter, Class, FileMachine, FileRules, Item, Seen, TableAct};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
@@ -55,8 +56,8 @@ pub struct FilesPartial {
     seen: Seen,
     /// Everything before that time was cut out.
     until: Option<i64>,
-    /// Slices that are played one after the other, and not composed yet.
-    replayed: u32,
+    /// A part of a slice is played in the order of time, and not composed yet.
+    is_replaying: bool,
     /// A thread may get a table of its own when its call ends.
     is_unclear: bool,
     /// Sums of calls, beside those of `played`.
@@ -64,6 +65,9 @@ pub struct FilesPartial {
     /// Sums of slices that were composed.
     unmerged: Vec<Unmerged>,
     played: Played,
+    /// Slices that are played next; there are none once all of them are composed.
+    #[serde(skip)]
+    next: VecDeque<Next>,
 }
 
 /// State of all that was played.
@@ -160,27 +164,43 @@ impl Rules for FilesRules {
         let since = partial.seen.asked_since(watermark);
         let dictionaries = Arc::new(partial.seen.dictionaries.clone());
         partial.seen.forget_texts(watermark);
-        let mut slices = self.unmerged(partial);
         if items.is_empty() {
-            return slices;
+            return Vec::new();
         }
-        // Which calls are asked for depends on what is not known in a slice.
-        let is_clear = self.options.paths.is_empty() && !partial.is_unclear && partial.replayed == 0;
-        let ahead = match is_clear {
-            true => partial.look_ahead(acts),
-            false => partial.look_at_none(acts),
-        };
-        let Some(ahead) = ahead else {
-            partial.replayed += 1;
-            slices.push(self.replayed(items, dictionaries, since));
-            return slices;
-        };
-        let beginning = Beginning {
-            ahead,
-            dictionaries,
-            time: begin,
-        };
-        slices.push(self.slice(items, beginning, since));
+        vec![Box::new(move |_| {
+            let next = Next {
+                acts: SliceActs::new(listed(acts)),
+                items,
+                dictionaries,
+                begin,
+                since,
+            };
+            Box::new(move |partial| partial.next.push_back(next))
+        })]
+    }
+
+    fn follow_up<'a>(
+        &'a self,
+        partial: &mut FilesPartial,
+    ) -> Vec<tracebraid_engine::Slice<'a, FilesPartial>> {
+        let mut slices = self.unmerged(partial);
+        while !partial.is_replaying
+            && let Some(mut next) = partial.next.pop_front()
+        {
+            match self.part(partial, &mut next) {
+                SlicePart::Ahead(ahead) => slices.push(self.slice(next, ahead)),
+                SlicePart::InOrder(until) => {
+                    let items = match until {
+                        Some(until) => next.items.cut(until),
+                        None => std::mem::take(&mut next.items),
+                    };
+                    next.begin = until.unwrap_or(next.begin);
+                    partial.is_replaying = true;
+                    slices.push(self.replayed(items, Arc::clone(&next.dictionaries)));
+                    partial.next.push_front(next);
+                }
+            }
+        }
         slices
     }
 
@@ -201,27 +221,25 @@ impl Rules for FilesRules {
     }
 }
 
-impl FilesPartial {
-    /// Leaves it to who plays it to follow which thread has which table.
-    fn look_at_none(&mut self, mut acts: Items<TableAct>) -> Option<tracebraid_descriptors::Ahead> {
-        acts.play(None, |cpu, _, (tid, act)| {
-            let trace = cpu.trace;
-            if act == Some(Act::Touch) {
-                self.played.machine.descriptors.touched(ThreadKey { trace, tid });
-            }
-        });
-        None
-    }
+/// A slice of which it is known who does what in which order.
+#[derive(Clone, Debug)]
+struct Next {
+    acts: SliceActs,
+    items: Items<Item>,
+    dictionaries: Arc<Dictionaries>,
+    begin: i64,
+    /// Nobody asks for what was before.
+    since: i64,
+}
 
-    /// Follows which thread has which table, if that can be said without more.
-    fn look_ahead(&mut self, mut acts: Items<TableAct>) -> Option<tracebraid_descriptors::Ahead> {
-        self.played.machine.descriptors.look_ahead(|to| {
-            acts.play(None, |cpu, time, (tid, act)| {
-                let trace = cpu.trace;
-                to(ThreadKey { trace, tid }, time, act);
-            });
-        })
-    }
+/// What decides which thread has which table, in the order of time.
+fn listed(mut acts: Items<TableAct>) -> Vec<ThreadAct> {
+    let mut all = Vec::new();
+    acts.play(None, |cpu, time, (tid, act)| {
+        let trace = cpu.trace;
+        all.push((ThreadKey { trace, tid }, time, act));
+    });
+    all
 }
 
 impl FilesRules {
@@ -238,16 +256,37 @@ impl FilesRules {
         all.into_iter().map(one).collect()
     }
 
+    /// The next part of a slice.
+    fn part(&self, partial: &mut FilesPartial, next: &mut Next) -> SlicePart {
+        let descriptors = &mut partial.played.machine.descriptors;
+        if self.options.paths.is_empty() {
+            return next.acts.next(descriptors, partial.is_unclear);
+        }
+        // Which calls are asked for depends on what is not known in a slice.
+        next.acts.all_in_order(descriptors)
+    }
+
     /// A slice that is played beside others.
-    fn slice<'a>(
-        &'a self,
-        mut items: Items<Item>,
-        beginning: Beginning,
-        since: i64,
-    ) -> tracebraid_engine::Slice<'a, FilesPartial> {
+    fn slice<'a>(&'a self, next: Next, ahead: Ahead) -> tracebraid_engine::Slice<'a, FilesPartial> {
         Box::new(move |_resident: &mut FilesPartial| {
+            let Next {
+                acts,
+                mut items,
+                dictionaries,
+                begin,
+                since,
+            } = next;
+            // Not while composing: that takes a while, too.
+            drop(acts);
+            let beginning = Beginning {
+                ahead,
+                dictionaries,
+                time: begin,
+            };
             let mut slice = Slice::new(self, beginning);
             items.play(None, |cpu, time, item| slice.apply(cpu, time, item));
+            slice.end(since);
+            drop(items);
             Box::new(move |partial: &mut FilesPartial| {
                 let unmerged = compose::compose(self, &mut partial.played, slice, since);
                 partial.unmerged.push(unmerged);
@@ -255,18 +294,16 @@ impl FilesRules {
         })
     }
 
-    /// A slice that is played when it is known what was before.
+    /// A part of a slice that is played when it is known what was before.
     fn replayed<'a>(
         &'a self,
         items: Items<Item>,
         dictionaries: Arc<Dictionaries>,
-        since: i64,
     ) -> tracebraid_engine::Slice<'a, FilesPartial> {
         Box::new(move |_resident: &mut FilesPartial| {
             Box::new(move |partial: &mut FilesPartial| {
                 self.replay(&mut partial.played, items, &dictionaries);
-                partial.played.machine.descriptors.forget(since);
-                partial.replayed = partial.replayed.saturating_sub(1);
+                partial.is_replaying = false;
                 partial.is_unclear = partial.played.machine.is_unclear();
             })
         })

@@ -82,6 +82,17 @@ impl<'a> Slice<'a> {
         }
     }
 
+    /// Nothing more happens in it, and nobody will ask for what descriptors were before that time.
+    pub(super) fn end(&mut self, since: i64) {
+        let late = |step: &Step| match step {
+            Step::Late(late) => Some(late.table),
+            Step::Fork(..) | Step::Directory(_) => None,
+        };
+        let mut asked: Vec<ThreadKey> = self.steps.iter().filter_map(late).collect();
+        asked.sort_unstable();
+        self.descriptors.end(since, &asked);
+    }
+
     #[inline(always)]
     fn cell(&mut self, cpu: CpuKey, tid: i32) -> &mut Cell {
         let trace = cpu.trace;

@@ -1,5 +1,7 @@
 //! Joining a slice of time that was played to what was before it.
 
+use std::any::Any;
+
 use tracebraid_descriptors::{Change, Held, LateChange, Resolved, ValueId};
 use tracebraid_kernel_model::FdType;
 
@@ -21,7 +23,13 @@ struct Composer<'a> {
 }
 
 /// Joins a slice to what was before it. What descriptors were before `since` is of no interest any more.
-pub(super) fn compose(around: Around<'_>, machine: &mut Machine, mut left: Left, since: i64) {
+/// Gives what is left, to be freed.
+pub(super) fn compose(
+    around: Around<'_>,
+    machine: &mut Machine,
+    mut left: Left,
+    since: i64,
+) -> impl Any + Send + Sync + use<> {
     let late = std::mem::take(&mut left.late);
     let mut composer = Composer {
         around,
@@ -34,7 +42,7 @@ pub(super) fn compose(around: Around<'_>, machine: &mut Machine, mut left: Left,
     composer.calls();
     composer.sums();
     composer.threads();
-    composer.end(since);
+    (composer.end(since), late)
 }
 
 impl Composer<'_> {
@@ -113,6 +121,7 @@ impl Composer<'_> {
             let kind = self.resolve(value);
             self.around.totals.add_sums(thread, (call, kind), sums);
         }
+        self.left.unknown = unknown;
     }
 
     /// What is known of threads' calls.
@@ -138,7 +147,7 @@ impl Composer<'_> {
     }
 
     /// What descriptors are when the slice ends.
-    fn end(mut self, since: i64) {
+    fn end(mut self, since: i64) -> Left {
         let changes = &self.changes;
         let late = |number: u32, fd, before| match changes.get(number as usize) {
             Some(change) => change.of(fd, before),
@@ -149,5 +158,6 @@ impl Composer<'_> {
         let sliced = &mut self.left.descriptors;
         sliced.install(&mut self.known, descriptors, since, &|kind| kind, &late, &targets);
         descriptors.forget(since);
+        self.left
     }
 }

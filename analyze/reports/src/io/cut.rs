@@ -35,6 +35,20 @@ impl Cut {
         self.pieces.is_empty()
     }
 
+    /// Takes out all of it.
+    pub(super) fn take(&mut self) -> Cut {
+        let pieces = std::mem::take(&mut self.pieces);
+        Cut { pieces }
+    }
+
+    /// Takes out what happens before a time, and calls that began before it.
+    pub(super) fn split(&mut self, time: i64) -> Cut {
+        let pieces = self.pieces.iter_mut().filter_map(|piece| piece.split(time));
+        Cut {
+            pieces: pieces.collect(),
+        }
+    }
+
     /// Gives away the items: by time and CPU, those of one CPU and one time in their order.
     pub(super) fn play(&self, mut to: impl FnMut(CpuKey, Item)) {
         let mut cursors: Vec<Cursor> = self.pieces.iter().map(Piece::cursor).collect();
@@ -67,6 +81,22 @@ impl Cut {
 }
 
 impl Piece {
+    fn split(&mut self, time: i64) -> Option<Piece> {
+        if time <= self.span.from {
+            return None;
+        }
+        let earlier = Piece {
+            span: Span {
+                until: Some(self.span.until.map_or(time, |until| until.min(time))),
+                ..self.span
+            },
+            ..self.clone()
+        };
+        self.at = self.items.seek(time);
+        self.span.from = time;
+        Some(earlier)
+    }
+
     fn groups(&self) -> impl Iterator<Item = &Group> {
         let span = self.span;
         let groups = self.calls.groups();

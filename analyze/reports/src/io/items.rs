@@ -12,17 +12,31 @@ use crate::packed::{Packed, PackedPosition};
 /// Items that are being listed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
-    list: List,
-    count: usize,
+    all: Draft,
     /// Those that decide which thread has which table, and a touch by each thread that may change one.
-    acts: List,
+    acts: Draft,
     touched: HashSet<i32, BuildHasherDefault<KeyHasher>>,
-    /// One of every [`INTERVAL`] items.
-    index: Vec<Indexed>,
     /// True if one is earlier than the one before it.
     unsorted: bool,
     /// When the first call began that is parked here.
     since: Option<i64>,
+}
+
+/// A list that grows.
+#[derive(Clone, Debug, Default)]
+struct Draft {
+    list: List,
+    count: usize,
+    /// One of every [`INTERVAL`] items.
+    index: Vec<Indexed>,
+}
+
+/// A place between two items of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct End {
+    at: Position,
+    /// How many items are before it.
+    count: usize,
 }
 
 /// An item that is found without reading those before it.
@@ -62,14 +76,12 @@ pub(super) struct Position {
 /// A place between two items of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
-    items: Position,
-    acts: Position,
-    /// How many items are before it.
-    count: usize,
+    all: End,
+    acts: End,
 }
 
 /// A list of items in the order of time, which is complete.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Items {
     list: List,
     index: Vec<Indexed>,
@@ -85,32 +97,17 @@ pub(super) struct Cursor {
     next: Option<Item>,
 }
 
-/// Those of the items that decide which thread has which table, in the same order; taken one after the other.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Acts {
-    list: List,
-    cursor: Cursor,
-}
-
 impl Log {
     /// Adds an item.
     #[inline]
     pub(super) fn push(&mut self, item: Item) {
-        self.unsorted |= item.time < self.list.last.time && !self.list.packed.is_empty();
-        if self.count.is_multiple_of(INTERVAL) {
-            self.index.push(Indexed {
-                time: item.time,
-                at: self.list.end(),
-                since: i64::MAX,
-            });
-        }
+        self.unsorted |= item.time < self.all.list.last.time && !self.all.list.packed.is_empty();
+        self.all.push(&item);
         if let What::Park(open) = &item.what {
             self.since = Some(self.since.map_or(open.time, |since| since.min(open.time)));
-            let indexed = self.index.last_mut().into_iter();
+            let indexed = self.all.index.last_mut().into_iter();
             indexed.for_each(|indexed| indexed.since = indexed.since.min(open.time));
         }
-        self.list.push(&item);
-        self.count += 1;
         if item.what.touches() && (item.tid == UNNAMED || self.touched.insert(item.tid)) {
             let what = What::Touch;
             self.acts.push(&Item { what, ..item });
@@ -123,15 +120,14 @@ impl Log {
     /// The place behind the last item.
     pub(super) fn mark(&self) -> Mark {
         Mark {
-            items: self.list.end(),
+            all: self.all.end(),
             acts: self.acts.end(),
-            count: self.count,
         }
     }
 
     /// How many there are since a mark.
     pub(super) fn count_since(&self, mark: &Mark) -> usize {
-        self.count - mark.count
+        self.all.count - mark.all.count
     }
 
     /// Takes out the first items.
@@ -146,13 +142,11 @@ impl Log {
 
     /// Takes out the items behind a mark.
     pub(super) fn split_off(&mut self, mark: Mark) -> Vec<Item> {
-        let mut at = mark.items;
-        let rest = std::iter::from_fn(|| self.list.read(&mut at)).collect();
-        self.list.truncate(mark.items);
+        let mut at = mark.all.at;
+        let rest = std::iter::from_fn(|| self.all.list.read(&mut at)).collect();
+        self.all.truncate(mark.all);
         self.acts.truncate(mark.acts);
-        self.index.truncate(mark.count.div_ceil(INTERVAL));
         self.touched.clear();
-        self.count = mark.count;
         rest
     }
 
@@ -161,31 +155,57 @@ impl Log {
         self.since
     }
 
-    /// Nothing will be added. Items of one time stay in their order.
-    pub(super) fn finish(mut self) -> (Items, Acts) {
+    /// Nothing will be added. Gives the items, and those that decide which thread has which table, with a touch by each thread
+    /// that may change one. Items of one time stay in their order.
+    pub(super) fn finish(mut self) -> (Items, Items) {
         if self.unsorted {
             let mut items = self.split_off(Mark::default());
             items.sort_by_key(|item| item.time);
             self.extend(items);
         }
+        (self.all.finish(), self.acts.finish())
+    }
+}
+
+impl Draft {
+    #[inline]
+    fn push(&mut self, item: &Item) {
+        if self.count.is_multiple_of(INTERVAL) {
+            self.index.push(Indexed {
+                time: item.time,
+                at: self.list.end(),
+                since: i64::MAX,
+            });
+        }
+        self.list.push(item);
+        self.count += 1;
+    }
+
+    fn end(&self) -> End {
+        End {
+            at: self.list.end(),
+            count: self.count,
+        }
+    }
+
+    fn truncate(&mut self, end: End) {
+        self.list.truncate(end.at);
+        self.index.truncate(end.count.div_ceil(INTERVAL));
+        self.count = end.count;
+    }
+
+    fn finish(mut self) -> Items {
         let first = self.index.first().map(|indexed| indexed.time);
         let mut since = i64::MAX;
         for indexed in self.index.iter_mut().rev() {
             since = since.min(indexed.since);
             indexed.since = since;
         }
-        let items = Items {
+        Items {
             range: first.map(|first| (first, self.list.last.time)),
             list: self.list,
             index: self.index,
-        };
-        let mut cursor = Cursor::default();
-        cursor.step(&self.acts);
-        let acts = Acts {
-            list: self.acts,
-            cursor,
-        };
-        (items, acts)
+        }
     }
 }
 
@@ -229,20 +249,6 @@ impl Items {
     #[inline]
     pub(super) fn take_next(&self, cursor: &mut Cursor, named: i32) -> Option<Item> {
         cursor.take_next(&self.list, named)
-    }
-}
-
-impl Acts {
-    /// When the next one happens.
-    pub(super) fn next_time(&self) -> Option<i64> {
-        self.cursor.next_time()
-    }
-
-    /// Takes the next one; that thread's, if it does not tell itself whose it is.
-    pub(super) fn take_next(&mut self, named: i32) -> Option<Item> {
-        let item = self.cursor.take_next(&self.list, named);
-        self.list.packed.free(self.cursor.at.place);
-        item
     }
 }
 
@@ -349,18 +355,13 @@ mod tests {
         items.map(|item| (item.time, item.tid)).collect()
     }
 
-    fn taken((items, mut acts): (Items, Acts)) -> Vec<(i64, i32)> {
+    fn taken((items, acts): (Items, Items)) -> Vec<(i64, i32)> {
         let taken = taken_from(&items, i64::MIN, UNNAMED);
         assert_eq!(items.range.map(|range| range.0), taken.first().map(|item| item.0));
         assert_eq!(items.range.map(|range| range.1), taken.last().map(|item| item.0));
-        let acts = std::iter::from_fn(|| {
-            let next = acts.next_time();
-            let act = acts.take_next(UNNAMED);
-            assert_eq!(next, act.map(|act| act.time));
-            act
-        });
         // All of them end their threads.
-        assert!(acts.map(|act| (act.time, act.tid)).eq(taken.iter().copied()));
+        assert_eq!(acts.range, items.range);
+        assert_eq!(taken_from(&acts, i64::MIN, UNNAMED), taken);
         taken
     }
 
@@ -368,11 +369,12 @@ mod tests {
     fn items_are_found_by_time() {
         let mut log = Log::default();
         log.extend((0..1000).map(|at| ended(at / 7 * 10, at as i32)));
-        let (items, _) = log.finish();
+        let (items, acts) = log.finish();
         for from in [i64::MIN, 0, 1, 10, 180, 185, 1000, 1420, 1421, i64::MAX] {
             let expected = (0..1000).filter(|at| at / 7 * 10 >= from);
             let expected: Vec<_> = expected.map(|at| (at / 7 * 10, at as i32)).collect();
             assert_eq!(taken_from(&items, from, UNNAMED), expected, "{from}");
+            assert_eq!(taken_from(&acts, from, UNNAMED), expected, "{from}");
         }
     }
 

@@ -158,8 +158,12 @@ impl Analysis for IoAnalysis {
     }
 
     fn slices<'a>(&'a self, partial: &mut IoPartial, watermark: Timestamp) -> Vec<Slice<'a, IoPartial>> {
-        let slice = partial.slice(&self.rules, watermark.0);
+        let slice = partial.slice(watermark.0);
         slice.into_iter().collect()
+    }
+
+    fn follow_up<'a>(&'a self, partial: &mut IoPartial) -> Vec<Slice<'a, IoPartial>> {
+        partial.follow_up(&self.rules)
     }
 
     fn finish(&self, partial: IoPartial) -> Report {

@@ -1,13 +1,14 @@
 //! Partial state of the io analysis.
 
 use crate::io::IoRules;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
-use tracebraid_descriptors::{Act, Ahead};
+use tracebraid_descriptors::{Ahead, SliceActs, SlicePart, ThreadAct};
 use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Context, EventModel, KernelEvent, Switch};
 
+use crate::garbage::Garbage;
 use crate::io::IoAnalysis;
 use crate::io::cut::Cut;
 use crate::io::item::What;
@@ -42,12 +43,28 @@ pub struct IoPartial {
     pub(super) people: People,
     /// Everything before that time was cut out.
     until: Option<i64>,
-    /// Slices that are played one after the other, and not composed yet.
-    pub(super) replayed: u32,
+    /// A part of a slice is played in the order of time, and not composed yet.
+    pub(super) is_replaying: bool,
     /// A thread may get a table of its own when its call ends.
     is_unclear: bool,
     machine: Machine,
     totals: Totals,
+    /// Slices that are played next; there are none once all of them are composed.
+    #[serde(skip)]
+    next: VecDeque<Next>,
+    /// What is left of slices that were composed.
+    #[serde(skip)]
+    garbage: Garbage,
+}
+
+/// A slice of which it is known who does what in which order.
+#[derive(Clone, Debug)]
+struct Next {
+    acts: SliceActs,
+    cut: Cut,
+    begin: i64,
+    /// Nobody asks for what was before.
+    since: i64,
 }
 
 /// Facts that a context has of a thread. In another stretch it may be another thread of that id.
@@ -221,51 +238,53 @@ impl IoPartial {
         std::mem::swap(&mut self.totals, &mut resident.totals);
     }
 
-    /// Takes out all that is before the watermark and waits for nothing else.
-    pub(super) fn slice<'a>(&mut self, rules: &'a IoRules, watermark: i64) -> Option<Slice<'a, IoPartial>> {
+    /// Takes out all that is before the watermark and waits for nothing else: a slice in which what decides which thread has
+    /// which table is put in order, and from which another one follows that is played.
+    pub(super) fn slice<'a>(&mut self, watermark: i64) -> Option<Slice<'a, IoPartial>> {
         for edges in &mut self.edges {
             edges.open_beginning(&mut self.sink);
         }
         let waits = self.edges.iter().filter_map(Edges::waits_since).min();
         let until = waits.map_or(watermark, |waits| waits.min(watermark));
         let begin = self.until.replace(until).unwrap_or(i64::MIN);
-        let ahead = self.look_ahead(until);
+        let acts = self.sink.cut_acts(until);
         let cut = self.sink.cut(Some(until));
         let since = self.asked_since(until);
         if cut.is_empty() {
             return None;
         }
-        Some(match ahead {
-            Some(ahead) => sliced(rules, cut, ahead, begin, since),
-            None => {
-                self.replayed += 1;
-                replayed(rules, cut, since)
-            }
-        })
+        let garbage = self.garbage.take();
+        Some(Box::new(move |_: &mut IoPartial| {
+            drop(garbage);
+            let next = Next {
+                acts: SliceActs::new(listed(&acts)),
+                cut,
+                begin,
+                since,
+            };
+            Box::new(move |partial: &mut IoPartial| partial.next.push_back(next))
+        }))
     }
 
-    /// Follows which thread has which table up to a time, if that can be said without knowing what is in them.
-    fn look_ahead(&mut self, until: i64) -> Option<Ahead> {
-        let is_clear = !self.is_unclear && self.replayed == 0;
-        let (sink, descriptors) = (&mut self.sink, &mut self.machine.descriptors);
-        let mut acts = |to: &mut dyn FnMut(ThreadKey, i64, Option<Act>)| {
-            sink.take_acts(until, |cpu, item| {
-                let (trace, tid) = (cpu.trace, item.tid);
-                let is_ignored = tid == ThreadKey::UNKNOWN && matches!(item.what, What::Change(_));
-                if let Some(act) = item.what.act().filter(|_| !is_ignored) {
-                    to(ThreadKey { trace, tid }, item.time, act);
+    /// Slices that are played next: to be asked for after each composition.
+    pub(super) fn follow_up<'a>(&mut self, rules: &'a IoRules) -> Vec<Slice<'a, IoPartial>> {
+        let mut slices = Vec::new();
+        while !self.is_replaying
+            && let Some(mut next) = self.next.pop_front()
+        {
+            let descriptors = &mut self.machine.descriptors;
+            match next.acts.next(descriptors, self.is_unclear) {
+                SlicePart::Ahead(ahead) => slices.push(sliced(rules, next, ahead)),
+                SlicePart::InOrder(until) => {
+                    let cut = until.map(|until| next.cut.split(until));
+                    next.begin = until.unwrap_or(next.begin);
+                    self.is_replaying = true;
+                    slices.push(replayed(rules, cut.unwrap_or_else(|| next.cut.take())));
+                    self.next.push_front(next);
                 }
-            });
-        };
-        if is_clear {
-            return descriptors.look_ahead(acts);
-        }
-        acts(&mut |thread, _, act| {
-            if act == Some(Act::Touch) {
-                descriptors.touched(thread);
             }
-        });
-        None
+        }
+        slices
     }
 
     /// Nobody will ask for descriptors before this time.
@@ -283,32 +302,51 @@ impl IoPartial {
             rules,
             totals: &mut self.totals,
         };
+        self.garbage.free();
         self.machine.play(&mut around, &self.sink.cut(None));
         self.machine.finish(&mut around);
         (self.totals, self.people)
     }
 }
 
+/// What decides in a slice which thread has which table, in the order of time.
+fn listed(acts: &Cut) -> Vec<ThreadAct> {
+    let mut all = Vec::new();
+    acts.play(|cpu, item| {
+        let (trace, tid) = (cpu.trace, item.tid);
+        let is_ignored = tid == ThreadKey::UNKNOWN && matches!(item.what, What::Change(_));
+        if let Some(act) = item.what.act().filter(|_| !is_ignored) {
+            all.push((ThreadKey { trace, tid }, item.time, act));
+        }
+    });
+    all
+}
+
 /// A slice to be played beside others.
-fn sliced<'a>(rules: &'a IoRules, cut: Cut, ahead: Ahead, begin: i64, since: i64) -> Slice<'a, IoPartial> {
+fn sliced(rules: &IoRules, next: Next, ahead: Ahead) -> Slice<'_, IoPartial> {
+    let since = next.since;
     Box::new(move |resident: &mut IoPartial| {
-        let left = slice::play(rules, &mut resident.totals, &cut, ahead, begin);
+        let times = (next.begin, since);
+        let left = slice::play(rules, &mut resident.totals, &next.cut, ahead, times);
+        // Not while composing: that takes a while, too.
+        drop(next);
         Box::new(move |partial: &mut IoPartial| {
             let totals = &mut partial.totals;
             let around = Around { rules, totals };
-            compose::compose(around, &mut partial.machine, left, since);
+            let garbage = compose::compose(around, &mut partial.machine, left, since);
+            partial.garbage.put(garbage);
         })
     })
 }
 
-/// A slice to be played when it is known what was before it.
-fn replayed<'a>(rules: &'a IoRules, cut: Cut, since: i64) -> Slice<'a, IoPartial> {
+/// A part of a slice that is played when it is known what was before it.
+fn replayed(rules: &IoRules, cut: Cut) -> Slice<'_, IoPartial> {
     Box::new(move |_: &mut IoPartial| {
         Box::new(move |partial: &mut IoPartial| {
             let totals = &mut partial.totals;
             partial.machine.play(&mut Around { rules, totals }, &cut);
-            partial.machine.descriptors.forget(since);
-            partial.replayed = partial.replayed.saturating_sub(1);
+            partial.garbage.put(cut);
+            partial.is_replaying = false;
             partial.is_unclear = partial.machine.is_unclear();
         })
     })

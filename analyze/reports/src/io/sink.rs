@@ -5,10 +5,6 @@
 //! and everything else in the order of time, as records of a few bytes (`crate::packed`). That is
 //! some ten thousand entries for each chunk that waits, and most of the memory of the report.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
-
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::Shared;
 use tracebraid_follow::CpuKey;
@@ -16,7 +12,7 @@ use tracebraid_follow::CpuKey;
 use crate::io::cut::{Cut, Piece};
 use crate::io::group::{self, Calls, Group};
 use crate::io::item::{Item, UNNAMED};
-use crate::io::items::{self, Acts, Items, Log, Position};
+use crate::io::items::{self, Items, Log, Position};
 use crate::io::span::Span;
 
 /// What happens on a CPU in a part of the trace that is being read.
@@ -34,7 +30,10 @@ pub(super) struct Batch {
     items: Shared<Items>,
     /// Near the first item that was not taken out.
     at: Position,
-    acts: Acts,
+    /// Those of the items that decide which thread has which table, and a touch by each thread that may change one.
+    acts: Shared<Items>,
+    /// Near the first of them that was not taken out.
+    acts_at: Position,
     calls: Shared<Calls>,
     /// Whose the items are that do not tell it themselves.
     named: i32,
@@ -90,7 +89,8 @@ impl Draft {
             cpu: self.cpu,
             items: Shared::new(items),
             at: Position::default(),
-            acts,
+            acts: Shared::new(acts),
+            acts_at: Position::default(),
             calls: Shared::new(self.calls),
             named: UNNAMED,
             from: i64::MIN,
@@ -115,6 +115,33 @@ impl Batch {
     pub(super) fn begin(&self) -> Option<i64> {
         let first = self.items.range.map(|range| range.0);
         first.into_iter().chain(self.since).min()
+    }
+
+    /// Takes out those before a time that decide which thread has which table. To be done before the rest is taken out.
+    fn cut_acts(&mut self, until: i64) -> Option<Piece> {
+        let span = Span {
+            from: self.from,
+            until: Some(until),
+        };
+        if !self.acts.range.is_some_and(|range| span.meets(range)) {
+            return None;
+        }
+        let (at, named) = (self.acts_at, self.named);
+        let is_last = self.acts.range.is_some_and(|range| range.1 < until);
+        let items = match is_last {
+            // Nobody else will look at them.
+            true => std::mem::take(&mut self.acts),
+            false => self.acts.clone(),
+        };
+        self.acts_at = self.acts.seek(until);
+        Some(Piece {
+            cpu: self.cpu,
+            items,
+            at,
+            calls: Shared::default(),
+            named,
+            span,
+        })
     }
 
     /// Takes out what happens before a time, or all.
@@ -153,11 +180,6 @@ impl Batch {
         let last = last.into_iter().chain(self.until).max();
         until.is_none_or(|until| last.is_none_or(|last| last < until))
     }
-
-    /// When the next act happens, if that is before a time.
-    fn next_act(&self, until: i64) -> Option<i64> {
-        self.acts.next_time().filter(|time| *time < until)
-    }
 }
 
 /// What waits for its turn, and whose thread is known. Batches of one CPU are in its order.
@@ -192,33 +214,19 @@ impl Sink {
         *self = earlier;
     }
 
-    /// Gives away the acts before a time that were not yet given, in the order of the items.
-    pub(super) fn take_acts(&mut self, until: i64, mut to: impl FnMut(CpuKey, Item)) {
-        let heads = self.batches.iter().enumerate();
-        let heads = heads.filter_map(|(at, batch)| Some(Reverse((batch.next_act(until)?, batch.cpu, at))));
-        let mut heads: BinaryHeap<_> = heads.collect();
-        while let Some(mut head) = heads.peek_mut() {
-            let Reverse((_, cpu, at)) = *head;
-            let batch = self.batches.get_mut(at);
-            let next = batch.and_then(|batch| {
-                to(cpu, batch.acts.take_next(batch.named)?);
-                batch.next_act(until)
-            });
-            match next {
-                Some(time) => *head = Reverse((time, cpu, at)),
-                None => {
-                    PeekMut::pop(head);
-                }
-            }
-        }
-    }
-
     /// Takes out what happens before a time, or all, and calls that began before it. Takes a time that depends on the number of
-    /// batches. Acts must be taken before.
+    /// batches.
     pub(super) fn cut(&mut self, until: Option<i64>) -> Cut {
         let pieces = self.batches.iter_mut().filter_map(|batch| batch.cut(until));
         let pieces = pieces.collect();
         self.batches.retain(|batch| !batch.is_before(until));
+        Cut { pieces }
+    }
+
+    /// Of what will be taken out next, before that time, what decides which thread has which table.
+    pub(super) fn cut_acts(&mut self, until: i64) -> Cut {
+        let pieces = self.batches.iter_mut();
+        let pieces = pieces.filter_map(|batch| batch.cut_acts(until)).collect();
         Cut { pieces }
     }
 

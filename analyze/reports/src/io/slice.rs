@@ -93,8 +93,14 @@ struct Player<'a> {
     taken: Vec<(ThreadKey, Io, Option<Held>)>,
 }
 
-/// Plays what was taken out, which begins at that time; what is known goes to the totals.
-pub(super) fn play(rules: &IoRules, totals: &mut Totals, cut: &Cut, ahead: Ahead, begin: i64) -> Left {
+/// Plays what was taken out, which begins at that time; what is known goes to the totals. Nobody will ask for what was before `since`.
+pub(super) fn play(
+    rules: &IoRules,
+    totals: &mut Totals,
+    cut: &Cut,
+    ahead: Ahead,
+    (begin, since): (i64, i64),
+) -> Left {
     let left = Left {
         descriptors: Sliced::new(ahead),
         late: Vec::new(),
@@ -114,7 +120,7 @@ pub(super) fn play(rules: &IoRules, totals: &mut Totals, cut: &Cut, ahead: Ahead
     for (piece, group) in cut.groups() {
         player.group(piece, group);
     }
-    player.end()
+    player.end(since)
 }
 
 impl Player<'_> {
@@ -287,7 +293,7 @@ impl Player<'_> {
     }
 
     /// All changes of the slice are known.
-    fn end(mut self) -> Left {
+    fn end(mut self, since: i64) -> Left {
         for (thread, io, held) in std::mem::take(&mut self.taken) {
             self.ended(thread, &io, held);
         }
@@ -305,6 +311,10 @@ impl Player<'_> {
             }
         }
         self.left.cells = cells;
+        let late = self.left.late.iter().filter(|late| late.may_change);
+        let mut asked: Vec<ThreadKey> = late.map(|late| late.table).collect();
+        asked.sort_unstable();
+        self.left.descriptors.end(since, &asked);
         self.left
     }
 }

@@ -1,10 +1,11 @@
 //! Slices that are played beside each other come to the same as one machine in the order of time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::io::IoRules;
 use proptest::prelude::*;
 use tracebraid_descriptors::{Change, Deed, Exit, Holder, NO_FD, Open, Sharing};
+use tracebraid_engine::Composition;
 use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
@@ -206,21 +207,25 @@ fn sliced(told: &[Told], size: usize, is_late: bool) -> (Outcome, Counts) {
     let rules = IoRules::default();
     let (mut all, mut resident) = (remembering(), IoPartial::default());
     let mut counts = (0, 0);
-    let mut pending = Vec::new();
+    let mut pending = VecDeque::new();
+    let mut compose = |all: &mut IoPartial, resident: &mut IoPartial, pending: &mut VecDeque<_>| {
+        let composition: Composition<'_, IoPartial> = pending.pop_front()?;
+        composition(all);
+        let slices = all.follow_up(&rules);
+        counts.0 += slices.len();
+        counts.1 += u32::from(all.is_replaying && !slices.is_empty());
+        pending.extend(slices.into_iter().map(|slice| slice(resident)));
+        Some(())
+    };
     for (until, part) in parts(told, size) {
         all.merge(&rules, part);
-        let replayed = all.replayed;
-        if let Some(slice) = all.slice(&rules, until) {
-            counts.0 += 1;
-            counts.1 += all.replayed - replayed;
-            pending.push(slice(&mut resident));
-        }
+        pending.extend(all.slice(until).map(|slice| slice(&mut resident)));
         // What was played may be composed after the next one was taken out.
-        if pending.len() > usize::from(is_late) {
-            pending.remove(0)(&mut all);
+        while pending.len() > usize::from(is_late) {
+            compose(&mut all, &mut resident, &mut pending);
         }
     }
-    pending.into_iter().for_each(|composition| composition(&mut all));
+    while compose(&mut all, &mut resident, &mut pending).is_some() {}
     all.merge(&rules, resident);
     (outcome(all, &rules), counts)
 }

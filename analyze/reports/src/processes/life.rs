@@ -8,8 +8,8 @@ use tracebraid_kernel_model::{Action, Comm, Syscall};
 pub(super) struct Lives {
     /// The life that was there when the trace began.
     before: Life,
-    /// Those that began in it.
-    after: Vec<Life>,
+    /// Those that began in it: of each slice of time that has some.
+    after: Vec<Box<[Life]>>,
 }
 
 /// What is known of a life.
@@ -141,33 +141,40 @@ impl Lives {
     /// The life of now.
     #[inline]
     pub(super) fn last(&mut self) -> &mut Life {
-        self.after.last_mut().unwrap_or(&mut self.before)
+        let last = self.after.last_mut().and_then(|lives| lives.last_mut());
+        last.unwrap_or(&mut self.before)
     }
 
     /// Another life begins under the id.
     pub(super) fn begin(&mut self, life: Life) {
-        self.after.push(life);
+        self.after.push(Box::new([life]));
     }
 
     /// Other lives begin under the id.
-    pub(super) fn extend(&mut self, lives: Vec<Life>) {
-        self.after.extend(lives);
+    pub(super) fn extend(&mut self, lives: Box<[Life]>) {
+        if !lives.is_empty() {
+            if self.after.is_empty() {
+                self.after.reserve_exact(1);
+            }
+            self.after.push(lives);
+        }
     }
 
     /// The life that was lived then.
     pub(super) fn at(&mut self, time: i64) -> &mut Life {
         let begun = |life: &&mut Life| life.begin.is_none_or(|begin| begin <= time);
-        self.after
+        let mut after = self
+            .after
             .iter_mut()
             .rev()
-            .find(begun)
-            .unwrap_or(&mut self.before)
+            .flat_map(|lives| lives.iter_mut().rev());
+        after.find(begun).unwrap_or(&mut self.before)
     }
 
     /// All lives; not the one before the trace if others tell that there was none.
     pub(super) fn all(&self) -> impl Iterator<Item = &Life> {
         let is_there = |life: &&Life| life.is_seen || life.sums != Sums::default();
         let before = Some(&self.before).filter(|life| self.after.is_empty() || is_there(life));
-        before.into_iter().chain(&self.after)
+        before.into_iter().chain(self.after.iter().flatten())
     }
 }

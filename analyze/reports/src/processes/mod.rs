@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
 
+use crate::garbage::Garbage;
 use item::{Item, Step, Stretch, Told};
 use life::NamedBy;
 use life::{Life, Named, Parent, Sums};
@@ -62,6 +63,9 @@ pub struct ProcessPartial {
     /// Where the thread that was switched to last is among the people.
     #[serde(skip)]
     near: usize,
+    /// What is left of slices that were composed.
+    #[serde(skip)]
+    garbage: Garbage,
 }
 
 impl Rules for ProcessRules {
@@ -170,10 +174,17 @@ impl Rules for ProcessRules {
             return Vec::new();
         }
         let selection = &self.selection;
+        let garbage = partial.garbage.take();
         vec![Box::new(move |_| {
+            drop(garbage);
             let mut slice = ProcessSlice::new(begin);
             items.play(None, |cpu, time, item| slice.play(selection, cpu, time, item));
-            Box::new(move |partial| slice.compose(selection, &mut partial.machine))
+            slice.end();
+            drop(items);
+            Box::new(move |partial| {
+                slice.compose(selection, &mut partial.machine);
+                partial.garbage.put(slice);
+            })
         })]
     }
 

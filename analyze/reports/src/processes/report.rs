@@ -86,7 +86,17 @@ impl ProcessRow {
     }
 }
 
-pub(super) fn report(rules: &ProcessRules, input: &Input, partial: ProcessPartial) -> Report {
+pub(super) fn report(rules: &ProcessRules, input: &Input, mut partial: ProcessPartial) -> Report {
+    let open = std::mem::take(&mut partial.machine.open).into_threads();
+    let report = report_of(rules, input, &partial);
+    // Each thread has some memory of its own.
+    parallel::map(open, drop);
+    parallel::map(partial.machine.lives.into_entries(), drop);
+    partial.garbage.free();
+    report
+}
+
+fn report_of(rules: &ProcessRules, input: &Input, partial: &ProcessPartial) -> Report {
     let unknown_thread = partial.nobodys;
     let threads = partial.machine.lives.entries().filter(|(key, _)| key.tid > 0);
     let threads = parallel::map(threads.collect(), |(key, lives)| {
@@ -105,7 +115,7 @@ pub(super) fn report(rules: &ProcessRules, input: &Input, partial: ProcessPartia
         total.used.add(&node.own);
     }
     let places = tree(&nodes);
-    let of_place = |(id, place): (usize, &Place)| Some(row(&partial, id, place, nodes.get(&place.key)?));
+    let of_place = |(id, place): (usize, &Place)| Some(row(partial, id, place, nodes.get(&place.key)?));
     let rows = parallel::map(places.iter().enumerate().collect(), of_place);
     let rows: Vec<ProcessRow> = rows.into_iter().flatten().collect();
     let lists = lists(rules, &rows);

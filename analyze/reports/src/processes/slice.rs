@@ -107,21 +107,28 @@ impl ProcessSlice {
         }
     }
 
-    /// Goes on with the state at the beginning of the slice.
-    pub(super) fn compose(self, selection: &Selection, machine: &mut Machine) {
+    /// Nothing more happens in it.
+    pub(super) fn end(&mut self) {
+        self.threads
+            .values()
+            .for_each(|lives| lives.after.shrink_to_fit());
+    }
+
+    /// Goes on with the state at the beginning of the slice. What is left is memory to be freed.
+    pub(super) fn compose(&mut self, selection: &Selection, machine: &mut Machine) {
         let lives = &mut machine.lives;
-        for (cpu, time, told) in self.told {
-            told.change(lives.get(key(cpu, told.tid())).last(), time);
+        for (cpu, time, told) in &self.told {
+            told.change(lives.get(key(*cpu, told.tid())).last(), *time);
         }
-        for (thread, slice) in self.threads.into_entries() {
+        for (thread, slice) in self.threads.entries_mut() {
             let lives = lives.get(thread);
             let last = lives.last();
             last.is_seen |= slice.is_seen;
             last.sums.add(&slice.sums);
-            lives.extend(slice.after);
+            lives.extend(std::mem::take(&mut slice.after).into_boxed_slice());
         }
-        for (thread, sums, since) in self.early {
-            machine.did(thread, &sums, since);
+        for (thread, sums, since) in &self.early {
+            machine.did(*thread, sums, *since);
         }
         let mut ended = Vec::new();
         self.calls.compose(&mut machine.open, |call| ended.push(call));

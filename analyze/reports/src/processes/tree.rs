@@ -35,6 +35,26 @@ pub(super) struct Node<'p> {
     parent: Option<ProcessKey>,
 }
 
+impl<'p> Node<'p> {
+    /// Adds what is known by other threads of it.
+    fn join(&mut self, other: Node<'p>) {
+        if self.threads == 0 {
+            *self = other;
+            return;
+        }
+        let ends = self.end.zip(other.end);
+        self.end = ends.map(|(end, other)| end.max(other));
+        self.threads += other.threads;
+        self.own.add(&other.own);
+        self.is_process |= other.is_process;
+        if other.first.is_some() {
+            self.first = other.first;
+            self.is_last = other.is_last;
+            (self.parent_pid, self.parent) = (other.parent_pid, other.parent);
+        }
+    }
+}
+
 /// A process in the tree.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -121,18 +141,23 @@ impl<'p> Threads<'p> {
     /// All processes.
     pub(super) fn processes(&self) -> BTreeMap<ProcessKey, Node<'p>> {
         let of_piece = |threads: &[(ThreadKey, Vec<Known<'p>>)]| {
-            let lives = threads.iter().flat_map(|(key, lives)| {
-                let numbers = 0..lives.len();
-                numbers.map(move |number| (*key, number, self.process_of(*key, number)))
-            });
-            lives.collect::<Vec<_>>()
+            let mut nodes: BTreeMap<ProcessKey, Node<'p>> = BTreeMap::new();
+            for (key, lives) in threads {
+                for number in 0..lives.len() {
+                    let process = self.process_of(*key, number);
+                    self.add(nodes.entry(process).or_default(), *key, number, process);
+                }
+            }
+            nodes
         };
-        let mut nodes: BTreeMap<ProcessKey, Node<'p>> = BTreeMap::new();
-        for (key, number, process) in parallel::map_pieces(&self.0, of_piece).into_iter().flatten() {
-            let node = nodes.entry(process).or_default();
-            self.add(node, key, number, process);
-        }
-        nodes
+        let join = |mut nodes: BTreeMap<ProcessKey, Node<'p>>, others| {
+            for (process, other) in others {
+                nodes.entry(process).or_default().join(other);
+            }
+            nodes
+        };
+        let pieces = parallel::map_pieces(&self.0, of_piece).into_iter();
+        pieces.reduce(join).unwrap_or_default()
     }
 
     /// Adds a life to its process.

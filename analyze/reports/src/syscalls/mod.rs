@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_engine::{Composition, Slice};
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 
+use crate::garbage::Garbage;
 use calls::{Call, Calls};
 use tracebraid_follow::{
     ByCpu, CallEvent, CallItem, CallSlice, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall, Entered,
@@ -57,6 +58,9 @@ pub struct SyscallPartial {
     /// Where the thread that was switched to last is among the people.
     #[serde(skip)]
     near: usize,
+    /// What is left of slices that were composed.
+    #[serde(skip)]
+    garbage: Garbage,
 }
 
 /// Sums, in any order. Their size depends on the number of threads and of calls that they make, but for the log.
@@ -164,7 +168,9 @@ impl Rules for SyscallRules {
         if items.is_empty() {
             return Vec::new();
         }
+        let garbage = partial.garbage.take();
         vec![Box::new(move |resident| {
+            drop(garbage);
             self.play_slice(items, begin, &mut resident.sums)
         })]
     }
@@ -184,6 +190,7 @@ impl Rules for SyscallRules {
                 self.ended(sums, call);
             }
         });
+        partial.garbage.take().free();
         report::report(self, input, partial)
     }
 }
@@ -320,8 +327,11 @@ impl SyscallRules {
             }
         });
         Box::new(move |partial| {
-            let SyscallPartial { open, sums, .. } = partial;
+            let SyscallPartial {
+                open, sums, garbage, ..
+            } = partial;
             slice.compose(open, |call| self.ended(sums, call));
+            garbage.put(slice);
         })
     }
 

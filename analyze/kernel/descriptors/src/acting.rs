@@ -1,0 +1,282 @@
+//! Acts that decide which process each thread belongs to, and which table of descriptors it has.
+
+use std::collections::BTreeMap;
+
+use tracebraid_follow::{Table, ThreadKey};
+
+use crate::belongings::{Act, Belonging, Effect, Holder, Person, Unclear, Users};
+use crate::earlier::Earlier;
+
+/// [`Belongings`](crate::belongings::Belongings) that are being changed.
+pub(crate) struct Acting<'a> {
+    pub(crate) people: &'a mut Table<Person>,
+    pub(crate) earlier: &'a mut Earlier,
+    pub(crate) addresses: &'a mut BTreeMap<u32, BTreeMap<i64, i32>>,
+    pub(crate) numbered: &'a mut i32,
+}
+
+impl Acting<'_> {
+    /// Does something, and adds to the effects what comes of it. `is_empty` tells of a table whether nothing in it is
+    /// known to be open; without it there is no telling.
+    pub(crate) fn act(
+        &mut self,
+        thread: ThreadKey,
+        time: i64,
+        act: Act,
+        is_empty: Option<&dyn Fn(ThreadKey) -> bool>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Unclear> {
+        match act {
+            Act::Touch => self.touched(thread),
+            Act::Cloning(sharing) => self.people.get(thread).cloning = sharing,
+            Act::Unshare => {
+                self.unshare(thread, time, effects);
+            }
+            Act::Fork {
+                child,
+                child_pid,
+                parent_pid,
+            } => {
+                if let Some(pid) = parent_pid {
+                    self.member(thread, time, pid, effects);
+                }
+                self.fork(thread, time, child, child_pid, effects);
+            }
+            Act::Exec => self.exec(thread, time, effects),
+            Act::End => self.exit(thread, effects),
+            Act::Member { pid, table } => {
+                if let Some(address) = table {
+                    self.table(thread.with(pid), time, address, is_empty, effects)?;
+                }
+                self.member(thread, time, pid, effects);
+            }
+            Act::Holds(holder) => self.holds(thread.trace, holder, effects),
+        }
+        Ok(())
+    }
+
+    /// What a thread belongs to now.
+    fn belonging(&self, thread: ThreadKey) -> Belonging {
+        let known = self.people.find(thread).and_then(|person| person.belonging);
+        known.unwrap_or_else(|| Belonging::alone(thread))
+    }
+
+    /// The table of a process now.
+    fn table_of_process(&self, process: ThreadKey) -> ThreadKey {
+        let first = self.belonging(process);
+        // The id may have been that of another process's thread.
+        if first.pid == process.tid {
+            process.with(first.table)
+        } else {
+            process
+        }
+    }
+
+    /// A thread changes what is in tables, now or later: that may be told once.
+    pub(crate) fn touched(&mut self, thread: ThreadKey) {
+        let person = self.people.get(thread);
+        person.is_touched = true;
+        let table = person.belonging.map_or(thread.tid, |belonging| belonging.table);
+        if table != thread.tid {
+            self.touch(thread.with(table));
+        }
+    }
+
+    fn touch(&mut self, table: ThreadKey) {
+        // Of tables that are no thread's number nobody asks: there may be many, one after the other.
+        if table.tid >= ThreadKey::UNKNOWN {
+            self.people.get(table).is_touched = true;
+        }
+    }
+
+    /// Whether nothing is known of what is in the table with that number but what it has from another one.
+    pub(crate) fn is_untouched(&self, table: ThreadKey) -> bool {
+        let person = self.people.find(table);
+        person.is_none_or(|person| !person.is_touched)
+    }
+
+    /// A table that nobody has.
+    fn unused(&mut self, thread: ThreadKey) -> ThreadKey {
+        *self.numbered = self.numbered.saturating_add(1);
+        // No thread has the number below 0, which stands for all that are not known.
+        thread.with(ThreadKey::UNKNOWN - *self.numbered)
+    }
+
+    fn belongs(&mut self, thread: ThreadKey, belonging: Belonging, effects: &mut Vec<Effect>) {
+        let person = self.people.get(thread);
+        let is_touched = person.is_touched;
+        if let Some(before) = person.belonging.replace(belonging) {
+            self.earlier.push(&mut person.before, before, belonging.since);
+        }
+        if is_touched && belonging.table != thread.tid {
+            self.touch(thread.with(belonging.table));
+        }
+        effects.push(Effect::Belongs(thread, belonging));
+    }
+
+    fn copy(&mut self, from: ThreadKey, to: ThreadKey, effects: &mut Vec<Effect>) {
+        if let Some(person) = self.people.find_mut(to) {
+            person.users = Users::default();
+        }
+        effects.push(Effect::Copied { from, to });
+    }
+
+    fn unshare(&mut self, thread: ThreadKey, time: i64, effects: &mut Vec<Effect>) -> ThreadKey {
+        let Belonging { pid, table, .. } = self.belonging(thread);
+        let old = thread.with(table);
+        let others = self.people.find(old).map_or(0, |person| person.users.others);
+        if others == 0 {
+            return old;
+        }
+        let new = self.unused(thread);
+        self.copy(old, new, effects);
+        self.belongs(thread, Belonging::new(time, pid, new.tid), effects);
+        let left = &mut self.people.get(old).users;
+        left.others = left.others.saturating_sub(1);
+        left.shared &= left.others > 0;
+        left.lent |= old == thread;
+        new
+    }
+
+    fn exec(&mut self, thread: ThreadKey, time: i64, effects: &mut Vec<Effect>) {
+        let mut table = thread.with(self.belonging(thread).table);
+        if self.people.find(table).is_some_and(|person| person.users.shared) {
+            table = self.unshare(thread, time, effects);
+        }
+        effects.push(Effect::Executed(table));
+    }
+
+    fn fork(
+        &mut self,
+        parent: ThreadKey,
+        time: i64,
+        child: i32,
+        child_pid: Option<i32>,
+        effects: &mut Vec<Effect>,
+    ) {
+        let child = parent.with(child);
+        let maker = self.people.get(parent);
+        let from = maker.belonging.unwrap_or_else(|| Belonging::alone(parent));
+        // The call may have failed, and another one have been lost.
+        let how = maker.cloning.take();
+        let how = how.filter(|how| child_pid.is_none_or(|pid| (pid != child.tid) == how.process));
+        let same_process = how.is_some_and(|how| how.process);
+        let pid = child_pid.unwrap_or(if same_process { from.pid } else { child.tid });
+        if how.map_or(pid != child.tid, |how| how.files) {
+            let table = if how.is_some() || pid == from.pid {
+                parent.with(from.table)
+            } else {
+                self.table_of_process(parent.with(pid))
+            };
+            self.belongs(child, Belonging::new(time, pid, table.tid), effects);
+            let users = &mut self.people.get(table).users;
+            users.others += 1;
+            users.shared |= pid != from.pid;
+        } else {
+            let is_lent = self.people.find(child).is_some_and(|person| person.users.lent);
+            let table = if is_lent { self.unused(child) } else { child };
+            let is_told = how.is_some() || child_pid.is_some();
+            let belonging = Belonging {
+                maker: (!is_told).then_some((from.pid, from.table)),
+                ..Belonging::new(time, pid, table.tid)
+            };
+            self.belongs(child, belonging, effects);
+            self.copy(parent.with(from.table), table, effects);
+        }
+        // Whoever had its id may have touched what another thread has.
+        self.touch(child);
+    }
+
+    fn exit(&mut self, thread: ThreadKey, effects: &mut Vec<Effect>) {
+        let table = thread.with(self.belonging(thread).table);
+        if let Some(person) = self.people.find_mut(table) {
+            let users = &mut person.users;
+            if users.others > 0 {
+                users.others -= 1;
+                users.shared &= users.others > 0;
+                return;
+            }
+            users.lent = false;
+        }
+        effects.push(Effect::Closed(table));
+    }
+
+    fn member(&mut self, thread: ThreadKey, time: i64, pid: i32, effects: &mut Vec<Effect>) {
+        let before = self.belonging(thread);
+        if before.pid == pid {
+            return;
+        }
+        let table = match before.maker {
+            Some((process, table)) if process == pid => thread.with(table),
+            _ => self.table_of_process(thread.with(pid)),
+        };
+        self.belongs(thread, Belonging::new(time, pid, table.tid), effects);
+        if before.table != thread.tid {
+            return;
+        }
+        effects.push(Effect::Moved {
+            from: thread,
+            to: table,
+            since: before.since,
+        });
+        self.touch(table);
+        self.people.get(table).users.others += 1;
+    }
+
+    /// State dump: a process's table is at that address. Who has the same address as another one
+    /// before, and of whom nothing is known yet, shares that one's.
+    fn table(
+        &mut self,
+        process: ThreadKey,
+        time: i64,
+        address: i64,
+        is_empty: Option<&dyn Fn(ThreadKey) -> bool>,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Unclear> {
+        let has_belonging = self
+            .people
+            .find(process)
+            .is_some_and(|person| person.belonging.is_some());
+        let addresses = self.addresses.entry(process.trace).or_default();
+        let first = *addresses.entry(address).or_insert(process.tid);
+        if first == process.tid {
+            return Ok(());
+        }
+        let is_empty = match is_empty {
+            _ if has_belonging => false,
+            Some(is_empty) => is_empty(process),
+            None if self.is_untouched(process) => true,
+            None => return Err(Unclear),
+        };
+        if !is_empty {
+            let addresses = self.addresses.entry(process.trace).or_default();
+            addresses.insert(address, process.tid);
+            return Ok(());
+        }
+        let table = self.table_of_process(process.with(first));
+        self.belongs(process, Belonging::new(time, process.tid, table.tid), effects);
+        if table != process {
+            effects.push(Effect::Left(process));
+        }
+        self.touch(table);
+        let users = &mut self.people.get(table).users;
+        users.others += 1;
+        users.shared = true;
+        Ok(())
+    }
+
+    fn holds(&mut self, trace: u32, holder: Holder, effects: &mut Vec<Effect>) {
+        let pid = match holder {
+            Holder::Process(pid) => Some(pid),
+            Holder::Table(address) => self
+                .addresses
+                .get(&trace)
+                .and_then(|processes| processes.get(&address).copied()),
+        };
+        if let Some(pid) = pid {
+            let table = self.table_of_process(ThreadKey { trace, tid: pid });
+            self.touch(table);
+            effects.push(Effect::Held(table));
+        }
+    }
+}
