@@ -86,7 +86,8 @@ pub struct CallSlice<E = Entered, X = Exited> {
 /// A thread's calls by the slice alone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Calls<E, X> {
-    /// Unknown; a call that begins then or later, and is open when its thread leaves its CPU, is the last one.
+    /// Unknown; a call that begins then or later, and is open when its thread leaves its CPU, is the last one, and so is
+    /// one that ends then or later.
     Unknown { from: i64 },
     Known {
         calls: LaterCalls<E, X>,
@@ -141,8 +142,11 @@ impl<E: Beginning, X: Ending> Calls<E, X> {
 
     fn use_of(&self, time: i64, item: &CallItem<E, X>, begin: i64) -> Use {
         match (item, self) {
+            // A beginning that is recorded next may be that of an end of the same time, which was kept.
+            (CallItem::Enters(_), Calls::Unknown { from }) if time < *from => Use::Keep,
             (CallItem::Enters(_), _) | (CallItem::Arrives(..), Calls::Known { .. }) => Use::Play,
-            (CallItem::Arrives(_, exited), Calls::Unknown { .. }) if exited.time() >= begin => {
+            // An earlier one, recorded late, need not be the last that changed.
+            (CallItem::Arrives(_, exited), Calls::Unknown { from }) if exited.time() >= begin.max(*from) => {
                 Use::KeepAndKnow {
                     since: exited.time(),
                     by_end: true,
