@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How the reports scale: the share of their CPU time that only one thread can spend at a time, and what follows from it.
 
-Each command runs with one thread and `--timings`; bench/schedule.py replays its pieces on more threads. Beside that stands what
-was measured: with two threads (or with --threads, where the machine has more CPUs) beside two programs that have
+Each command runs with one thread and `--timings`; bench/schedule.py replays its pieces on more threads, with the start and
+the end of the program on one. Beside that stands what was measured: with two threads (or with --threads, where the machine has more CPUs) beside two programs that have
 nothing to do with each other, and the CPU time beside that of another program, run in turn.
 
   python3 bench/scaling.py                           all commands, on the committed kernel trace, and on redis and many-threads
@@ -71,7 +71,6 @@ class Runs:
 
 def line(runs, before, threads, rounds):
     timings = runs.timings()
-    folds = timings["folds"]
     cpu, ratio, walls, pairs = [], [], {number: [] for number in (1, *threads)}, []
     for _ in range(rounds):
         for number, wall in walls.items():
@@ -85,9 +84,9 @@ def line(runs, before, threads, rounds):
     one = statistics.median(walls[1])
     measured = " ".join(f"{one / statistics.median(walls[number]) / number:.2f}" for number in threads)
     machine = one / statistics.median(pairs)
-    predicted = " | ".join(f"{schedule.speed_up(folds, number):.1f}" for number in PREDICTED)
+    predicted = " | ".join(f"{schedule.speed_up_of(timings, number):.1f}" for number in PREDICTED)
     beside = f"{statistics.median(ratio):.2f} ({min(ratio):.2f}-{max(ratio):.2f})" if ratio else "-"
-    serial = sum(map(schedule.serial_ns, folds)) / max(sum(map(schedule.cpu_ns, folds)), 1)
+    serial = timings["serial_share"]
     return (f"| {runs.name} | {statistics.median(cpu):.3f} | {beside} | {serial * 100:.1f} % | {timings['outside_s']:.3f} "
             f"| {predicted} | {measured} | {machine:.2f} |")
 

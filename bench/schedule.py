@@ -38,13 +38,6 @@ def cpu_ns(fold):
     return fold["plan_ns"] + chunks + slices + fold.get("rows_ns", 0) + fold["finish_ns"]
 
 
-def serial_ns(fold):
-    """CPU time of the pieces that only one thread can do at a time."""
-    chunks = sum(chunk["merge_ns"] for chunk in fold["chunks"])
-    slices = sum(piece["compose_ns"] for piece in fold["slices"])
-    return fold["plan_ns"] + chunks + slices + fold["finish_ns"]
-
-
 class Board:
     """What is to be done, and what was."""
 
@@ -125,9 +118,22 @@ def wall_ns(fold, threads):
     return fold["plan_ns"] + now + fold.get("rows_ns", 0) / threads + fold["finish_ns"]
 
 
-def speed_up(folds, threads):
-    """Of all folds of a command, which follow each other."""
-    return sum(map(cpu_ns, folds)) / sum(wall_ns(fold, threads) for fold in folds)
+def speed_up(folds, threads, besides_ns=0):
+    """Of all folds of a command, which follow each other, and of CPU time besides them that one thread spends."""
+    wall = sum(wall_ns(fold, threads) for fold in folds)
+    return (sum(map(cpu_ns, folds)) + besides_ns) / (wall + besides_ns)
+
+
+def speed_up_of(timings, threads):
+    """Of a command, with the start and the end of the program, from the document of `--timings`.
+
+    >>> fold = {"chunks": [{"fold_ns": 10**9, "merge_ns": 0}] * 8, "slices": [], "plan_ns": 0, "finish_ns": 0}
+    >>> timings = {"folds": [fold], "serial_work": [{"name": "index", "cpu_ns": 10**9}], "outside_s": 1}
+    >>> round(speed_up_of(timings, 8), 2)
+    3.33
+    """
+    besides_ns = sum(work["cpu_ns"] for work in timings["serial_work"]) + timings["outside_s"] * 1e9
+    return speed_up(timings["folds"], threads, besides_ns)
 
 
 if __name__ == "__main__":
