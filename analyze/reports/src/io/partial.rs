@@ -288,7 +288,7 @@ impl IoPartial {
         slices
     }
 
-    /// Nobody will ask for descriptors before this time.
+    /// Descriptors before this time are not needed any more.
     fn asked_since(&self, until: i64) -> i64 {
         let open = self.edges.iter().filter_map(Edges::open_since);
         open.chain(self.sink.since()).fold(until, i64::min)
