@@ -27,7 +27,7 @@ pub struct Ahead {
 impl<K: Held> Descriptors<K> {
     /// Applies the next acts as far as they decide which thread has which table; a
     /// [`Sliced`](crate::Sliced) follows the contents of tables. An [`Act::Touch`] by a thread must
-    /// precede the first change of the contents of the table with its id.
+    /// precede its first change of the contents of its table.
     ///
     /// # Errors
     /// If an effect cannot be determined without the contents of tables: the index of its act. No act is applied then.

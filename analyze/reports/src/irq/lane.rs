@@ -243,7 +243,7 @@ impl IrqCpu {
     }
 
     /// Appends a later part; `counts` as with [`IrqCpu::exit`], by the time of the end. `ended`
-    /// receives the handlers that have ended.
+    /// receives the handlers that have ended, and adds the time that they took from interrupted code.
     pub(super) fn merge(
         &mut self,
         mut later: IrqCpu,
