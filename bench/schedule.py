@@ -46,7 +46,7 @@ class Board:
         self.ahead = threads * AHEAD
         self.next_chunk = self.merged = 0
         self.folded, self.played, self.pending = set(), set(), deque()
-        # Slices get their numbers in the order in which they come to be, and are composed in that order.
+        # Slices are numbered in the order in which they arise, and are composed in that order.
         self.numbered, self.composed = [], 0
         self.after_chunk, self.after_slice = {}, {}
         for place, piece in enumerate(self.slices):
@@ -74,7 +74,7 @@ class Board:
         return None
 
     def step(self):
-        """Takes what the merge waits for; its time and what follows from it, or None if it is not there."""
+        """Takes the next piece to merge; returns its time and the slices that follow from it, or None if it is not ready."""
         if self.composed in self.played:
             self.played.remove(self.composed)
             place = self.numbered[self.composed]
@@ -107,7 +107,7 @@ def wall_ns(fold, threads):
             board.add(what)
         else:
             kind.add(what)
-        # The thread that has just ended goes on with the merge, if no other merges.
+        # The thread whose piece has just ended continues with the merge, unless another thread is merging.
         step = None if is_merging else board.step()
         if step is None:
             idle += 1

@@ -216,8 +216,8 @@ impl<'a, A: Analysis> Board<'a, A> {
         }
     }
 
-    /// Wakes a waiting worker for each turn that there is. Not all of them: they would contend for the lock that the
-    /// merge takes for each step.
+    /// Wakes one waiting worker for each available turn. Waking all of them would make them contend
+    /// for the lock that the merge takes for each step.
     fn wake(&self, work: &Work<'a, A>) {
         let turns = work.pending.len() + work.room(self.job.plan.chunks.len(), self.ahead);
         for _ in 0..turns.min(work.waiting) {

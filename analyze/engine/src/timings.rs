@@ -50,8 +50,8 @@ pub struct ChunkTimes {
 pub struct SliceTimes {
     /// Index of the chunk whose merge completed it.
     pub after_chunk: usize,
-    /// Index of the slice whose composition it follows from, in the order of composing; `None`: it
-    /// follows from the merge alone.
+    /// Index, in the order of composition, of the slice whose composition produced this one; `None`
+    /// if the merge alone produced it.
     pub after_slice: Option<usize>,
     /// Playing it, on any thread.
     pub play_ns: u64,

@@ -76,8 +76,8 @@ pub fn ranked(differences: &[Difference], is_whole: bool) -> Vec<Difference> {
     ranked
 }
 
-/// Rows worth showing of differences that are [`ranked`]: down to the last significant one, at least five of those that
-/// differ at all. Rows that are not significant keep their rank.
+/// Differences worth showing, of [`ranked`] ones: those up to the last significant one, and at
+/// least five of those that differ at all. Rows that are not significant keep their rank.
 pub fn worth_showing(ranked: &[Difference]) -> &[Difference] {
     const LEAST: usize = 5;
     let last = ranked.iter().rposition(Difference::is_sure);

@@ -54,7 +54,8 @@ pub struct Separation<'t> {
 }
 
 impl Separation<'_> {
-    /// Whether it is worth a row.
+    /// True if the probability [`Separation::higher`] differs from 0.5, so that the figure is worth
+    /// a row.
     pub fn tells(&self) -> bool {
         self.higher != 0.5
     }

@@ -283,7 +283,8 @@ impl<'s, S: Sink> Stream<'s, S> {
     ) -> bool {
         self.give(known);
         if self.error.is_none() && self.can_advance(&read(known)) {
-            // One lock for many parts: each time, all threads that make executions pause.
+            // Takes the lock once for many parts: each time, all threads that make executions
+            // pause.
             let known = &mut write(known);
             while self.advance(pass, known, partial) {}
         }
@@ -298,7 +299,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// Takes one step; false if results of jobs or further parts are required first.
+    /// Takes one step. Returns false if results of jobs or further parts are required first.
     fn advance(&mut self, pass: &Pass, known: &mut Known, partial: &mut PassPartial) -> bool {
         let Some(until) = self.target.as_ref().map(|target| target.0) else {
             if let Some(part) = self.parts.pop_front() {

@@ -35,9 +35,9 @@ pub(crate) struct GraphMachine {
     /// By place of the thread: changes of its time line that are not made yet; and whose there are.
     pub(crate) later: Vec<LaterChanges>,
     pub(crate) are_later: Vec<u32>,
-    /// Threads with the numbers of slices, ascending.
+    /// Threads that still have the numbers of their slices, ascending.
     pub(crate) unplaced: Vec<Unplaced>,
-    /// Which of them had which id, in the order of time, as far as nobody has taken that out.
+    /// Holders of ids, in the order of time, that were not taken out yet.
     pub(crate) held: Vec<Held>,
     pub(crate) cpus: ByCpu<Vec<Occupied>>,
     pub(crate) cpus_later: ByCpu<Vec<CpuChange>>,

@@ -11,24 +11,24 @@ use crate::cause::ActorId;
 /// The threads that had each id, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Holders {
-    /// By id: place of the last holder.
+    /// By id: index in `all` of the last holder.
     last: HashMap<ThreadKey, usize, BuildHasherDefault<KeyHasher>>,
-    /// In one list, since many short-lived threads have many ids.
+    /// One list for all ids, since many short-lived threads have many ids.
     all: Vec<Holder>,
 }
 
-/// The holder of an id from a time on.
+/// The holder of an id from `since` on.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
     /// In nanoseconds from the origin.
     since: i64,
     /// `None` if the id is free.
     actor: Option<ActorId>,
-    /// Place of the holder before.
+    /// Index of the previous holder of the id.
     before: Option<usize>,
 }
 
-/// From then on that thread has an id; without one, nobody has.
+/// From `since` on, `actor` has the id `key`; `None` if the id is free.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Held {
     pub(crate) key: ThreadKey,
@@ -47,7 +47,7 @@ impl Holders {
         });
     }
 
-    /// The holders from a place on, the last one first.
+    /// Holders of an id, from the one at index `place` to the first.
     fn last_first(&self, place: usize) -> impl Iterator<Item = &Holder> {
         let last = self.all.get(place);
         std::iter::successors(last, |holder| self.all.get(holder.before?))
@@ -84,7 +84,7 @@ impl Holders {
 }
 
 impl Holder {
-    /// True if it has the id at a time, unless a later one has.
+    /// True if it holds the id at a time, unless a later holder does.
     fn holds(&self, time: i64, begin: impl Fn(ActorId) -> Option<i64>) -> bool {
         let has_begun = |actor: ActorId| begin(actor).is_some_and(|begin| begin <= time);
         self.since <= time && self.actor.is_none_or(has_begun)

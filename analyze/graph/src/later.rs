@@ -48,7 +48,7 @@ impl LaterChanges {
     }
 
     fn push(&mut self, change: LineChange) {
-        // Most often it is the only one.
+        // Usually it is the only change.
         if self.0.is_empty() {
             self.0.reserve_exact(1);
         }
@@ -56,8 +56,8 @@ impl LaterChanges {
     }
 }
 
-/// Threads one behind the other that were made in a slice and still have the numbers of that slice. Changes of their time lines
-/// are queued until these are replaced.
+/// Consecutive threads that were created in a slice and still have the numbers of that slice.
+/// Changes of their time lines are queued until the numbers are replaced.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Unplaced {
     first: u32,
@@ -65,7 +65,7 @@ pub(crate) struct Unplaced {
     places: SlicePlaces,
 }
 
-/// True if a thread has the numbers of a slice.
+/// True if a thread still has the numbers of its slice.
 #[inline]
 pub(crate) fn is_unplaced(all: &[Unplaced], actor: u32) -> bool {
     let Some(last) = all.last().filter(|last| actor < last.end) else {
@@ -94,12 +94,12 @@ pub(crate) enum CpuChange {
 pub(crate) struct Line<'m> {
     pub(crate) actor: &'m mut Actor,
     pub(crate) later: &'m mut LaterChanges,
-    /// It has the numbers of a slice.
+    /// True if the thread still has the numbers of its slice.
     pub(crate) is_unplaced: bool,
 }
 
 impl Line<'_> {
-    /// True if all changes so far are made, and in the numbers of the graph.
+    /// True if all changes so far are applied and use the numbers of the graph.
     #[inline]
     fn is_up_to_date(&self) -> bool {
         self.later.is_empty() && !self.is_unplaced
@@ -200,7 +200,7 @@ impl Actor {
         self.name = Some(self.called.text());
     }
 
-    /// Replaces the numbers of a slice in all that is known of a new thread, but for its work.
+    /// Replaces the numbers of the slice in a new thread, except in its work.
     fn is_placed(&mut self, places: &Places, classes: &CallClasses) {
         self.creator = self.creator.map(|creator| places.actor(creator));
         for stretch in &mut self.line {
@@ -304,7 +304,7 @@ impl GraphMachine {
         parallel::map_large(some.collect(), |lines| lines.catch_up(&unplaced, classes));
     }
 
-    /// Adds threads that were made in a slice. Gives their numbers.
+    /// Adds threads that were created in a slice. Returns their numbers.
     pub(crate) fn are_born(&mut self, actors: &mut Vec<Actor>, places: &SlicePlaces) -> std::ops::Range<u32> {
         let numbers = self.lines.len() as u32..(self.lines.len() + actors.len()) as u32;
         let held = numbers.clone().zip(actors.iter()).map(|(number, actor)| Held {
@@ -327,7 +327,7 @@ impl GraphMachine {
     }
 }
 
-/// Neighbouring threads with their queued changes.
+/// Consecutive threads with their queued changes.
 struct Lines<'m> {
     first: usize,
     lines: &'m mut [Actor],

@@ -22,9 +22,9 @@
 //! before it, with numbers of its own for threads, requests, segments and futexes. Composing
 //! replays what depended on something unknown, finds the numbers in the graph, and notes for each
 //! thread what is added to its time line (`later`). The time lines themselves grow at the end, for
-//! all threads beside each other, or when a growing graph is asked. A thread that is made in a slice is
-//! appended as a whole (`slice/born`). Numbers that depend on slices
-//! are replaced in the end (`numbers`). Traces without all switches, and those with io_uring from its
+//! all threads beside each other, or when a growing graph is asked. A thread that is created in a
+//! slice is appended as a whole (`slice/born`). Numbers that depend on slices are replaced in the
+//! end (`numbers`). Traces without all switches, and those with io_uring from its
 //! first event on, are played item by item.
 //!
 //! **Paths** (`path`) are followed forwards: a wait is replaced by what the thread that ended it

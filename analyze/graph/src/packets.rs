@@ -131,7 +131,7 @@ impl Flow {
         while self.forgets().is_some() {}
     }
 
-    /// Others are sent. What is left out is added to `over`.
+    /// Appends sent segments. Parts that are forgotten for them are moved to `over`.
     pub(crate) fn adds_part(&mut self, part: SentPart, over: &mut Vec<SentPart>) {
         self.count += part.sent.len();
         self.parts.push_back(part);
@@ -140,7 +140,7 @@ impl Flow {
         }
     }
 
-    /// Takes out the first part, if enough remain.
+    /// Takes out the first part if at least `MOST_SENT` segments remain.
     fn forgets(&mut self) -> Option<SentPart> {
         let first = self.parts.front()?.sent.len();
         if self.count - first < MOST_SENT {

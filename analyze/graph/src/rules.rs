@@ -152,7 +152,7 @@ impl Rules for GraphRules {
         let act = match &model.event {
             // What comes later is not read in every way: it must not matter.
             _ if self.is_over(time) => return,
-            // Without switches, the thread may be anywhere between two calls.
+            // Without switches, a thread may leave the CPU unnoticed between two calls.
             Entry(_) | Exit(_) if !self.recorded.tells_switches(cpu.trace) => return,
             Entry(entry) => Some(Act::Enter(graph_events::enters(&self.classes, entry, time, body))),
             Exit(exit) => {
@@ -263,7 +263,7 @@ impl Rules for GraphRules {
             ..
         } = &mut partial;
         if rings.is_some() {
-            // They look at time lines.
+            // Playing rings reads time lines.
             machine.catch_up(&self.classes);
         }
         self.play(items, machine, |_| {});

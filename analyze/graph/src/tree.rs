@@ -39,14 +39,14 @@ pub struct Part {
     pub times: u64,
 }
 
-/// Parts and waits of a node that are large enough to be shown one by one.
+/// Parts and waits of a node that are large enough to be shown separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LargeParts<'n> {
     /// Own time, in the order of [`Node::parts`].
     pub parts: Vec<&'n Part>,
     /// In the order of [`Node::waits`].
     pub waits: Vec<&'n Node>,
-    /// Sum of all others, in nanoseconds.
+    /// Total of the smaller parts and waits, in nanoseconds.
     pub rest_ns: u64,
 }
 

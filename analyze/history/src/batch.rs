@@ -1,17 +1,17 @@
-//! Bytes on their way to a file.
+//! Consecutive bytes that wait to be written to a file.
 //!
-//! Only the places of blocks in a file are found one after the other: the blocks themselves are written by any thread, some at a
-//! time.
+//! Only the offsets of blocks in a file are assigned in sequence. Any thread writes the blocks,
+//! several at a time.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes from which on a batch is worth being written.
+/// Size from which on a batch is written, in bytes.
 const WORTH: u64 = 1 << 20;
 
-/// Bytes that lie one behind the other in a file.
+/// Consecutive bytes of a file.
 #[derive(Debug)]
 pub(crate) struct Batch {
     file: Arc<File>,
@@ -21,7 +21,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Bytes of a file from that place on; none so far.
+    /// An empty batch at offset `begin` of a file.
     pub(crate) fn new(file: Arc<File>, begin: u64) -> Batch {
         Batch {
             file,
@@ -31,12 +31,12 @@ impl Batch {
         }
     }
 
-    /// Where the next bytes will be in the file.
+    /// Offset of the next bytes in the file.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Adds bytes. Gives where they will be in the file.
+    /// Adds bytes. Returns their offset in the file.
     pub(crate) fn add(&mut self, bytes: Vec<u8>) -> u64 {
         let offset = self.end;
         self.end += bytes.len() as u64;
@@ -44,21 +44,21 @@ impl Batch {
         offset
     }
 
-    /// Takes out what was added, if that is enough to be written.
+    /// Takes out the bytes if there are at least [`WORTH`].
     pub(crate) fn take_full(&mut self) -> Option<Batch> {
         (self.end - self.begin >= WORTH).then(|| self.take())
     }
 
-    /// Takes out what was added.
+    /// Takes out the bytes. Bytes that are added later follow them in the file.
     pub(crate) fn take(&mut self) -> Batch {
         let rest = Batch::new(self.file.clone(), self.end);
         std::mem::replace(self, rest)
     }
 
-    /// Writes it. Gives how many bytes it has.
+    /// Writes the batch. Returns its number of bytes.
     ///
     /// # Errors
-    /// When the operating system refuses.
+    /// When the operating system refuses to write.
     pub(crate) fn write(self) -> io::Result<u64> {
         let mut offset = self.begin;
         for part in self.parts {

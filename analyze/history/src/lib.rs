@@ -13,10 +13,10 @@
 //! the engine what follows from what): each slice is encoded (`encode`); sixteen of them are settled
 //! together, by sixteen shards of attributes beside each other (`shard`: the first change of each
 //! attribute is left out if it changes nothing, sums get their beginning); each block is put together
-//! and packed (`assembly`). One thread numbers texts and finds the places of blocks in the file, to which
-//! jobs write them (`batch`). Which blocks get a snapshot
-//! is decided by what blocks at least sixteen before them took (`snapshots`), so it depends neither on
-//! groups nor on where a history was continued. Boundaries of slices come from the packet table
+//! and packed (`assembly`). One thread numbers texts and assigns the offsets of blocks in the file;
+//! jobs write the blocks there (`batch`). Which blocks get a snapshot depends on the sizes of blocks
+//! at least sixteen before them (`snapshots`), but neither on groups nor on where a history was
+//! continued. Boundaries of slices come from the packet table
 //! (`slices`), so the file does not show how the work was cut. Descriptors are known in the order of
 //! time only (`files`), and so are disks (`disks`).
 //!

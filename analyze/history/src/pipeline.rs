@@ -3,7 +3,7 @@
 //! Each slice is encoded ([`crate::encode`]); slices are settled in groups, whose texts are united first, by all shards of
 //! attributes beside each other ([`crate::shard`]); then each block is put together ([`crate::assembly`]). What is done one
 //! after the other depends on the number of slices, shards and texts: [`Pipeline::done`] passes on what jobs have found,
-//! numbers texts, and gives blocks their places in the file, to which jobs write them ([`crate::batch`]).
+//! numbers texts, and assigns the offsets in the file at which jobs write blocks ([`crate::batch`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -48,7 +48,7 @@ pub(crate) enum Done {
     United(usize, GroupTexts),
     Settled(usize, Box<Shard>, Settled),
     Assembled(Option<Assembled>),
-    /// So many bytes.
+    /// Number of bytes written.
     Written(io::Result<u64>),
 }
 

@@ -1,4 +1,4 @@
-//! Appends the blocks of a history to its file: finds their places one after the other.
+//! Appends the blocks of a history to its file: assigns their offsets in sequence.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,9 +25,9 @@ pub(crate) struct Writer {
     target: Target,
     file: Arc<File>,
     flusher: Flusher,
-    /// What comes next in the file.
+    /// Appended bytes that are not taken out for writing yet.
     next: Batch,
-    /// Bytes that are written.
+    /// Number of bytes written.
     written: u64,
     index: Index,
     text_numbers: HashMap<Arc<str>, u64>,
@@ -108,14 +108,14 @@ impl Writer {
         Ok(offset)
     }
 
-    /// Writes on this thread.
+    /// Writes a batch on this thread.
     pub(crate) fn write(&mut self, batch: Batch) -> io::Result<()> {
         let bytes = batch.write()?;
         self.wrote(bytes);
         Ok(())
     }
 
-    /// So many bytes that [`Writer::append`] gave were written.
+    /// Records that a batch returned by [`Writer::append`] was written, with its number of bytes.
     pub(crate) fn wrote(&mut self, bytes: u64) {
         self.written += bytes;
         self.flusher.wrote(self.written);
@@ -165,7 +165,7 @@ impl Writer {
         self.index.losses.push((begin, losses));
     }
 
-    /// Appends a block. Gives what is to be written now, by any thread.
+    /// Appends a block. Returns the batch to write now, on any thread, if it is full.
     pub(crate) fn append(&mut self, block: Assembled) -> Option<Batch> {
         let Place {
             level,
@@ -190,8 +190,8 @@ impl Writer {
         self.next.take_full()
     }
 
-    /// Writes the index and the head, and gives the file its name, once all is written that [`Writer::append`] gave. Gives its
-    /// length.
+    /// Writes the index and the head and gives the file its name, once all batches returned by
+    /// [`Writer::append`] are written. Returns the length of the file.
     pub(crate) fn finish(mut self, meta: Meta, checkpoints: Vec<Checkpoint>) -> Result<u64, HistoryError> {
         let written = self.try_finish(meta, checkpoints);
         written.map_err(|error| self.failed(error))

@@ -1,29 +1,29 @@
-//! Memory that is not needed any more.
+//! Memory that is no longer needed.
 //!
-//! Freeing many small things takes about as long as making them. Where one thread only may work, as while slices are composed, what
-//! is left is kept, and freed by who plays the next slice.
+//! Freeing many small objects takes about as long as making them. Where only one thread can work,
+//! as while slices are composed, the objects are kept, and the thread that plays the next slice
+//! frees them.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use tracebraid_engine::parallel;
 
-/// Things that are to be freed elsewhere.
+/// Objects to be freed later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Garbage(Vec<Arc<dyn Any + Send + Sync>>);
 
 impl Garbage {
-    /// Adds something.
     pub(crate) fn put(&mut self, garbage: impl Any + Send + Sync) {
         self.0.push(Arc::new(garbage));
     }
 
-    /// Takes all of it out; it is freed where it is dropped.
+    /// Takes out all objects; dropping the result frees them.
     pub(crate) fn take(&mut self) -> Garbage {
         std::mem::take(self)
     }
 
-    /// Frees it, at the end of a fold.
+    /// Frees all objects, at the end of a fold.
     pub(crate) fn free(self) {
         parallel::map_large(self.0, drop);
     }

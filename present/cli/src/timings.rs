@@ -98,11 +98,12 @@ impl Document {
 /// First bytes of every file that [`write`] makes.
 const BEGIN: &[u8] = b"{\n  \"cpu_s\": ";
 
-/// A path that `--timings` may write to: new, empty, an earlier file of `--timings`, a device or a pipe. A path of any
-/// other file is likely a mistake, such as a file of the trace or the output of the same command.
+/// Checks that `--timings` may write to a path: a new or empty file, an earlier file of
+/// `--timings`, a device or a pipe. Any other file is likely a mistake, such as a file of the trace
+/// or the output of the same command.
 ///
 /// # Errors
-/// When it is another file, or cannot be written.
+/// If the path is another file, or cannot be written.
 pub(crate) fn target(path: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(path);
     check(&path)?;
@@ -128,12 +129,13 @@ fn check(path: &Path) -> Result<(), String> {
     let read = File::open(path).and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut begin));
     match read {
         Ok(_) if begin.is_empty() || begin == BEGIN => Ok(()),
-        Ok(_) => Err("exists, and --timings did not write it: give another name".to_owned()),
+        Ok(_) => Err("the file exists and was not written by --timings; give another name".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Writes the file if it was asked for. Times of a command that was interrupted are not written: they are of a part.
+/// Writes the file if `--timings` was given. Times of an interrupted command are not written, since
+/// they cover only a part of it.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -151,8 +151,8 @@ impl CpuQueue {
         self.newest = self.newest.max(time);
     }
 
-    /// Shows, in the order of time, the events that [`CpuQueue::release`] will give away. Their losses are those of the event that was
-    /// given away last.
+    /// Passes to `to`, in the order of time, the events that [`CpuQueue::release`] will release.
+    /// Their losses are those of the last released event.
     pub(crate) fn preview(&mut self, until: Option<u64>, mut to: impl FnMut(Event<'_>)) {
         self.sort();
         let settled = self.waiting.iter();

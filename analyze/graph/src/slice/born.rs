@@ -1,9 +1,10 @@
-//! Threads that are made within a slice of time.
+//! Threads that are created within a slice of time.
 //!
-//! All that such a thread does is known in the slice, so it becomes a thread of the graph there, with the numbers of the slice.
-//! Composing only appends it and replaces the state of its id; its numbers are replaced with the other deferred changes
-//! ([`crate::later`]). Where a step needs the state of the thread in the graph, an earlier step tells of it ([`BornThread`]), and
-//! it goes on like any other thread.
+//! All activity of such a thread is known in the slice, so the slice makes the thread of the graph,
+//! with the numbers of the slice. Composing only appends that thread and replaces the state of its
+//! id; its numbers are replaced with the other deferred changes ([`crate::later`]). Where a step
+//! needs the state of the thread in the graph, an earlier step adds that state ([`BornThread`]),
+//! and from there on the thread is followed like any other.
 
 use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_threads::{CellNews, ThreadState};
@@ -15,30 +16,32 @@ use crate::slice::thread::SliceThread;
 use crate::slice::{GraphSlice, GraphStep};
 use crate::thread_life::TimeLine;
 
-/// A thread that was made in the slice, and of which no step tells yet.
+/// A thread that was created in the slice, and whose state no step has added yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Born {
-    /// When the thread ended that had the id before, outside of the slice or as steps tell, in nanoseconds from the origin.
+    /// End of the last thread with the id that earlier slices or steps contain, in nanoseconds from
+    /// the origin.
     since: i64,
-    /// The step that adds the thread to the graph, and the place there.
+    /// Index of the step that adds the thread to the graph, and of the thread in that step.
     step: usize,
     at: usize,
 }
 
-/// What came of threads that were made in the slice.
+/// Remains of settled threads that were created in the slice.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     /// Number of their stretches.
     pub(super) stretches: usize,
-    /// Memory for time lines.
+    /// Empty lists, reused for time lines.
     spare: Vec<Vec<Stretch>>,
 }
 
-/// A thread that was made in the slice, for composing: whoever had its id before is gone.
+/// A thread that was created in the slice, for composing. It replaces the previous thread with its
+/// id.
 #[derive(Debug)]
 pub(crate) struct BornThread {
     pub(crate) key: ThreadKey,
-    /// When the thread before ended, in nanoseconds from the origin.
+    /// End of the previous thread with the id, in nanoseconds from the origin.
     pub(crate) since: i64,
     /// Local number.
     pub(crate) actor: ActorId,
@@ -46,7 +49,7 @@ pub(crate) struct BornThread {
 }
 
 impl GraphSlice<'_> {
-    /// A thread is made: whoever had its id before is gone.
+    /// Creates a thread, which replaces the previous thread with its id.
     pub(super) fn is_made(&mut self, at: (CpuKey, i64), key: ThreadKey, creator: Option<ThreadKey>) {
         let (_, time) = at;
         let creator = creator.map(|creator| self.actor(creator));
@@ -67,7 +70,8 @@ impl GraphSlice<'_> {
         self.unmet(key).0.line = LinePiece::whole(time, first, memory);
     }
 
-    /// Another thread gets the id. Gives when the thread ended that steps, or earlier slices, tell of.
+    /// Another thread gets the id. Returns the end of the last thread with the id that earlier
+    /// slices or steps contain.
     fn is_replaced(&mut self, key: ThreadKey, time: i64) -> i64 {
         let thread = self.threads.get_near(key, &mut self.near);
         let Some(born) = thread.born.take() else {
@@ -79,7 +83,7 @@ impl GraphSlice<'_> {
         born.since
     }
 
-    /// Adds a new thread to the graph, in one step with those right before it.
+    /// Adds a new thread to the graph. Threads that are added one after the other share a step.
     fn is_born(&mut self, since: i64, actor: Actor) -> Born {
         match self.steps.last_mut() {
             Some(GraphStep::Born(actors)) => actors.push(actor),
@@ -110,8 +114,8 @@ impl GraphSlice<'_> {
 }
 
 impl Born {
-    /// Moves what is known of the thread to the step that adds it to the graph, and its work to a step of its own, since composing
-    /// adds work one after another.
+    /// Moves the thread into the step that adds it to the graph, and its work into a step of its
+    /// own, since composing adds work in sequence.
     pub(super) fn settle(self, thread: &mut SliceThread, steps: &mut Vec<GraphStep>, settled: &mut Settled) {
         if let Some(GraphStep::Born(actors)) = steps.get_mut(self.step)
             && let Some(actor) = actors.get_mut(self.at)

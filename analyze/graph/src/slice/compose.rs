@@ -62,8 +62,8 @@ impl PlayedSlice {
         &self.happened
     }
 
-    /// Adds the slice to the graph of all earlier slices. Returns an upper bound of the number of new stretches.
-    /// What is left of it is of no use.
+    /// Adds the slice to the graph of all earlier slices. Returns an upper bound of the number of
+    /// new stretches. The remains of the slice must not be used afterwards.
     pub(crate) fn compose(&mut self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
         let addresses = self.futexes.addresses().iter();
         let places = Places {
@@ -180,7 +180,7 @@ impl Composing<'_> {
         }
     }
 
-    /// Replaces the thread of an id by a new one.
+    /// Replaces the thread that has the id by the new thread.
     fn lives(&mut self, born: &mut BornThread) {
         let BornThread {
             key,
@@ -193,7 +193,7 @@ impl Composing<'_> {
         cell.map_causes(|wake| places.wake(wake));
         let machine = &mut self.player.machine;
         let life = machine.life(key);
-        // The time line of a thread that was seen to end has its end.
+        // The time line of a thread that was seen to end is complete.
         let is_over = life.cell.state() == ThreadState::Ended;
         let before = life.actor.replace(actor.0);
         life.ring = None;

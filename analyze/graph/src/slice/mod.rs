@@ -52,12 +52,12 @@ use works::SliceWorks;
 enum GraphStep {
     /// Assigns the next local number to the thread.
     Meets(ThreadKey),
-    /// Assigns the next local numbers to new threads, with all that they do up to the end of the slice, or to where steps tell
-    /// of them. Their numbers of others are local.
+    /// Assigns the next local numbers to new threads, with all their activity up to the end of the
+    /// slice, or to the step that adds their state. References to other threads are local numbers.
     Born(Vec<Actor>),
     /// State of a new thread at this point of the slice.
     Lives(Box<BornThread>),
-    /// Work that a new thread has turned to, by its local number.
+    /// Work of a new thread, by its local number.
     Works(ActorId, Vec<Work>),
     /// State of a thread at this point of the slice.
     News(ThreadKey, Box<ThreadNews>),

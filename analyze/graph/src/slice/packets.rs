@@ -49,7 +49,7 @@ pub(crate) struct SlicePackets {
     places: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
     flows: Vec<(u64, SliceFlow)>,
     packets: Vec<Packet>,
-    /// Earlier segments that nobody looks at any more.
+    /// Earlier segments that are not needed any more.
     over: Vec<SentPart>,
 }
 

@@ -17,16 +17,16 @@ pub struct CutSlice {
     /// No item is earlier than that time, in nanoseconds from the origin, and what is known of threads; `None` if it can be
     /// played only on the graph.
     before: Option<(i64, ThreadDirectory)>,
-    /// Its memory is given back by who plays the slice.
+    /// Composed slices, freed by the thread that plays this slice.
     over: Over,
 }
 
-/// Slices that are composed. To give their memory back takes long, so that is left to whoever plays the next slice.
+/// Composed slices. Freeing them takes long, so the thread that plays the next slice frees them.
 #[derive(Debug, Default)]
 pub(crate) struct Over(Vec<PlayedPart>);
 
 impl Clone for Over {
-    /// Nobody needs them.
+    /// Returns an empty list: only the original is freed.
     fn clone(&self) -> Self {
         Over::default()
     }

@@ -34,7 +34,8 @@ pub(crate) struct LinePiece {
     now: Option<State>,
     /// Stretches after `until`.
     stretches: Vec<Stretch>,
-    /// Nothing precedes it: it is the time line of a thread that was made in the slice.
+    /// True for the whole time line of a thread that was created in the slice: no piece precedes
+    /// it.
     is_whole: bool,
 }
 
@@ -56,7 +57,8 @@ impl LinePiece {
         }
     }
 
-    /// The time line of a new thread, from its first state on, in the memory of an empty list.
+    /// The time line of a new thread, from its first state on. Reuses the memory of the empty list
+    /// `stretches`.
     pub(crate) fn whole(begin: i64, state: State, mut stretches: Vec<Stretch>) -> LinePiece {
         stretches.push(Stretch { begin, state });
         LinePiece {
@@ -66,12 +68,12 @@ impl LinePiece {
         }
     }
 
-    /// Gives all.
     pub(crate) fn take_all(&mut self) -> LinePiece {
         std::mem::take(self)
     }
 
-    /// All stretches of a whole time line; the rest follows them. Their memory is kept for others.
+    /// Takes all stretches of a whole time line; later ones follow them. Their memory is added to
+    /// `spare`.
     pub(crate) fn take_whole(&mut self, spare: &mut Vec<Vec<Stretch>>) -> Vec<Stretch> {
         let mut stretches = self.take().stretches;
         let exact = stretches.to_vec();

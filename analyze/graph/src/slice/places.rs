@@ -32,7 +32,7 @@ impl SlicePlaces {
         self.0.get()
     }
 
-    /// True if both are those of one slice.
+    /// True if both belong to the same slice.
     pub(crate) fn are(&self, other: &SlicePlaces) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -21,7 +21,7 @@ pub(crate) struct SliceThread {
     names: Vec<(i64, Comm)>,
     pid: Option<i32>,
     works: Vec<Work>,
-    /// Set if the thread was made in the slice, and no step tells of it yet.
+    /// Set if the thread was created in the slice, and no step has added its state yet.
     pub(crate) born: Option<Born>,
 }
 
@@ -54,7 +54,8 @@ impl SliceThread {
         }
     }
 
-    /// Moves what is known of a new thread to its place in the graph, but for its work. What comes later follows that.
+    /// Moves a new thread, except its work, to its entry in the graph. Later changes follow that
+    /// entry.
     pub(crate) fn settle(&mut self, actor: &mut Actor, spare: &mut Vec<Vec<Stretch>>) {
         actor.line = self.line.take_whole(spare);
         actor.names = std::mem::take(&mut self.names);
@@ -63,7 +64,7 @@ impl SliceThread {
         actor.pid = self.pid.take();
     }
 
-    /// Takes the work that no step tells of yet.
+    /// Takes the work that no step contains yet.
     pub(crate) fn take_works(&mut self) -> Vec<Work> {
         std::mem::take(&mut self.works)
     }
@@ -80,7 +81,7 @@ impl SliceThread {
     pub(crate) fn is_called(&mut self, time: i64, name: Comm) {
         if self.called != name && name != Comm::default() {
             self.called = name;
-            // Most often it is the only one.
+            // Usually it is the only name.
             if self.names.is_empty() {
                 self.names.reserve_exact(1);
             }

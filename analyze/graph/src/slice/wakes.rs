@@ -134,7 +134,7 @@ impl GraphSlice<'_> {
         };
         match origin.by() {
             WakerFacts::Other { tid, .. } => self.tell(key(tid)),
-            // The graph must know its number.
+            // The waker must have a number in the graph.
             WakerFacts::Caller { tid, .. } if self.unmet(key(tid)).0.born.is_some() => self.tell(key(tid)),
             _ => {}
         }

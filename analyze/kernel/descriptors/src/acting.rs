@@ -7,7 +7,7 @@ use tracebraid_follow::{Table, ThreadKey};
 use crate::belongings::{Act, Belonging, Effect, Holder, Person, Unclear, Users};
 use crate::earlier::Earlier;
 
-/// [`Belongings`](crate::belongings::Belongings) that are being changed.
+/// [`Belongings`](crate::belongings::Belongings), borrowed to apply acts.
 pub(crate) struct Acting<'a> {
     pub(crate) people: &'a mut Table<Person>,
     pub(crate) earlier: &'a mut Earlier,
@@ -16,8 +16,8 @@ pub(crate) struct Acting<'a> {
 }
 
 impl Acting<'_> {
-    /// Does something, and adds to the effects what comes of it. `is_empty` tells of a table whether nothing in it is
-    /// known to be open; without it there is no telling.
+    /// Applies an act and appends its effects. `is_empty` returns true if no descriptor in a table
+    /// is known to be open; without it, an act that depends on that is [`Unclear`].
     pub(crate) fn act(
         &mut self,
         thread: ThreadKey,
@@ -55,16 +55,15 @@ impl Acting<'_> {
         Ok(())
     }
 
-    /// What a thread belongs to now.
     fn belonging(&self, thread: ThreadKey) -> Belonging {
         let known = self.people.find(thread).and_then(|person| person.belonging);
         known.unwrap_or_else(|| Belonging::alone(thread))
     }
 
-    /// The table of a process now.
+    /// Current table of a process.
     fn table_of_process(&self, process: ThreadKey) -> ThreadKey {
         let first = self.belonging(process);
-        // The id may have been that of another process's thread.
+        // The id may have been that of a thread of another process.
         if first.pid == process.tid {
             process.with(first.table)
         } else {
@@ -72,7 +71,8 @@ impl Acting<'_> {
         }
     }
 
-    /// A thread changes what is in tables, now or later: that may be told once.
+    /// A thread changes the contents of its table, now or later. One call for each thread is
+    /// enough.
     pub(crate) fn touched(&mut self, thread: ThreadKey) {
         let person = self.people.get(thread);
         person.is_touched = true;
@@ -83,22 +83,24 @@ impl Acting<'_> {
     }
 
     fn touch(&mut self, table: ThreadKey) {
-        // Of tables that are no thread's number nobody asks: there may be many, one after the other.
+        // Tables with numbers that are not those of threads are never looked up, and there may be
+        // many of them.
         if table.tid >= ThreadKey::UNKNOWN {
             self.people.get(table).is_touched = true;
         }
     }
 
-    /// Whether nothing is known of what is in the table with that number but what it has from another one.
+    /// True if all that is known of the contents of the table was copied from another table.
     pub(crate) fn is_untouched(&self, table: ThreadKey) -> bool {
         let person = self.people.find(table);
         person.is_none_or(|person| !person.is_touched)
     }
 
-    /// A table that nobody has.
+    /// Returns a new table that no thread has.
     fn unused(&mut self, thread: ThreadKey) -> ThreadKey {
         *self.numbered = self.numbered.saturating_add(1);
-        // No thread has the number below 0, which stands for all that are not known.
+        // Numbers below 0 are not those of threads; the first of them stands for all unknown
+        // threads.
         thread.with(ThreadKey::UNKNOWN - *self.numbered)
     }
 
@@ -157,7 +159,8 @@ impl Acting<'_> {
         let child = parent.with(child);
         let maker = self.people.get(parent);
         let from = maker.belonging.unwrap_or_else(|| Belonging::alone(parent));
-        // The call may have failed, and another one have been lost.
+        // The recorded call may have failed, and the record of the call that made the child may be
+        // lost.
         let how = maker.cloning.take();
         let how = how.filter(|how| child_pid.is_none_or(|pid| (pid != child.tid) == how.process));
         let same_process = how.is_some_and(|how| how.process);
@@ -183,7 +186,7 @@ impl Acting<'_> {
             self.belongs(child, belonging, effects);
             self.copy(parent.with(from.table), table, effects);
         }
-        // Whoever had its id may have touched what another thread has.
+        // An earlier thread with this id may have changed a table that another thread has.
         self.touch(child);
     }
 
@@ -223,8 +226,8 @@ impl Acting<'_> {
         self.people.get(table).users.others += 1;
     }
 
-    /// State dump: a process's table is at that address. Who has the same address as another one
-    /// before, and of whom nothing is known yet, shares that one's.
+    /// State dump: the table of the process is at `address`. If nothing is known yet of the
+    /// process, and another process has the same address, both share the table.
     fn table(
         &mut self,
         process: ThreadKey,

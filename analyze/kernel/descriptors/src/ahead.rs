@@ -8,10 +8,11 @@ use crate::contents::Held;
 use crate::descriptors::Descriptors;
 use crate::shared::Shared;
 
-/// Something that a thread does at a time that decides which thread has which table; nothing: that cannot be said.
+/// A thread, a time in nanoseconds from the origin, and an act that decides which thread has which
+/// table; `None` if the act is unknown.
 pub type ThreadAct = (ThreadKey, i64, Option<Act>);
 
-/// The place of the first act whose effect depends on what is in tables.
+/// Index of the first act whose effect depends on the contents of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnclearAct(pub usize);
 
@@ -24,11 +25,12 @@ pub struct Ahead {
 }
 
 impl<K: Held> Descriptors<K> {
-    /// Does what happens next, as far as it decides which thread has which table; what is in tables, a [`Sliced`](crate::Sliced) follows.
-    /// Before the first change of what is in a thread's table there must be an [`Act::Touch`] by a thread of that id.
+    /// Applies the next acts as far as they decide which thread has which table; a
+    /// [`Sliced`](crate::Sliced) follows the contents of tables. An [`Act::Touch`] by a thread must
+    /// precede its first change of the contents of its table.
     ///
     /// # Errors
-    /// If that cannot be said without knowing what is in tables: which act's effect depends on it. Nothing is done then.
+    /// If an effect cannot be determined without the contents of tables: the index of its act. No act is applied then.
     pub fn look_ahead(&mut self, acts: &[ThreadAct]) -> Result<Ahead, UnclearAct> {
         if acts.is_empty() {
             return Ok(self.nothing_ahead());
@@ -45,7 +47,7 @@ impl<K: Held> Descriptors<K> {
         }
     }
 
-    /// Nothing decides which thread has which table.
+    /// An [`Ahead`] without effects.
     pub(crate) fn nothing_ahead(&self) -> Ahead {
         Ahead {
             start: self.belongings.people.clone(),
@@ -53,7 +55,7 @@ impl<K: Held> Descriptors<K> {
         }
     }
 
-    /// Of acts at which nobody looks ahead, follows each [`Act::Touch`].
+    /// Applies each [`Act::Touch`] of acts that are not passed to [`Descriptors::look_ahead`].
     pub fn touch_all(&mut self, acts: &[ThreadAct]) {
         let touches = acts.iter().filter(|(.., act)| *act == Some(Act::Touch));
         let mut acting = self.belongings.acting();
@@ -61,7 +63,7 @@ impl<K: Held> Descriptors<K> {
     }
 }
 
-/// Effects of acts, by the number of the act.
+/// Effects, each with the number of its act. [`Act::Touch`] is not counted.
 fn effects(mut acting: Acting<'_>, acts: &[ThreadAct]) -> Result<Vec<(u32, Effect)>, UnclearAct> {
     let (mut effects, mut of_act, mut number) = (Vec::new(), Vec::new(), 0);
     for (at, &(thread, time, act)) in acts.iter().enumerate() {

@@ -45,13 +45,13 @@ impl Belonging {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Person {
     pub(crate) belonging: Option<Belonging>,
-    /// What it belonged to before.
+    /// Latest of its earlier belongings.
     pub(crate) before: Past,
     /// What it is about to make.
     pub(crate) cloning: Option<Sharing>,
-    /// What is in the table may be known by something else than a copy of another one.
+    /// The contents of the table may be known from a source other than a copy of another table.
     pub(crate) is_touched: bool,
-    /// Who has the table.
+    /// Threads that have the table.
     pub(crate) users: Users,
 }
 
@@ -151,7 +151,6 @@ impl Members {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Belongings {
     pub(crate) people: Shared<Members>,
-    /// What was before.
     pub(crate) earlier: Earlier,
     /// Processes by trace and address of their table, in the state dump.
     pub(crate) addresses: BTreeMap<u32, BTreeMap<i64, i32>>,
@@ -175,7 +174,7 @@ impl Belongings {
         self.people.belonging(thread)
     }
 
-    /// What a thread belonged to, from the last to the first, as far as that was not forgotten.
+    /// Belongings of a thread that are not forgotten, latest first.
     fn all(&self, thread: ThreadKey) -> impl Iterator<Item = Belonging> {
         let person = self.people.0.find(thread);
         let now = person.and_then(|person| person.belonging);
@@ -201,7 +200,7 @@ impl Belongings {
         later.all(|belonging| belonging.table == table.tid)
     }
 
-    /// Takes what happens next.
+    /// Borrows all fields to apply acts.
     pub(crate) fn acting(&mut self) -> Acting<'_> {
         Acting {
             people: &mut self.people.change().0,

@@ -356,9 +356,10 @@ impl<K: Held> Contents<K> {
         }
     }
 
-    /// Nothing in a table is open, and nobody will ask for what was.
+    /// Removes a table in which no descriptor is open, and whose history is no longer needed.
     pub(crate) fn remove(&mut self, table: ThreadKey) {
-        // It counts as forgotten only when it leaves the list of tables.
+        // The empty entry remains: a table counts as forgotten only when it leaves the list of
+        // tables.
         self.tables.find_mut(table).map(std::mem::take);
         let fds = (0, i32::MAX);
         self.turned(|| Turn::Closed { table, fds });

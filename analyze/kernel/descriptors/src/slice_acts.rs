@@ -1,5 +1,5 @@
-//! Acts of a slice that is followed in parts: those beside others that can be, those that depend on what is in tables when that is
-//! known.
+//! Acts of a slice that is played in parts: parallel to other slices where possible, and in the
+//! order of time where an act depends on the contents of tables.
 
 use crate::ahead::{Ahead, ThreadAct};
 use crate::contents::Held;
@@ -9,27 +9,27 @@ use crate::descriptors::Descriptors;
 #[derive(Clone, Debug)]
 pub struct SliceActs {
     acts: Vec<ThreadAct>,
-    /// How many of them were left to who does what happens in the order of time.
+    /// Number of acts in the parts that were returned as [`SlicePart::InOrder`].
     done: usize,
-    /// All of the slice was left to them.
+    /// The whole rest of the slice was returned as [`SlicePart::InOrder`].
     is_over: bool,
 }
 
 /// The next part of a slice.
 #[derive(Debug)]
 pub enum SlicePart {
-    /// All that is left can be played beside others. It may be nothing.
+    /// The rest of the slice, possibly empty, can be played parallel to other slices.
     Ahead(Ahead),
-    /// What happens before that time (nanoseconds from the origin), or all, is to be done in the order of time, before the next
-    /// part is asked for.
+    /// Items before that time (nanoseconds from the origin), or all items, must be played in the
+    /// order of time before the next part is requested.
     InOrder(Option<i64>),
 }
 
-/// So many acts at least are left to who does what happens in the order of time, if it must be.
+/// Minimum number of acts that are left to be played in the order of time, where any are.
 const LEAST: usize = 64;
 
 impl SliceActs {
-    /// All acts of a slice.
+    /// Takes all acts of a slice.
     pub fn new(acts: Vec<ThreadAct>) -> SliceActs {
         SliceActs {
             acts,
@@ -38,7 +38,7 @@ impl SliceActs {
         }
     }
 
-    /// All of the slice is to be done in the order of time.
+    /// Returns the whole rest of the slice as a part to be played in the order of time.
     pub fn all_in_order<K: Held>(&mut self, descriptors: &mut Descriptors<K>) -> SlicePart {
         let rest = self.acts.get(self.done..).unwrap_or_default();
         if self.is_over {
@@ -49,7 +49,8 @@ impl SliceActs {
         SlicePart::InOrder(None)
     }
 
-    /// The next part of the slice. `is_unclear` says that a call which is open may decide which thread has which table.
+    /// Returns the next part of the slice. `is_unclear`: an open call may decide which thread has
+    /// which table.
     pub fn next<K: Held>(&mut self, descriptors: &mut Descriptors<K>, is_unclear: bool) -> SlicePart {
         let rest = self.acts.get(self.done..).unwrap_or_default();
         if rest.is_empty() && is_unclear {
@@ -62,7 +63,7 @@ impl SliceActs {
                 Err(unclear) => unclear.0,
             },
         };
-        // Twice as many each time: looking ahead may fail again.
+        // The number at least doubles each time, since looking ahead may fail again.
         let at = unclear
             .max(self.done.max(LEAST) - 1)
             .min(rest.len().saturating_sub(1));

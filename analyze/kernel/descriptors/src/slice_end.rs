@@ -1,4 +1,5 @@
-//! The end of playing a slice: what will not matter any more is left out, so that joining the slice takes less.
+//! The end of playing a slice: drops history that is no longer needed, so that installing the slice
+//! takes less time.
 
 use std::hash::Hash;
 
@@ -9,10 +10,12 @@ use crate::sliced::Sliced;
 use crate::values::{Base, Value, ValueId, Values};
 
 impl<A: Copy + Eq + Hash> Sliced<A> {
-    /// Nothing more happens in the slice, and nobody asks any more for what a thread's descriptors were in it but by the value.
-    /// Leaves out what was before `since` (nanoseconds from the origin), unless it matters to [`Sliced::install`]. The slice must
-    /// be installed with the same `since`. Only of the tables in `asked`, which must be sorted, what was is still asked for
-    /// ([`Sliced::now`]). All that the slice knows must turn out to be open.
+    /// Ends the slice. Afterwards, descriptors of threads in the slice are looked up only by value,
+    /// or with [`Sliced::now`] in the tables `asked`, which must be sorted.
+    ///
+    /// Drops the history of other tables before `since` (nanoseconds from the origin), except where
+    /// [`Sliced::install`] needs it. The slice must be installed with the same `since`. All
+    /// descriptors that the slice knows must turn out to be open.
     pub fn end(&mut self, since: i64, asked: &[ThreadKey]) {
         self.members = Default::default();
         let Sliced { tables, values, .. } = self;
@@ -35,7 +38,7 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
 }
 
 impl SlicedTable {
-    /// Whether nothing in it is open from that time on.
+    /// True if no descriptor of the table is open from that time on.
     fn is_closed_since<A: Copy + Eq + Hash>(&self, since: i64, values: &Values<A>) -> bool {
         let base = self.bases.last();
         let is_empty =
@@ -48,8 +51,8 @@ impl SlicedTable {
     }
 }
 
-/// Leaves out what was before the last change before a time; not what the descriptor was just before that change, to tell that
-/// it was one.
+/// Drops the history before the last change before a time. Keeps the value of the descriptor just
+/// before that change, which shows that it was a change.
 fn leave_out<A: Copy + Eq + Hash>(history: &mut Vec<From<ValueId>>, since: i64, values: &Values<A>) {
     let is_open = |value: ValueId| match values.get(value) {
         None => Some(false),

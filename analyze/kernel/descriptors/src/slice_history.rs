@@ -18,7 +18,8 @@ pub(crate) struct SlicedTable {
     /// Values of descriptors that are not in `fds`; at first, those at the beginning of the slice.
     pub(crate) bases: Vec<From<u32>>,
     pub(crate) fds: BTreeMap<i32, Vec<From<ValueId>>>,
-    /// Nothing in it is open when the slice ends, and nobody will ask for what was: nothing else is kept of it.
+    /// No descriptor is open when the slice ends, and the history is not needed: the other fields
+    /// are empty.
     pub(crate) is_gone: bool,
 }
 

@@ -10,19 +10,20 @@ use crate::slice_history::SlicedTable;
 use crate::sliced::Sliced;
 use crate::values::{LateCall, Resolved, ValueId};
 
-/// A table's descriptor is that from a time on.
+/// Value of a descriptor of a table from `time` on.
 struct Installed<K> {
     table: ThreadKey,
     fd: i32,
     time: i64,
-    /// What it is, and whether it is closed at exec.
+    /// The value, and whether the descriptor is closed at exec.
     held: (K, bool),
-    /// It was something else before that in the slice, though it may have been the same when the slice began.
+    /// The value was different earlier in the slice, though it may have been the same when the
+    /// slice began.
     is_change: bool,
 }
 
-/// Of changes, those that matter: from the last one before `since` on, and when that came to be so. `time` and `held` tell of
-/// each of them.
+/// Passes the changes that matter to `put`: the last one before `since`, with the time from which
+/// its value holds, and all later ones. `time` and `held` return time and value of each change.
 fn since_last<K: Held>(
     count: usize,
     since: i64,
@@ -46,7 +47,7 @@ fn since_last<K: Held>(
     }
 }
 
-/// What a slice is resolved by.
+/// Inputs for resolving the values of a slice.
 struct By<'a, A, K> {
     what: &'a dyn Fn(A) -> K,
     late: LateCall<'a, K>,
@@ -96,7 +97,8 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
                 since_last(history.len(), since, |at| history[at].time, held, put);
             }
         }
-        // Only now: all of them are known by what was in tables when the slice began.
+        // Installed only now, since all values are resolved by the tables at the beginning of the
+        // slice.
         for installed in of_bases.into_iter().chain(own) {
             installed.put(descriptors);
         }

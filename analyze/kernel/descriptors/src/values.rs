@@ -174,7 +174,7 @@ impl<A: Copy + Eq + Hash> Values<A> {
 
     /// What a base says of a descriptor.
     pub(crate) fn of_base(&mut self, base: u32, fd: i32) -> ValueId {
-        // Most often nothing else became of the table.
+        // Fast path: most tables have not changed otherwise.
         match self.base_at(base) {
             Base::Start(table) => return self.put(Value::Start(table, fd)),
             Base::Empty => return ValueId::default(),

@@ -57,12 +57,12 @@ impl<E: Beginning, X: Ending> OpenCalls<E, X> {
         })
     }
 
-    /// Threads that left a CPU in a call, or came to one in it.
+    /// Threads that left a CPU during a call, or came to one during a call.
     pub fn threads(&self) -> impl Iterator<Item = ThreadKey> {
         self.0.entries().map(|(thread, _)| thread)
     }
 
-    /// All threads that were met, and their calls.
+    /// All threads that were met, with their calls.
     pub fn into_threads(self) -> Vec<(ThreadKey, OpenCall<E, X>)> {
         self.0.into_entries()
     }
@@ -86,8 +86,8 @@ pub struct CallSlice<E = Entered, X = Exited> {
 /// A thread's calls by the slice alone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Calls<E, X> {
-    /// Unknown; a call that begins then or later, and is open when its thread leaves its CPU, is the last one, and so is
-    /// one that ends then or later.
+    /// A call that begins at `from` or later and is open when its thread leaves its CPU is the last
+    /// call; so is a call that ends at `from` or later.
     Unknown { from: i64 },
     Known {
         calls: LaterCalls<E, X>,
@@ -142,10 +142,11 @@ impl<E: Beginning, X: Ending> Calls<E, X> {
 
     fn use_of(&self, time: i64, item: &CallItem<E, X>, begin: i64) -> Use {
         match (item, self) {
-            // A beginning that is recorded next may be that of an end of the same time, which was kept.
+            // An entry that is recorded next may belong to an exit with the same time that was
+            // kept.
             (CallItem::Enters(_), Calls::Unknown { from }) if time < *from => Use::Keep,
             (CallItem::Enters(_), _) | (CallItem::Arrives(..), Calls::Known { .. }) => Use::Play,
-            // An earlier one, recorded late, need not be the last that changed.
+            // An earlier exit that is recorded late need not be the last change.
             (CallItem::Arrives(_, exited), Calls::Unknown { from }) if exited.time() >= begin.max(*from) => {
                 Use::KeepAndKnow {
                     since: exited.time(),
@@ -238,8 +239,8 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
         })
     }
 
-    /// Goes on with the calls at the beginning of the slice; gives those that are known to have ended by that. What is left is
-    /// memory to be freed.
+    /// Composes with the calls at the beginning of the slice. Passes to `ended` the calls that are
+    /// then known to have ended. `self` keeps memory that the caller frees.
     pub fn compose(&mut self, calls: &mut OpenCalls<E, X>, mut ended: impl FnMut(ThreadCall<E, X>)) {
         for kept in self.kept.drain(..) {
             match kept {

@@ -170,7 +170,7 @@ impl<E: Beginning, X: Ending> OpenCall<E, X> {
         self.append_from(&mut later);
     }
 
-    /// Appends the calls of a slice of time, and leaves there what memory is not needed any more.
+    /// Appends the calls of a slice of time. Memory that is no longer needed stays in `later`.
     pub(crate) fn append_from(&mut self, later: &mut LaterCalls<E, X>) {
         let LaterCalls { open, earlier } = later;
         let gone = self.missed.len().saturating_sub(*earlier);

@@ -88,11 +88,11 @@ impl<T: Default> Table<T> {
             .map(|(_, value)| value)
     }
 
-    /// The value of a thread, to be changed, if it was met.
+    /// The value of a thread, mutable, if the thread was met.
     #[inline]
     pub fn find_mut(&mut self, key: ThreadKey) -> Option<&mut T> {
         if self.index.len() != self.entries.len() {
-            // It was deserialized.
+            // The index is not serialized.
             self.index = index(&self.entries);
         }
         let at = *self.index.get(&key)?;
@@ -109,7 +109,7 @@ impl<T: Default> Table<T> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
 
-    /// All, to be changed, in the order in which they were met.
+    /// All entries, mutable, in the order in which the threads were met.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = (ThreadKey, &mut T)> {
         self.entries.iter_mut().map(|(key, value)| (*key, value))
     }

@@ -33,7 +33,8 @@ impl<C: Copy> CellNews<C> {
 }
 
 impl<C: Copy> ThreadCell<C> {
-    /// Exchanges the cell for that of a thread that was made in the slice. `before` has the losses from before the slice.
+    /// Exchanges the cell for that of a thread that was created in the slice. `before` contains the
+    /// losses before the slice.
     pub fn exchange(&mut self, news: &mut CellNews<C>, trace: u32, before: &Losses) {
         news.count_losses(trace, before);
         std::mem::swap(self, &mut news.cell);

@@ -56,7 +56,7 @@ pub struct FilesPartial {
     seen: Seen,
     /// Everything before that time was cut out.
     until: Option<i64>,
-    /// A part of a slice is played in the order of time, and not composed yet.
+    /// A part of a slice is being played in the order of time and is not composed yet.
     is_replaying: bool,
     /// A thread may get a table of its own when its call ends.
     is_unclear: bool,
@@ -65,7 +65,7 @@ pub struct FilesPartial {
     /// Sums of slices that were composed.
     unmerged: Vec<Unmerged>,
     played: Played,
-    /// Slices that are played next; there are none once all of them are composed.
+    /// Slices to be played next; empty once all of them are composed.
     #[serde(skip)]
     next: VecDeque<Next>,
 }
@@ -221,18 +221,18 @@ impl Rules for FilesRules {
     }
 }
 
-/// A slice of which it is known who does what in which order.
+/// A slice whose acts are known and in the order of time.
 #[derive(Clone, Debug)]
 struct Next {
     acts: SliceActs,
     items: Items<Item>,
     dictionaries: Arc<Dictionaries>,
     begin: i64,
-    /// Nobody asks for what was before.
+    /// State before this time is not needed.
     since: i64,
 }
 
-/// What decides which thread has which table, in the order of time.
+/// Acts that decide which thread has which table, in the order of time.
 fn listed(mut acts: Items<TableAct>) -> Vec<ThreadAct> {
     let mut all = Vec::new();
     acts.play(None, |cpu, time, (tid, act)| {
@@ -262,7 +262,7 @@ impl FilesRules {
         if self.options.paths.is_empty() {
             return next.acts.next(descriptors, partial.is_unclear);
         }
-        // Which calls are asked for depends on what is not known in a slice.
+        // The selection of calls depends on facts that are unknown within a slice.
         next.acts.all_in_order(descriptors)
     }
 
@@ -276,7 +276,7 @@ impl FilesRules {
                 begin,
                 since,
             } = next;
-            // Not while composing: that takes a while, too.
+            // Freed here and not while composing, since freeing takes time.
             drop(acts);
             let beginning = Beginning {
                 ahead,
@@ -294,7 +294,7 @@ impl FilesRules {
         })
     }
 
-    /// A part of a slice that is played when it is known what was before.
+    /// A part of a slice that is played when the state before it is known.
     fn replayed<'a>(
         &'a self,
         items: Items<Item>,

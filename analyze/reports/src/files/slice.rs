@@ -82,7 +82,7 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Nothing more happens in it, and nobody will ask for what descriptors were before that time.
+    /// Ends the slice. Descriptors before `since` are not needed any more.
     pub(super) fn end(&mut self, since: i64) {
         let late = |step: &Step| match step {
             Step::Late(late) => Some(late.table),

@@ -22,8 +22,8 @@ struct Composer<'a> {
     changes: Vec<LateChange<FdType>>,
 }
 
-/// Joins a slice to what was before it. What descriptors were before `since` is of no interest any more.
-/// Gives what is left, to be freed.
+/// Joins a slice to the state before it. Descriptors before `since` are not needed any more.
+/// Returns the remains of the slice, for the caller to free.
 pub(super) fn compose(
     around: Around<'_>,
     machine: &mut Machine,

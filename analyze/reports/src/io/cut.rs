@@ -35,13 +35,12 @@ impl Cut {
         self.pieces.is_empty()
     }
 
-    /// Takes out all of it.
     pub(super) fn take(&mut self) -> Cut {
         let pieces = std::mem::take(&mut self.pieces);
         Cut { pieces }
     }
 
-    /// Takes out what happens before a time, and calls that began before it.
+    /// Takes out items before a time, and calls that began before it.
     pub(super) fn split(&mut self, time: i64) -> Cut {
         let pieces = self.pieces.iter_mut().filter_map(|piece| piece.split(time));
         Cut {

@@ -22,7 +22,7 @@ pub(super) struct Log {
     since: Option<i64>,
 }
 
-/// A list that grows.
+/// A list under construction.
 #[derive(Clone, Debug, Default)]
 struct Draft {
     list: List,
@@ -31,11 +31,11 @@ struct Draft {
     index: Vec<Indexed>,
 }
 
-/// A place between two items of a list.
+/// A boundary between two items of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct End {
     at: Position,
-    /// How many items are before it.
+    /// Number of items before it.
     count: usize,
 }
 
@@ -155,8 +155,8 @@ impl Log {
         self.since
     }
 
-    /// Nothing will be added. Gives the items, and those that decide which thread has which table, with a touch by each thread
-    /// that may change one. Items of one time stay in their order.
+    /// Ends the list. Returns all items, and those that decide which thread has which table, with a
+    /// touch by each thread that may change a table. Items with the same time stay in their order.
     pub(super) fn finish(mut self) -> (Items, Items) {
         if self.unsorted {
             let mut items = self.split_off(Mark::default());

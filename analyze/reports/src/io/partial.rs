@@ -43,27 +43,27 @@ pub struct IoPartial {
     pub(super) people: People,
     /// Everything before that time was cut out.
     until: Option<i64>,
-    /// A part of a slice is played in the order of time, and not composed yet.
+    /// A part of a slice is being played in the order of time and is not composed yet.
     pub(super) is_replaying: bool,
     /// A thread may get a table of its own when its call ends.
     is_unclear: bool,
     machine: Machine,
     totals: Totals,
-    /// Slices that are played next; there are none once all of them are composed.
+    /// Slices to be played next; empty once all of them are composed.
     #[serde(skip)]
     next: VecDeque<Next>,
-    /// What is left of slices that were composed.
+    /// Remains of composed slices.
     #[serde(skip)]
     garbage: Garbage,
 }
 
-/// A slice of which it is known who does what in which order.
+/// A slice whose acts are known and in the order of time.
 #[derive(Clone, Debug)]
 struct Next {
     acts: SliceActs,
     cut: Cut,
     begin: i64,
-    /// Nobody asks for what was before.
+    /// State before this time is not needed.
     since: i64,
 }
 
@@ -238,8 +238,9 @@ impl IoPartial {
         std::mem::swap(&mut self.totals, &mut resident.totals);
     }
 
-    /// Takes out all that is before the watermark and waits for nothing else: a slice in which what decides which thread has
-    /// which table is put in order, and from which another one follows that is played.
+    /// Takes out all items that are before the watermark and wait for nothing else. The slice only
+    /// puts acts that decide which thread has which table in order; the slices that play the items
+    /// follow from it.
     pub(super) fn slice<'a>(&mut self, watermark: i64) -> Option<Slice<'a, IoPartial>> {
         for edges in &mut self.edges {
             edges.open_beginning(&mut self.sink);
@@ -266,7 +267,7 @@ impl IoPartial {
         }))
     }
 
-    /// Slices that are played next: to be asked for after each composition.
+    /// Returns the slices to be played next. Must be called after each composition.
     pub(super) fn follow_up<'a>(&mut self, rules: &'a IoRules) -> Vec<Slice<'a, IoPartial>> {
         let mut slices = Vec::new();
         while !self.is_replaying
@@ -287,7 +288,7 @@ impl IoPartial {
         slices
     }
 
-    /// Nobody will ask for descriptors before this time.
+    /// Descriptors before this time are not needed any more.
     fn asked_since(&self, until: i64) -> i64 {
         let open = self.edges.iter().filter_map(Edges::open_since);
         open.chain(self.sink.since()).fold(until, i64::min)
@@ -309,7 +310,7 @@ impl IoPartial {
     }
 }
 
-/// What decides in a slice which thread has which table, in the order of time.
+/// Acts of a slice that decide which thread has which table, in the order of time.
 fn listed(acts: &Cut) -> Vec<ThreadAct> {
     let mut all = Vec::new();
     acts.play(|cpu, item| {
@@ -328,7 +329,7 @@ fn sliced(rules: &IoRules, next: Next, ahead: Ahead) -> Slice<'_, IoPartial> {
     Box::new(move |resident: &mut IoPartial| {
         let times = (next.begin, since);
         let left = slice::play(rules, &mut resident.totals, &next.cut, ahead, times);
-        // Not while composing: that takes a while, too.
+        // Freed here and not while composing, since freeing takes time.
         drop(next);
         Box::new(move |partial: &mut IoPartial| {
             let totals = &mut partial.totals;
@@ -339,7 +340,7 @@ fn sliced(rules: &IoRules, next: Next, ahead: Ahead) -> Slice<'_, IoPartial> {
     })
 }
 
-/// A part of a slice that is played when it is known what was before it.
+/// A part of a slice that is played when the state before it is known.
 fn replayed(rules: &IoRules, cut: Cut) -> Slice<'_, IoPartial> {
     Box::new(move |_: &mut IoPartial| {
         Box::new(move |partial: &mut IoPartial| {

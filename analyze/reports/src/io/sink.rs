@@ -30,9 +30,10 @@ pub(super) struct Batch {
     items: Shared<Items>,
     /// Near the first item that was not taken out.
     at: Position,
-    /// Those of the items that decide which thread has which table, and a touch by each thread that may change one.
+    /// Items that decide which thread has which table, and a touch by each thread that may change a
+    /// table.
     acts: Shared<Items>,
-    /// Near the first of them that was not taken out.
+    /// Near the first act that was not taken out.
     acts_at: Position,
     calls: Shared<Calls>,
     /// Whose the items are that do not tell it themselves.
@@ -117,7 +118,8 @@ impl Batch {
         first.into_iter().chain(self.since).min()
     }
 
-    /// Takes out those before a time that decide which thread has which table. To be done before the rest is taken out.
+    /// Takes out the acts before a time that decide which thread has which table. Must be called
+    /// before `cut`.
     fn cut_acts(&mut self, until: i64) -> Option<Piece> {
         let span = Span {
             from: self.from,
@@ -129,7 +131,7 @@ impl Batch {
         let (at, named) = (self.acts_at, self.named);
         let is_last = self.acts.range.is_some_and(|range| range.1 < until);
         let items = match is_last {
-            // Nobody else will look at them.
+            // No later piece contains any of them.
             true => std::mem::take(&mut self.acts),
             false => self.acts.clone(),
         };
@@ -214,8 +216,8 @@ impl Sink {
         *self = earlier;
     }
 
-    /// Takes out what happens before a time, or all, and calls that began before it. Takes a time that depends on the number of
-    /// batches.
+    /// Takes out items before a time, or all, and calls that began before it. The cost depends on
+    /// the number of batches.
     pub(super) fn cut(&mut self, until: Option<i64>) -> Cut {
         let pieces = self.batches.iter_mut().filter_map(|batch| batch.cut(until));
         let pieces = pieces.collect();
@@ -223,7 +225,8 @@ impl Sink {
         Cut { pieces }
     }
 
-    /// Of what will be taken out next, before that time, what decides which thread has which table.
+    /// Takes out the acts before a time that decide which thread has which table, of the items that
+    /// `cut` takes out next.
     pub(super) fn cut_acts(&mut self, until: i64) -> Cut {
         let pieces = self.batches.iter_mut();
         let pieces = pieces.filter_map(|batch| batch.cut_acts(until)).collect();

@@ -93,7 +93,8 @@ struct Player<'a> {
     taken: Vec<(ThreadKey, Io, Option<Held>)>,
 }
 
-/// Plays what was taken out, which begins at that time; what is known goes to the totals. Nobody will ask for what was before `since`.
+/// Plays the items that were taken out, which begin at `begin`, and adds known amounts to the
+/// totals. Descriptors before `since` are not needed afterwards.
 pub(super) fn play(
     rules: &IoRules,
     totals: &mut Totals,

@@ -242,8 +242,8 @@ impl IrqCpu {
         }
     }
 
-    /// Joins what comes later to this; `counts` as with [`IrqCpu::exit`], by the time of the end. `end`
-    /// is told of handlers that have ended, and gives what they took of what they interrupted.
+    /// Appends a later part; `counts` as with [`IrqCpu::exit`], by the time of the end. `ended`
+    /// receives the handlers that have ended, and adds the time that they took from interrupted code.
     pub(super) fn merge(
         &mut self,
         mut later: IrqCpu,

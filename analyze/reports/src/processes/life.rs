@@ -8,7 +8,7 @@ use tracebraid_kernel_model::{Action, Comm, Syscall};
 pub(super) struct Lives {
     /// The life that was there when the trace began.
     before: Life,
-    /// Those that began in it: of each slice of time that has some.
+    /// Lives that began in the trace, one list for each slice of time with such lives.
     after: Vec<Box<[Life]>>,
 }
 

@@ -63,7 +63,7 @@ pub struct ProcessPartial {
     /// Where the thread that was switched to last is among the people.
     #[serde(skip)]
     near: usize,
-    /// What is left of slices that were composed.
+    /// Remains of composed slices.
     #[serde(skip)]
     garbage: Garbage,
 }
@@ -203,7 +203,8 @@ impl Rules for ProcessRules {
         items.play(None, |cpu, time, item| {
             machine.play(&self.selection, cpu, time, item)
         });
-        // Switches would have shown them; without switches, nothing else does if no call of theirs ended.
+        // With switches, these threads are already known. Without switches, a thread none of whose
+        // calls ended is known only by its open call.
         let callers = machine.open.threads();
         for thread in callers.filter(|thread| !input.recorded.tells_switches(thread.trace)) {
             machine.lives.get(thread).last().is_seen = true;

@@ -89,7 +89,7 @@ impl ProcessRow {
 pub(super) fn report(rules: &ProcessRules, input: &Input, mut partial: ProcessPartial) -> Report {
     let open = std::mem::take(&mut partial.machine.open).into_threads();
     let report = report_of(rules, input, &partial);
-    // Each thread has some memory of its own.
+    // Each thread has memory of its own, which is freed in parallel.
     parallel::map(open, drop);
     parallel::map(partial.machine.lives.into_entries(), drop);
     partial.garbage.free();

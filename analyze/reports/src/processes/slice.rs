@@ -107,14 +107,15 @@ impl ProcessSlice {
         }
     }
 
-    /// Nothing more happens in it.
+    /// Ends the slice.
     pub(super) fn end(&mut self) {
         self.threads
             .values()
             .for_each(|lives| lives.after.shrink_to_fit());
     }
 
-    /// Goes on with the state at the beginning of the slice. What is left is memory to be freed.
+    /// Composes with the state at the beginning of the slice. `self` keeps memory that the caller
+    /// frees.
     pub(super) fn compose(&mut self, selection: &Selection, machine: &mut Machine) {
         let lives = &mut machine.lives;
         for (cpu, time, told) in &self.told {

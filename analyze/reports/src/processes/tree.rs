@@ -36,7 +36,7 @@ pub(super) struct Node<'p> {
 }
 
 impl<'p> Node<'p> {
-    /// Adds what is known by other threads of it.
+    /// Merges facts from other threads of the process.
     fn join(&mut self, other: Node<'p>) {
         if self.threads == 0 {
             *self = other;

@@ -58,7 +58,7 @@ pub struct SyscallPartial {
     /// Where the thread that was switched to last is among the people.
     #[serde(skip)]
     near: usize,
-    /// What is left of slices that were composed.
+    /// Remains of composed slices.
     #[serde(skip)]
     garbage: Garbage,
 }

@@ -52,7 +52,7 @@ pub(crate) struct InfoArgs {
 pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     if args.fold.timings.is_some() && !args.counts {
         return Err(Failure::usage(
-            "--timings needs --counts: without it no event records are read",
+            "--timings requires --counts: without --counts, no event records are read",
         ));
     }
     let set = options::open(&args.input)?;

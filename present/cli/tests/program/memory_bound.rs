@@ -1,4 +1,5 @@
-//! Memory of reports depends on what a trace contains at a time, not on its length.
+//! The memory of a report depends on the number of objects that exist at one time in a trace, not
+//! on the length of the trace.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -24,10 +25,10 @@ const REPORTS: [&str; 13] = [
     "report",
 ];
 
-/// Most anonymous memory of any report with two threads, in KiB.
+/// Limit of the anonymous memory of any report with two threads, in KiB.
 const MOST: u64 = 64 << 10;
 
-/// Largest anonymous memory of a report that was seen, in KiB. It is sampled: a short peak may be missed.
+/// Peak anonymous memory of a report, in KiB. It is sampled: a short peak may be missed.
 fn peak(report: &str, trace: &Path) -> u64 {
     let mut command = tracebraid();
     command.arg(report).arg(trace).args(["-j", "2"]);
@@ -58,7 +59,7 @@ fn memory_of_reports_is_bounded_at_any_length() {
     for report in REPORTS {
         let (of_short, of_long) = (peak(report, &short), peak(report, &long));
         assert!(of_long < MOST, "{report}: {of_long} KiB");
-        // Each repetition makes processes of its own, and `processes` lists all of them.
+        // Each repetition creates processes of its own, and `processes` lists all of them.
         let may_grow = if report == "processes" { MOST } else { 16 << 10 };
         assert!(
             of_long < of_short + may_grow,

@@ -165,7 +165,7 @@ fn other_files_are_not_written_over() {
     assert_eq!(code, 2);
     assert!(message.contains("give another name"), "{message}");
     assert_eq!(std::fs::read_to_string(&other).expect("the file"), "precious");
-    // The output of the same command.
+    // A file that is also the output of the command.
     std::fs::remove_file(&other).expect("the file is there");
     let (code, message) = failure(&[
         "executions",
@@ -181,7 +181,7 @@ fn other_files_are_not_written_over() {
     assert_eq!(code, 1);
     assert!(message.contains("give another name"), "{message}");
     text(&["executions", "info", to]);
-    // Its own earlier file, and a device.
+    // An earlier file of `--timings`, and a device.
     let again = directory.path().join("timings.json");
     for _ in 0..2 {
         text(&["cpu", &trace, "--timings", again.to_str().expect("UTF-8")]);

@@ -64,7 +64,7 @@ fn critical_paths_are_unknown_for_one_reason() {
     }
 }
 
-/// Without switches, what a thread does between two calls is unknown, even if it makes calls.
+/// Without switches, the state of a thread between two calls is unknown.
 #[test]
 fn calls_alone_show_no_path() {
     let trace = recorded("trace-cmd-files").join("trace-cmd-files/lost.dat");
@@ -83,7 +83,7 @@ fn calls_alone_show_no_path() {
     }
 }
 
-/// Threads of which only beginnings of calls were recorded are listed, too.
+/// Threads are listed, too, if only the entries of their calls were recorded.
 #[test]
 fn processes_lists_callers_whose_calls_never_ended() {
     for (archive, file, callers) in [
