@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use tracebraid_history::{Attribute, History, HistoryError, Kind};
+use tracebraid_history::{Attribute, AttributeKind, History, HistoryError};
 
 const PIXELS: usize = 2000;
 const THREADS: usize = 200;
@@ -53,7 +53,9 @@ fn measure(path: &std::path::Path) -> Result<(), HistoryError> {
 /// The states of the threads that change most often.
 fn busiest(history: &History) -> Result<Vec<Attribute>, HistoryError> {
     let (begin, end) = (history.meta().begin, history.meta().end);
-    let states = history.met(begin, end, |attribute| attribute.kind() == Kind::ThreadState)?;
+    let states = history.met(begin, end, |attribute| {
+        attribute.kind() == AttributeKind::ThreadState
+    })?;
     let middle = begin + (end - begin) / 2;
     let mut counted = Vec::new();
     for state in states {

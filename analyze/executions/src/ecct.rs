@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use tracebraid_graph::{ActorId, Graph, Hop, Kind, Link, Occupant, Path, Segment, WaitReason, Wake};
+use tracebraid_graph::{ActorId, Graph, Hop, Link, Occupant, Path, Segment, SegmentKind, WaitReason, Wake};
 use tracebraid_kernel_model::Syscall;
 
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind, Hasher};
@@ -211,19 +211,21 @@ impl<'t> Builder<'t> {
             return growing.add(base, segment.duration());
         };
         let window = (segment.begin, segment.end);
-        if let Kind::Running(_) = segment.kind {
+        if let SegmentKind::Running(_) = segment.kind {
             return self.runs(growing, base, actor, window);
         }
         let stack = self.stack_at(actor, segment.begin);
         let mut context = self.under(base, stack);
-        if let Kind::Waiting { call, .. } = segment.kind {
+        if let SegmentKind::Waiting { call, .. } = segment.kind {
             context = self.calls(context, call);
         }
         let reason = self.graph.activity(segment);
         context = self.frame(context, FrameKind::Reason, reason.name());
         match segment.kind {
-            Kind::Preempted(by) | Kind::Runnable(by) => self.lacks_cpu(growing, context, by, window),
-            Kind::Waiting { wake, .. } if reason == WaitReason::BlockDevice => {
+            SegmentKind::Preempted(by) | SegmentKind::Runnable(by) => {
+                self.lacks_cpu(growing, context, by, window)
+            }
+            SegmentKind::Waiting { wake, .. } if reason == WaitReason::BlockDevice => {
                 self.uses_device(growing, context, (actor, wake), segment);
             }
             _ => {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{PoisonError, RwLock};
 
-use tracebraid_graph::{ActorId, Graph, Kind, Occupant, Path, Question, Wake};
+use tracebraid_graph::{ActorId, Graph, Occupant, Path, Question, SegmentKind, Wake};
 
 use crate::counts::Places;
 use crate::delimit::{Block, EndedOnes};
@@ -184,8 +184,10 @@ fn actors(graph: &Graph, path: &Path) -> Vec<ActorId> {
     let mut actors: Vec<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
     for segment in &path.segments {
         match segment.kind {
-            Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => actors.push(by),
-            Kind::Waiting {
+            SegmentKind::Preempted(Occupant::Thread(by)) | SegmentKind::Runnable(Occupant::Thread(by)) => {
+                actors.push(by)
+            }
+            SegmentKind::Waiting {
                 wake: Wake::Request(place),
                 ..
             } => {

@@ -1,6 +1,6 @@
 //! Figures of an execution that its critical path tells.
 
-use tracebraid_graph::{ActorId, Graph, Kind, Path, Role, WaitReason};
+use tracebraid_graph::{ActorId, Graph, Path, Role, SegmentKind, WaitReason};
 
 use crate::counts::{CountLines, Places, Quantities};
 
@@ -155,13 +155,13 @@ fn put_own(
         }
         push_new(&mut hosts, graph.trace_of(path, segment));
         match segment.kind {
-            Kind::Running(cpu) => {
+            SegmentKind::Running(cpu) => {
                 let hop = path.hops.get(segment.hop as usize);
                 ran.extend(hop.map(|hop| (hop.actor, place, cpu)));
                 before = Some(segment.hop);
             }
             // It is still its CPU.
-            Kind::Interrupted(_) => {}
+            SegmentKind::Interrupted(_) => {}
             _ => {
                 switches += u64::from(before == Some(segment.hop));
                 before = None;

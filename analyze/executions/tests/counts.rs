@@ -9,7 +9,7 @@ use tracebraid_executions::{
     FunctionNames, Metric, Sink, Union, all_metrics, build, executions,
 };
 use tracebraid_follow::{KernelAnalysis, Selection, Window};
-use tracebraid_graph::{Graph, GraphAnalysis, Kind};
+use tracebraid_graph::{Graph, GraphAnalysis, SegmentKind};
 use tracebraid_language::Datum;
 use tracebraid_profile::Samples;
 use tracebraid_reports::io::IoAnalysis;
@@ -235,7 +235,7 @@ fn a_call_that_does_not_wait_counts_itself_alone() {
     let mut alone = 0;
     for (execution, figures) in figures(&set, &["call read", "call w: write"]) {
         let path = execution.path(&graph).expect("it had one");
-        let runs = |kind: &Kind| matches!(kind, Kind::Running(_) | Kind::Interrupted(_));
+        let runs = |kind: &SegmentKind| matches!(kind, SegmentKind::Running(_) | SegmentKind::Interrupted(_));
         if !path.segments.iter().all(|segment| runs(&segment.kind)) {
             continue;
         }

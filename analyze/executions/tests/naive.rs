@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use tracebraid_executions::FrameKind;
 use tracebraid_follow::CpuKey;
 use tracebraid_graph::{
-    ActorId, Graph, Interrupt, Kind, Link, NO_OBJECT, Occupant, Occupied, Path, Request, Segment, State,
-    WaitReason, Wake,
+    ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Path, Request, Segment, SegmentKind,
+    State, WaitReason, Wake,
 };
 use tracebraid_kernel_model::{Device, Syscall};
 
@@ -89,14 +89,14 @@ impl Told<'_> {
         let base = self.base(segment.hop);
         let mut within = base.clone();
         within.extend(self.stack(hop.actor, segment.begin));
-        if let Kind::Waiting { call, .. } = segment.kind
+        if let SegmentKind::Waiting { call, .. } = segment.kind
             && call != Syscall::OTHER
         {
             within.push((FrameKind::Call, call.user_name().to_owned()));
         }
         let reason = self.graph.reason(&self.path, segment).name();
         within.push((FrameKind::Reason, reason.to_owned()));
-        if let Kind::Waiting {
+        if let SegmentKind::Waiting {
             wake: Wake::Request(place),
             ..
         } = segment.kind
@@ -107,18 +107,19 @@ impl Told<'_> {
         for time in segment.begin..segment.end {
             let mut words = within.clone();
             match segment.kind {
-                Kind::Running(_) => {
+                SegmentKind::Running(_) => {
                     words = base.clone();
                     words.extend(self.stack(hop.actor, time));
                 }
-                Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => {
+                SegmentKind::Preempted(Occupant::Thread(by))
+                | SegmentKind::Runnable(Occupant::Thread(by)) => {
                     words.push(self.thread(by));
                     words.extend(self.stack(by, time));
                 }
-                Kind::Preempted(Occupant::Idle) | Kind::Runnable(Occupant::Idle) => {
+                SegmentKind::Preempted(Occupant::Idle) | SegmentKind::Runnable(Occupant::Idle) => {
                     words.push((FrameKind::Detail, "idle CPU".to_owned()));
                 }
-                Kind::Interrupted(_) => words.push((FrameKind::Detail, "softirq TIMER".to_owned())),
+                SegmentKind::Interrupted(_) => words.push((FrameKind::Detail, "softirq TIMER".to_owned())),
                 _ => {}
             }
             *times.entry(words).or_default() += 1;

@@ -9,7 +9,7 @@
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Actor, State, Work};
-use crate::path::{Kind, Link, Walk, Window};
+use crate::path::{Link, SegmentKind, Walk, Window};
 
 /// A part of a window that is not the thread's own.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Cut {
     pub(crate) begin: i64,
     pub(crate) end: i64,
     /// What it is instead.
-    pub(crate) kind: Kind,
+    pub(crate) kind: SegmentKind,
     pub(crate) before: Before,
 }
 
@@ -99,7 +99,7 @@ impl Walk<'_> {
         Cut {
             begin: work.queued.clamp(begin, work.begin),
             end: work.begin,
-            kind: Kind::Queued(work.queue),
+            kind: SegmentKind::Queued(work.queue),
             before: self.followed(hop, before),
         }
     }
@@ -116,7 +116,7 @@ impl Walk<'_> {
         else {
             return None;
         };
-        let kind = Kind::Waiting {
+        let kind = SegmentKind::Waiting {
             call,
             object,
             wake,

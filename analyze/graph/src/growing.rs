@@ -10,7 +10,7 @@ use crate::cause::{ActorId, Interrupt, Wake};
 use crate::graph::{Graph, Occupant, Queue};
 use crate::graph_machine::GraphMachine;
 use crate::handover::Passed;
-use crate::path::{Hop, Kind, Link, Path, Segment};
+use crate::path::{Hop, Link, Path, Segment, SegmentKind};
 use crate::slice::{Over, PlayedPart};
 use crate::sorted::Sorted;
 use tracebraid_follow::KernelAnalysis;
@@ -241,15 +241,17 @@ impl Growing {
             _ => false,
         };
         match segment.kind {
-            Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => {
+            SegmentKind::Preempted(Occupant::Thread(by)) | SegmentKind::Runnable(Occupant::Thread(by)) => {
                 self.is_nameless(by)
             }
-            Kind::Interrupted(by) => is_nameless(by),
-            Kind::Queued(queue @ Queue::Kernel(number)) => number != 0 && self.graph.queue(queue).is_none(),
-            Kind::Waiting { call, .. } if CallClass::of(call) == CallClass::Ring => {
+            SegmentKind::Interrupted(by) => is_nameless(by),
+            SegmentKind::Queued(queue @ Queue::Kernel(number)) => {
+                number != 0 && self.graph.queue(queue).is_none()
+            }
+            SegmentKind::Waiting { call, .. } if CallClass::of(call) == CallClass::Ring => {
                 self.machine.rings.are_used
             }
-            Kind::Waiting { wake, .. } => match wake {
+            SegmentKind::Waiting { wake, .. } => match wake {
                 Wake::Interrupt(by) => is_nameless(by),
                 Wake::Packet(place) => self.is_packet_open(place),
                 Wake::Request(place) => self.is_request_open(place, segment),

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Actor, Graph, State, Stretch};
-use crate::path::{Hop, Kind, Link, Path, Role, Walk};
+use crate::path::{Hop, Link, Path, Role, SegmentKind, Walk};
 use tracebraid_threads::CallClass;
 
 /// An execution that begins in one thread and ends in another. Times are nanoseconds from the origin.
@@ -56,7 +56,7 @@ struct Edge {
     /// When the other thread has it.
     woken: i64,
     /// Activity of the receiving thread in between, and whether it waited when the execution began.
-    kind: Kind,
+    kind: SegmentKind,
     link: Link,
     waited_all_along: bool,
 }
@@ -181,7 +181,7 @@ impl<'g> Search<'g> {
                 by,
                 at: born,
                 woken: born,
-                kind: Kind::Unknown,
+                kind: SegmentKind::Unknown,
                 link: Link::Makes,
                 waited_all_along: true,
             });
@@ -217,7 +217,7 @@ impl<'g> Search<'g> {
             by: origin.by,
             at: origin.at.unwrap_or(woken).min(woken),
             woken,
-            kind: Kind::Waiting {
+            kind: SegmentKind::Waiting {
                 call,
                 object,
                 wake,
@@ -230,9 +230,9 @@ impl<'g> Search<'g> {
 }
 
 /// True of waits of threads that work on several executions at once: they wait for whichever can go on.
-fn waits_for_any(kind: Kind) -> bool {
+fn waits_for_any(kind: SegmentKind) -> bool {
     match kind {
-        Kind::Waiting { call, .. } => CallClass::of(call).awaits_any(),
+        SegmentKind::Waiting { call, .. } => CallClass::of(call).awaits_any(),
         _ => false,
     }
 }
@@ -358,7 +358,7 @@ impl Graph {
         let from = from.min(until);
         let mut walk = Walk::new(self);
         let root = walk.root(last, (begin, end));
-        walk.put(root, (begin, from), Kind::Unknown);
+        walk.put(root, (begin, from), SegmentKind::Unknown);
         let known = Passed {
             begin: from,
             end: until,
@@ -371,7 +371,7 @@ impl Graph {
             None if passed.is_sure => walk.gap(root, &known, known.gap(self)),
             None => walk.follow(root, (from, until)),
         }
-        walk.put(root, (until, end), Kind::Unknown);
+        walk.put(root, (until, end), SegmentKind::Unknown);
         walk.into_path(begin, end)
     }
 }

@@ -96,7 +96,7 @@ pub use handover::Passed;
 pub use holders::Holders;
 pub use kept::Kept;
 pub use lacks::NO_SWITCHES;
-pub use path::{Hop, Kind, Link, Path, Role, Segment};
+pub use path::{Hop, Link, Path, Role, Segment, SegmentKind};
 pub use report::{Asked, PathReport, PathRow, SegmentRow};
 pub use rules::{GraphOptions, GraphPartial, GraphRules};
 pub use service::Served;

@@ -25,7 +25,7 @@ pub struct Segment {
     /// Whose time it is: its place among [`Path::hops`].
     pub hop: u32,
     /// What happens.
-    pub kind: Kind,
+    pub kind: SegmentKind,
 }
 
 impl Segment {
@@ -37,7 +37,7 @@ impl Segment {
 
 /// What happens in a part of a critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Kind {
+pub enum SegmentKind {
     /// That is not known.
     Unknown,
     /// The thread runs.
@@ -144,9 +144,9 @@ impl Graph {
         let mut walk = Walk::new(self);
         let hop = walk.root(actor, (begin, end));
         let from = from.min(until);
-        walk.put(hop, (begin, from), Kind::Unknown);
+        walk.put(hop, (begin, from), SegmentKind::Unknown);
         walk.follow(hop, (from, until));
-        walk.put(hop, (until, end), Kind::Unknown);
+        walk.put(hop, (until, end), SegmentKind::Unknown);
         walk.into_path(begin, end)
     }
 }
@@ -228,7 +228,7 @@ impl Walk<'_> {
     }
 
     /// A part of the path; nothing if it is empty, and one with the part before if it goes on.
-    pub(crate) fn put(&mut self, hop: u32, (begin, end): Window, kind: Kind) {
+    pub(crate) fn put(&mut self, hop: u32, (begin, end): Window, kind: SegmentKind) {
         if begin >= end {
             return;
         }
@@ -304,7 +304,7 @@ impl Walk<'_> {
             .get(hop as usize)
             .and_then(|hop| graph.actor(hop.actor));
         let born = actor.and_then(Actor::begin).unwrap_or(end).clamp(begin, end);
-        self.put(hop, (begin, born), Kind::Unknown);
+        self.put(hop, (begin, born), SegmentKind::Unknown);
         if let Some(actor) = actor {
             self.own(hop, actor, (born, end));
         }
@@ -315,14 +315,14 @@ impl Walk<'_> {
         let graph = self.graph;
         let of_hop = self.path.hops.get(hop as usize).copied();
         let Some(actor) = of_hop.and_then(|hop| graph.actor(hop.actor)) else {
-            return self.put(hop, (begin, end), Kind::Unknown);
+            return self.put(hop, (begin, end), SegmentKind::Unknown);
         };
         let born = actor.begin().unwrap_or(end).clamp(begin, end);
         let is_made = actor
             .creator
             .is_some_and(|creator| self.goes_over(hop, creator, (begin, born), Link::Makes, false));
         if !is_made {
-            self.put(hop, (begin, born), Kind::Unknown);
+            self.put(hop, (begin, born), SegmentKind::Unknown);
         }
         let cuts = match of_hop.and_then(|hop| hop.parent) {
             Some(_) => self.cuts(hop, actor, (born, end)),
@@ -340,7 +340,7 @@ impl Walk<'_> {
                 }
             }
             match cut.kind {
-                Kind::Queued(_) => self.queued(hop, actor, (cut.begin, cut.end), cut.kind),
+                SegmentKind::Queued(_) => self.queued(hop, actor, (cut.begin, cut.end), cut.kind),
                 kind => self.put(hop, (cut.begin, cut.end), kind),
             }
             at = cut.end;
@@ -363,7 +363,7 @@ impl Walk<'_> {
     }
 
     /// Its work waits for it; that it waits for a CPU itself is told.
-    fn queued(&mut self, hop: u32, actor: &Actor, (begin, end): Window, kind: Kind) {
+    fn queued(&mut self, hop: u32, actor: &Actor, (begin, end): Window, kind: SegmentKind) {
         let first = actor.place(begin).unwrap_or(0);
         let stretches = actor.line.get(first..).unwrap_or_default();
         let mut at = begin;
@@ -385,11 +385,11 @@ impl Walk<'_> {
     /// What the thread of a hop does in a window, in which it does the same all the time.
     fn does(&mut self, hop: u32, trace: u32, window: Window, state: State) {
         match state {
-            State::Unknown | State::Ended => self.put(hop, window, Kind::Unknown),
-            State::Running(cpu) => self.put(hop, window, Kind::Running(cpu)),
-            State::Interrupted(_, by) => self.put(hop, window, Kind::Interrupted(by)),
-            State::Preempted(cpu) => self.lacks_cpu(hop, (trace, cpu), window, Kind::Preempted),
-            State::Runnable(cpu) => self.lacks_cpu(hop, (trace, cpu), window, Kind::Runnable),
+            State::Unknown | State::Ended => self.put(hop, window, SegmentKind::Unknown),
+            State::Running(cpu) => self.put(hop, window, SegmentKind::Running(cpu)),
+            State::Interrupted(_, by) => self.put(hop, window, SegmentKind::Interrupted(by)),
+            State::Preempted(cpu) => self.lacks_cpu(hop, (trace, cpu), window, SegmentKind::Preempted),
+            State::Runnable(cpu) => self.lacks_cpu(hop, (trace, cpu), window, SegmentKind::Runnable),
             State::Blocked {
                 call,
                 object,
@@ -406,7 +406,7 @@ impl Walk<'_> {
         hop: u32,
         (trace, cpu): (u32, u16),
         (begin, end): Window,
-        kind: impl Fn(Occupant) -> Kind,
+        kind: impl Fn(Occupant) -> SegmentKind,
     ) {
         let mut at = begin;
         if cpu != ThreadState::NO_CPU {
@@ -438,7 +438,7 @@ impl Walk<'_> {
         let is_followed =
             origin.is_some_and(|origin| self.goes_over(hop, origin.by, (begin, until), origin.link, false));
         let rest = if is_followed { until } else { begin };
-        let kind = Kind::Waiting {
+        let kind = SegmentKind::Waiting {
             call,
             object,
             wake,

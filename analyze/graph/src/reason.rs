@@ -6,7 +6,7 @@ use tracebraid_threads::{CallClass, DeviceClass, WaitReason, WakeSource};
 
 use crate::cause::{Interrupt, Wake};
 use crate::graph::{Graph, NO_OBJECT, Occupant, State};
-use crate::path::{Kind, Link, Path, Role, Segment};
+use crate::path::{Link, Path, Role, Segment, SegmentKind};
 
 impl Graph {
     /// What a part of a path went into.
@@ -21,13 +21,13 @@ impl Graph {
     /// Activity of the thread of a part, independent of its role in the path.
     pub fn activity(&self, segment: &Segment) -> WaitReason {
         match segment.kind {
-            Kind::Unknown => WaitReason::Unknown,
-            Kind::Running(_) => WaitReason::Running,
-            Kind::Interrupted(_) => WaitReason::Interrupted,
-            Kind::Preempted(_) => WaitReason::Preempted,
-            Kind::Runnable(_) => WaitReason::Runnable,
-            Kind::Queued(_) => WaitReason::WorkQueue,
-            Kind::Waiting { reason, .. } => reason,
+            SegmentKind::Unknown => WaitReason::Unknown,
+            SegmentKind::Running(_) => WaitReason::Running,
+            SegmentKind::Interrupted(_) => WaitReason::Interrupted,
+            SegmentKind::Preempted(_) => WaitReason::Preempted,
+            SegmentKind::Runnable(_) => WaitReason::Runnable,
+            SegmentKind::Queued(_) => WaitReason::WorkQueue,
+            SegmentKind::Waiting { reason, .. } => reason,
         }
     }
 
@@ -82,13 +82,13 @@ impl Graph {
     fn own_detail(&self, path: &Path, segment: &Segment) -> String {
         let trace = self.trace_of(path, segment);
         match segment.kind {
-            Kind::Unknown => String::new(),
-            Kind::Running(cpu) => format!("CPU {cpu}"),
-            Kind::Interrupted(by) => self.interrupt(trace, by),
-            Kind::Preempted(by) => self.preempted_by(by),
-            Kind::Runnable(by) => self.runnable_behind(by),
-            Kind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
-            Kind::Waiting {
+            SegmentKind::Unknown => String::new(),
+            SegmentKind::Running(cpu) => format!("CPU {cpu}"),
+            SegmentKind::Interrupted(by) => self.interrupt(trace, by),
+            SegmentKind::Preempted(by) => self.preempted_by(by),
+            SegmentKind::Runnable(by) => self.runnable_behind(by),
+            SegmentKind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
+            SegmentKind::Waiting {
                 call, object, wake, ..
             } => self.wait(trace, (call, object), wake),
         }
@@ -133,9 +133,9 @@ impl Graph {
     pub fn what(&self, path: &Path, segment: &Segment) -> String {
         let trace = self.trace_of(path, segment);
         match segment.kind {
-            Kind::Interrupted(by) => self.interrupt(trace, by),
-            Kind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
-            Kind::Waiting { wake, .. } if !matches!(wake, Wake::Thread(_)) => self.wake(trace, wake),
+            SegmentKind::Interrupted(by) => self.interrupt(trace, by),
+            SegmentKind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
+            SegmentKind::Waiting { wake, .. } if !matches!(wake, Wake::Thread(_)) => self.wake(trace, wake),
             _ => String::new(),
         }
     }

@@ -153,7 +153,7 @@ impl Rules for GraphRules {
             // What comes later is not read in every way: it must not matter.
             _ if self.is_over(time) => return,
             // Without switches, a thread may leave the CPU unnoticed between two calls.
-            Entry(_) | Exit(_) if !self.recorded.tells_switches(cpu.trace) => return,
+            Entry(_) | Exit(_) if self.recorded.lacks_switches(cpu.trace) => return,
             Entry(entry) => Some(Act::Enter(graph_events::enters(&self.classes, entry, time, body))),
             Exit(exit) => {
                 let (call, result) = exit_of(exit, body);

@@ -7,7 +7,7 @@ use tracebraid_follow::Thread;
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Graph, Occupant};
-use crate::path::{Kind, Path, Role, Segment};
+use crate::path::{Path, Role, Segment, SegmentKind};
 use tracebraid_threads::WaitReason;
 
 /// Where the time of a path went. Durations are nanoseconds; the greatest come first.
@@ -112,8 +112,8 @@ impl Graph {
     /// What distinguishes sums of a reason: not the CPU.
     pub(crate) fn summed_detail(&self, path: &Path, segment: &Segment) -> String {
         match (segment.kind, path.role(segment)) {
-            (Kind::Running(_), Role::Own) => String::new(),
-            (Kind::Running(_), _) => self.meanwhile(path, segment, ""),
+            (SegmentKind::Running(_), Role::Own) => String::new(),
+            (SegmentKind::Running(_), _) => self.meanwhile(path, segment, ""),
             _ => self.detail(path, segment),
         }
     }
@@ -126,7 +126,7 @@ impl Graph {
             .iter()
             .filter(|segment| path.role(segment) == Role::Own);
         for segment in own {
-            let Kind::Waiting {
+            let SegmentKind::Waiting {
                 wake: Wake::Request(place),
                 ..
             } = segment.kind
@@ -159,7 +159,9 @@ impl Graph {
     /// The thread that has the CPU that a part of a path waits for.
     pub fn in_the_way(&self, segment: &Segment) -> Option<ActorId> {
         match segment.kind {
-            Kind::Preempted(Occupant::Thread(by)) | Kind::Runnable(Occupant::Thread(by)) => Some(by),
+            SegmentKind::Preempted(Occupant::Thread(by)) | SegmentKind::Runnable(Occupant::Thread(by)) => {
+                Some(by)
+            }
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_engine::Options;
 use tracebraid_follow::{Selection, Window};
-use tracebraid_graph::{ActorId, Graph, Kind, Occupant, Path, Segment, WaitReason};
+use tracebraid_graph::{ActorId, Graph, Occupant, Path, Segment, SegmentKind, WaitReason};
 
 use crate::support::script::{Part, Script, parts};
 use crate::support::traces;
@@ -120,7 +120,7 @@ fn what_came_before_the_window_does_not_matter() {
         let path = later.path(ActorId(0), begin, from + 1);
         assert_eq!(
             (path.segments[0].end, path.segments[0].kind),
-            (from, Kind::Unknown)
+            (from, SegmentKind::Unknown)
         );
     }
 }

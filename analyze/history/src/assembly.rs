@@ -1,6 +1,6 @@
 //! From what shards know of a block to its bytes.
 
-use crate::block::{self, Content, Place};
+use crate::block::{self, BlockSpan, Content};
 use crate::run::Run;
 use crate::shard::{Runs, Snapshot};
 use crate::snapshots::Weight;
@@ -9,7 +9,7 @@ use crate::texts::SliceTexts;
 /// What is to become a block.
 #[derive(Debug)]
 pub(crate) struct Assembly {
-    pub(crate) place: Place,
+    pub(crate) place: BlockSpan,
     /// Of a block of all changes: its texts, and what it counts for.
     pub(crate) fine: Option<(SliceTexts, Weight)>,
     /// Of each shard; none if it has none.
@@ -21,7 +21,7 @@ pub(crate) struct Assembly {
 /// A block as it is written.
 #[derive(Debug)]
 pub(crate) struct Assembled {
-    pub(crate) place: Place,
+    pub(crate) place: BlockSpan,
     pub(crate) bytes: Vec<u8>,
     pub(crate) has_snapshot: bool,
     /// Of a block of all changes: how many texts the file has behind it, and what it counts for.

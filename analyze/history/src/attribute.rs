@@ -1,7 +1,7 @@
 //! Attributes: what has a value at each time.
 //!
 //! An attribute is a number of 64 bits, so that sorting by it sorts by what it tells, then by machine, then by thread or the
-//! like: the [`Kind`] in the highest 8 bits, the machine (index of the trace) in 16, the thread, CPU, or device in 40; of a
+//! like: the [`AttributeKind`] in the highest 8 bits, the machine (index of the trace) in 16, the thread, CPU, or device in 40; of a
 //! descriptor the process in 22 of these and its number in 18.
 //! As text it is a path, `HOST/thread/TID/state`, where HOST is left out if there is one machine only.
 
@@ -10,7 +10,7 @@ use std::fmt;
 /// What of something an attribute tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum AttributeKind {
     /// What a CPU does: idle, user, system, irq, softirq. Not kept: it follows from others.
     CpuState = 0,
     /// Thread that runs on a CPU; 0 is the idle one.
@@ -64,11 +64,11 @@ pub enum Kind {
 }
 
 /// Kinds that are kept, by number.
-const KINDS: [Option<Kind>; 64] = {
+const KINDS: [Option<AttributeKind>; 64] = {
     let mut kinds = [None; 64];
     let mut at = 0;
-    while at < Kind::KEPT.len() {
-        kinds[Kind::KEPT[at] as usize] = Some(Kind::KEPT[at]);
+    while at < AttributeKind::KEPT.len() {
+        kinds[AttributeKind::KEPT[at] as usize] = Some(AttributeKind::KEPT[at]);
         at += 1;
     }
     kinds
@@ -125,41 +125,41 @@ pub enum Subject {
     Custom,
 }
 
-impl Kind {
+impl AttributeKind {
     /// All that are kept, in the order of attributes.
-    pub const KEPT: [Kind; 24] = [
-        Kind::CpuThread,
-        Kind::CpuIrq,
-        Kind::CpuSoftirq,
-        Kind::CpuFrequency,
-        Kind::CpuSleep,
-        Kind::ThreadState,
-        Kind::ThreadCpu,
-        Kind::ThreadSyscall,
-        Kind::ThreadPriority,
-        Kind::ThreadName,
-        Kind::ThreadProcess,
-        Kind::ThreadParent,
-        Kind::ThreadRead,
-        Kind::ThreadWritten,
-        Kind::DiskDepth,
-        Kind::DiskRequests,
-        Kind::DiskRead,
-        Kind::DiskWritten,
-        Kind::FileName,
-        Kind::FileKind,
-        Kind::FileRead,
-        Kind::FileWritten,
-        Kind::FileCalls,
-        Kind::Custom,
+    pub const KEPT: [AttributeKind; 24] = [
+        AttributeKind::CpuThread,
+        AttributeKind::CpuIrq,
+        AttributeKind::CpuSoftirq,
+        AttributeKind::CpuFrequency,
+        AttributeKind::CpuSleep,
+        AttributeKind::ThreadState,
+        AttributeKind::ThreadCpu,
+        AttributeKind::ThreadSyscall,
+        AttributeKind::ThreadPriority,
+        AttributeKind::ThreadName,
+        AttributeKind::ThreadProcess,
+        AttributeKind::ThreadParent,
+        AttributeKind::ThreadRead,
+        AttributeKind::ThreadWritten,
+        AttributeKind::DiskDepth,
+        AttributeKind::DiskRequests,
+        AttributeKind::DiskRead,
+        AttributeKind::DiskWritten,
+        AttributeKind::FileName,
+        AttributeKind::FileKind,
+        AttributeKind::FileRead,
+        AttributeKind::FileWritten,
+        AttributeKind::FileCalls,
+        AttributeKind::Custom,
     ];
 
     /// All, with those that follow from others.
-    pub fn all() -> impl Iterator<Item = Kind> {
-        [Kind::CpuState].into_iter().chain(Kind::KEPT)
+    pub fn all() -> impl Iterator<Item = AttributeKind> {
+        [AttributeKind::CpuState].into_iter().chain(AttributeKind::KEPT)
     }
 
-    fn of_number(number: u8) -> Option<Kind> {
+    fn of_number(number: u8) -> Option<AttributeKind> {
         KINDS.get(usize::from(number)).copied().flatten()
     }
 
@@ -177,29 +177,29 @@ impl Kind {
     /// Its name in paths.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::CpuState => "state",
-            Kind::CpuThread => "thread",
-            Kind::CpuIrq => "irq",
-            Kind::CpuSoftirq => "softirq",
-            Kind::CpuFrequency => "frequency",
-            Kind::CpuSleep => "sleep",
-            Kind::ThreadState => "state",
-            Kind::ThreadCpu => "cpu",
-            Kind::ThreadSyscall => "syscall",
-            Kind::ThreadPriority => "priority",
-            Kind::ThreadName => "name",
-            Kind::ThreadProcess => "process",
-            Kind::ThreadParent => "parent",
-            Kind::DiskDepth => "depth",
-            Kind::DiskRequests => "requests",
-            Kind::DiskRead | Kind::ThreadRead => "read",
-            Kind::DiskWritten | Kind::ThreadWritten => "written",
-            Kind::FileName => "name",
-            Kind::FileKind => "kind",
-            Kind::FileRead => "read",
-            Kind::FileWritten => "written",
-            Kind::FileCalls => "calls",
-            Kind::Custom => "value",
+            AttributeKind::CpuState => "state",
+            AttributeKind::CpuThread => "thread",
+            AttributeKind::CpuIrq => "irq",
+            AttributeKind::CpuSoftirq => "softirq",
+            AttributeKind::CpuFrequency => "frequency",
+            AttributeKind::CpuSleep => "sleep",
+            AttributeKind::ThreadState => "state",
+            AttributeKind::ThreadCpu => "cpu",
+            AttributeKind::ThreadSyscall => "syscall",
+            AttributeKind::ThreadPriority => "priority",
+            AttributeKind::ThreadName => "name",
+            AttributeKind::ThreadProcess => "process",
+            AttributeKind::ThreadParent => "parent",
+            AttributeKind::DiskDepth => "depth",
+            AttributeKind::DiskRequests => "requests",
+            AttributeKind::DiskRead | AttributeKind::ThreadRead => "read",
+            AttributeKind::DiskWritten | AttributeKind::ThreadWritten => "written",
+            AttributeKind::FileName => "name",
+            AttributeKind::FileKind => "kind",
+            AttributeKind::FileRead => "read",
+            AttributeKind::FileWritten => "written",
+            AttributeKind::FileCalls => "calls",
+            AttributeKind::Custom => "value",
         }
     }
 
@@ -207,9 +207,12 @@ impl Kind {
     /// something, as a thread, an interrupt or a priority. What a user defines is taken to measure.
     pub fn is_quantity(self) -> bool {
         match self {
-            Kind::CpuThread | Kind::CpuIrq | Kind::CpuSleep => false,
-            Kind::ThreadCpu | Kind::ThreadPriority | Kind::ThreadProcess | Kind::ThreadParent => false,
-            Kind::CpuFrequency | Kind::Custom => true,
+            AttributeKind::CpuThread | AttributeKind::CpuIrq | AttributeKind::CpuSleep => false,
+            AttributeKind::ThreadCpu
+            | AttributeKind::ThreadPriority
+            | AttributeKind::ThreadProcess
+            | AttributeKind::ThreadParent => false,
+            AttributeKind::CpuFrequency | AttributeKind::Custom => true,
             _ => matches!(self.form(), Form::Number | Form::Counter),
         }
     }
@@ -217,11 +220,16 @@ impl Kind {
     /// How its values are kept.
     pub fn form(self) -> Form {
         match self {
-            Kind::CpuState | Kind::CpuSoftirq | Kind::ThreadSyscall | Kind::ThreadName => Form::Text,
-            Kind::FileName | Kind::FileKind => Form::Text,
-            Kind::ThreadState => Form::State,
-            Kind::Custom => Form::Any,
-            Kind::DiskRequests | Kind::DiskRead | Kind::DiskWritten => Form::Counter,
+            AttributeKind::CpuState
+            | AttributeKind::CpuSoftirq
+            | AttributeKind::ThreadSyscall
+            | AttributeKind::ThreadName => Form::Text,
+            AttributeKind::FileName | AttributeKind::FileKind => Form::Text,
+            AttributeKind::ThreadState => Form::State,
+            AttributeKind::Custom => Form::Any,
+            AttributeKind::DiskRequests | AttributeKind::DiskRead | AttributeKind::DiskWritten => {
+                Form::Counter
+            }
             _ => Form::Number,
         }
     }
@@ -261,13 +269,13 @@ const FD_BITS: u32 = 18;
 impl Attribute {
     /// That of a thread, CPU or device of a machine. Machines are told apart up to 65535.
     #[inline(always)]
-    pub fn new(kind: Kind, host: u32, id: u32) -> Attribute {
+    pub fn new(kind: AttributeKind, host: u32, id: u32) -> Attribute {
         let host = u64::from(host & 0xffff);
         Attribute((kind as u64) << (HOST_BITS + ID_BITS) | host << ID_BITS | u64::from(id))
     }
 
     /// That of a descriptor of a process; `None` for numbers that are out of all measure.
-    pub fn of_file(kind: Kind, host: u32, process: i32, fd: i32) -> Option<Attribute> {
+    pub fn of_file(kind: AttributeKind, host: u32, process: i32, fd: i32) -> Option<Attribute> {
         let (process, fd) = (u64::try_from(process).ok()?, u64::try_from(fd).ok()?);
         let is_small = process < 1 << (ID_BITS - FD_BITS) && fd < 1 << FD_BITS;
         let nothing = Attribute::new(kind, host, 0);
@@ -289,19 +297,19 @@ impl Attribute {
     /// Whether values of what is kept so may be texts.
     #[inline(always)]
     pub(crate) fn may_be_text(bits: u64) -> bool {
-        const TEXTS: u64 = 1 << Kind::CpuSoftirq as u64
-            | 1 << Kind::ThreadSyscall as u64
-            | 1 << Kind::ThreadName as u64
-            | 1 << Kind::FileName as u64
-            | 1 << Kind::FileKind as u64
-            | 1 << Kind::Custom as u64;
+        const TEXTS: u64 = 1 << AttributeKind::CpuSoftirq as u64
+            | 1 << AttributeKind::ThreadSyscall as u64
+            | 1 << AttributeKind::ThreadName as u64
+            | 1 << AttributeKind::FileName as u64
+            | 1 << AttributeKind::FileKind as u64
+            | 1 << AttributeKind::Custom as u64;
         TEXTS >> (bits >> (HOST_BITS + ID_BITS) & 63) & 1 == 1
     }
 
     /// The form of what is kept so, if values may be texts.
     #[inline(always)]
     pub(crate) fn text_form(bits: u64) -> Option<Form> {
-        const CUSTOM: u64 = Kind::Custom as u64;
+        const CUSTOM: u64 = AttributeKind::Custom as u64;
         Attribute::may_be_text(bits).then_some(match bits >> (HOST_BITS + ID_BITS) {
             CUSTOM => Form::Any,
             _ => Form::Text,
@@ -312,13 +320,13 @@ impl Attribute {
     pub fn of_bits(bits: u64) -> Option<Attribute> {
         let attribute = Attribute(bits);
         let is_small = bits & ((1 << ID_BITS) - 1) <= u64::from(u32::MAX);
-        let kind = Kind::of_number((bits >> (HOST_BITS + ID_BITS)) as u8)?;
+        let kind = AttributeKind::of_number((bits >> (HOST_BITS + ID_BITS)) as u8)?;
         (is_small || kind.subject() == Subject::File).then_some(attribute)
     }
 
     /// What it tells.
-    pub fn kind(self) -> Kind {
-        Kind::of_number((self.0 >> (HOST_BITS + ID_BITS)) as u8).unwrap_or(Kind::CpuState)
+    pub fn kind(self) -> AttributeKind {
+        AttributeKind::of_number((self.0 >> (HOST_BITS + ID_BITS)) as u8).unwrap_or(AttributeKind::CpuState)
     }
 
     /// Index of the machine's trace.
@@ -342,7 +350,7 @@ impl Attribute {
         let mut parts = path.split('/');
         let (subject, id, name) = (parts.next()?, parts.next()?, parts.next()?);
         let subject = Subject::ALL.into_iter().find(|known| known.name() == subject)?;
-        let mut kinds = Kind::all();
+        let mut kinds = AttributeKind::all();
         let kind = kinds.find(|kind| kind.subject() == subject && kind.name() == name)?;
         let attribute = match subject {
             Subject::File => {
@@ -396,7 +404,7 @@ mod tests {
 
     #[test]
     fn paths_name_attributes() {
-        for kind in Kind::KEPT {
+        for kind in AttributeKind::KEPT {
             for id in [0, 7, 8 << 20 | 1, u32::MAX] {
                 let attribute = Attribute::new(kind, 3, id);
                 assert_eq!(
@@ -412,15 +420,15 @@ mod tests {
                 );
             }
         }
-        let file = Attribute::of_file(Kind::FileRead, 3, (1 << 22) - 1, (1 << 18) - 1).unwrap();
+        let file = Attribute::of_file(AttributeKind::FileRead, 3, (1 << 22) - 1, (1 << 18) - 1).unwrap();
         assert_eq!(file.path().to_string(), "file/4194303:262143/read");
         assert_eq!(Attribute::of_bits(file.bits()), Some(file));
-        assert_eq!((file.kind(), file.host()), (Kind::FileRead, 3));
+        assert_eq!((file.kind(), file.host()), (AttributeKind::FileRead, 3));
         assert_eq!(Attribute::parse("file/4194303:262143/read", 3), Some(file));
         for (process, fd) in [(-1, 0), (0, -1), (1 << 22, 0), (0, 1 << 18)] {
-            assert_eq!(Attribute::of_file(Kind::FileRead, 0, process, fd), None);
+            assert_eq!(Attribute::of_file(AttributeKind::FileRead, 0, process, fd), None);
         }
-        let thread = Attribute::new(Kind::ThreadState, 0, 42);
+        let thread = Attribute::new(AttributeKind::ThreadState, 0, 42);
         assert_eq!(thread.path().to_string(), "thread/42/state");
         for wrong in [
             "",

@@ -29,7 +29,7 @@ const LONG_RUNS: usize = 64;
 
 /// Which block it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BlockSpan {
     /// 0: all changes; above: what values are at the multiples of a grid.
     pub(crate) level: u8,
     /// Nanoseconds that times are counted in.
@@ -50,7 +50,7 @@ pub(crate) struct Content {
 }
 
 /// Makes the bytes of a block.
-pub(crate) fn write(place: Place, content: &Content) -> Vec<u8> {
+pub(crate) fn write(place: BlockSpan, content: &Content) -> Vec<u8> {
     let mut bytes = vec![0; HEAD];
     varint::put(&mut bytes, content.texts.len() as u64);
     content
@@ -102,7 +102,7 @@ pub(crate) fn write(place: Place, content: &Content) -> Vec<u8> {
     bytes
 }
 
-fn write_head(bytes: &mut [u8], place: Place, flags: u8) {
+fn write_head(bytes: &mut [u8], place: BlockSpan, flags: u8) {
     let length = (bytes.len() - HEAD) as u64;
     bytes[..4].copy_from_slice(&MAGIC);
     bytes[4] = place.level;
@@ -125,7 +125,7 @@ fn sum(bytes: &[u8]) -> u32 {
 /// A block that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    pub(crate) place: Place,
+    pub(crate) place: BlockSpan,
     pub(crate) snapshot: Option<Vec<(Attribute, u64)>>,
     /// In the order of attributes.
     pub(crate) directory: Vec<Entry>,
@@ -194,7 +194,7 @@ impl Block {
     pub(crate) fn of_body(body: &[u8], flags: u8) -> Result<Block, BlockError> {
         let mut bytes = vec![0; HEAD];
         bytes.extend_from_slice(body);
-        let place = Place {
+        let place = BlockSpan {
             level: 0,
             grid: 1,
             begin: 1000,
@@ -247,10 +247,10 @@ pub(crate) fn sum_of(base: u64, more: u64) -> u64 {
     }
 }
 
-fn place(bytes: &[u8]) -> Option<Place> {
+fn place(bytes: &[u8]) -> Option<BlockSpan> {
     let word = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(i64::from_le_bytes);
     let is_block = bytes.len() >= HEAD && bytes.starts_with(&MAGIC);
-    let place = Place {
+    let place = BlockSpan {
         level: *bytes.get(4)?,
         begin: word(8)?,
         end: word(16)?,
@@ -269,7 +269,7 @@ struct Parts<'b> {
 }
 
 impl<'b> Parts<'b> {
-    fn parse(body: &'b [u8], place: Place, has_snapshot: bool) -> Option<Parts<'b>> {
+    fn parse(body: &'b [u8], place: BlockSpan, has_snapshot: bool) -> Option<Parts<'b>> {
         let mut numbers = Numbers::new(body);
         let texts = list(&mut numbers, |numbers| numbers.next())?;
         let snapshot = match has_snapshot {
@@ -354,7 +354,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::attribute::Kind;
+    use crate::attribute::AttributeKind;
 
     fn content() -> Content {
         let attribute = |kind| Attribute::new(kind, 1, 4);
@@ -366,18 +366,18 @@ mod tests {
         Content {
             texts: vec![7, 3],
             snapshot: Some(vec![
-                (attribute(Kind::CpuIrq), 4),
-                (attribute(Kind::ThreadCpu), 1 << 40),
+                (attribute(AttributeKind::CpuIrq), 4),
+                (attribute(AttributeKind::ThreadCpu), 1 << 40),
             ]),
             runs: vec![
-                (attribute(Kind::ThreadState), state, NULL),
-                (attribute(Kind::ThreadName), name, NULL),
-                (attribute(Kind::DiskRead), counter, varint::code(100)),
+                (attribute(AttributeKind::ThreadState), state, NULL),
+                (attribute(AttributeKind::ThreadName), name, NULL),
+                (attribute(AttributeKind::DiskRead), counter, varint::code(100)),
             ],
         }
     }
 
-    const PLACE: Place = Place {
+    const PLACE: BlockSpan = BlockSpan {
         level: 0,
         grid: 1,
         begin: 1000,
@@ -392,13 +392,16 @@ mod tests {
             let entry = block.entry(Attribute::new(kind, 1, 4)).unwrap();
             (entry.last, block.changes(entry).collect::<Vec<_>>())
         };
-        assert_eq!(changes(Kind::ThreadState), (900, vec![(1000, 2), (1005, 900)]));
-        assert_eq!(changes(Kind::ThreadName), (4, vec![(1003, 4)]));
+        assert_eq!(
+            changes(AttributeKind::ThreadState),
+            (900, vec![(1000, 2), (1005, 900)])
+        );
+        assert_eq!(changes(AttributeKind::ThreadName), (4, vec![(1003, 4)]));
         let counted = (
             varint::code(109),
             vec![(1001, varint::code(102)), (1002, varint::code(109))],
         );
-        assert_eq!(changes(Kind::DiskRead), counted);
+        assert_eq!(changes(AttributeKind::DiskRead), counted);
     }
 
     #[test]
@@ -406,7 +409,7 @@ mod tests {
         let runs = (0..1000).map(|thread| {
             let mut run = Run::new((1000 + i64::from(thread) / 10, 2));
             run.push(5, 900);
-            (Attribute::new(Kind::ThreadState, 1, thread), run, NULL)
+            (Attribute::new(AttributeKind::ThreadState, 1, thread), run, NULL)
         });
         let content = Content {
             runs: runs.collect(),
@@ -416,7 +419,9 @@ mod tests {
         assert!(bytes.len() < 4000, "{}", bytes.len());
         let block = Block::parse(bytes).unwrap();
         assert_eq!(block.directory.len(), 1000);
-        let entry = block.entry(Attribute::new(Kind::ThreadState, 1, 77)).unwrap();
+        let entry = block
+            .entry(Attribute::new(AttributeKind::ThreadState, 1, 77))
+            .unwrap();
         assert_eq!(block.changes(entry).collect::<Vec<_>>(), [(1007, 2), (1012, 900)]);
     }
 

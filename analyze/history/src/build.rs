@@ -17,7 +17,7 @@ use tracebraid_engine::{
 use tracebraid_follow::{Extent, Head, Input, NotRecorded, Packet, Recorded, Selection};
 use tracebraid_kernel_model::KernelEvent;
 
-use crate::attribute::{Attribute, Kind};
+use crate::attribute::{Attribute, AttributeKind};
 use crate::checkpoint::{self, Checkpoint, Knowledge};
 use crate::file::{self, HistoryError, Meta};
 use crate::files::{self, Files};
@@ -27,7 +27,7 @@ use crate::marks::StreamMark;
 use crate::pipeline::{Job, Pipeline};
 use crate::settling::Settling;
 use crate::slices::Slices;
-use crate::user::{self, Definition, Follows, Machine, Plan};
+use crate::user::{self, Definition, Follows, Plan, UserMachine};
 use crate::writer::Writer;
 
 /// Result of a build.
@@ -135,7 +135,7 @@ pub(crate) struct Ground {
 /// Says that a path of a user's analysis is that of something else, which has it first.
 fn shadows(custom: &[String]) -> Option<String> {
     let is_known =
-        |path: &&String| Attribute::parse(path, 0).is_some_and(|known| known.kind() != Kind::Custom);
+        |path: &&String| Attribute::parse(path, 0).is_some_and(|known| known.kind() != AttributeKind::Custom);
     let path = custom.iter().find(is_known)?;
     Some(format!(
         "`{path}`: this attribute is there without the analysis too, and both are shown: give it another path"
@@ -282,7 +282,7 @@ pub(crate) struct Partial {
 pub(crate) struct Told {
     /// How often events were lost.
     losses: u64,
-    machine: Machine,
+    machine: UserMachine,
 }
 
 impl HistoryAnalysis {

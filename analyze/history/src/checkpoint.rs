@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::files;
 use crate::slices::Slices;
-use crate::user::{Follows, Machine};
+use crate::user::{Follows, UserMachine};
 
 /// How far the times are from the end, in slices: so many times the one before.
 const STEP: usize = 4;
@@ -41,7 +41,7 @@ pub(crate) struct State {
     /// The program that wrote it: another one may follow event records otherwise.
     program: String,
     follows: Follows,
-    machine: Machine,
+    machine: UserMachine,
     #[serde(default)]
     files: Option<files::Kept>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct State {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Knowledge {
     /// What an analysis that a user defined knows.
-    pub(crate) machine: Machine,
+    pub(crate) machine: UserMachine,
     /// What is known of descriptors, if they are followed.
     pub(crate) files: Option<files::Kept>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Knowledge {
 struct Kept<'s> {
     program: &'s str,
     follows: Follows,
-    machine: &'s Machine,
+    machine: &'s UserMachine,
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<files::Kept>,
 }
@@ -70,7 +70,7 @@ const PROGRAM: &str = concat!("tracebraid ", env!("CARGO_PKG_VERSION"));
 pub(crate) fn keep(
     time: i64,
     follows: Follows,
-    machine: &Machine,
+    machine: &UserMachine,
     files: Option<files::Kept>,
 ) -> Option<Checkpoint> {
     let kept = Kept {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn what_cannot_have_been_kept_is_refused() {
         let follows = Follows::default();
-        let whole = keep(5, follows, &Machine::default(), None).unwrap().bytes;
+        let whole = keep(5, follows, &UserMachine::default(), None).unwrap().bytes;
         assert!(parse(&whole, follows, false).is_some());
         let text = String::from_utf8(whole).unwrap();
         let changed = |from: &str, to: &str| {
@@ -153,10 +153,10 @@ mod tests {
     fn descriptors_that_cannot_have_been_kept_are_refused() {
         let follows = Follows::default();
         let files = Some(files::Kept::default());
-        let whole = keep(5, follows, &Machine::default(), files).unwrap().bytes;
+        let whole = keep(5, follows, &UserMachine::default(), files).unwrap().bytes;
         assert!(parse(&whole, follows, true).is_some());
         assert!(parse(&whole, follows, false).is_none());
-        let without = keep(5, follows, &Machine::default(), None).unwrap().bytes;
+        let without = keep(5, follows, &UserMachine::default(), None).unwrap().bytes;
         assert!(parse(&without, follows, true).is_none());
         let text = String::from_utf8(whole).unwrap();
         let changed = |from: &str, to: &str| {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{Attribute, Form, History, Kind, ThreadState, Value};
+use crate::{Attribute, AttributeKind, Form, History, ThreadState, Value};
 
 /// What stands for no value.
 const NOTHING: &str = "-";
@@ -45,9 +45,9 @@ enum Values {
 }
 
 impl Values {
-    fn of(kind: Kind) -> Values {
+    fn of(kind: AttributeKind) -> Values {
         match (kind, kind.form()) {
-            (Kind::CpuState, _) => Values::Of(CPU_STATES.to_vec()),
+            (AttributeKind::CpuState, _) => Values::Of(CPU_STATES.to_vec()),
             (_, Form::State) => Values::Of(ThreadState::ALL.map(ThreadState::name).to_vec()),
             (_, Form::Number | Form::Counter) => Values::Numbers,
             (_, Form::Text) => Values::Texts,
@@ -198,18 +198,18 @@ mod tests {
     fn conditions_suit_values() {
         let suits = |condition: &str, kind| Condition::parse(condition).unwrap().suits(&Values::of(kind));
         for (condition, kind, expected) in [
-            ("== foo", Kind::CpuThread, false),
-            ("!= foo", Kind::CpuThread, false),
-            ("> 4", Kind::CpuThread, true),
-            ("== -", Kind::CpuThread, true),
-            ("> 4", Kind::ThreadState, false),
-            ("== runing", Kind::ThreadState, false),
-            ("== running", Kind::ThreadState, true),
-            ("!= idle", Kind::CpuState, true),
-            ("== running", Kind::CpuState, false),
-            ("== foo", Kind::ThreadSyscall, true),
-            ("< 4", Kind::ThreadSyscall, false),
-            ("< 4", Kind::Custom, true),
+            ("== foo", AttributeKind::CpuThread, false),
+            ("!= foo", AttributeKind::CpuThread, false),
+            ("> 4", AttributeKind::CpuThread, true),
+            ("== -", AttributeKind::CpuThread, true),
+            ("> 4", AttributeKind::ThreadState, false),
+            ("== runing", AttributeKind::ThreadState, false),
+            ("== running", AttributeKind::ThreadState, true),
+            ("!= idle", AttributeKind::CpuState, true),
+            ("== running", AttributeKind::CpuState, false),
+            ("== foo", AttributeKind::ThreadSyscall, true),
+            ("< 4", AttributeKind::ThreadSyscall, false),
+            ("< 4", AttributeKind::Custom, true),
         ] {
             assert_eq!(suits(condition, kind), expected, "{condition} {kind:?}");
         }

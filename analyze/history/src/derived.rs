@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use crate::attribute::{Attribute, Kind};
+use crate::attribute::{Attribute, AttributeKind};
 use crate::file::HistoryError;
 use crate::history::{History, Level};
 use crate::kernel::UNKNOWN;
@@ -76,12 +76,12 @@ enum Part {
 }
 
 /// The attribute of the same CPU.
-fn of_cpu(state: Attribute, kind: Kind) -> Attribute {
+fn of_cpu(state: Attribute, kind: AttributeKind) -> Attribute {
     Attribute::new(kind, state.host(), state.id())
 }
 
 /// An attribute of the thread that runs on that CPU, if one does.
-fn of_thread(state: Attribute, thread: &Value, kind: Kind) -> Option<Attribute> {
+fn of_thread(state: Attribute, thread: &Value, kind: AttributeKind) -> Option<Attribute> {
     match thread {
         Value::Number(tid) if *tid != 0 => Some(Attribute::new(kind, state.host(), *tid as u32)),
         _ => None,
@@ -94,12 +94,12 @@ impl History {
         let value = |attribute: Option<Attribute>| {
             attribute.map_or(Ok(Value::Null), |attribute| self.value(attribute, time))
         };
-        let thread = value(Some(of_cpu(state, Kind::CpuThread)))?;
-        let parent = value(of_thread(state, &thread, Kind::ThreadParent))?;
+        let thread = value(Some(of_cpu(state, AttributeKind::CpuThread)))?;
+        let parent = value(of_thread(state, &thread, AttributeKind::ThreadParent))?;
         let parts = Parts {
-            irq: value(Some(of_cpu(state, Kind::CpuIrq)))?,
-            softirq: value(Some(of_cpu(state, Kind::CpuSoftirq)))?,
-            syscall: value(of_thread(state, &thread, Kind::ThreadSyscall))?,
+            irq: value(Some(of_cpu(state, AttributeKind::CpuIrq)))?,
+            softirq: value(Some(of_cpu(state, AttributeKind::CpuSoftirq)))?,
+            syscall: value(of_thread(state, &thread, AttributeKind::ThreadSyscall))?,
             parent,
             lacks_calls: self.lacks_calls(state),
             thread,
@@ -119,10 +119,10 @@ impl History {
         from: i64,
         to: i64,
     ) -> Result<Vec<Since>, HistoryError> {
-        let threads = self.changes(of_cpu(state, Kind::CpuThread), from, to)?;
+        let threads = self.changes(of_cpu(state, AttributeKind::CpuThread), from, to)?;
         let mut steps: Vec<(i64, Part)> = Vec::new();
-        let irqs = self.changes(of_cpu(state, Kind::CpuIrq), from, to)?;
-        let softirqs = self.changes(of_cpu(state, Kind::CpuSoftirq), from, to)?;
+        let irqs = self.changes(of_cpu(state, AttributeKind::CpuIrq), from, to)?;
+        let softirqs = self.changes(of_cpu(state, AttributeKind::CpuSoftirq), from, to)?;
         steps.extend(irqs.into_iter().map(|since| (since.time, Part::Irq(since.value))));
         steps.extend(
             softirqs
@@ -132,9 +132,9 @@ impl History {
         let ends = threads.iter().skip(1).map(|since| since.time).chain([to]);
         for (thread, end) in threads.iter().zip(ends) {
             steps.push((thread.time, Part::Thread(thread.value.clone())));
-            let of: [(Kind, fn(Value) -> Part); 2] = [
-                (Kind::ThreadSyscall, Part::Syscall),
-                (Kind::ThreadParent, Part::Parent),
+            let of: [(AttributeKind, fn(Value) -> Part); 2] = [
+                (AttributeKind::ThreadSyscall, Part::Syscall),
+                (AttributeKind::ThreadParent, Part::Parent),
             ];
             for (kind, part) in of {
                 if let Some(attribute) = of_thread(state, &thread.value, kind) {
@@ -150,7 +150,7 @@ impl History {
     /// The states of all CPUs.
     pub(crate) fn cpu_states(&self) -> impl Iterator<Item = Attribute> + '_ {
         let cpus = self.meta().cpus.iter();
-        cpus.map(|&(host, cpu)| Attribute::new(Kind::CpuState, host, cpu))
+        cpus.map(|&(host, cpu)| Attribute::new(AttributeKind::CpuState, host, cpu))
     }
 
     /// Tells the changes after `from` and before `to`, until `tell` gives false: in stretches that become longer.
@@ -210,8 +210,12 @@ impl History {
         state: Attribute,
         times: &[i64],
     ) -> Result<Vec<Value>, HistoryError> {
-        let rows = [Kind::CpuThread, Kind::CpuIrq, Kind::CpuSoftirq]
-            .map(|kind| self.row(level, of_cpu(state, kind), times));
+        let rows = [
+            AttributeKind::CpuThread,
+            AttributeKind::CpuIrq,
+            AttributeKind::CpuSoftirq,
+        ]
+        .map(|kind| self.row(level, of_cpu(state, kind), times));
         let [threads, irqs, softirqs] = rows;
         let (threads, irqs, softirqs) = (threads?, irqs?, softirqs?);
         let mut calls: HashMap<Attribute, Vec<Value>> = HashMap::new();
@@ -227,7 +231,10 @@ impl History {
                 };
                 Ok(row.get(at).cloned().unwrap_or_default())
             };
-            let (syscall, parent) = (of(Kind::ThreadSyscall)?, of(Kind::ThreadParent)?);
+            let (syscall, parent) = (
+                of(AttributeKind::ThreadSyscall)?,
+                of(AttributeKind::ThreadParent)?,
+            );
             let parts = Parts {
                 thread,
                 irq,

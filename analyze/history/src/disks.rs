@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::block::{Block, BlockStep, RequestStep};
 use tracebraid_kernel_model::{Body, Device};
 
-use crate::attribute::{Attribute, Kind};
+use crate::attribute::{Attribute, AttributeKind};
 use crate::piece::Pieces;
 use crate::slices::Slices;
 
@@ -75,13 +75,13 @@ impl Disks {
             Deed::Complete | Deed::Requeue => depth.saturating_sub(1),
         };
         let depth = i64::try_from(*depth).unwrap_or(i64::MAX);
-        to.set_number(slices, time, attribute(Kind::DiskDepth), depth);
+        to.set_number(slices, time, attribute(AttributeKind::DiskDepth), depth);
         if request.deed == Deed::Complete {
-            to.add(slices, time, attribute(Kind::DiskRequests), 1);
+            to.add(slices, time, attribute(AttributeKind::DiskRequests), 1);
             let kind = if request.is_write {
-                Kind::DiskWritten
+                AttributeKind::DiskWritten
             } else {
-                Kind::DiskRead
+                AttributeKind::DiskRead
             };
             to.add(slices, time, attribute(kind), i64::from(request.sectors) * SECTOR);
         }

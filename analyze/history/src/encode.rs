@@ -295,11 +295,11 @@ pub(crate) fn ceil(time: i64, grid: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::Kind;
+    use crate::attribute::AttributeKind;
     use crate::piece::Change;
     use crate::run::Steps;
 
-    fn changes(encoded: &Encoded, kind: Kind) -> Vec<(i64, u64)> {
+    fn changes(encoded: &Encoded, kind: AttributeKind) -> Vec<(i64, u64)> {
         let runs = encoded.parts.iter().flat_map(|part| &part.runs);
         let (_, run, _) = runs
             .into_iter()
@@ -311,7 +311,7 @@ mod tests {
             .collect()
     }
 
-    fn piece(kind: Kind, changes: &[(i64, u64)], texts: &[&str]) -> Piece {
+    fn piece(kind: AttributeKind, changes: &[(i64, u64)], texts: &[&str]) -> Piece {
         let attribute = Attribute::new(kind, 0, 1).bits();
         Piece {
             slice: 0,
@@ -330,11 +330,11 @@ mod tests {
 
     #[test]
     fn changes_of_all_cpus_are_in_order_and_change_something() {
-        let first = piece(Kind::ThreadCpu, &[(1, 5), (4, 6), (9, 7)], &[]);
-        let second = piece(Kind::ThreadCpu, &[(2, 5), (4, 8), (7, 8)], &[]);
+        let first = piece(AttributeKind::ThreadCpu, &[(1, 5), (4, 6), (9, 7)], &[]);
+        let second = piece(AttributeKind::ThreadCpu, &[(2, 5), (4, 8), (7, 8)], &[]);
         let encoded = encode(vec![first, second], 4);
         assert_eq!(
-            changes(&encoded, Kind::ThreadCpu),
+            changes(&encoded, AttributeKind::ThreadCpu),
             [(1, 5), (4, 6), (4, 8), (9, 7)]
         );
         let coarse: Vec<_> = encoded.parts.iter().flat_map(|part| &part.coarse).collect();
@@ -359,27 +359,31 @@ mod tests {
             (6, WAKE),
             (7, WAKE),
         ];
-        let encoded = encode(vec![piece(Kind::ThreadState, &told, &[])], 4);
+        let encoded = encode(vec![piece(AttributeKind::ThreadState, &told, &[])], 4);
         let expected = [(1, WAKE), (3, running), (5, sleeping), (6, woken)];
-        assert_eq!(changes(&encoded, Kind::ThreadState), expected);
+        assert_eq!(changes(&encoded, AttributeKind::ThreadState), expected);
     }
 
     #[test]
     fn sums_begin_at_the_slice_and_texts_are_in_order() {
         let counter = piece(
-            Kind::DiskRead,
+            AttributeKind::DiskRead,
             &[(1, varint::fold(4)), (2, varint::fold(0)), (3, varint::fold(5))],
             &[],
         );
-        let names = piece(Kind::ThreadName, &[(1, 1), (2, 2), (3, 1), (4, 0)], &["b", "a"]);
+        let names = piece(
+            AttributeKind::ThreadName,
+            &[(1, 1), (2, 2), (3, 1), (4, 0)],
+            &["b", "a"],
+        );
         let encoded = encode(vec![counter, names], 4);
         assert_eq!(
-            changes(&encoded, Kind::DiskRead),
+            changes(&encoded, AttributeKind::DiskRead),
             [(1, varint::code(4)), (3, varint::code(9))]
         );
         assert_eq!(encoded.texts, ["a", "b"]);
         assert_eq!(
-            changes(&encoded, Kind::ThreadName),
+            changes(&encoded, AttributeKind::ThreadName),
             [(1, 2), (2, 1), (3, 2), (4, 0)]
         );
     }

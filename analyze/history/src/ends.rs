@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::CpuKey;
 
-use crate::attribute::{Attribute, Kind, Subject};
+use crate::attribute::{Attribute, AttributeKind, Subject};
 use crate::piece::{Change, Piece};
 use crate::varint::{self, NULL};
 
@@ -24,10 +24,15 @@ impl Ends {
     /// Records that `attribute` has the value `code` from `time` (nanoseconds from the origin) on.
     pub(crate) fn note(&mut self, time: i64, attribute: Attribute, code: u64) {
         match attribute.kind() {
-            Kind::ThreadState | Kind::ThreadCpu | Kind::ThreadSyscall | Kind::DiskDepth if code != NULL => {
+            AttributeKind::ThreadState
+            | AttributeKind::ThreadCpu
+            | AttributeKind::ThreadSyscall
+            | AttributeKind::DiskDepth
+                if code != NULL =>
+            {
                 self.known.insert(attribute.bits());
             }
-            Kind::CpuThread => {
+            AttributeKind::CpuThread => {
                 let cpu = (attribute.host(), attribute.id());
                 let known = self.running.entry(cpu).or_insert((time, code));
                 if time >= known.0 {
@@ -63,7 +68,7 @@ impl Ends {
         let mut traces = BTreeSet::new();
         for cpu in cpus {
             self.running.remove(&(cpu.trace, cpu.cpu));
-            let kinds = Kind::KEPT.into_iter();
+            let kinds = AttributeKind::KEPT.into_iter();
             let of_cpu = kinds.filter(|kind| kind.subject() == Subject::Cpu);
             of_cpu.for_each(|kind| set(Attribute::new(kind, cpu.trace, cpu.cpu), NULL));
             traces.insert(cpu.trace);
@@ -75,7 +80,7 @@ impl Ends {
         let goes_on = |attribute: Attribute| {
             let thread = (attribute.host(), attribute.id().into());
             !traces.contains(&attribute.host())
-                || attribute.kind() != Kind::DiskDepth && running.contains(&thread)
+                || attribute.kind() != AttributeKind::DiskDepth && running.contains(&thread)
         };
         // Attributes without a value need no change at the next end.
         self.known.retain(|&bits| {

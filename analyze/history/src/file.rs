@@ -22,7 +22,7 @@ use tracebraid_ctf::special::special;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_follow::NotRecorded;
 
-use crate::block::{Block, Place};
+use crate::block::{Block, BlockSpan};
 use crate::checkpoint::CheckpointRef;
 use crate::marks::{self, StreamMark};
 use crate::origin;
@@ -385,7 +385,7 @@ impl Source {
     pub(crate) fn block(&self, place: &BlockRef) -> Result<Block, HistoryError> {
         let block = Block::parse(self.bytes(place)?)
             .map_err(|error| self.damaged(place.offset, &error.to_string()))?;
-        let expected = Place {
+        let expected = BlockSpan {
             level: place.level,
             grid: place.grid,
             begin: place.begin,

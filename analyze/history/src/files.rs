@@ -8,7 +8,7 @@ use tracebraid_files::{Descriptor, FileFollower, FilesKept, FollowedFiles, News}
 use tracebraid_follow::{Event, Packet};
 use tracebraid_kernel_model::{Body, FdType, KernelEvent};
 
-use crate::attribute::{Attribute, Kind};
+use crate::attribute::{Attribute, AttributeKind};
 use crate::piece::Pieces;
 use crate::slices::Slices;
 use crate::varint::{self, NULL};
@@ -155,7 +155,7 @@ struct To<'p> {
 }
 
 impl To<'_> {
-    fn number(&mut self, kind: Kind, (trace, process, fd): (u32, i32, i32), number: Option<u64>) {
+    fn number(&mut self, kind: AttributeKind, (trace, process, fd): (u32, i32, i32), number: Option<u64>) {
         let number = number.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
         if let Some(attribute) = Attribute::of_file(kind, trace, process, fd) {
             let code = number.map_or(NULL, varint::code);
@@ -163,7 +163,7 @@ impl To<'_> {
         }
     }
 
-    fn text(&mut self, kind: Kind, (trace, process, fd): (u32, i32, i32), text: &str) {
+    fn text(&mut self, kind: AttributeKind, (trace, process, fd): (u32, i32, i32), text: &str) {
         if let Some(attribute) = Attribute::of_file(kind, trace, process, fd) {
             self.pieces.set_string(self.slices, self.time, attribute, text);
         }
@@ -171,7 +171,7 @@ impl To<'_> {
 }
 
 impl To<'_> {
-    fn of_thread(&mut self, kind: Kind, (trace, tid): (u32, i32), number: Option<u64>) {
+    fn of_thread(&mut self, kind: AttributeKind, (trace, tid): (u32, i32), number: Option<u64>) {
         let number = number.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
         let attribute = Attribute::new(kind, trace, tid as u32);
         let code = number.map_or(NULL, varint::code);
@@ -184,8 +184,8 @@ impl Threads {
     fn moved(&mut self, to: &mut To<'_>, thread: (u32, i32), read: u64, written: u64) {
         let sums = self.0.entry(thread).or_default();
         for (kind, sum, more) in [
-            (Kind::ThreadRead, &mut sums.0, read),
-            (Kind::ThreadWritten, &mut sums.1, written),
+            (AttributeKind::ThreadRead, &mut sums.0, read),
+            (AttributeKind::ThreadWritten, &mut sums.1, written),
         ] {
             if more > 0 {
                 *sum = sum.saturating_add(more);
@@ -197,7 +197,10 @@ impl Threads {
     /// Whoever had the number is gone.
     fn born(&mut self, to: &mut To<'_>, thread: (u32, i32)) {
         let sums = self.0.remove(&thread).unwrap_or_default();
-        for (kind, sum) in [(Kind::ThreadRead, sums.0), (Kind::ThreadWritten, sums.1)] {
+        for (kind, sum) in [
+            (AttributeKind::ThreadRead, sums.0),
+            (AttributeKind::ThreadWritten, sums.1),
+        ] {
             if sum > 0 {
                 to.of_thread(kind, thread, None);
             }
@@ -219,8 +222,8 @@ impl Known {
             *used = Used::default();
         }
         used.is_named = true;
-        to.text(Kind::FileName, key, name);
-        to.text(Kind::FileKind, key, kind.name());
+        to.text(AttributeKind::FileName, key, name);
+        to.text(AttributeKind::FileKind, key, kind.name());
     }
 
     /// A call has ended that used it.
@@ -228,10 +231,10 @@ impl Known {
         let key = key(descriptor);
         let used = self.0.entry(key).or_default();
         used.calls += 1;
-        to.number(Kind::FileCalls, key, Some(used.calls));
+        to.number(AttributeKind::FileCalls, key, Some(used.calls));
         for (kind, sum, more) in [
-            (Kind::FileRead, &mut used.read, read),
-            (Kind::FileWritten, &mut used.written, written),
+            (AttributeKind::FileRead, &mut used.read, read),
+            (AttributeKind::FileWritten, &mut used.written, written),
         ] {
             if more > 0 {
                 *sum = sum.saturating_add(more);
@@ -252,8 +255,8 @@ impl Known {
             let Some(used) = self.0.remove(&key) else { continue };
             unset_numbers(to, key, &used);
             if used.is_named {
-                to.number(Kind::FileName, key, None);
-                to.number(Kind::FileKind, key, None);
+                to.number(AttributeKind::FileName, key, None);
+                to.number(AttributeKind::FileKind, key, None);
             }
         }
     }
@@ -262,9 +265,9 @@ impl Known {
 /// What is not there need not go.
 fn unset_numbers(to: &mut To<'_>, key: (u32, i32, i32), used: &Used) {
     for (kind, number) in [
-        (Kind::FileCalls, used.calls),
-        (Kind::FileRead, used.read),
-        (Kind::FileWritten, used.written),
+        (AttributeKind::FileCalls, used.calls),
+        (AttributeKind::FileRead, used.read),
+        (AttributeKind::FileWritten, used.written),
     ] {
         if number > 0 {
             to.number(kind, key, None);

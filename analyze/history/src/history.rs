@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::attribute::{Attribute, Form, Kind};
+use crate::attribute::{Attribute, AttributeKind, Form};
 use crate::block::Block;
 use crate::file::{BlockRef, HistoryError, Meta, Source};
 use crate::value::{ThreadState, Value};
@@ -85,7 +85,7 @@ impl History {
     pub fn path(&self, attribute: Attribute) -> String {
         let own = || self.meta.custom.get(attribute.id() as usize).cloned();
         match attribute.kind() {
-            Kind::Custom => own().unwrap_or_default(),
+            AttributeKind::Custom => own().unwrap_or_default(),
             _ => attribute.path().to_string(),
         }
     }
@@ -93,8 +93,8 @@ impl History {
     /// The attribute with that path, of a machine; what users define belongs to none.
     pub fn find(&self, path: &str, host: u32) -> Option<Attribute> {
         let own = self.custom.get(path).copied();
-        own.map(|number| Attribute::new(Kind::Custom, 0, number))
-            .or_else(|| Attribute::parse(path, host).filter(|found| found.kind() != Kind::Custom))
+        own.map(|number| Attribute::new(AttributeKind::Custom, 0, number))
+            .or_else(|| Attribute::parse(path, host).filter(|found| found.kind() != AttributeKind::Custom))
     }
 
     /// Whether some value of an attribute that is kept is that text, or was of one that an append has cut off.

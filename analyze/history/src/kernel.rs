@@ -14,7 +14,7 @@ use tracebraid_kernel_model::{
     Body, Comm, Exec, Fork, IntField, KernelEvent, Priority, Switch, Syscall, TaskState, softirq_name,
 };
 
-use crate::attribute::{Attribute, Kind, Subject};
+use crate::attribute::{Attribute, AttributeKind, Subject};
 use crate::disks::{Disks, Request};
 use crate::ends::Ends;
 use crate::piece::{Piece, Pieces, WAKE};
@@ -47,7 +47,7 @@ struct Active {
 
 /// What whoever runs there does.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Step {
+enum KernelStep {
     Enter(Syscall),
     Exit,
     Named(Comm),
@@ -85,7 +85,7 @@ pub(crate) const UNKNOWN: &str = "unknown";
 /// Text number of [`UNKNOWN`]: after those of softirqs (0 to 0xff), before those of system calls.
 const UNKNOWN_NUMBER: u16 = 0x100;
 
-type Lanes = ByCpu<Lane<Active, Step>>;
+type Lanes = ByCpu<Lane<Active, KernelStep>>;
 
 /// Steps of a chunk that waited for those before it.
 struct Joining<'p> {
@@ -142,11 +142,11 @@ impl Partial {
                 cpu: attribute.id(),
             };
             match attribute.kind() {
-                Kind::CpuThread => {
+                AttributeKind::CpuThread => {
                     let tid = i32::try_from(number).ok();
                     partial.lanes.get(cpu).goes_over(i64::MIN, Active { tid });
                 }
-                Kind::DiskDepth => partial.disks.know(attribute.host(), attribute.id(), number),
+                AttributeKind::DiskDepth => partial.disks.know(attribute.host(), attribute.id(), number),
                 _ => {}
             }
         }
@@ -180,8 +180,12 @@ impl Partial {
         let at = &mut self.at(slices, packet.cpu, time);
         at.pieces.get(at.cpu).lose(slices, at.time);
         if packet.tells_switches {
-            at.step(Step::Lost);
-            for kind in [Kind::CpuThread, Kind::CpuIrq, Kind::CpuSoftirq] {
+            at.step(KernelStep::Lost);
+            for kind in [
+                AttributeKind::CpuThread,
+                AttributeKind::CpuIrq,
+                AttributeKind::CpuSoftirq,
+            ] {
                 at.set_cpu(kind, NULL);
             }
             at.goes_over(None);
@@ -202,19 +206,19 @@ impl Partial {
         match &event.model.event {
             KernelEvent::Entry(entry) => {
                 let call = entry.call(body);
-                at.by(event.model.tid(body), Step::Enter(call));
+                at.by(event.model.tid(body), KernelStep::Enter(call));
             }
-            KernelEvent::Exit(_) => at.by(event.model.tid(body), Step::Exit),
+            KernelEvent::Exit(_) => at.by(event.model.tid(body), KernelStep::Exit),
             KernelEvent::Switch(switch) => at.switch(input, switch, body),
             KernelEvent::Wakeup(wakeup) => at.wakeup(recorded, wakeup, body),
             KernelEvent::IrqEntry(entry) => {
                 let irq = entry.irq.get(body).map_or(NULL, varint::code);
-                at.set_cpu(Kind::CpuIrq, irq);
+                at.set_cpu(AttributeKind::CpuIrq, irq);
             }
-            KernelEvent::IrqExit(_) => at.set_cpu(Kind::CpuIrq, NULL),
+            KernelEvent::IrqExit(_) => at.set_cpu(AttributeKind::CpuIrq, NULL),
             KernelEvent::Softirq(softirq) => match softirq.step {
                 SoftirqStep::Entry => at.softirq(softirq.vector.get(body).unwrap_or(-1)),
-                _ => at.set_cpu(Kind::CpuSoftirq, NULL),
+                _ => at.set_cpu(AttributeKind::CpuSoftirq, NULL),
             },
             KernelEvent::Block(block) => {
                 // A request issued on one CPU may complete on one that was not recorded.
@@ -317,24 +321,24 @@ impl At<'_> {
     }
 
     #[inline(always)]
-    fn set_cpu(&mut self, kind: Kind, code: u64) {
+    fn set_cpu(&mut self, kind: AttributeKind, code: u64) {
         self.set(Attribute::new(kind, self.cpu.trace, self.cpu.cpu), code);
     }
 
     #[inline(always)]
-    fn set_thread(&mut self, kind: Kind, tid: i32, code: u64) {
+    fn set_thread(&mut self, kind: AttributeKind, tid: i32, code: u64) {
         self.set(Attribute::new(kind, self.cpu.trace, tid as u32), code);
     }
 
     fn set_state(&mut self, tid: i32, state: ThreadState) {
-        self.set_thread(Kind::ThreadState, tid, varint::code(state as i64));
+        self.set_thread(AttributeKind::ThreadState, tid, varint::code(state as i64));
     }
 
     /// State of a thread that does not run: unknown where an unrecorded CPU may wake the thread and run it.
     fn set_away(&mut self, tid: i32, state: ThreadState, is_whole: bool) {
         match is_whole {
             true => self.set_state(tid, state),
-            false => self.set_thread(Kind::ThreadState, tid, NULL),
+            false => self.set_thread(AttributeKind::ThreadState, tid, NULL),
         }
     }
 
@@ -350,7 +354,7 @@ impl At<'_> {
 
     /// That thread, or whoever runs there, does something.
     #[inline(always)]
-    fn by(&mut self, tid: Option<i32>, step: Step) {
+    fn by(&mut self, tid: Option<i32>, step: KernelStep) {
         match tid {
             Some(tid) => self.done(tid, step),
             None => self.step(step),
@@ -359,7 +363,7 @@ impl At<'_> {
 
     /// Whoever runs there does something.
     #[inline(always)]
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: KernelStep) {
         let is_first = self.is_first;
         let lane = self.lanes.get(self.cpu);
         match lane.now_or_first(is_first, self.time).map(|active| active.tid) {
@@ -370,14 +374,14 @@ impl At<'_> {
     }
 
     #[inline(always)]
-    fn done(&mut self, tid: i32, step: Step) {
+    fn done(&mut self, tid: i32, step: KernelStep) {
         // Idle threads are as many as CPUs, and have one number.
         if tid == 0 {
             return;
         }
         match step {
-            Step::Enter(call) => {
-                let attribute = Attribute::new(Kind::ThreadSyscall, self.cpu.trace, tid as u32);
+            KernelStep::Enter(call) => {
+                let attribute = Attribute::new(AttributeKind::ThreadSyscall, self.cpu.trace, tid as u32);
                 let text = || call.name().to_owned();
                 let number = match call {
                     Syscall::OTHER => UNKNOWN_NUMBER + 1,
@@ -386,20 +390,20 @@ impl At<'_> {
                 let pieces = self.pieces.get(self.cpu);
                 pieces.set_text(self.slices, self.time, attribute, number, text);
             }
-            Step::Exit => self.set_thread(Kind::ThreadSyscall, tid, NULL),
-            Step::Named(name) => {
+            KernelStep::Exit => self.set_thread(AttributeKind::ThreadSyscall, tid, NULL),
+            KernelStep::Named(name) => {
                 // It may have waited until now, and then nothing before it is known here.
                 self.pieces.get(self.cpu).forget_name(tid);
                 self.name(tid, name);
                 self.pieces.get(self.cpu).forget_name(tid);
             }
-            Step::Lost => self.set_thread(Kind::ThreadState, tid, NULL),
+            KernelStep::Lost => self.set_thread(AttributeKind::ThreadState, tid, NULL),
         }
     }
 
     /// Sets the call of a thread to [`UNKNOWN`].
     fn lose_call(&mut self, tid: i32) {
-        let attribute = Attribute::new(Kind::ThreadSyscall, self.cpu.trace, tid as u32);
+        let attribute = Attribute::new(AttributeKind::ThreadSyscall, self.cpu.trace, tid as u32);
         let pieces = self.pieces.get(self.cpu);
         pieces.set_text(self.slices, self.time, attribute, UNKNOWN_NUMBER, || {
             UNKNOWN.to_owned()
@@ -407,7 +411,7 @@ impl At<'_> {
     }
 
     fn softirq(&mut self, vector: i64) {
-        let attribute = Attribute::new(Kind::CpuSoftirq, self.cpu.trace, self.cpu.cpu);
+        let attribute = Attribute::new(AttributeKind::CpuSoftirq, self.cpu.trace, self.cpu.cpu);
         let text = || softirq_name(vector).map_or_else(|| vector.to_string(), str::to_owned);
         let number = (vector & 0xff) as u16;
         let pieces = self.pieces.get(self.cpu);
@@ -421,12 +425,12 @@ impl At<'_> {
         let (prev, next) = (prev as i32, next as i32);
         let is_whole = input.recorded.is_whole_at(self.cpu.trace, self.time);
         let loses_calls = !is_whole && input.sources.tells_calls(self.cpu.trace as usize);
-        self.set_cpu(Kind::CpuThread, varint::code(next.into()));
+        self.set_cpu(AttributeKind::CpuThread, varint::code(next.into()));
         if prev != 0 {
             let state = switch.prev_state(body).map_or(ThreadState::Other, left);
             self.set_away(prev, state, is_whole);
             if !is_whole {
-                self.set_thread(Kind::ThreadCpu, prev, NULL);
+                self.set_thread(AttributeKind::ThreadCpu, prev, NULL);
             }
             if loses_calls {
                 self.lose_call(prev);
@@ -442,7 +446,7 @@ impl At<'_> {
             if loses_calls {
                 self.lose_call(next);
             }
-            self.set_thread(Kind::ThreadCpu, next, varint::code(self.cpu.cpu.into()));
+            self.set_thread(AttributeKind::ThreadCpu, next, varint::code(self.cpu.cpu.into()));
             self.known(
                 next,
                 switch.next_name.as_ref().and_then(|name| name.comm(body)),
@@ -455,7 +459,11 @@ impl At<'_> {
     fn known(&mut self, tid: i32, name: Option<Comm>, priority: Option<Priority>) {
         name.into_iter().for_each(|name| self.name(tid, name));
         if let Some(priority) = priority {
-            self.set_thread(Kind::ThreadPriority, tid, varint::code(priority.0.into()));
+            self.set_thread(
+                AttributeKind::ThreadPriority,
+                tid,
+                varint::code(priority.0.into()),
+            );
         }
     }
 
@@ -472,15 +480,15 @@ impl At<'_> {
         let tells = recorded.wake((self.cpu, self.time), || self.time, is_ready, target);
         match wakeup.step {
             // The thread may run on a CPU that was not recorded, or be taken there.
-            _ if !tells.is_whole() => self.set_thread(Kind::ThreadState, tid, NULL),
+            _ if !tells.is_whole() => self.set_thread(AttributeKind::ThreadState, tid, NULL),
             WakeStep::WakeupNew => self.set_state(tid, ThreadState::Woken),
-            _ => self.set_thread(Kind::ThreadState, tid, WAKE),
+            _ => self.set_thread(AttributeKind::ThreadState, tid, WAKE),
         }
         if is_ready
             && tells.is_whole()
             && let Some(cpu) = cpu
         {
-            self.set_thread(Kind::ThreadCpu, tid, varint::code(cpu));
+            self.set_thread(AttributeKind::ThreadCpu, tid, varint::code(cpu));
         }
     }
 
@@ -502,26 +510,26 @@ impl At<'_> {
                     state.name.as_ref().and_then(|name| name.comm(body)),
                     None,
                 );
-                self.of_thread(Kind::ThreadProcess, tid, state.pid.get(body));
-                self.of_thread(Kind::ThreadParent, tid, get(state.ppid.as_ref(), body));
+                self.of_thread(AttributeKind::ThreadProcess, tid, state.pid.get(body));
+                self.of_thread(AttributeKind::ThreadParent, tid, get(state.ppid.as_ref(), body));
             }
             KernelEvent::Migrate(migrate) => {
                 if let Some(tid) = migrate.tid.get(body) {
                     let to = migrate.to.get(body);
                     if recorded.is_whole_at(self.cpu.trace, self.time) {
-                        self.of_thread(Kind::ThreadCpu, tid, to);
+                        self.of_thread(AttributeKind::ThreadCpu, tid, to);
                     }
                     if let Some(cpu) = to.and_then(|cpu| u32::try_from(cpu).ok())
                         && !recorded.tells(CpuKey { cpu, ..self.cpu }, self.time)
                         && tid != 0
                     {
-                        self.set_thread(Kind::ThreadState, tid as i32, NULL);
+                        self.set_thread(AttributeKind::ThreadState, tid as i32, NULL);
                     }
                 }
             }
             KernelEvent::Inherit(inherit) => {
                 if let (Some(tid), Some(new)) = (inherit.tid.get(body), inherit.new.get(body)) {
-                    self.of_thread(Kind::ThreadPriority, tid, Some(new.0.into()));
+                    self.of_thread(AttributeKind::ThreadPriority, tid, Some(new.0.into()));
                 }
             }
             KernelEvent::ThreadEnd(end) => {
@@ -531,7 +539,7 @@ impl At<'_> {
             }
             KernelEvent::Frequency(frequency) => {
                 self.of_cpu(
-                    Kind::CpuFrequency,
+                    AttributeKind::CpuFrequency,
                     frequency.cpu.get(body),
                     frequency.frequency.get(body),
                 );
@@ -541,20 +549,20 @@ impl At<'_> {
                     .state
                     .get(body)
                     .filter(|&state| state as u32 != CpuIdle::AWAKE);
-                self.of_cpu(Kind::CpuSleep, idle.cpu.get(body), state);
+                self.of_cpu(AttributeKind::CpuSleep, idle.cpu.get(body), state);
             }
             _ => {}
         }
     }
 
-    fn of_thread(&mut self, kind: Kind, tid: i64, value: Option<i64>) {
+    fn of_thread(&mut self, kind: AttributeKind, tid: i64, value: Option<i64>) {
         if let Some(value) = value.filter(|_| tid != 0) {
             self.set_thread(kind, tid as i32, varint::code(value));
         }
     }
 
     /// Of the CPU that an event names: there its attributes are set by its own events alone, so they are told apart by kind.
-    fn of_cpu(&mut self, kind: Kind, cpu: Option<i64>, value: Option<i64>) {
+    fn of_cpu(&mut self, kind: AttributeKind, cpu: Option<i64>, value: Option<i64>) {
         if let Some(cpu) = cpu.and_then(|cpu| u32::try_from(cpu).ok()) {
             self.set(
                 Attribute::new(kind, self.cpu.trace, cpu),
@@ -572,14 +580,14 @@ impl At<'_> {
         let process = get(fork.child_pid.as_ref(), body);
         let is_whole = recorded.is_whole_at(self.cpu.trace, self.time);
         self.set_away(child as i32, ThreadState::New, is_whole);
-        self.set_thread(Kind::ThreadSyscall, child as i32, NULL);
+        self.set_thread(AttributeKind::ThreadSyscall, child as i32, NULL);
         self.set_thread(
-            Kind::ThreadParent,
+            AttributeKind::ThreadParent,
             child as i32,
             parent.map_or(NULL, varint::code),
         );
         self.set_thread(
-            Kind::ThreadProcess,
+            AttributeKind::ThreadProcess,
             child as i32,
             process.map_or(NULL, varint::code),
         );
@@ -598,20 +606,20 @@ impl At<'_> {
         if let Some((old, tid)) = taken_over(exec, body) {
             self.gone(old);
             self.set_state(tid, ThreadState::Running);
-            self.set_thread(Kind::ThreadCpu, tid, varint::code(self.cpu.cpu.into()));
-            self.set_cpu(Kind::CpuThread, varint::code(tid.into()));
+            self.set_thread(AttributeKind::ThreadCpu, tid, varint::code(self.cpu.cpu.into()));
+            self.set_cpu(AttributeKind::CpuThread, varint::code(tid.into()));
             self.goes_over(Some(tid));
         }
         if let Some(name) = name {
             // It may not be known yet whose it is.
             self.pieces.get(self.cpu).forget_names();
-            self.by(tid, Step::Named(name));
+            self.by(tid, KernelStep::Named(name));
         }
     }
 
     /// Nothing more is told of a thread.
     fn gone(&mut self, tid: i32) {
-        for kind in Kind::KEPT
+        for kind in AttributeKind::KEPT
             .into_iter()
             .filter(|kind| kind.subject() == Subject::Thread)
         {

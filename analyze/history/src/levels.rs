@@ -4,7 +4,7 @@
 //! Each level's grid is [`FACTOR`] times as wide as that of the one below, of whose changes its own are made.
 
 use crate::attribute::Attribute;
-use crate::block::Place;
+use crate::block::BlockSpan;
 use crate::by_attribute::{ByAttribute, sorted};
 use crate::encode::{ceil, put_coarse};
 use crate::run::Run;
@@ -47,7 +47,7 @@ struct Level {
 /// A block of a level, or a part of it.
 #[derive(Debug)]
 pub(crate) struct Coarse {
-    pub(crate) place: Place,
+    pub(crate) place: BlockSpan,
     /// In the order of attributes.
     pub(crate) runs: Vec<(Attribute, Run)>,
     /// Bytes that these take, about.
@@ -220,7 +220,7 @@ impl Level {
         self.pending.retain(|_, changes| !changes.is_empty());
         self.first = self.first_pending().unwrap_or(i64::MAX);
         let grid = self.grid;
-        let place = Place {
+        let place = BlockSpan {
             level,
             grid,
             begin,
@@ -251,11 +251,11 @@ fn run_of(changes: impl Iterator<Item = (i64, u64)>, mut value: u64) -> (Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::Kind;
+    use crate::attribute::AttributeKind;
 
     #[test]
     fn levels_show_the_last_change_before_each_multiple() {
-        let attribute = Attribute::new(Kind::ThreadCpu, 0, 1);
+        let attribute = Attribute::new(AttributeKind::ThreadCpu, 0, 1);
         let mut levels = Levels::new(4, 1 << 20);
         let changes = [(0, 5), (4, 6), (8, 5), (16, 5), (36, 7)];
         levels.add(attribute, changes.into_iter());
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_block_is_complete_when_those_below_are() {
-        let attribute = Attribute::new(Kind::ThreadCpu, 0, 1);
+        let attribute = Attribute::new(AttributeKind::ThreadCpu, 0, 1);
         let mut levels = Levels::new(4, 1 << 20);
         levels.add(attribute, [(10, 5), (120_000, 6)].into_iter());
         let mut blocks = Vec::new();

@@ -92,7 +92,7 @@ pub mod fuzzing {
 }
 
 pub use append::{AppendError, Appended, append};
-pub use attribute::{Attribute, Form, Kind, Path, Subject};
+pub use attribute::{Attribute, AttributeKind, Form, Path, Subject};
 pub use build::{Asked, BuildError, Built, build};
 pub use condition::Condition;
 pub use file::{Analysis, HistoryError, Meta, VERSION};

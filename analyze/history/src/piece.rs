@@ -8,7 +8,7 @@ use tracebraid_follow::KeyHasher;
 use tracebraid_kernel_model::Comm;
 use tracebraid_language::Datum;
 
-use crate::attribute::{Attribute, Form, Kind};
+use crate::attribute::{Attribute, AttributeKind, Form};
 use crate::slices::Slices;
 use crate::user::put;
 use crate::varint;
@@ -152,7 +152,7 @@ impl Pieces {
             .places
             .entry(name)
             .or_insert_with(|| push(texts, name.text()));
-        let attribute = Attribute::new(Kind::ThreadName, host, tid as u32);
+        let attribute = Attribute::new(AttributeKind::ThreadName, host, tid as u32);
         self.set(slices, time, attribute, place + 1);
     }
 

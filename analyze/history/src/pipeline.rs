@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::assembly::{Assembled, Assembly};
 use crate::batch::Batch;
-use crate::block::Place;
+use crate::block::BlockSpan;
 use crate::checkpoint::Checkpoint;
 use crate::encode::{Encoded, Part, SHARDS, encode};
 use crate::file::{HistoryError, Meta};
@@ -255,13 +255,13 @@ impl Pipeline {
 
     /// The place of a slice, of the times of its first and its latest change; none if nothing changes in it. That of the
     /// first slice begins with its first change.
-    fn place(&self, slice: usize, extent: Option<(i64, i64)>) -> Option<Place> {
+    fn place(&self, slice: usize, extent: Option<(i64, i64)>) -> Option<BlockSpan> {
         let (first, latest) = extent?;
         let begin = match self.slices.begin(slice) {
             i64::MIN => first,
             begin => begin,
         };
-        Some(Place {
+        Some(BlockSpan {
             level: 0,
             grid: 1,
             begin: begin.min(first),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::attribute::{Attribute, Kind};
+use crate::attribute::{Attribute, AttributeKind};
 use crate::block::{Block, Entry};
 use crate::file::HistoryError;
 use crate::history::{History, Level};
@@ -26,7 +26,7 @@ impl History {
         let end = meta.ends.get(attribute.host() as usize).copied().flatten();
         match end {
             // Those of analyses may be about anything.
-            Some(end) if end < meta.end && attribute.kind() != Kind::Custom => end + 1,
+            Some(end) if end < meta.end && attribute.kind() != AttributeKind::Custom => end + 1,
             _ => i64::MAX,
         }
     }
@@ -124,7 +124,7 @@ impl History {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn value(&self, attribute: Attribute, time: i64) -> Result<Value, HistoryError> {
-        if attribute.kind() == Kind::CpuState {
+        if attribute.kind() == AttributeKind::CpuState {
             return self.cpu_state(attribute, time);
         }
         if time >= self.known_until(attribute) {
@@ -177,7 +177,7 @@ impl History {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn changes(&self, attribute: Attribute, from: i64, to: i64) -> Result<Vec<Since>, HistoryError> {
-        if attribute.kind() == Kind::CpuState {
+        if attribute.kind() == AttributeKind::CpuState {
             return self.cpu_state_changes(attribute, from, to);
         }
         let mut found = vec![Since {
@@ -199,7 +199,7 @@ impl History {
         to: i64,
         mut tell: impl FnMut(i64, Value) -> bool,
     ) -> Result<(), HistoryError> {
-        if attribute.kind() == Kind::CpuState {
+        if attribute.kind() == AttributeKind::CpuState {
             return self.each_cpu_state(attribute, from, to, tell);
         }
         let Some(level) = self.level(0) else { return Ok(()) };
@@ -251,7 +251,7 @@ impl History {
     /// # Errors
     /// When the file cannot be read or is damaged.
     pub fn previous_change(&self, attribute: Attribute, time: i64) -> Result<Option<Since>, HistoryError> {
-        if attribute.kind() == Kind::CpuState {
+        if attribute.kind() == AttributeKind::CpuState {
             return self.previous_cpu_state(attribute, time);
         }
         let known = self.known_until(attribute);
@@ -323,7 +323,7 @@ impl History {
             .collect();
         let times = &times[..samples.min(times.len())];
         let row = |&attribute: &Attribute| match attribute.kind() {
-            Kind::CpuState => self.cpu_state_row(level, attribute, times),
+            AttributeKind::CpuState => self.cpu_state_row(level, attribute, times),
             _ => self.row(level, attribute, times),
         };
         attributes.iter().map(row).collect()

@@ -12,7 +12,7 @@ use tracebraid_storage::aside;
 
 use crate::assembly::Assembled;
 use crate::batch::Batch;
-use crate::block::{HEAD as BLOCK_HEAD, Place};
+use crate::block::{BlockSpan, HEAD as BLOCK_HEAD};
 use crate::checkpoint::{self, Checkpoint, CheckpointRef};
 use crate::file::{self, BlockRef, HistoryError, Index, Meta};
 use crate::flush::Flusher;
@@ -167,7 +167,7 @@ impl Writer {
 
     /// Appends a block. Returns the batch to write now, on any thread, if it is full.
     pub(crate) fn append(&mut self, block: Assembled) -> Option<Batch> {
-        let Place {
+        let BlockSpan {
             level,
             grid,
             begin,

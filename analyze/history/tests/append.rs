@@ -14,7 +14,7 @@ use tracebraid_ctf::write::trace::{Options as WriteOptions, Session};
 use tracebraid_engine::{Control, Options};
 use tracebraid_history::{AppendError, Appended, Asked, Attribute, BuildError, Definition, History, append};
 
-use crate::{Place, build_asked, build_with};
+use crate::{Scratch, build_asked, build_with};
 use tracebraid_models::traces::kernel_trace;
 
 /// Writes a trace's first packets, as its tracer would have left them: of each stream a share of 1000 parts; what is there
@@ -46,11 +46,11 @@ fn grow(set: &TraceSet, to: &Path, shares: &[u16], torn: bool) {
 }
 
 /// The same trace in smaller packets: of a recording that is small they are few.
-fn in_small_packets(place: &Place, name: &str) -> TraceSet {
+fn in_small_packets(place: &Scratch, name: &str) -> TraceSet {
     smaller(place, &kernel_trace(name).unwrap())
 }
 
-fn smaller(place: &Place, set: &TraceSet) -> TraceSet {
+fn smaller(place: &Scratch, set: &TraceSet) -> TraceSet {
     let session = Session::create(&place.file("small")).unwrap();
     let options = WriteOptions {
         packet_size: PacketSize::UpTo(1 << 14),
@@ -130,11 +130,11 @@ fn fine_blocks(file: &Path) -> Vec<Vec<u8>> {
 }
 
 /// The history of the trace that is there, built at once.
-fn whole(place: &Place, trace: &Path) -> History {
+fn whole(place: &Scratch, trace: &Path) -> History {
     whole_asked(place, trace, Asked::default())
 }
 
-fn whole_asked(place: &Place, trace: &Path, asked: Asked) -> History {
+fn whole_asked(place: &Scratch, trace: &Path, asked: Asked) -> History {
     let file = place.file("whole");
     build_asked(&open(trace), asked, &file, 2, 100_000);
     History::open(&file).unwrap()
@@ -169,7 +169,7 @@ end = { event = "syscall_exit_read" }
 /// Lets a history grow in steps, in two ways that must not matter, and compares it with one of the whole trace at each. Gives how
 /// many bytes the appends read, and how many there were.
 fn grows(set: &TraceSet, asked: &Asked, steps: &[u16]) -> (u64, u64) {
-    let place = Place::new();
+    let place = Scratch::new();
     let (trace, files) = (place.file("trace"), [place.file("history"), place.file("other")]);
     let (mut read, mut all) = (0, 0);
     for (number, share) in steps.iter().enumerate() {
@@ -202,7 +202,7 @@ const STEPS: [u16; 7] = [400, 600, 610, 615, 800, 990, 1000];
 
 #[test]
 fn what_analyses_say_is_gone_on_with() {
-    let place = Place::new();
+    let place = Scratch::new();
     let set = in_small_packets(&place, "kernel-mix-small");
     let running = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/analyses/running.xml");
     for text in [FOLLOWS, &fs::read_to_string(running).unwrap()] {
@@ -225,7 +225,7 @@ fn what_descriptors_are_is_gone_on_with() {
         // Where events were lost.
         ("kernel-discarded", None),
     ] {
-        let place = Place::new();
+        let place = Scratch::new();
         let set = in_small_packets(&place, name);
         let asked = Asked {
             definition,
@@ -241,7 +241,7 @@ fn what_descriptors_are_is_gone_on_with() {
 /// What probes tell, of a program with spans that are open all the time.
 #[test]
 fn what_probes_tell_is_gone_on_with() {
-    let session = Place::new();
+    let session = Scratch::new();
     let set = smaller(&session, &crate::probes::many(&session));
     let (read, all) = grows(&set, &Asked::default(), &STEPS);
     assert!(read > 0 && read < all / 2, "{read} of {all} bytes were read");
@@ -250,7 +250,7 @@ fn what_probes_tell_is_gone_on_with() {
 /// Two traces, of machines of which one's clock is corrected, as `--sync` does.
 #[test]
 fn several_traces_are_gone_on_with() {
-    let sources = [Place::new(), Place::new()];
+    let sources = [Scratch::new(), Scratch::new()];
     let first = in_small_packets(&sources[0], "kernel-mix-small");
     let second = in_small_packets(&sources[1], "kernel-discarded");
     let begin = |set: &TraceSet| {
@@ -268,7 +268,7 @@ fn several_traces_are_gone_on_with() {
         ..Piece::default()
     };
     let correction: &'static Correction = Box::leak(Box::new(Correction::new([&[piece][..]]).unwrap()));
-    let place = Place::new();
+    let place = Scratch::new();
     let traces = ["one", "two"].map(|name| place.file(name));
     let set = |corrected: bool| {
         let mut set = TraceSet::open(&traces).unwrap();
@@ -318,7 +318,7 @@ fn several_traces_are_gone_on_with() {
 /// A checkpoint that is damaged, or that another program wrote, is none: everything is read.
 #[test]
 fn without_what_an_analysis_knew_everything_is_read() {
-    let place = Place::new();
+    let place = Scratch::new();
     let set = in_small_packets(&place, "kernel-mix-small");
     let (trace, file) = (place.file("trace"), place.file("history"));
     let asked = Asked {
@@ -360,7 +360,7 @@ fn a_history_that_grew_says_what_one_of_the_whole_trace_says() {
         ("kernel-discarded", &[[200, 900, 400, 10], [400, 900, 900, 600]]),
     ] {
         let Some(set) = kernel_trace(name) else { continue };
-        let place = Place::new();
+        let place = Scratch::new();
         let (trace, file) = (place.file("trace"), place.file("history"));
         for (number, shares) in steps.iter().chain([&[1000; 4]]).enumerate() {
             grow(&set, &trace, shares, false);
@@ -383,7 +383,7 @@ fn a_history_that_grew_says_what_one_of_the_whole_trace_says() {
 
 #[test]
 fn little_is_read_again() {
-    let place = Place::new();
+    let place = Scratch::new();
     let set = in_small_packets(&place, "kernel-mix-small");
     let (trace, file) = (place.file("trace"), place.file("history"));
     grow(&set, &trace, &[900], false);
@@ -405,7 +405,7 @@ fn little_is_read_again() {
 /// However streams grow, in however many threads and chunks: the file is the same, and says the same.
 #[test]
 fn the_way_in_which_it_grows_does_not_matter() {
-    let place = Place::new();
+    let place = Scratch::new();
     let set = in_small_packets(&place, "kernel-mix-small");
     let steps = prop::collection::vec(prop::array::uniform4(0u16..=1000), 2..=5);
     let chunks = prop::sample::select(vec![1, 20_000, 300_000, 0]);
@@ -423,7 +423,7 @@ fn the_way_in_which_it_grows_does_not_matter() {
 }
 
 fn grown_in_steps(set: &TraceSet, mut steps: Vec<[u16; 4]>, torn: bool, chunk: u64) {
-    let place = Place::new();
+    let place = Scratch::new();
     for stream in 0..4 {
         let mut shares: Vec<u16> = steps.iter().map(|step| step[stream]).collect();
         shares.sort_unstable();
@@ -454,7 +454,7 @@ fn grown_in_steps(set: &TraceSet, mut steps: Vec<[u16; 4]>, torn: bool, chunk: u
 #[test]
 fn an_append_that_fails_leaves_what_was() {
     let set = kernel_trace("kernel-mix-small").unwrap();
-    let place = Place::new();
+    let place = Scratch::new();
     let (trace, file) = (place.file("trace"), place.file("history"));
     grow(&set, &trace, &[500], false);
     build_with(&open(&trace), &file, 2, 0);
@@ -483,7 +483,7 @@ fn an_append_that_fails_leaves_what_was() {
 #[test]
 fn whoever_reads_meanwhile_sees_the_old_state_to_the_end() {
     let set = kernel_trace("kernel-mix-small").unwrap();
-    let place = Place::new();
+    let place = Scratch::new();
     let (trace, file) = (place.file("trace"), place.file("history"));
     grow(&set, &trace, &[400], false);
     build_with(&open(&trace), &file, 2, 0);
@@ -499,7 +499,7 @@ fn whoever_reads_meanwhile_sees_the_old_state_to_the_end() {
 /// What is of no use any longer does not pile up.
 #[test]
 fn many_appends_take_no_more_than_some_times_the_room() {
-    let place = Place::new();
+    let place = Scratch::new();
     let set = in_small_packets(&place, "kernel-mix-small");
     let (trace, file) = (place.file("trace"), place.file("history"));
     grow(&set, &trace, &[30], false);
@@ -524,7 +524,7 @@ fn many_appends_take_no_more_than_some_times_the_room() {
 fn what_is_no_longer_that_trace_is_refused() {
     let set = kernel_trace("kernel-mix-small").unwrap();
     let other = kernel_trace("kernel-ust-requests").unwrap();
-    let place = Place::new();
+    let place = Scratch::new();
     let (trace, file) = (place.file("trace"), place.file("history"));
     grow(&set, &trace, &[500], false);
     build_with(&open(&trace), &file, 2, 0);

@@ -4,7 +4,7 @@ use std::fs;
 
 use tracebraid_history::{Asked, History, HistoryError};
 
-use crate::{Place, build_with};
+use crate::{Scratch, build_with};
 use tracebraid_models::traces::kernel_trace;
 
 /// Opens it and reads all.
@@ -15,7 +15,7 @@ fn read(file: &std::path::Path) -> Result<(), HistoryError> {
 #[test]
 fn damage_is_found_and_told() {
     let set = kernel_trace("kernel-discarded").unwrap();
-    let place = Place::new();
+    let place = Scratch::new();
     let file = place.file("history");
     let built = build_with(&set, &file, 1, 0);
     let good = fs::read(&file).unwrap();
@@ -55,7 +55,7 @@ fn is_padding(file: &[u8], at: usize) -> bool {
 #[test]
 fn a_build_that_fails_leaves_nothing() {
     let set = kernel_trace("kernel-discarded").unwrap();
-    let place = Place::new();
+    let place = Scratch::new();
     let control = tracebraid_engine::Control::default();
     control.cancel();
     let file = place.file("history");

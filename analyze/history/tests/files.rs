@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_history::{Asked, History, Kind, Subject};
+use tracebraid_history::{Asked, AttributeKind, History, Subject};
 
 use crate::law::{SHAPE, random_times};
 use crate::model::Values;
-use crate::{Place, build_asked};
+use crate::{Scratch, build_asked};
 use tracebraid_models::events::{Entry, ModelEvent, Record, by_cpu, merged};
 use tracebraid_models::model_fds::{Descriptors, Held};
 use tracebraid_models::model_io::{Call, call_of};
@@ -273,8 +273,8 @@ impl Model {
     }
 }
 
-fn files(set: &TraceSet, (threads, chunk): (usize, u64)) -> (Place, History) {
-    let place = Place::new();
+fn files(set: &TraceSet, (threads, chunk): (usize, u64)) -> (Scratch, History) {
+    let place = Scratch::new();
     let file = place.file("history");
     let asked = Asked {
         files: true,
@@ -325,7 +325,8 @@ fn as_a_plain_pass_says(name: &str, set: &TraceSet, count: usize, cut: (usize, u
         }
         let found = history.at(time, |attribute| {
             let kind = attribute.kind();
-            kind.subject() == Subject::File || matches!(kind, Kind::ThreadRead | Kind::ThreadWritten)
+            kind.subject() == Subject::File
+                || matches!(kind, AttributeKind::ThreadRead | AttributeKind::ThreadWritten)
         });
         let found: Values = found
             .unwrap()

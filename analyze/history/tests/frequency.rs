@@ -1,6 +1,6 @@
 //! Frequencies of CPUs. No recording at hand has any: its events are made up, and named as LTTng does.
 
-use tracebraid_history::{Attribute, Kind, Since, Value};
+use tracebraid_history::{Attribute, AttributeKind, Since, Value};
 
 use crate::history;
 use tracebraid_models::naming::{Maker, Value as Field};
@@ -44,12 +44,15 @@ fn frequencies_and_sleeps_are_of_the_cpu_that_an_event_names() {
     };
     let number = |(time, number)| (time, Value::Number(number));
     assert_eq!(
-        told(Kind::CpuFrequency, 0),
+        told(AttributeKind::CpuFrequency, 0),
         [(2000, 800_000), (2600, 2_000_000)].map(number)
     );
     assert_eq!(
-        told(Kind::CpuFrequency, 1),
+        told(AttributeKind::CpuFrequency, 1),
         [(2100, 900_000), (2300, 3_600_000)].map(number)
     );
-    assert_eq!(told(Kind::CpuSleep, 1), [number((2200, 2)), (2500, Value::Null)]);
+    assert_eq!(
+        told(AttributeKind::CpuSleep, 1),
+        [number((2200, 2)), (2500, Value::Null)]
+    );
 }

@@ -19,11 +19,11 @@ use tracebraid_engine::{Control, Options};
 use tracebraid_history::{Asked, Built, History, build};
 
 /// A directory for files of a test.
-pub(crate) struct Place(tempfile::TempDir);
+pub(crate) struct Scratch(tempfile::TempDir);
 
-impl Place {
-    pub(crate) fn new() -> Place {
-        Place(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
+impl Scratch {
+    pub(crate) fn new() -> Scratch {
+        Scratch(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap())
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -64,8 +64,8 @@ pub(crate) fn build_in_ways(
     asked: &Asked,
     ways: &[(usize, u64)],
     name: &str,
-) -> (Place, PathBuf) {
-    let place = Place::new();
+) -> (Scratch, PathBuf) {
+    let place = Scratch::new();
     let file = place.file("history");
     let mut first: Option<Vec<u8>> = None;
     for &(threads, chunk) in ways {
@@ -87,8 +87,8 @@ pub(crate) fn build_in_ways(
 pub(crate) const WAYS: [(usize, u64); 5] = [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)];
 
 /// The history of a trace.
-pub(crate) fn history(set: &TraceSet) -> (Place, History) {
-    let place = Place::new();
+pub(crate) fn history(set: &TraceSet) -> (Scratch, History) {
+    let place = Scratch::new();
     let file = place.file("history");
     build_with(set, &file, 2, 100_000);
     let history = History::open(&file).unwrap();

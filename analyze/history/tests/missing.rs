@@ -1,23 +1,23 @@
 //! Traces without some CPUs or packets: each value equals that of the whole trace, or is absent.
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_history::{Attribute, History, Kind, Since, Value};
+use tracebraid_history::{Attribute, AttributeKind, History, Since, Value};
 use tracebraid_testkit::partial::{PartialTrace, whole};
 
-use crate::{Place, WAYS, build_with, history};
+use crate::{Scratch, WAYS, build_with, history};
 
 /// True if an unrecorded CPU could have changed values of that kind.
-fn is_uncertain(kind: Kind) -> bool {
+fn is_uncertain(kind: AttributeKind) -> bool {
     matches!(
         kind,
-        Kind::CpuState
-            | Kind::CpuThread
-            | Kind::CpuIrq
-            | Kind::CpuSoftirq
-            | Kind::ThreadState
-            | Kind::ThreadCpu
-            | Kind::ThreadSyscall
-            | Kind::DiskDepth
+        AttributeKind::CpuState
+            | AttributeKind::CpuThread
+            | AttributeKind::CpuIrq
+            | AttributeKind::CpuSoftirq
+            | AttributeKind::ThreadState
+            | AttributeKind::ThreadCpu
+            | AttributeKind::ThreadSyscall
+            | AttributeKind::DiskDepth
     )
 }
 
@@ -48,11 +48,11 @@ fn is_in_older_call(whole: &History, part: &History, state: Attribute, since: &S
             .unwrap();
         changes.last().cloned()
     };
-    let (Some(late), Kind::CpuState) = (late, state.kind()) else {
+    let (Some(late), AttributeKind::CpuState) = (late, state.kind()) else {
         return false;
     };
-    match last(Kind::CpuThread, state.id()).map(|thread| thread.value) {
-        Some(Value::Number(tid)) => last(Kind::ThreadSyscall, tid as u32)
+    match last(AttributeKind::CpuThread, state.id()).map(|thread| thread.value) {
+        Some(Value::Number(tid)) => last(AttributeKind::ThreadSyscall, tid as u32)
             .is_some_and(|call| call.value != Value::Null && call.time < late),
         _ => false,
     }
@@ -89,7 +89,7 @@ fn a_value_is_that_of_the_whole_trace_or_none() {
 #[test]
 fn the_file_of_a_part_depends_neither_on_threads_nor_on_chunks() {
     for (kept, copy) in PartialTrace::all() {
-        let (place, set) = (Place::new(), copy.open());
+        let (place, set) = (Scratch::new(), copy.open());
         let mut files = WAYS.iter().map(|&(threads, chunk)| {
             build_with(&set, &place.file("history"), threads, chunk);
             std::fs::read(place.file("history")).unwrap()

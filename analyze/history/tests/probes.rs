@@ -12,7 +12,7 @@ use tracebraid_history::{Asked, Definition, History, Since, Value};
 use tracebraid_probe::standard::{counter, span_begin, span_end, ult_create, ult_exit, ult_switch};
 
 use crate::model::Values;
-use crate::{Place, build_asked};
+use crate::{Scratch, build_asked};
 
 /// What the program does, in this order: on its first thread, or on the other one. `step` says how far it is.
 const DEEDS: [(bool, fn()); 11] = [
@@ -103,7 +103,7 @@ fn program() {
     fs::write(to, format!("{} {}", std::process::id(), ids.join(" "))).unwrap();
 }
 
-fn recorded(session: &Place) -> (TraceSet, [String; 3]) {
+fn recorded(session: &Scratch) -> (TraceSet, [String; 3]) {
     let threads = session.file("threads");
     fs::write(session.file("probe.conf"), "correlation = off\n").unwrap();
     let mut program = Command::new(std::env::current_exe().unwrap());
@@ -154,7 +154,7 @@ const MANY: &str = "TRACED_MANY";
 const MOST: u64 = 12_000;
 
 /// The trace of that.
-pub(crate) fn many(session: &Place) -> TraceSet {
+pub(crate) fn many(session: &Scratch) -> TraceSet {
     fs::write(session.file("probe.conf"), "correlation = off\n").unwrap();
     let mut program = Command::new(std::env::current_exe().unwrap());
     program
@@ -182,7 +182,7 @@ change = [{ set = "sized", to = "{open}" }]
 
 #[test]
 fn spans_counters_and_user_level_threads_are_what_the_program_did() {
-    let session = Place::new();
+    let session = Scratch::new();
     let (set, [process, first, second]) = recorded(&session);
     let file = session.file("history");
     let mut whole = None;
@@ -254,7 +254,7 @@ fn copied(from: &Path, to: &Path, machine: &str) {
 /// Processes, threads and spans of two machines may have the same numbers.
 #[test]
 fn machines_are_told_apart() {
-    let session = Place::new();
+    let session = Scratch::new();
     let (_, [process, ..]) = recorded(&session);
     let machines = ["one", "other"].map(|machine| {
         let to = session.file(machine);

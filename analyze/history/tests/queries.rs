@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_history::{Attribute, History, Kind, Since, ThreadState, Value};
+use tracebraid_history::{Attribute, AttributeKind, History, Since, ThreadState, Value};
 
 use crate::history;
 use crate::model::{Model, entries};
@@ -147,7 +147,7 @@ fn conditions_are_found_where_they_hold_first() {
     let (begin, end) = (history.meta().begin, history.meta().end);
     let states = attributes(&history)
         .into_iter()
-        .filter(|attribute| attribute.kind() == Kind::ThreadState);
+        .filter(|attribute| attribute.kind() == AttributeKind::ThreadState);
     let mut found = 0;
     for attribute in states {
         let is_it = |value: &Value| *value == Value::State(ThreadState::DiskSleep);
@@ -263,7 +263,7 @@ fn nothing_is_known_behind_the_end_of_a_machines_trace() {
         assert_eq!(history.previous_change(attribute, meta.end).unwrap(), Some(gone));
         let sampled = history.sampled(&[attribute], (end - 1000, meta.end), 50).unwrap();
         assert_eq!(sampled[0].last(), Some(&Value::Null), "{}", attribute.path());
-        if attribute.kind() == Kind::CpuThread {
+        if attribute.kind() == AttributeKind::CpuThread {
             let report = history.report(attribute, (meta.begin, meta.end)).unwrap();
             let told: u64 = report.values.values().map(|times| times.total_ns).sum();
             assert!(told <= end.abs_diff(meta.begin) + 1, "{told}");

@@ -7,7 +7,7 @@ use tracebraid_engine::{Control, Options};
 use tracebraid_history::{Asked, Definition, History, build};
 use tracebraid_testkit::recorded::unpacked;
 
-use crate::{Place, WAYS, build_in_ways};
+use crate::{Scratch, WAYS, build_in_ways};
 
 fn definition(name: &str) -> Definition {
     let path = format!("{}/../../docs/analyses/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -62,7 +62,7 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
 fn threads_are_those_that_run() {
     let name = "kernel-mix-small";
     let set = TraceSet::open(&[unpacked(name).join(name)]).unwrap();
-    let place = Place::new();
+    let place = Scratch::new();
     let file = place.file("history");
     let definition = Definition::parse(THREADS).unwrap();
     let control = Control::default();

@@ -95,7 +95,7 @@ impl Document {
     }
 }
 
-/// First bytes of every file that [`write`] makes.
+/// First bytes of every file that [`write()`] makes.
 const BEGIN: &[u8] = b"{\n  \"cpu_s\": ";
 
 /// Checks that `--timings` may write to a path: a new or empty file, an earlier file of

@@ -1,7 +1,7 @@
 //! Which quantities there are, and how much of each falls upon a critical path.
 
 use tracebraid_follow::CpuKey;
-use tracebraid_graph::{Graph, Kind, Path, Role, Segment};
+use tracebraid_graph::{Graph, Path, Role, Segment, SegmentKind};
 use tracebraid_language::executions::{Attached, How};
 
 use crate::counts::lines::{CountLines, Keep, Line, Owner, Places};
@@ -196,7 +196,7 @@ fn owners(graph: &Graph, path: &Path, segment: &Segment) -> impl Iterator<Item =
     let hop = path.hops.get(segment.hop as usize);
     let key = hop.and_then(|hop| graph.actor(hop.actor)).map(|actor| actor.key);
     let cpu = match segment.kind {
-        Kind::Running(cpu) => Some(u32::from(cpu)),
+        SegmentKind::Running(cpu) => Some(u32::from(cpu)),
         _ => None,
     };
     let cpu = key.zip(cpu).map(|(key, cpu)| {

@@ -19,7 +19,7 @@ use crate::slice::wakes::KeptCause;
 /// Something happens: what, its thread, another one, its CPU, how long after the last one, and details.
 type Told = (u8, i32, i32, u32, i64, u32);
 
-type Item = (CpuKey, i64, GraphItem);
+type TimedItem = (CpuKey, i64, GraphItem);
 
 const CALLS: [&str; 8] = [
     "read", "write", "sendto", "recvfrom", "futex", "futex", "wait4", "fsync",
@@ -170,7 +170,7 @@ fn seldom(kind: u8, (tid, other): (i32, i32), details: &mut u32) -> GraphItem {
     }
 }
 
-fn items(told: &[Told]) -> Vec<Item> {
+fn items(told: &[Told]) -> Vec<TimedItem> {
     let mut time = 100;
     let item = |&(kind, tid, other, cpu, after, mut details): &Told| {
         time += after;
@@ -180,7 +180,7 @@ fn items(told: &[Told]) -> Vec<Item> {
     told.iter().map(item).collect()
 }
 
-fn push(partial: &mut GraphPartial, items: &[Item]) {
+fn push(partial: &mut GraphPartial, items: &[TimedItem]) {
     for (cpu, time, item) in items {
         partial.push(*cpu, *time, item.clone());
     }
@@ -204,7 +204,7 @@ fn rules() -> GraphRules {
     GraphRules::new(&Selection::default(), &GraphOptions::default())
 }
 
-fn whole(items: &[Item]) -> String {
+fn whole(items: &[TimedItem]) -> String {
     let rules = rules();
     let mut partial = GraphPartial::default();
     push(&mut partial, items);
@@ -245,7 +245,7 @@ fn way_of(step: &GraphStep) -> &'static str {
 }
 
 /// Cut at those times; some of what comes later is known when a slice is cut out.
-fn sliced(items: &[Item], cuts: &[i64], ways: &mut Ways) -> String {
+fn sliced(items: &[TimedItem], cuts: &[i64], ways: &mut Ways) -> String {
     let rules = rules();
     let mut partial = GraphPartial::default();
     let mut rest = items;
@@ -268,11 +268,11 @@ fn sliced(items: &[Item], cuts: &[i64], ways: &mut Ways) -> String {
 }
 
 /// Fails with the items and what is different.
-fn same(items: &[Item], cuts: &[i64], found: &str, expected: &str) {
+fn same(items: &[TimedItem], cuts: &[i64], found: &str, expected: &str) {
     if found == expected {
         return;
     }
-    let item = |(cpu, time, item): &Item| format!("{} {time} {item:?}", cpu.cpu);
+    let item = |(cpu, time, item): &TimedItem| format!("{} {time} {item:?}", cpu.cpu);
     let items: Vec<String> = items.iter().map(item).collect();
     let lines = found.lines().zip(expected.lines());
     let different = lines.enumerate().find(|(_, (found, expected))| found != expected);

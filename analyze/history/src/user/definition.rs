@@ -29,17 +29,17 @@ pub(crate) struct Rule {
     pub(crate) when: Expr,
     /// Where it stands in the text, in bytes.
     pub(crate) offset: usize,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<RuleStep>,
 }
 
 /// A part of what an event record does.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum RuleStep {
     /// If something holds, or does not.
     If {
         condition: Condition,
-        then: Vec<Step>,
-        otherwise: Vec<Step>,
+        then: Vec<RuleStep>,
+        otherwise: Vec<RuleStep>,
     },
     /// An attribute changes.
     Change { path: Template, deed: Deed },
@@ -172,11 +172,11 @@ impl Condition {
     }
 }
 
-impl Step {
+impl RuleStep {
     /// Calls for each operand.
     pub(crate) fn operands(&self, to: &mut impl FnMut(&Operand)) {
         match self {
-            Step::If {
+            RuleStep::If {
                 condition,
                 then,
                 otherwise,
@@ -184,7 +184,7 @@ impl Step {
                 condition.operands(to);
                 then.iter().chain(otherwise).for_each(|step| step.operands(to));
             }
-            Step::Change { path, deed } => {
+            RuleStep::Change { path, deed } => {
                 path.operands(to);
                 match deed {
                     Deed::Set(value)

@@ -2,7 +2,7 @@
 
 use tracebraid_language::Datum;
 
-use crate::user::definition::{Deed, Definition, Operand, Part, Step, Template};
+use crate::user::definition::{Deed, Definition, Operand, Part, RuleStep, Template};
 
 /// What is probably wrong, for people.
 pub(super) fn of(definition: &Definition) -> Vec<String> {
@@ -44,14 +44,14 @@ pub(super) fn of(definition: &Definition) -> Vec<String> {
     doubts
 }
 
-fn each_change<'s>(step: &'s Step, to: &mut dyn FnMut(&'s Template, &'s Deed)) {
+fn each_change<'s>(step: &'s RuleStep, to: &mut dyn FnMut(&'s Template, &'s Deed)) {
     match step {
-        Step::If { then, otherwise, .. } => {
+        RuleStep::If { then, otherwise, .. } => {
             for step in then.iter().chain(otherwise) {
                 each_change(step, to);
             }
         }
-        Step::Change { path, deed } => to(path, deed),
+        RuleStep::Change { path, deed } => to(path, deed),
     }
 }
 

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Candidate, Candidates};
 use tracebraid_language::Datum;
 
-use crate::attribute::{Attribute, Kind};
+use crate::attribute::{Attribute, AttributeKind};
 use crate::piece::Pieces;
 use crate::slices::Slices;
-use crate::user::definition::{Condition, Deed, Operand, Part, Step, Template};
+use crate::user::definition::{Condition, Deed, Operand, Part, RuleStep, Template};
 use crate::user::plan::{ClassPlan, Plan, SWITCH, Slot};
 
 /// Attributes at most: a path that is made of an address or a time would otherwise fill all memory.
@@ -20,7 +20,7 @@ const MOST_STACKED: u32 = 1 << 12;
 
 /// What is known after some event records.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Machine {
+pub(crate) struct UserMachine {
     /// By path: its number.
     #[serde(with = "sorted")]
     numbers: HashMap<String, u32>,
@@ -79,7 +79,7 @@ mod sorted {
 
 /// An event record, as steps see it.
 struct Turn<'t> {
-    machine: &'t mut Machine,
+    machine: &'t mut UserMachine,
     slices: &'t Slices,
     to: &'t mut Pieces,
     class: &'t ClassPlan,
@@ -87,7 +87,7 @@ struct Turn<'t> {
     values: &'t [Datum],
 }
 
-impl Machine {
+impl UserMachine {
     /// Lets event records that are in the order of time do what they do.
     pub(crate) fn play(&mut self, plan: &Plan, slices: &Slices, to: &mut Pieces, taken: &Candidates) {
         for (event, values) in taken.iter() {
@@ -175,10 +175,10 @@ impl Machine {
 }
 
 impl Turn<'_> {
-    fn steps(&mut self, steps: &[Step]) {
+    fn steps(&mut self, steps: &[RuleStep]) {
         for step in steps {
             match step {
-                Step::If {
+                RuleStep::If {
                     condition,
                     then,
                     otherwise,
@@ -186,7 +186,7 @@ impl Turn<'_> {
                     true => self.steps(then),
                     false => self.steps(otherwise),
                 },
-                Step::Change { path, deed } => {
+                RuleStep::Change { path, deed } => {
                     if let Some(path) = self.path(path) {
                         self.change(path, deed);
                     }
@@ -236,7 +236,7 @@ impl Turn<'_> {
     fn keep(&mut self, key: String, path: String, value: &Template) {
         self.drop(&key);
         let value = self.text_or_value(value);
-        let Machine { places, kept, .. } = &mut *self.machine;
+        let UserMachine { places, kept, .. } = &mut *self.machine;
         let taken = places.entry(path.clone()).or_default();
         let place = taken.iter().position(|taken| !taken).unwrap_or(taken.len());
         if place >= MOST_STACKED as usize || kept.len() >= MOST_ATTRIBUTES {
@@ -298,7 +298,7 @@ impl Turn<'_> {
         let time = self.to.see(self.event.time);
         if let Some((number, known)) = self.machine.known(path) {
             known.since = time;
-            let attribute = Attribute::new(Kind::Custom, 0, number);
+            let attribute = Attribute::new(AttributeKind::Custom, 0, number);
             self.to.set_any(self.slices, time, attribute, &value);
             known.value = value;
         }

@@ -29,7 +29,7 @@ mod xml;
 
 pub use definition::Definition;
 pub use error::DefinitionError;
-pub(crate) use machine::{Machine, put};
+pub(crate) use machine::{UserMachine, put};
 pub(crate) use partial::Partial;
 pub(crate) use plan::{Follows, Plan};
 pub(crate) use probes::{names_thread, with_probes};

@@ -6,13 +6,13 @@ use tracebraid_follow::{Candidates, Packets};
 
 use crate::piece::Pieces;
 use crate::slices::Slices;
-use crate::user::{Machine, Plan};
+use crate::user::{Plan, UserMachine};
 
 /// What is known. Of later chunks that is only which event records matter.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
     candidates: Candidates,
-    machine: Machine,
+    machine: UserMachine,
     /// What they change, as far as they have been played.
     pub(crate) pieces: Pieces,
     /// How many checkpoints have been made.
@@ -23,7 +23,7 @@ pub(crate) struct Partial {
 
 impl Partial {
     /// Behind what a history knows already.
-    pub(crate) fn behind(machine: Machine) -> Partial {
+    pub(crate) fn behind(machine: UserMachine) -> Partial {
         Partial {
             machine,
             ..Partial::default()
@@ -31,7 +31,7 @@ impl Partial {
     }
 
     /// What is known of what has been played.
-    pub(crate) fn machine(&self) -> &Machine {
+    pub(crate) fn machine(&self) -> &UserMachine {
         &self.machine
     }
 
@@ -67,7 +67,7 @@ impl Partial {
     }
 
     /// What is known at the end.
-    pub(crate) fn into_machine(self) -> Machine {
+    pub(crate) fn into_machine(self) -> UserMachine {
         self.machine
     }
 }

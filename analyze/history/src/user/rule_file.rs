@@ -9,7 +9,7 @@ use tracebraid_language::Datum;
 use tracebraid_language::ast::Expr;
 use tracebraid_language::glob::Glob;
 
-use crate::user::definition::{Deed, Definition, Operand, Part, Rule, Step, Template};
+use crate::user::definition::{Deed, Definition, Operand, Part, Rule, RuleStep, Template};
 use crate::user::error::DefinitionError;
 use crate::user::expression;
 use crate::user::template::{self, Lets};
@@ -223,7 +223,7 @@ impl Reader<'_> {
         let (when, condition) = expression::split(when, &mut self.definition, &lets);
         if let Some(condition) = condition {
             let (then, otherwise) = (steps, Vec::new());
-            steps = vec![Step::If {
+            steps = vec![RuleStep::If {
                 condition,
                 then,
                 otherwise,
@@ -237,7 +237,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn change(&mut self, change: Spanned<Change>, lets: &Lets) -> Result<Step, DefinitionError> {
+    fn change(&mut self, change: Spanned<Change>, lets: &Lets) -> Result<RuleStep, DefinitionError> {
         let at = change.span();
         let Change {
             set,
@@ -285,7 +285,7 @@ impl Reader<'_> {
             _ if drop.is_some() => Deed::Drop,
             _ => Deed::Pop,
         };
-        Ok(Step::Change { path, deed })
+        Ok(RuleStep::Change { path, deed })
     }
 
     /// A segment is two rules.
@@ -309,7 +309,7 @@ impl Reader<'_> {
             self.definition.rules.push(Rule {
                 when,
                 offset: at.start + offset,
-                steps: vec![Step::Change { path, deed }],
+                steps: vec![RuleStep::Change { path, deed }],
             });
         }
         Ok(())
@@ -341,10 +341,10 @@ end = { event = ["app:request_end", "app:request_failed"], when = "id > 0" }
         let definition = parse(text).unwrap();
         assert_eq!(definition.name, "requests");
         assert_eq!(definition.rules.len(), 3);
-        assert!(matches!(&definition.rules[0].steps[..], [Step::If { then, .. }] if then.len() == 2));
+        assert!(matches!(&definition.rules[0].steps[..], [RuleStep::If { then, .. }] if then.len() == 2));
         let deed = |at: usize| match &definition.rules[at].steps[0] {
-            Step::Change { deed, .. } => deed.clone(),
-            Step::If { .. } => Deed::Clear,
+            RuleStep::Change { deed, .. } => deed.clone(),
+            RuleStep::If { .. } => Deed::Clear,
         };
         assert_eq!(deed(1), Deed::Begin(Template::text("active")));
         assert_eq!(deed(2), Deed::End(Template::text("served")));

@@ -10,7 +10,7 @@ use tracebraid_language::Datum;
 use tracebraid_language::ast::{Expr, Field, Operator, Where};
 use tracebraid_language::glob::Glob;
 
-use crate::user::definition::{Condition, Deed, Definition, Operand, Part, Rule, Step, Template};
+use crate::user::definition::{Condition, Deed, Definition, Operand, Part, Rule, RuleStep, Template};
 use crate::user::error::DefinitionError;
 use crate::user::template;
 
@@ -167,7 +167,7 @@ impl Reader<'_> {
     }
 
     /// With a condition, or without one.
-    fn change(&mut self, change: Node<'_, '_>, steps: &mut Vec<Step>) -> Read<()> {
+    fn change(&mut self, change: Node<'_, '_>, steps: &mut Vec<RuleStep>) -> Read<()> {
         let Some(condition) = elements(change).find(|node| is(*node, "if")) else {
             let own = elements(change).find(|node| is(*node, "then")).unwrap_or(change);
             steps.push(self.deed(own)?);
@@ -186,7 +186,7 @@ impl Reader<'_> {
                 }
             }
         }
-        steps.push(Step::If {
+        steps.push(RuleStep::If {
             condition,
             then,
             otherwise,
@@ -348,7 +348,7 @@ impl Reader<'_> {
     }
 
     /// Attributes and a value that stand in a node: the change.
-    fn deed(&mut self, node: Node<'_, '_>) -> Read<Step> {
+    fn deed(&mut self, node: Node<'_, '_>) -> Read<RuleStep> {
         let known = |part: &Node<'_, '_>| is(*part, "stateAttribute") || is(*part, "stateValue");
         if let Some(other) = elements(node).find(|part| !known(part)) {
             return Err(self.unknown(
@@ -381,7 +381,7 @@ impl Reader<'_> {
                 }
             }
         };
-        Ok(Step::Change { path, deed })
+        Ok(RuleStep::Change { path, deed })
     }
 }
 
@@ -429,7 +429,7 @@ mod tests {
         let [If { then, otherwise, .. }, Change { path, deed }] = &definition.rules[0].steps[..] else {
             panic!("{definition:?}");
         };
-        use Step::{Change, If};
+        use RuleStep::{Change, If};
         let current = vec![
             Part::Text("CPUs".to_owned()),
             Part::Text("/".to_owned()),

@@ -8,7 +8,7 @@ use tracebraid_kernel_model::{
 
 use crate::call::{Entered, Exited, Forked};
 use crate::class::Class;
-use crate::item::{Holds, Item, Step, What};
+use crate::item::{FileAction, FileItem, FileStep, Holds};
 use crate::names::AT_FDCWD;
 use crate::rules::FileRules;
 use crate::seen::Seen;
@@ -21,7 +21,7 @@ pub(crate) fn enters(
     event: &Event<'_>,
     entry: &SyscallEntry,
     body: &mut Body<'_, '_>,
-) -> What {
+) -> FileAction {
     let call = entry.call(body);
     let action = call.action();
     if !action.is_io() {
@@ -36,19 +36,24 @@ pub(crate) fn enters(
         text: Text::NONE,
         dir: NO_FD,
     };
-    What::Enter(Some(entered), None)
+    FileAction::Enter(Some(entered), None)
 }
 
 /// One that moves no bytes.
 #[inline(never)]
-fn enters_other(seen: &mut Seen, event: &Event<'_>, entry: &SyscallEntry, body: &mut Body<'_, '_>) -> What {
+fn enters_other(
+    seen: &mut Seen,
+    event: &Event<'_>,
+    entry: &SyscallEntry,
+    body: &mut Body<'_, '_>,
+) -> FileAction {
     let call = entry.call(body);
     let change = Change::at_entry(call, |place| entry.argument(call, place, body));
     let entered = match change {
         Some(_) if call.action() != Action::Close => None,
         _ => Some(entered(seen, (call, event.time), entry, body)),
     };
-    What::Enter(entered, change)
+    FileAction::Enter(entered, change)
 }
 
 impl FileRules {
@@ -60,7 +65,7 @@ impl FileRules {
         event: &Event<'_>,
         exit: &SyscallExit,
         body: &mut Body<'_, '_>,
-    ) -> Option<What> {
+    ) -> Option<FileAction> {
         let Event { cpu, time, .. } = *event;
         let result = exit.result.get(body)?;
         let (pair, peer, text) = made(seen, exit, body);
@@ -71,7 +76,7 @@ impl FileRules {
             peer,
             counts: self.selection.counts(time, cpu.cpu),
         };
-        Some(What::Exit(Exited { exit, time, text }))
+        Some(FileAction::Exit(Exited { exit, time, text }))
     }
 
     /// Events other than entries and exits of system calls.
@@ -91,13 +96,13 @@ impl FileRules {
             KernelEvent::Exec(exec) => self.exec(seen, event, exec, body),
             KernelEvent::ThreadExit(tid) => {
                 if let Some(tid) = tid.get(body) {
-                    self.put(seen, event, Item::End(tid as i32));
+                    self.put(seen, event, FileItem::End(tid as i32));
                 }
             }
             KernelEvent::ProcessState(state) => self.process(seen, event, state, body),
             KernelEvent::StateFd(state) => {
                 if let Some(holds) = holds(seen, state, body) {
-                    self.put(seen, event, Item::Holds(Box::new(holds)));
+                    self.put(seen, event, FileItem::Holds(Box::new(holds)));
                 }
             }
             _ => {}
@@ -105,14 +110,14 @@ impl FileRules {
     }
 
     /// It is known who does it.
-    fn put(&self, seen: &mut Seen, event: &Event<'_>, item: Item) {
-        self.running(seen, event, What::Item(item));
+    fn put(&self, seen: &mut Seen, event: &Event<'_>, item: FileItem) {
+        self.running(seen, event, FileAction::Item(item));
     }
 
     /// Whoever runs does it.
-    fn running(&self, seen: &mut Seen, event: &Event<'_>, what: What) {
+    fn running(&self, seen: &mut Seen, event: &Event<'_>, what: FileAction) {
         let (tid, pid) = (None, None);
-        self.rare(seen, event.cpu, event.time, Step { tid, pid, what });
+        self.rare(seen, event.cpu, event.time, FileStep { tid, pid, what });
     }
 
     /// A thread that is made has no call open, whoever had its id before.
@@ -121,15 +126,15 @@ impl FileRules {
             return;
         };
         let child = child as i32;
-        self.put(seen, event, Item::Born(child));
+        self.put(seen, event, FileItem::Born(child));
         let forked = Forked {
             child,
             child_pid: id(&fork.child_pid, body),
             parent_pid: id(&fork.parent_pid, body),
         };
         match id(&fork.parent_tid, body) {
-            Some(parent) => self.put(seen, event, Item::Fork(parent, forked)),
-            None => self.running(seen, event, What::Fork(forked)),
+            Some(parent) => self.put(seen, event, FileItem::Fork(parent, forked)),
+            None => self.running(seen, event, FileAction::Fork(forked)),
         }
     }
 
@@ -137,17 +142,17 @@ impl FileRules {
         // It takes over the id of its process's first thread.
         if let Some((old, tid)) = taken_over(exec, body) {
             self.goes_over(seen, event.cpu, event.time, Some(tid));
-            self.put(seen, event, Item::TakesOver(tid, old));
+            self.put(seen, event, FileItem::TakesOver(tid, old));
         }
         match id(&exec.tid, body) {
-            Some(tid) => self.put(seen, event, Item::Exec(tid)),
-            None => self.running(seen, event, What::Exec),
+            Some(tid) => self.put(seen, event, FileItem::Exec(tid)),
+            None => self.running(seen, event, FileAction::Exec),
         }
     }
 
     fn process(&self, seen: &mut Seen, event: &Event<'_>, state: &ProcessState, body: &mut Body<'_, '_>) {
         if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
-            let member = Item::Member {
+            let member = FileItem::Member {
                 tid: tid as i32,
                 pid: pid as i32,
                 table: state.table.as_ref().and_then(|table| table.get(body)),

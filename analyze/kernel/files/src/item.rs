@@ -7,15 +7,15 @@ use crate::call::{Call, Entered, Exited, Forked, Stretch};
 
 /// Something happens on a CPU, by the thread and process that the event's context names, if it names some.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Step {
+pub(crate) struct FileStep {
     pub(crate) tid: Option<i32>,
     pub(crate) pid: Option<i32>,
-    pub(crate) what: What,
+    pub(crate) what: FileAction,
 }
 
 /// The event of a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum What {
+pub(crate) enum FileAction {
     /// A call begins; it may change descriptors at once.
     Enter(Option<Entered>, Option<Change>),
     /// A call ends.
@@ -27,12 +27,12 @@ pub(crate) enum What {
     /// Whoever runs executes a program.
     Exec,
     /// It is known who does it.
-    Item(Item),
+    Item(FileItem),
 }
 
 /// Something that happened to descriptors, or a call that names some.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Item {
+pub enum FileItem {
     /// The first event of a call since the thread came is an entry: no call of it was open.
     Enters(i32),
     /// It is an exit.
@@ -115,19 +115,19 @@ impl Made {
     }
 }
 
-impl Item {
+impl FileItem {
     /// Gives the texts that it names to be changed.
     #[inline]
     pub fn texts(&mut self, mut change: impl FnMut(&mut Text)) {
         match self {
-            Item::Arrives(_, exited) => change(&mut exited.text),
-            Item::Leaves(_, entered) => change(&mut entered.text),
-            Item::Made(made) => {
+            FileItem::Arrives(_, exited) => change(&mut exited.text),
+            FileItem::Leaves(_, entered) => change(&mut entered.text),
+            FileItem::Made(made) => {
                 change(&mut made.entered.text);
                 change(&mut made.exited.text);
             }
-            Item::Holds(holds) => change(&mut holds.text),
-            Item::Stands(stretch) => {
+            FileItem::Holds(holds) => change(&mut holds.text),
+            FileItem::Stands(stretch) => {
                 let open = stretch.calls.open_mut();
                 open.into_iter().for_each(|open| change(&mut open.text));
             }
@@ -138,10 +138,10 @@ impl Item {
     /// The thread of which it may change what is in its table.
     pub(crate) fn touches(&self) -> Option<i32> {
         match self {
-            Item::Change(tid, change) => change.act().is_none().then_some(*tid),
-            Item::Made(made) => Some(made.tid),
-            Item::Arrives(tid, exited) => exited.may_change().then_some(*tid),
-            Item::Leaves(tid, entered) => entered.may_change().then_some(*tid),
+            FileItem::Change(tid, change) => change.act().is_none().then_some(*tid),
+            FileItem::Made(made) => Some(made.tid),
+            FileItem::Arrives(tid, exited) => exited.may_change().then_some(*tid),
+            FileItem::Leaves(tid, entered) => entered.may_change().then_some(*tid),
             _ => None,
         }
     }
@@ -149,28 +149,28 @@ impl Item {
     /// The thread, and its effect on which thread has which table, if it has one; the effect is `None` if it is unknown yet.
     pub(crate) fn ahead(&self) -> Option<(i32, Option<Act>)> {
         Some(match self {
-            Item::Change(tid, change) => (*tid, Some(change.act()?)),
-            Item::Made(made) => {
+            FileItem::Change(tid, change) => (*tid, Some(change.act()?)),
+            FileItem::Made(made) => {
                 let change = Change::of(&made.entered.open, &made.exited.exit)?;
                 (made.tid, Some(change.act()?))
             }
-            Item::Fork(tid, forked) => (*tid, Some(forked.act())),
-            Item::Exec(tid) => (*tid, Some(Act::Exec)),
-            Item::End(tid) => (*tid, Some(Act::End)),
-            Item::Context { tid, pid } => (
+            FileItem::Fork(tid, forked) => (*tid, Some(forked.act())),
+            FileItem::Exec(tid) => (*tid, Some(Act::Exec)),
+            FileItem::End(tid) => (*tid, Some(Act::End)),
+            FileItem::Context { tid, pid } => (
                 *tid,
                 Some(Act::Member {
                     pid: *pid,
                     table: None,
                 }),
             ),
-            Item::Member { tid, pid, table } => {
+            FileItem::Member { tid, pid, table } => {
                 let (pid, table) = (*pid, *table);
                 (*tid, Some(Act::Member { pid, table }))
             }
-            Item::Holds(holds) => (0, Some(Act::Holds(holds.holder))),
+            FileItem::Holds(holds) => (0, Some(Act::Holds(holds.holder))),
             // Where it ends it gets a table of its own.
-            Item::Leaves(tid, entered) if entered.open.deed == Deed::Unshare => (*tid, None),
+            FileItem::Leaves(tid, entered) if entered.open.deed == Deed::Unshare => (*tid, None),
             _ => return None,
         })
     }
@@ -182,6 +182,6 @@ mod tests {
 
     #[test]
     fn items_are_small() {
-        assert!(size_of::<Item>() <= 40, "{}", size_of::<Item>());
+        assert!(size_of::<FileItem>() <= 40, "{}", size_of::<FileItem>());
     }
 }

@@ -1,7 +1,7 @@
 //! Files: which file each call of each thread uses, and what each descriptor is called, at any time.
 //!
 //! In: events of calls, forks, programs that are executed, threads that end, and state dumps. Out:
-//! for each chunk [`Item`]s in the order of time ([`Seen`], filled by [`FileRules`]); by playing
+//! for each chunk [`FileItem`]s in the order of time ([`Seen`], filled by [`FileRules`]); by playing
 //! them one after the other ([`FileMachine`]), each call with the files that it uses
 //! ([`CallSink`]). [`FileFollower`] does both for analyses that want the news of descriptors
 //! alone. Promise: a file that the trace does not name is unknown, and is never taken for another
@@ -29,7 +29,7 @@ pub use call::{Call, Entered, Exited, Forked, Parked, Side, Stretch, bytes, conn
 pub use class::Class;
 pub use directories::Directories;
 pub use follow::{Descriptor, FileFollower, FollowedFiles, News};
-pub use item::{Holds, Item, Made};
+pub use item::{FileItem, Holds, Made};
 pub use kept::FilesKept;
 pub use machine::{Around, CallSink, FileMachine, Passing, is_unfinished};
 pub use names::{AT_FDCWD, File, FileId, Files, held, unknown};

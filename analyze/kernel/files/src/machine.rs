@@ -1,6 +1,6 @@
 //! Following descriptors in the order of time, and giving each call with its files to an analysis.
 //!
-//! Chunks give [`Item`]s, which wait until all that came before is known.
+//! Chunks give [`FileItem`]s, which wait until all that came before is known.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Act, Change, Deed, Descriptors, Text, Texts};
@@ -8,7 +8,7 @@ use tracebraid_kernel_model::Action;
 
 use crate::call::{Call, Entered, Exited, Parked, Stretch, connects};
 use crate::directories::Directories;
-use crate::item::{Holds, Item, Made};
+use crate::item::{FileItem, Holds, Made};
 use crate::names::{self, AT_FDCWD, File, FileId, Files};
 use crate::naming::{Naming, Need};
 use crate::rules::FileRules;
@@ -86,20 +86,20 @@ impl FileMachine {
         around: &mut Around<'_>,
         cpu: CpuKey,
         time: i64,
-        item: Item,
+        item: FileItem,
     ) {
         match item {
-            Item::Call(call) => {
+            FileItem::Call(call) => {
                 let (trace, tid) = (cpu.trace, call.tid);
                 sink.call(self, around, ThreadKey { trace, tid }, &call, None);
             }
-            Item::Enters(tid) => {
+            FileItem::Enters(tid) => {
                 let enters = CallItem::Enters(tid);
                 self.thread(cpu, tid).play(cpu, time, &enters);
             }
-            Item::Arrives(tid, exited) => self.arrives(sink, around, (cpu, time), tid, *exited),
-            Item::Leaves(tid, entered) => self.leaves(sink, around, (cpu, time), tid, *entered),
-            Item::Stands(stretch) => *self.stands.get(cpu) = *stretch,
+            FileItem::Arrives(tid, exited) => self.arrives(sink, around, (cpu, time), tid, *exited),
+            FileItem::Leaves(tid, entered) => self.leaves(sink, around, (cpu, time), tid, *entered),
+            FileItem::Stands(stretch) => *self.stands.get(cpu) = *stretch,
             item => self.change(sink, around, cpu, time, item),
         }
     }
@@ -153,11 +153,11 @@ impl FileMachine {
             return;
         };
         match around.rules.ended(tid, &entered, &exited) {
-            Some(Item::Call(call)) => {
+            Some(FileItem::Call(call)) => {
                 let (trace, tid) = (cpu.trace, call.tid);
                 sink.call(self, around, ThreadKey { trace, tid }, &call, Some(held));
             }
-            Some(Item::Made(made)) => self.made(sink, around, (cpu, time), &made, held),
+            Some(FileItem::Made(made)) => self.made(sink, around, (cpu, time), &made, held),
             _ => {}
         }
     }
@@ -179,33 +179,33 @@ impl FileMachine {
         around: &mut Around<'_>,
         cpu: CpuKey,
         time: i64,
-        item: Item,
+        item: FileItem,
     ) {
         let trace = cpu.trace;
         let key = |tid| ThreadKey { trace, tid };
         match item {
-            Item::Made(made) => {
+            FileItem::Made(made) => {
                 let held = self.held(key(made.tid), &made.entered);
                 return self.made(sink, around, (cpu, time), &made, held);
             }
-            Item::Holds(holds) => return self.holds(sink, around, cpu, time, &holds),
-            Item::Born(tid) => {
+            FileItem::Holds(holds) => return self.holds(sink, around, cpu, time, &holds),
+            FileItem::Born(tid) => {
                 self.thread(cpu, tid).play(cpu, time, &CallItem::Made(tid));
                 return sink.born(key(tid));
             }
-            Item::TakesOver(tid, old) => return self.takes_over(cpu, tid, old),
-            Item::Context { tid, pid } => {
+            FileItem::TakesOver(tid, old) => return self.takes_over(cpu, tid, old),
+            FileItem::Context { tid, pid } => {
                 if self.descriptors.process(key(tid)).tid == pid {
                     return;
                 }
                 let member = Act::Member { pid, table: None };
                 self.descriptors.act(key(tid), time, member);
             }
-            Item::Change(tid, change) => {
+            FileItem::Change(tid, change) => {
                 let change = change.with(FileId::default());
                 self.descriptors.change(key(tid), time, change);
             }
-            Item::Fork(tid, forked) => {
+            FileItem::Fork(tid, forked) => {
                 let from = self.descriptors.process(key(tid));
                 self.descriptors.act(key(tid), time, forked.act());
                 let process = key(forked.process());
@@ -213,9 +213,9 @@ impl FileMachine {
                     self.directories.fork(from, process);
                 }
             }
-            Item::Exec(tid) => self.descriptors.act(key(tid), time, Act::Exec),
-            Item::End(tid) => self.descriptors.act(key(tid), time, Act::End),
-            Item::Member { tid, pid, table } => {
+            FileItem::Exec(tid) => self.descriptors.act(key(tid), time, Act::Exec),
+            FileItem::End(tid) => self.descriptors.act(key(tid), time, Act::End),
+            FileItem::Member { tid, pid, table } => {
                 let member = Act::Member { pid, table };
                 self.descriptors.act(key(tid), time, member);
             }

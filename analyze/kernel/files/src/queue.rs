@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::Act;
 
-use crate::item::Item;
+use crate::item::FileItem;
 use tracebraid_follow::{CpuKey, Items, Table, ThreadKey};
 
 /// Something that decides which thread has which table; nothing: that cannot be said.
@@ -13,7 +13,7 @@ pub type TableAct = (i32, Option<Act>);
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Queue {
     /// All of them.
-    pub items: Items<Item>,
+    pub items: Items<FileItem>,
     /// Of these, what decides which thread has which table, in the same order.
     acts: Items<TableAct>,
     /// Threads that may have changed what is in tables.
@@ -24,14 +24,14 @@ pub struct Queue {
 impl Queue {
     /// Something happens on a CPU.
     #[inline(always)]
-    pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: Item) {
-        if !matches!(item, Item::Call(_) | Item::Enters(_)) {
+    pub(crate) fn push(&mut self, cpu: CpuKey, time: i64, item: FileItem) {
+        if !matches!(item, FileItem::Call(_) | FileItem::Enters(_)) {
             self.look_ahead(cpu, time, &item);
         }
         self.items.push(cpu, time, item);
     }
 
-    fn look_ahead(&mut self, cpu: CpuKey, time: i64, item: &Item) {
+    fn look_ahead(&mut self, cpu: CpuKey, time: i64, item: &FileItem) {
         let time = self.items.held(cpu, time);
         if let Some(tid) = item.touches() {
             let trace = cpu.trace;
@@ -52,7 +52,7 @@ impl Queue {
     }
 
     /// Takes out what happens before a time.
-    pub fn cut(&mut self, until: i64) -> (Items<Item>, Items<TableAct>) {
+    pub fn cut(&mut self, until: i64) -> (Items<FileItem>, Items<TableAct>) {
         (self.items.cut(until), self.acts.cut(until))
     }
 

@@ -7,7 +7,7 @@ use tracebraid_language::glob::Glob;
 
 use crate::call::{Call, Entered, Exited, Stretch};
 use crate::events;
-use crate::item::{Item, Made, Step, What};
+use crate::item::{FileAction, FileItem, FileStep, Made};
 use crate::queue::Queue;
 use crate::seen::Seen;
 
@@ -52,8 +52,8 @@ impl FileRules {
         if packet.lost_before && packet.tells_switches {
             self.goes_over(seen, packet.cpu, time, None);
         } else if packet.lost_before && packet.tells_calls {
-            let (tid, pid, what) = (None, None, What::Lose);
-            self.rare(seen, packet.cpu, time, Step { tid, pid, what });
+            let (tid, pid, what) = (None, None, FileAction::Lose);
+            self.rare(seen, packet.cpu, time, FileStep { tid, pid, what });
         }
     }
 
@@ -71,7 +71,7 @@ impl FileRules {
             _ => return self.other(seen, event, body),
         };
         let (tid, pid) = (event.model.tid(body), event.model.pid(body));
-        self.step(seen, event.cpu, event.time, Step { tid, pid, what });
+        self.step(seen, event.cpu, event.time, FileStep { tid, pid, what });
     }
 
     /// Joins what comes later to what was before.
@@ -139,7 +139,7 @@ impl FileRules {
     fn mark(&self, items: &mut Queue, (cpu, time): (CpuKey, i64), stretch: &mut Stretch) {
         let until = std::mem::replace(&mut stretch.until, i64::MIN);
         if until != i64::MIN {
-            items.push(cpu, until - 1, Item::Stands(Box::new(*stretch)));
+            items.push(cpu, until - 1, FileItem::Stands(Box::new(*stretch)));
         }
         stretch.until = self.mark_after(time);
     }
@@ -147,24 +147,25 @@ impl FileRules {
     #[inline]
     fn leaves(seen: &mut Seen, cpu: CpuKey, time: i64, stretch: Stretch) {
         if let Some((tid, entered)) = stretch.calls.into_open() {
-            seen.queue.push(cpu, time, Item::Leaves(tid, Box::new(entered)));
+            seen.queue
+                .push(cpu, time, FileItem::Leaves(tid, Box::new(entered)));
         }
     }
 
     /// Something happens that is seldom.
     #[inline(never)]
-    pub(crate) fn rare(&self, seen: &mut Seen, cpu: CpuKey, time: i64, step: Step) {
+    pub(crate) fn rare(&self, seen: &mut Seen, cpu: CpuKey, time: i64, step: FileStep) {
         self.step(seen, cpu, time, step);
     }
 
     /// Something happens on a CPU.
     #[inline(always)]
-    pub(crate) fn step(&self, seen: &mut Seen, cpu: CpuKey, time: i64, step: Step) {
+    pub(crate) fn step(&self, seen: &mut Seen, cpu: CpuKey, time: i64, step: FileStep) {
         let Some(mut stretch) = seen.lanes.get(cpu).now_or_first(seen.is_first, time) else {
             return seen.lanes.get(cpu).wait(time, step);
         };
         self.marks(&mut seen.queue, (cpu, time), stretch);
-        if let What::Item(item) = step.what {
+        if let FileAction::Item(item) = step.what {
             return seen.queue.push(cpu, time, item);
         }
         if stretch.calls.is_left(step.tid) {
@@ -176,7 +177,7 @@ impl FileRules {
         }
         // Idle threads make no calls: the switch to whoever did was lost.
         let Some(tid) = stretch.calls.caller() else {
-            seen.nobodys += u64::from(matches!(step.what, What::Enter(..) | What::Exit(_)));
+            seen.nobodys += u64::from(matches!(step.what, FileAction::Enter(..) | FileAction::Exit(_)));
             return;
         };
         if let Some(pid) = step.pid
@@ -185,43 +186,43 @@ impl FileRules {
             let trace = cpu.trace;
             let person = seen.people.get(ThreadKey { trace, tid });
             person.learn_pid(time, cpu, pid);
-            seen.queue.push(cpu, time, Item::Context { tid, pid });
+            seen.queue.push(cpu, time, FileItem::Context { tid, pid });
         }
         match step.what {
-            What::Enter(entered, change) => {
+            FileAction::Enter(entered, change) => {
                 if stretch.calls.enter_any(entered) {
-                    seen.queue.push(cpu, time, Item::Enters(tid));
+                    seen.queue.push(cpu, time, FileItem::Enters(tid));
                 }
                 if let Some(change) = change {
-                    seen.queue.push(cpu, time, Item::Change(tid, change));
+                    seen.queue.push(cpu, time, FileItem::Change(tid, change));
                 }
             }
-            What::Exit(exited) => match stretch.calls.exit(&exited) {
+            FileAction::Exit(exited) => match stretch.calls.exit(&exited) {
                 EndedCall::Call(entered) => {
                     if let Some(item) = self.ended(tid, &entered, &exited) {
                         seen.queue.push(cpu, time, item);
                     }
                 }
                 EndedCall::Elsewhere => {
-                    let arrives = Item::Arrives(tid, Box::new(exited));
+                    let arrives = FileItem::Arrives(tid, Box::new(exited));
                     seen.queue.push(cpu, time, arrives);
                 }
                 EndedCall::Nothing => {}
             },
-            What::Lose => {
+            FileAction::Lose => {
                 if stretch.calls.lose() {
-                    seen.queue.push(cpu, time, Item::Enters(tid));
+                    seen.queue.push(cpu, time, FileItem::Enters(tid));
                 }
             }
-            What::Fork(forked) => seen.queue.push(cpu, time, Item::Fork(tid, forked)),
-            What::Exec => seen.queue.push(cpu, time, Item::Exec(tid)),
-            What::Item(_) => {}
+            FileAction::Fork(forked) => seen.queue.push(cpu, time, FileItem::Fork(tid, forked)),
+            FileAction::Exec => seen.queue.push(cpu, time, FileItem::Exec(tid)),
+            FileAction::Item(_) => {}
         }
     }
 
     /// The item that a call is, once its end is known.
     #[inline(always)]
-    pub fn ended(&self, tid: i32, entered: &Entered, exited: &Exited) -> Option<Item> {
+    pub fn ended(&self, tid: i32, entered: &Entered, exited: &Exited) -> Option<FileItem> {
         let open = &entered.open;
         let call = entered.class.map(|class| Call {
             begin: open.time,
@@ -239,10 +240,10 @@ impl FileRules {
             _ => true,
         };
         if !changes {
-            return call.map(Item::Call);
+            return call.map(FileItem::Call);
         }
         let (entered, exited) = (*entered, *exited);
-        Some(Item::Made(Box::new(Made {
+        Some(FileItem::Made(Box::new(Made {
             tid,
             entered,
             exited,

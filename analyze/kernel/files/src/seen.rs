@@ -5,7 +5,7 @@ use tracebraid_descriptors::{Dictionaries, Texts};
 use tracebraid_follow::{ByCpu, Lane, People};
 
 use crate::call::Stretch;
-use crate::item::{Item, Step};
+use crate::item::{FileItem, FileStep};
 use crate::queue::Queue;
 
 /// State after some chunks, of each CPU alone.
@@ -16,7 +16,7 @@ use crate::queue::Queue;
 pub struct Seen {
     /// Threads, as far as they have been seen.
     pub people: People,
-    pub(crate) lanes: ByCpu<Lane<Stretch, Step>>,
+    pub(crate) lanes: ByCpu<Lane<Stretch, FileStep>>,
     /// Items that wait to be played.
     pub queue: Queue,
     /// Texts of the chunk that is being read.
@@ -77,9 +77,9 @@ impl Seen {
         }
         for mut items in self.queue.items.by_cpu() {
             let first = items.find_map(|item| match item {
-                Item::Call(call) => Some(call.begin),
-                Item::Made(made) => Some(made.entered.open.time),
-                Item::Leaves(_, entered) => Some(entered.open.time),
+                FileItem::Call(call) => Some(call.begin),
+                FileItem::Made(made) => Some(made.entered.open.time),
+                FileItem::Leaves(_, entered) => Some(entered.open.time),
                 _ => None,
             });
             since = first.map_or(since, |first| since.min(first));

@@ -52,6 +52,8 @@ struct OfTrace {
     is_judged: bool,
     /// The streams contain switches.
     tells_switches: bool,
+    /// The streams contain no switches, whether they record their CPUs or not.
+    lacks_switches: bool,
     /// The streams contain `sched_waking`.
     tells_waking: bool,
     /// In the order of their numbers.
@@ -350,10 +352,10 @@ impl Recorded {
         self.ends.is_empty() && judged.all(|of| of.tells_all)
     }
 
-    /// True if any stream of that trace contains switches.
+    /// True if no stream of that trace contains switches.
     #[inline]
-    pub fn tells_switches(&self, trace: u32) -> bool {
-        self.of_trace(trace).is_some_and(|of| of.tells_switches)
+    pub fn lacks_switches(&self, trace: u32) -> bool {
+        self.of_trace(trace).is_some_and(|of| of.lacks_switches)
     }
 
     /// True if the traces have wake-ups from before threads can run.
@@ -401,7 +403,12 @@ impl Recorded {
 
 impl OfTrace {
     fn new(trace: &Trace, model: &TraceModel) -> OfTrace {
-        let mut of = OfTrace::default();
+        let used = trace.streams.iter().filter(|stream| !stream.packets.is_empty());
+        let mut events = used.filter_map(|stream| model.streams.get(stream.class));
+        let mut of = OfTrace {
+            lacks_switches: !events.any(|events| events.events().iter().any(is_switch)),
+            ..OfTrace::default()
+        };
         let mut spans = Vec::new();
         for stream in trace.streams.iter().filter(|stream| !stream.packets.is_empty()) {
             let (Some(layout), Some(events)) = (
@@ -414,9 +421,11 @@ impl OfTrace {
                 continue;
             }
             let CpuSource::Packet(cpu) = events.cpu_source(layout, &stream.head) else {
-                return OfTrace::default();
+                return OfTrace {
+                    lacks_switches: of.lacks_switches,
+                    ..OfTrace::default()
+                };
             };
-            let is_switch = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_));
             let tells_switches = events.events().iter().any(is_switch);
             of.tells_switches |= tells_switches;
             of.tells_waking |= events.events().iter().any(is_waking);
@@ -465,6 +474,10 @@ impl OfTrace {
     fn tells(&self, span: &Span) -> bool {
         span.tells_switches || !self.tells_switches
     }
+}
+
+fn is_switch(event: &EventModel) -> bool {
+    matches!(event.event, KernelEvent::Switch(_))
 }
 
 fn is_waking(event: &EventModel) -> bool {

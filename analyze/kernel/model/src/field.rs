@@ -37,7 +37,7 @@ impl<'a, 's> Body<'a, 's> {
 
 /// Where an integer lies in whole bytes at a constant place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct FieldPlace {
     byte: u32,
     bytes: u8,
     signed: bool,
@@ -53,7 +53,7 @@ fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 /// An integer field of an event class.
 #[derive(Clone, Debug)]
 pub struct IntField {
-    place: Option<Place>,
+    place: Option<FieldPlace>,
     /// Out of the way: what is read all the time stays close together.
     slow: Box<FieldRef>,
 }
@@ -68,7 +68,7 @@ impl IntField {
         }
         let place = field.constant().and_then(|(at, read)| {
             let whole = at % 8 == 0 && matches!(read.length, 8 | 16 | 32 | 64) && !read.reversed;
-            whole.then_some(Place {
+            whole.then_some(FieldPlace {
                 byte: u32::try_from(at / 8).ok()?,
                 bytes: read.length / 8,
                 signed: read.signed,

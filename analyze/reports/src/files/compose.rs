@@ -4,11 +4,11 @@ use tracebraid_descriptors::{Change, Deed, LateChange, Resolved, Text, Texts, Va
 
 use crate::files::counter::Counter;
 use crate::files::slice::Slice;
-use crate::files::slice_steps::{Cell, Input, Late, LateWhat, SliceFile, Step};
+use crate::files::slice_steps::{Cell, Input, Late, LateWhat, SliceFile, SliceStep};
 use crate::files::unmerged::{Unmerged, numbered};
 use crate::files::{FilesRules, Played};
 use tracebraid_files::{
-    Around, Call, CallSink, Exited, File, FileId, FileMachine, Item, Made, Naming, Need, Parked, connects,
+    Around, Call, CallSink, Exited, File, FileId, FileItem, FileMachine, Made, Naming, Need, Parked, connects,
 };
 use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
@@ -56,18 +56,18 @@ pub(super) fn compose(rules: &FilesRules, played: &mut Played, mut slice: Slice<
 }
 
 impl Composer<'_, '_> {
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: SliceStep) {
         match step {
-            Step::Fork(from, process) => {
+            SliceStep::Fork(from, process) => {
                 if !self.machine.directories.is_empty() {
                     self.machine.directories.fork(from, process);
                 }
             }
-            Step::Directory(process) => {
+            SliceStep::Directory(process) => {
                 let directory = self.machine.directories.of(process);
                 self.directories.push(directory);
             }
-            Step::Late(late) => {
+            SliceStep::Late(late) => {
                 self.resolve(late.files);
                 let outcome = self.late(*late);
                 self.outcomes.push(outcome);
@@ -238,11 +238,11 @@ impl Composer<'_, '_> {
     fn whole(&mut self, end: &LateEnd, tid: i32, whole: Whole) -> Outcome {
         let (Parked { entered, held }, exited, cpu) = whole;
         match self.rules.follow.ended(tid, &entered, &exited) {
-            Some(Item::Call(call)) => {
+            Some(FileItem::Call(call)) => {
                 self.count(cpu.trace, &call, held);
                 LateChange::Nothing
             }
-            Some(Item::Made(made)) => self.made(end, cpu, &made, held),
+            Some(FileItem::Made(made)) => self.made(end, cpu, &made, held),
             _ => LateChange::Nothing,
         }
     }

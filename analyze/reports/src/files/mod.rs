@@ -1,7 +1,7 @@
 //! Which files: what was read from and written to each, how long calls on them took, who used them.
 //!
 //! Each CPU is followed alone: entries are joined with exits there while their thread runs. What
-//! descriptors are is known in the order of time only: items ([`Item`]) are played in slices of time beside each other
+//! descriptors are is known in the order of time only: items ([`FileItem`]) are played in slices of time beside each other
 //! (`slice`), which are joined to what was before them (`compose`); or one after the other by a [`FileMachine`], whose calls
 //! a `Counter` adds up. `docs/reports-files.md` defines each number.
 
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use options::FilesOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Ahead, Dictionaries, SliceActs, SlicePart, Texts, ThreadAct};
-use tracebraid_files::{Around, CallFilter, Class, FileMachine, FileRules, Item, Seen, TableAct};
+use tracebraid_files::{Around, CallFilter, Class, FileItem, FileMachine, FileRules, Seen, TableAct};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::files::cache::Cache;
@@ -225,7 +225,7 @@ impl Rules for FilesRules {
 #[derive(Clone, Debug)]
 struct Next {
     acts: SliceActs,
-    items: Items<Item>,
+    items: Items<FileItem>,
     dictionaries: Arc<Dictionaries>,
     begin: i64,
     /// State before this time is not needed.
@@ -297,7 +297,7 @@ impl FilesRules {
     /// A part of a slice that is played when the state before it is known.
     fn replayed<'a>(
         &'a self,
-        items: Items<Item>,
+        items: Items<FileItem>,
         dictionaries: Arc<Dictionaries>,
     ) -> tracebraid_engine::Slice<'a, FilesPartial> {
         Box::new(move |_resident: &mut FilesPartial| {
@@ -310,7 +310,7 @@ impl FilesRules {
     }
 
     /// Plays items in the order of time.
-    fn replay(&self, played: &mut Played, mut items: Items<Item>, dictionaries: &Dictionaries) {
+    fn replay(&self, played: &mut Played, mut items: Items<FileItem>, dictionaries: &Dictionaries) {
         let Played {
             machine,
             texts,

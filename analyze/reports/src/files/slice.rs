@@ -10,10 +10,10 @@ use tracebraid_kernel_model::Action;
 
 use crate::files::FilesRules;
 use crate::files::cache::Cache;
-use crate::files::slice_steps::{Cell, Late, LateWhat, SliceFile, Step};
+use crate::files::slice_steps::{Cell, Late, LateWhat, SliceFile, SliceStep};
 use crate::files::tally::Tally;
 use tracebraid_files::{
-    Call, Entered, Exited, FileId, Forked, Holds, Item, Made, Parked, Side, connects, named_at,
+    Call, Entered, Exited, FileId, FileItem, Forked, Holds, Made, Parked, Side, connects, named_at,
 };
 use tracebraid_follow::{CallItem, CpuKey, LaterCalls, Table, ThreadKey, WholeCall};
 
@@ -35,7 +35,7 @@ pub(super) struct Slice<'a> {
     pub(super) files: Interned<SliceFile>,
     pub(super) threads: Table<Cell>,
     pub(super) tally: Tally,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<SliceStep>,
     /// How many of the steps are late.
     late: u32,
     /// Process, and how many changes of working directories were before.
@@ -67,12 +67,12 @@ impl<'a> Slice<'a> {
 
     /// Does what comes next.
     #[inline(always)]
-    pub(super) fn apply(&mut self, cpu: CpuKey, time: i64, item: Item) {
+    pub(super) fn apply(&mut self, cpu: CpuKey, time: i64, item: FileItem) {
         match item {
-            Item::Call(call) if named_at(Some(call.class), call.begin) >= self.begin => {
+            FileItem::Call(call) if named_at(Some(call.class), call.begin) >= self.begin => {
                 self.call(cpu, &call, None);
             }
-            Item::Enters(tid) => {
+            FileItem::Enters(tid) => {
                 let enters = CallItem::Enters(tid);
                 let cell = self.cell(cpu, tid);
                 let open = cell.open.get_or_insert_with(|| LaterCalls::since(time));
@@ -84,9 +84,9 @@ impl<'a> Slice<'a> {
 
     /// Ends the slice. Descriptors before `since` are not needed any more.
     pub(super) fn end(&mut self, since: i64) {
-        let late = |step: &Step| match step {
-            Step::Late(late) => Some(late.table),
-            Step::Fork(..) | Step::Directory(_) => None,
+        let late = |step: &SliceStep| match step {
+            SliceStep::Late(late) => Some(late.table),
+            SliceStep::Fork(..) | SliceStep::Directory(_) => None,
         };
         let mut asked: Vec<ThreadKey> = self.steps.iter().filter_map(late).collect();
         asked.sort_unstable();
@@ -100,29 +100,29 @@ impl<'a> Slice<'a> {
     }
 
     #[inline(never)]
-    fn other(&mut self, cpu: CpuKey, time: i64, mut item: Item) {
+    fn other(&mut self, cpu: CpuKey, time: i64, mut item: FileItem) {
         item.texts(|text| *text = self.dictionaries.known(*text, &mut self.texts));
         let trace = cpu.trace;
         let key = |tid| ThreadKey { trace, tid };
         match item {
-            Item::Call(call) => self.late((cpu, time), key(call.tid), LateWhat::Call(call), false),
-            Item::Made(made) => self.made_at(cpu, time, made),
-            Item::Arrives(tid, exited) => self.arrives(cpu, time, tid, *exited),
-            Item::Leaves(tid, entered) => self.leaves(cpu, time, tid, *entered),
-            Item::Holds(holds) => self.holds(trace, time, &holds),
-            Item::Born(tid) => {
+            FileItem::Call(call) => self.late((cpu, time), key(call.tid), LateWhat::Call(call), false),
+            FileItem::Made(made) => self.made_at(cpu, time, made),
+            FileItem::Arrives(tid, exited) => self.arrives(cpu, time, tid, *exited),
+            FileItem::Leaves(tid, entered) => self.leaves(cpu, time, tid, *entered),
+            FileItem::Holds(holds) => self.holds(trace, time, &holds),
+            FileItem::Born(tid) => {
                 *self.cell(cpu, tid) = Cell {
                     open: Some(LaterCalls::made(time)),
                     ..Cell::default()
                 };
             }
-            Item::TakesOver(tid, old) => {
+            FileItem::TakesOver(tid, old) => {
                 for tid in [tid, old] {
                     self.forget((cpu, time), tid);
                 }
                 self.late((cpu, time), key(tid), LateWhat::TakesOver(tid, old), false);
             }
-            Item::Change(tid, change) => {
+            FileItem::Change(tid, change) => {
                 if change.act().is_some() {
                     self.descriptors.act(time);
                 }
@@ -130,20 +130,20 @@ impl<'a> Slice<'a> {
                     .change(key(tid), time, change.with(ValueId::default()));
                 self.cache.clear();
             }
-            Item::Fork(tid, forked) => self.fork(key(tid), time, forked),
-            Item::Context { tid, pid } => {
+            FileItem::Fork(tid, forked) => self.fork(key(tid), time, forked),
+            FileItem::Context { tid, pid } => {
                 let is_news = self.descriptors.process(key(tid)).tid != pid;
                 self.descriptors.act(time);
                 if is_news {
                     self.cache.clear();
                 }
             }
-            Item::Exec(_) | Item::End(_) | Item::Member { .. } => {
+            FileItem::Exec(_) | FileItem::End(_) | FileItem::Member { .. } => {
                 self.descriptors.act(time);
                 self.cache.clear();
             }
             // Nobody asks how it stood who gets a report.
-            Item::Stands(_) | Item::Enters(_) => {}
+            FileItem::Stands(_) | FileItem::Enters(_) => {}
         }
     }
 
@@ -153,7 +153,7 @@ impl<'a> Slice<'a> {
         let process = parent.with(forked.process());
         if process != from {
             self.moves += 1;
-            self.steps.push(Step::Fork(from, process));
+            self.steps.push(SliceStep::Fork(from, process));
         }
         self.cache.clear();
     }
@@ -180,7 +180,7 @@ impl<'a> Slice<'a> {
             files: self.files.keys().len(),
             what,
         };
-        self.steps.push(Step::Late(Box::new(late)));
+        self.steps.push(SliceStep::Late(Box::new(late)));
         if changes {
             self.descriptors.late(thread, time, self.late);
             self.cache.clear();
@@ -249,8 +249,8 @@ impl<'a> Slice<'a> {
             return;
         };
         match self.rules.follow.ended(tid, &entered, &exited) {
-            Some(Item::Call(call)) => self.call(cpu, &call, Some(held)),
-            Some(Item::Made(made)) => self.made(cpu, time, &made, held),
+            Some(FileItem::Call(call)) => self.call(cpu, &call, Some(held)),
+            Some(FileItem::Made(made)) => self.made(cpu, time, &made, held),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use tracebraid_files::{AT_FDCWD, Entered, FileId, Made, Naming, Need};
 use tracebraid_follow::ThreadKey;
 
 use crate::files::slice::Slice;
-use crate::files::slice_steps::{Input, SliceFile, Step};
+use crate::files::slice_steps::{Input, SliceFile, SliceStep};
 
 impl Slice<'_> {
     /// The object that a call makes, whose descriptor was `held` when it began.
@@ -63,7 +63,7 @@ impl Slice<'_> {
         let known = self.directories.keys().len();
         let number = self.directories.number((process, self.moves));
         if number as usize == known {
-            self.steps.push(Step::Directory(process));
+            self.steps.push(SliceStep::Directory(process));
         }
         number
     }

@@ -38,7 +38,7 @@ pub(super) struct Cell {
 
 /// A step of composing; steps are done in this order.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum SliceStep {
     /// A process is made by another one.
     Fork(ThreadKey, ThreadKey),
     /// The working directory of a process is asked for.

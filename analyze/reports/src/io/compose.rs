@@ -5,8 +5,8 @@ use std::any::Any;
 use tracebraid_descriptors::{Change, Held, LateChange, Resolved, ValueId};
 use tracebraid_kernel_model::FdType;
 
-use crate::io::item::What;
-use crate::io::machine::{Around, Machine};
+use crate::io::item::IoAction;
+use crate::io::machine::{Around, IoMachine};
 use crate::io::parking::Parked;
 use crate::io::slice::{Cell, Late, Left, SliceCall};
 use crate::io::stretch;
@@ -15,7 +15,7 @@ use crate::io::sums::Types;
 /// What is known of a slice by what was before it.
 struct Composer<'a> {
     around: Around<'a>,
-    machine: &'a mut Machine,
+    machine: &'a mut IoMachine,
     left: Left,
     known: Resolved<FdType>,
     /// What late events change, by their number.
@@ -26,7 +26,7 @@ struct Composer<'a> {
 /// Returns the remains of the slice, for the caller to free.
 pub(super) fn compose(
     around: Around<'_>,
-    machine: &mut Machine,
+    machine: &mut IoMachine,
     mut left: Left,
     since: i64,
 ) -> impl Any + Send + Sync + use<> {
@@ -73,7 +73,7 @@ impl Composer<'_> {
         if ended.is_alone {
             for item in stretch::alone(&exit, time, thread.tid) {
                 match item.what {
-                    What::Change(alone) => change = Some(alone),
+                    IoAction::Change(alone) => change = Some(alone),
                     _ => self.around.unstarted(thread),
                 }
             }

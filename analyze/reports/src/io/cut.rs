@@ -8,7 +8,7 @@ use tracebraid_descriptors::Shared;
 use tracebraid_follow::CpuKey;
 
 use crate::io::group::{Calls, Group};
-use crate::io::item::Item;
+use crate::io::item::IoItem;
 use crate::io::items::{Cursor, Items, Position};
 use crate::io::span::Span;
 
@@ -49,7 +49,7 @@ impl Cut {
     }
 
     /// Gives away the items: by time and CPU, those of one CPU and one time in their order.
-    pub(super) fn play(&self, mut to: impl FnMut(CpuKey, Item)) {
+    pub(super) fn play(&self, mut to: impl FnMut(CpuKey, IoItem)) {
         let mut cursors: Vec<Cursor> = self.pieces.iter().map(Piece::cursor).collect();
         let heads = self.pieces.iter().zip(&cursors).enumerate();
         let heads =

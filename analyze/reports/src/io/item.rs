@@ -5,15 +5,15 @@ use tracebraid_descriptors::{Act, Change, Deed, Exit, Holder, Open};
 
 /// Something that happened to a thread at a time, to be looked at in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Item {
+pub(super) struct IoItem {
     pub(super) time: i64,
     pub(super) tid: i32,
-    pub(super) what: What,
+    pub(super) what: IoAction,
 }
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum What {
+pub(super) enum IoAction {
     /// The first event of a stretch was an exit.
     Exit(Exit),
     /// It was an entry: what was parked has lost its exit.
@@ -49,12 +49,12 @@ pub(super) enum What {
     Touch,
 }
 
-impl What {
+impl IoAction {
     /// What it does to the question which thread has which table, if it does; nothing if that cannot be said yet.
     pub(super) fn act(&self) -> Option<Option<Act>> {
         let act = match *self {
-            What::Change(change) => change.act()?,
-            What::Fork {
+            IoAction::Change(change) => change.act()?,
+            IoAction::Fork {
                 child,
                 child_pid,
                 parent_pid,
@@ -63,13 +63,13 @@ impl What {
                 child_pid,
                 parent_pid,
             },
-            What::Exec => Act::Exec,
-            What::End => Act::End,
-            What::Member { pid, table } => Act::Member { pid, table },
-            What::Holds { holder, .. } => Act::Holds(holder),
-            What::Touch => Act::Touch,
+            IoAction::Exec => Act::Exec,
+            IoAction::End => Act::End,
+            IoAction::Member { pid, table } => Act::Member { pid, table },
+            IoAction::Holds { holder, .. } => Act::Holds(holder),
+            IoAction::Touch => Act::Touch,
             // Where it ends the thread gets a table of its own.
-            What::Park(open) if open.deed == Deed::Unshare => return Some(None),
+            IoAction::Park(open) if open.deed == Deed::Unshare => return Some(None),
             _ => return None,
         };
         Some(Some(act))
@@ -78,9 +78,9 @@ impl What {
     /// Whether it may change what is in the thread's table.
     pub(super) fn touches(&self) -> bool {
         match self {
-            What::Change(change) => !matches!(change, Change::Cloning(_)),
-            What::Exit(exit) => exit.may_change(),
-            What::Park(open) => !matches!(open.deed, Deed::Io | Deed::Nothing),
+            IoAction::Change(change) => !matches!(change, Change::Cloning(_)),
+            IoAction::Exit(exit) => exit.may_change(),
+            IoAction::Park(open) => !matches!(open.deed, Deed::Io | Deed::Nothing),
             _ => false,
         }
     }
@@ -90,7 +90,7 @@ impl What {
 pub(super) const UNNAMED: i32 = i32::MIN;
 
 /// It turns out whose the items are that do not tell it themselves.
-pub(super) fn name(items: &mut [Item], tid: i32) {
+pub(super) fn name(items: &mut [IoItem], tid: i32) {
     let unnamed = items.iter_mut().filter(|item| item.tid == UNNAMED);
     unnamed.for_each(|item| item.tid = tid);
 }

@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::KeyHasher;
 
-use crate::io::item::{Item, UNNAMED, What};
+use crate::io::item::{IoAction, IoItem, UNNAMED};
 use crate::packed::{Packed, PackedPosition};
 
 /// Items that are being listed.
@@ -94,23 +94,23 @@ pub(super) struct Items {
 pub(super) struct Cursor {
     /// Where those are that follow the next one.
     at: Position,
-    next: Option<Item>,
+    next: Option<IoItem>,
 }
 
 impl Log {
     /// Adds an item.
     #[inline]
-    pub(super) fn push(&mut self, item: Item) {
+    pub(super) fn push(&mut self, item: IoItem) {
         self.unsorted |= item.time < self.all.list.last.time && !self.all.list.packed.is_empty();
         self.all.push(&item);
-        if let What::Park(open) = &item.what {
+        if let IoAction::Park(open) = &item.what {
             self.since = Some(self.since.map_or(open.time, |since| since.min(open.time)));
             let indexed = self.all.index.last_mut().into_iter();
             indexed.for_each(|indexed| indexed.since = indexed.since.min(open.time));
         }
         if item.what.touches() && (item.tid == UNNAMED || self.touched.insert(item.tid)) {
-            let what = What::Touch;
-            self.acts.push(&Item { what, ..item });
+            let what = IoAction::Touch;
+            self.acts.push(&IoItem { what, ..item });
         }
         if item.what.act().is_some() {
             self.acts.push(&item);
@@ -131,7 +131,7 @@ impl Log {
     }
 
     /// Takes out the first items.
-    pub(super) fn take_first(&mut self, count: usize) -> Vec<Item> {
+    pub(super) fn take_first(&mut self, count: usize) -> Vec<IoItem> {
         if count == 0 {
             return Vec::new();
         }
@@ -141,7 +141,7 @@ impl Log {
     }
 
     /// Takes out the items behind a mark.
-    pub(super) fn split_off(&mut self, mark: Mark) -> Vec<Item> {
+    pub(super) fn split_off(&mut self, mark: Mark) -> Vec<IoItem> {
         let mut at = mark.all.at;
         let rest = std::iter::from_fn(|| self.all.list.read(&mut at)).collect();
         self.all.truncate(mark.all);
@@ -169,7 +169,7 @@ impl Log {
 
 impl Draft {
     #[inline]
-    fn push(&mut self, item: &Item) {
+    fn push(&mut self, item: &IoItem) {
         if self.count.is_multiple_of(INTERVAL) {
             self.index.push(Indexed {
                 time: item.time,
@@ -209,8 +209,8 @@ impl Draft {
     }
 }
 
-impl Extend<Item> for Log {
-    fn extend<I: IntoIterator<Item = Item>>(&mut self, items: I) {
+impl Extend<IoItem> for Log {
+    fn extend<I: IntoIterator<Item = IoItem>>(&mut self, items: I) {
         items.into_iter().for_each(|item| self.push(item));
     }
 }
@@ -247,7 +247,7 @@ impl Items {
 
     /// Takes the next item; that thread's, if it does not tell itself whose it is.
     #[inline]
-    pub(super) fn take_next(&self, cursor: &mut Cursor, named: i32) -> Option<Item> {
+    pub(super) fn take_next(&self, cursor: &mut Cursor, named: i32) -> Option<IoItem> {
         cursor.take_next(&self.list, named)
     }
 }
@@ -265,7 +265,7 @@ impl Cursor {
     }
 
     #[inline]
-    fn take_next(&mut self, list: &List, named: i32) -> Option<Item> {
+    fn take_next(&mut self, list: &List, named: i32) -> Option<IoItem> {
         let mut item = self.next?;
         if item.tid == UNNAMED {
             item.tid = named;
@@ -276,7 +276,7 @@ impl Cursor {
 }
 
 impl Base {
-    fn of(item: &Item) -> Base {
+    fn of(item: &IoItem) -> Base {
         Base {
             time: item.time,
             tid: item.tid,
@@ -289,7 +289,7 @@ const OTHER_THREAD: u8 = 0x80;
 
 impl List {
     #[inline]
-    fn push(&mut self, item: &Item) {
+    fn push(&mut self, item: &IoItem) {
         let other = item.tid != self.last.tid;
         let last = std::mem::replace(&mut self.last, Base::of(item));
         self.packed.push(|record| {
@@ -315,7 +315,7 @@ impl List {
     }
 
     #[inline]
-    fn read(&self, at: &mut Position) -> Option<Item> {
+    fn read(&self, at: &mut Position) -> Option<IoItem> {
         let last = at.last;
         let item = self.packed.read(&mut at.place, |reader| {
             let tag = reader.byte()?;
@@ -324,8 +324,8 @@ impl List {
                 0 => last.tid,
                 _ => reader.int()? as i32,
             };
-            let what = What::unpack(tag & !OTHER_THREAD, time, reader)?;
-            Some(Item { time, tid, what })
+            let what = IoAction::unpack(tag & !OTHER_THREAD, time, reader)?;
+            Some(IoItem { time, tid, what })
         })?;
         at.last = Base::of(&item);
         Some(item)
@@ -336,11 +336,11 @@ impl List {
 mod tests {
     use super::*;
 
-    fn ended(time: i64, tid: i32) -> Item {
-        Item {
+    fn ended(time: i64, tid: i32) -> IoItem {
+        IoItem {
             time,
             tid,
-            what: What::End,
+            what: IoAction::End,
         }
     }
 

@@ -5,14 +5,14 @@ use tracebraid_kernel_model::Syscall;
 
 use crate::io::cache::Cache;
 use crate::io::call::{Done, EndingCall};
-use crate::io::item::{Item, UNNAMED, What, name};
+use crate::io::item::{IoAction, IoItem, UNNAMED, name};
 use crate::io::sink::{Draft, Mark, Sink};
 use crate::io::stretch::{Boundary, Edges, First, LostCall, Stretch, alone, change_item};
 use tracebraid_follow::{CpuKey, Limits, ThreadKey};
 
 /// Follows a CPU through a chunk.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
+pub(super) struct IoCpu {
     pub(super) key: CpuKey,
     /// True if calls that end on it are asked for.
     pub(super) counts: bool,
@@ -37,10 +37,10 @@ pub(super) struct Lane {
     cache: Cache,
 }
 
-impl Lane {
+impl IoCpu {
     /// A lane whose thread is not known; `UNKNOWN` if it never will be.
-    pub(super) fn new(key: CpuKey, counts: bool, limits: Limits, never_known: bool) -> Lane {
-        Lane {
+    pub(super) fn new(key: CpuKey, counts: bool, limits: Limits, never_known: bool) -> IoCpu {
+        IoCpu {
             key,
             counts,
             limits,
@@ -65,8 +65,8 @@ impl Lane {
     }
 
     /// Something that tells its thread itself.
-    pub(super) fn tell(&mut self, time: i64, tid: i32, what: What) {
-        self.out.items.push(Item { time, tid, what });
+    pub(super) fn tell(&mut self, time: i64, tid: i32, what: IoAction) {
+        self.out.items.push(IoItem { time, tid, what });
     }
 
     /// A call begins.
@@ -136,7 +136,7 @@ impl Lane {
     fn alone(&mut self, time: i64, exit: Exit) {
         for item in alone(&exit, time, self.tid) {
             match item.what {
-                What::Change(change) => self.change(time, change),
+                IoAction::Change(change) => self.change(time, change),
                 _ => self.out.items.push(item),
             }
         }

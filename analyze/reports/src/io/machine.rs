@@ -9,7 +9,7 @@ use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::call::{Done, EndingCall, Io};
 use crate::io::cut::Cut;
-use crate::io::item::{Item, What};
+use crate::io::item::{IoAction, IoItem};
 use crate::io::parking::{Parked, Parking};
 use crate::io::stretch;
 use crate::io::sums::Types;
@@ -18,7 +18,7 @@ use crate::io::totals::Totals;
 /// What is known after a part of the trace. Holds an entry for each thread, and for each descriptor that is open or changed since
 /// the first call began that is open.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Machine {
+pub(super) struct IoMachine {
     pub(super) descriptors: Descriptors,
     /// Calls that threads are in that run nowhere.
     pub(super) parked: Parking,
@@ -54,7 +54,7 @@ impl Around<'_> {
     }
 }
 
-impl Machine {
+impl IoMachine {
     /// Plays what was taken out: the items in the order of time, then the calls.
     pub(super) fn play(&mut self, around: &mut Around<'_>, cut: &Cut) {
         let mut taken = Vec::new();
@@ -81,37 +81,37 @@ impl Machine {
         self.parked.put(thread, Parked { types, ..parked });
     }
 
-    fn item(&mut self, around: &mut Around<'_>, cpu: CpuKey, item: Item, taken: &mut Vec<Taken>) {
-        let Item { time, tid, what } = item;
+    fn item(&mut self, around: &mut Around<'_>, cpu: CpuKey, item: IoItem, taken: &mut Vec<Taken>) {
+        let IoItem { time, tid, what } = item;
         let thread = ThreadKey {
             trace: cpu.trace,
             tid,
         };
         let unknown = tid == ThreadKey::UNKNOWN;
         match what {
-            What::Exit(exit) => self.exit(around, cpu, (time, thread), &exit, taken),
-            What::Entry => self.drop_parked(around, thread),
-            What::Park(open) if unknown => around.unfinished(thread, &open, cpu),
-            What::Park(open) => {
+            IoAction::Exit(exit) => self.exit(around, cpu, (time, thread), &exit, taken),
+            IoAction::Entry => self.drop_parked(around, thread),
+            IoAction::Park(open) if unknown => around.unfinished(thread, &open, cpu),
+            IoAction::Park(open) => {
                 self.drop_parked(around, thread);
                 let types = None;
                 self.parked.put(thread, Parked { open, cpu, types });
                 self.fresh.push(thread);
             }
-            What::Unfinished(began) => around.lost_exit(thread, began, cpu),
-            What::Unstarted => around.unstarted(thread),
-            What::Change(_) if unknown => {}
+            IoAction::Unfinished(began) => around.lost_exit(thread, began, cpu),
+            IoAction::Unstarted => around.unstarted(thread),
+            IoAction::Change(_) if unknown => {}
             what => self.of_descriptors(thread, time, what),
         }
     }
 
     /// Something that tells of descriptors.
-    fn of_descriptors(&mut self, thread: ThreadKey, time: i64, what: What) {
+    fn of_descriptors(&mut self, thread: ThreadKey, time: i64, what: IoAction) {
         let act = what.act().flatten().filter(|act| *act != Act::Touch);
         match (what, act) {
-            (What::Change(change), _) => self.descriptors.change(thread, time, change),
+            (IoAction::Change(change), _) => self.descriptors.change(thread, time, change),
             (
-                What::Holds {
+                IoAction::Holds {
                     fd, kind, cloexec, ..
                 },
                 Some(act),

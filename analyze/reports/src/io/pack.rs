@@ -1,9 +1,9 @@
-//! What happened, in few bytes: a tag, and what [`What::pack`] writes behind it.
+//! What happened, in few bytes: a tag, and what [`IoAction::pack`] writes behind it.
 
 use tracebraid_descriptors::{Change, Deed, Exit, Holder, Open, Sharing};
 use tracebraid_kernel_model::{FdType, Syscall};
 
-use crate::io::item::What;
+use crate::io::item::IoAction;
 use crate::packed::{Reader, Record};
 
 const EXIT: u8 = 0;
@@ -28,25 +28,25 @@ const CLONING: u8 = 18;
 const UNSHARED: u8 = 19;
 const TOUCH: u8 = 20;
 
-impl What {
+impl IoAction {
     /// Tells which it is: less than 128.
     #[inline]
     pub(super) fn tag(&self) -> u8 {
         match self {
-            What::Exit(_) => EXIT,
-            What::Entry => ENTRY,
-            What::Park(_) => PARK,
-            What::Unfinished(_) => UNFINISHED,
-            What::Unstarted => UNSTARTED,
-            What::Fork { .. } => FORK,
-            What::Exec => EXEC,
-            What::End => END,
-            What::Member { .. } => MEMBER,
-            What::Holds { holder, .. } => match holder {
+            IoAction::Exit(_) => EXIT,
+            IoAction::Entry => ENTRY,
+            IoAction::Park(_) => PARK,
+            IoAction::Unfinished(_) => UNFINISHED,
+            IoAction::Unstarted => UNSTARTED,
+            IoAction::Fork { .. } => FORK,
+            IoAction::Exec => EXEC,
+            IoAction::End => END,
+            IoAction::Member { .. } => MEMBER,
+            IoAction::Holds { holder, .. } => match holder {
                 Holder::Process(_) => PROCESS_HOLDS,
                 Holder::Table(_) => TABLE_HOLDS,
             },
-            What::Change(change) => match change {
+            IoAction::Change(change) => match change {
                 Change::Opened { .. } => OPENED,
                 Change::Pair { .. } => PAIR,
                 Change::Accepted { .. } => ACCEPTED,
@@ -57,7 +57,7 @@ impl What {
                 Change::Cloning(_) => CLONING,
                 Change::Unshared => UNSHARED,
             },
-            What::Touch => TOUCH,
+            IoAction::Touch => TOUCH,
         }
     }
 
@@ -65,11 +65,11 @@ impl What {
     #[inline]
     pub(super) fn pack(&self, time: i64, record: &mut Record) {
         match *self {
-            What::Exit(exit) => exit.pack(record),
-            What::Park(open) => open.pack(time, record),
-            What::Change(change) => change.pack(record),
-            What::Unfinished(began) => record.int(time.wrapping_sub(began)),
-            What::Fork {
+            IoAction::Exit(exit) => exit.pack(record),
+            IoAction::Park(open) => open.pack(time, record),
+            IoAction::Change(change) => change.pack(record),
+            IoAction::Unfinished(began) => record.int(time.wrapping_sub(began)),
+            IoAction::Fork {
                 child,
                 child_pid,
                 parent_pid,
@@ -78,11 +78,11 @@ impl What {
                 put(record, child_pid.map(i64::from));
                 put(record, parent_pid.map(i64::from));
             }
-            What::Member { pid, table } => {
+            IoAction::Member { pid, table } => {
                 record.int(pid.into());
                 put(record, table);
             }
-            What::Holds {
+            IoAction::Holds {
                 holder,
                 fd,
                 kind,
@@ -95,42 +95,42 @@ impl What {
                 record.int(fd.into());
                 record.byte(flagged(kind, cloexec));
             }
-            What::Entry | What::Unstarted | What::Exec | What::End | What::Touch => {}
+            IoAction::Entry | IoAction::Unstarted | IoAction::Exec | IoAction::End | IoAction::Touch => {}
         }
     }
 
-    /// Reads what happened at a time; `None` if it is not what [`What::pack`] writes.
+    /// Reads what happened at a time; `None` if it is not what [`IoAction::pack`] writes.
     #[inline]
-    pub(super) fn unpack(tag: u8, time: i64, reader: &mut Reader<'_>) -> Option<What> {
+    pub(super) fn unpack(tag: u8, time: i64, reader: &mut Reader<'_>) -> Option<IoAction> {
         Some(match tag {
-            EXIT => What::Exit(Exit::unpack(reader)?),
-            ENTRY => What::Entry,
-            PARK => What::Park(Open::unpack(time, reader)?),
-            UNFINISHED => What::Unfinished(time.wrapping_sub(reader.int()?)),
-            UNSTARTED => What::Unstarted,
-            FORK => What::Fork {
+            EXIT => IoAction::Exit(Exit::unpack(reader)?),
+            ENTRY => IoAction::Entry,
+            PARK => IoAction::Park(Open::unpack(time, reader)?),
+            UNFINISHED => IoAction::Unfinished(time.wrapping_sub(reader.int()?)),
+            UNSTARTED => IoAction::Unstarted,
+            FORK => IoAction::Fork {
                 child: reader.int()? as i32,
                 child_pid: get(reader)?.map(|pid| pid as i32),
                 parent_pid: get(reader)?.map(|pid| pid as i32),
             },
-            EXEC => What::Exec,
-            END => What::End,
-            MEMBER => What::Member {
+            EXEC => IoAction::Exec,
+            END => IoAction::End,
+            MEMBER => IoAction::Member {
                 pid: reader.int()? as i32,
                 table: get(reader)?,
             },
             PROCESS_HOLDS => holds(Holder::Process(reader.int()? as i32), reader)?,
             TABLE_HOLDS => holds(Holder::Table(reader.int()?), reader)?,
-            TOUCH => What::Touch,
-            tag => What::Change(Change::unpack(tag, reader)?),
+            TOUCH => IoAction::Touch,
+            tag => IoAction::Change(Change::unpack(tag, reader)?),
         })
     }
 }
 
-fn holds(holder: Holder, reader: &mut Reader<'_>) -> Option<What> {
+fn holds(holder: Holder, reader: &mut Reader<'_>) -> Option<IoAction> {
     let fd = reader.int()? as i32;
     let (kind, cloexec) = unflagged(reader.byte()?)?;
-    Some(What::Holds {
+    Some(IoAction::Holds {
         holder,
         fd,
         kind,
@@ -407,16 +407,16 @@ mod tests {
     }
 
     /// What belongs to calls.
-    fn calls() -> Vec<What> {
+    fn calls() -> Vec<IoAction> {
         let mut whats = vec![
-            What::Entry,
-            What::Unfinished(i64::MIN),
-            What::Unfinished(1234),
-            What::Unstarted,
+            IoAction::Entry,
+            IoAction::Unfinished(i64::MIN),
+            IoAction::Unfinished(1234),
+            IoAction::Unstarted,
         ];
         for (number, deed) in Deed::ALL.into_iter().enumerate() {
             for (kind, cloexec) in kinds() {
-                whats.push(What::Park(Open {
+                whats.push(IoAction::Park(Open {
                     time: 5_000_000_000,
                     fds: (number as i32, -1),
                     call: Syscall(u16::MAX - number as u16),
@@ -425,7 +425,7 @@ mod tests {
                     cloexec,
                 }));
                 for (call, peer) in [(None, None), (Some(Syscall(0)), Some(kind))] {
-                    whats.push(What::Exit(Exit {
+                    whats.push(IoAction::Exit(Exit {
                         result: i64::MIN + number as i64,
                         pair: (-1, i32::MAX),
                         call,
@@ -439,20 +439,20 @@ mod tests {
     }
 
     /// What else there is.
-    fn others() -> Vec<What> {
-        let mut whats = vec![What::Exec, What::End, What::Touch];
+    fn others() -> Vec<IoAction> {
+        let mut whats = vec![IoAction::Exec, IoAction::End, IoAction::Touch];
         for pid in [None, Some(0), Some(-1), Some(i32::MIN), Some(i32::MAX)] {
-            whats.push(What::Fork {
+            whats.push(IoAction::Fork {
                 child: 77,
                 child_pid: pid,
                 parent_pid: pid,
             });
             let table = pid.map(i64::from);
-            whats.push(What::Member { pid: 5, table });
+            whats.push(IoAction::Member { pid: 5, table });
         }
         for (kind, cloexec) in kinds() {
             for holder in [Holder::Process(-3), Holder::Table(i64::MIN)] {
-                whats.push(What::Holds {
+                whats.push(IoAction::Holds {
                     holder,
                     fd: 9,
                     kind,
@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     fn all_that_can_happen_is_read_as_it_was_written() {
-        let changes = changes().into_iter().map(What::Change);
+        let changes = changes().into_iter().map(IoAction::Change);
         let mut tags = std::collections::BTreeSet::new();
         for what in calls().into_iter().chain(others()).chain(changes) {
             let time = 6_000_000_001;
@@ -475,7 +475,7 @@ mod tests {
             // What has no bytes is no record.
             packed.push(|record| record.byte(77));
             let read = packed.read(&mut place, |reader| {
-                let what = What::unpack(what.tag(), time, reader)?;
+                let what = IoAction::unpack(what.tag(), time, reader)?;
                 Some((what, reader.byte()?))
             });
             assert_eq!(read, Some((what, 77)));
@@ -497,7 +497,7 @@ mod tests {
             let mut packed = Packed::default();
             packed.push(|record| bytes.iter().for_each(|&byte| record.byte(byte)));
             let read = packed.read(&mut PackedPosition::default(), |reader| {
-                What::unpack(tag, 0, reader)
+                IoAction::unpack(tag, 0, reader)
             });
             assert_eq!(read, None);
         }

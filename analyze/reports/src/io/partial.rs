@@ -11,9 +11,9 @@ use tracebraid_kernel_model::{Body, Context, EventModel, KernelEvent, Switch};
 use crate::garbage::Garbage;
 use crate::io::IoAnalysis;
 use crate::io::cut::Cut;
-use crate::io::item::What;
-use crate::io::lane::Lane;
-use crate::io::machine::{Around, Machine};
+use crate::io::item::IoAction;
+use crate::io::lane::IoCpu;
+use crate::io::machine::{Around, IoMachine};
 use crate::io::sink::Sink;
 use crate::io::stretch::Edges;
 use crate::io::tell;
@@ -29,7 +29,7 @@ use tracebraid_follow::{CpuKey, Event, Packet, People, Table, ThreadKey};
 pub struct IoPartial {
     /// CPUs in the chunk that is being read.
     #[serde(skip)]
-    lanes: Vec<Lane>,
+    lanes: Vec<IoCpu>,
     #[serde(skip)]
     lane_of: HashMap<CpuKey, usize>,
     /// The lane that was used last.
@@ -47,7 +47,7 @@ pub struct IoPartial {
     pub(super) is_replaying: bool,
     /// A thread may get a table of its own when its call ends.
     is_unclear: bool,
-    machine: Machine,
+    machine: IoMachine,
     totals: Totals,
     /// Slices to be played next; empty once all of them are composed.
     #[serde(skip)]
@@ -77,7 +77,7 @@ struct Told {
 
 impl IoPartial {
     #[inline(always)]
-    fn lane(&mut self, analysis: &IoAnalysis, key: CpuKey) -> &mut Lane {
+    fn lane(&mut self, analysis: &IoAnalysis, key: CpuKey) -> &mut IoCpu {
         if self.lanes.get(self.last).is_none_or(|lane| lane.key != key) {
             self.last = self.find_lane(analysis, key);
         }
@@ -91,7 +91,7 @@ impl IoPartial {
             let counts = rules.selection.cpus.contains(key.cpu);
             let limits = rules.options.limits;
             let anonymous = analysis.is_anonymous(key.trace);
-            self.lanes.push(Lane::new(key, counts, limits, anonymous));
+            self.lanes.push(IoCpu::new(key, counts, limits, anonymous));
             self.lanes.len() - 1
         })
     }
@@ -202,7 +202,7 @@ impl IoPartial {
                 stretch: lane.stretches,
             };
             if std::mem::replace(self.told.get(thread), told) != told {
-                lane.tell(time, tid, What::Member { pid, table: None });
+                lane.tell(time, tid, IoAction::Member { pid, table: None });
             }
             self.people.get(thread).learn_pid(time, cpu, pid);
         }
@@ -315,7 +315,7 @@ fn listed(acts: &Cut) -> Vec<ThreadAct> {
     let mut all = Vec::new();
     acts.play(|cpu, item| {
         let (trace, tid) = (cpu.trace, item.tid);
-        let is_ignored = tid == ThreadKey::UNKNOWN && matches!(item.what, What::Change(_));
+        let is_ignored = tid == ThreadKey::UNKNOWN && matches!(item.what, IoAction::Change(_));
         if let Some(act) = item.what.act().filter(|_| !is_ignored) {
             all.push((ThreadKey { trace, tid }, item.time, act));
         }
@@ -355,7 +355,7 @@ fn replayed(rules: &IoRules, cut: Cut) -> Slice<'_, IoPartial> {
 
 /// A thread that an event's context names runs now, whatever was known.
 #[inline]
-fn observe(lane: &mut Lane, model: &EventModel, time: i64, body: &mut Body<'_, '_>) {
+fn observe(lane: &mut IoCpu, model: &EventModel, time: i64, body: &mut Body<'_, '_>) {
     if let Some(tid) = model.tid(body).filter(|&tid| lane.tid() != Some(tid)) {
         lane.switch(time, None, tid);
     }

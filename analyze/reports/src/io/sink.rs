@@ -11,7 +11,7 @@ use tracebraid_follow::CpuKey;
 
 use crate::io::cut::{Cut, Piece};
 use crate::io::group::{self, Calls, Group};
-use crate::io::item::{Item, UNNAMED};
+use crate::io::item::{IoItem, UNNAMED};
 use crate::io::items::{self, Items, Log, Position};
 use crate::io::span::Span;
 
@@ -195,7 +195,7 @@ impl Sink {
         self.batches.extend(batch);
     }
 
-    pub(super) fn add_items(&mut self, cpu: CpuKey, items: impl IntoIterator<Item = Item>) {
+    pub(super) fn add_items(&mut self, cpu: CpuKey, items: impl IntoIterator<Item = IoItem>) {
         let mut draft = Draft::new(cpu);
         draft.items.extend(items);
         self.add(draft.finish());

@@ -12,7 +12,7 @@ use tracebraid_kernel_model::{Action, FdType, Syscall};
 use crate::io::call::{Done, EndingCall, Io};
 use crate::io::cut::{Cut, Piece};
 use crate::io::group::Group;
-use crate::io::item::{Item, What};
+use crate::io::item::{IoAction, IoItem};
 use crate::io::machine::Around;
 use crate::io::stretch;
 use crate::io::sums::{Sums, Tally};
@@ -125,24 +125,24 @@ pub(super) fn play(
 }
 
 impl Player<'_> {
-    fn item(&mut self, cpu: CpuKey, item: Item) {
-        let Item { time, tid, what } = item;
+    fn item(&mut self, cpu: CpuKey, item: IoItem) {
+        let IoItem { time, tid, what } = item;
         let trace = cpu.trace;
         let thread = ThreadKey { trace, tid };
         let unknown = tid == ThreadKey::UNKNOWN;
         match what {
-            What::Exit(exit) => self.exit(cpu, (time, thread), &exit),
-            What::Entry => self.parks(thread, None),
-            What::Park(open) if unknown => self.around.unfinished(thread, &open, cpu),
-            What::Park(open) => {
+            IoAction::Exit(exit) => self.exit(cpu, (time, thread), &exit),
+            IoAction::Entry => self.parks(thread, None),
+            IoAction::Park(open) if unknown => self.around.unfinished(thread, &open, cpu),
+            IoAction::Park(open) => {
                 let held = None;
                 self.parks(thread, Some(SliceCall { open, cpu, held }));
             }
-            What::Unfinished(began) => self.around.lost_exit(thread, began, cpu),
-            What::Unstarted => self.around.unstarted(thread),
-            What::Change(_) if unknown => {}
-            What::Change(change) => self.change(thread, time, change),
-            What::Holds {
+            IoAction::Unfinished(began) => self.around.lost_exit(thread, began, cpu),
+            IoAction::Unstarted => self.around.unstarted(thread),
+            IoAction::Change(_) if unknown => {}
+            IoAction::Change(change) => self.change(thread, time, change),
+            IoAction::Holds {
                 fd, kind, cloexec, ..
             } => {
                 let descriptors = &mut self.left.descriptors;
@@ -151,10 +151,10 @@ impl Player<'_> {
                     descriptors.holds(table, time, (fd, value, cloexec));
                 }
             }
-            What::Fork { .. } | What::Exec | What::End | What::Member { .. } => {
+            IoAction::Fork { .. } | IoAction::Exec | IoAction::End | IoAction::Member { .. } => {
                 self.left.descriptors.act(time);
             }
-            What::Touch => {}
+            IoAction::Touch => {}
         }
     }
 

@@ -10,7 +10,7 @@ use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_kernel_model::{Action, FdType, Syscall};
 
 use crate::io::call::Io;
-use crate::io::item::{Item, What};
+use crate::io::item::{IoAction, IoItem};
 use crate::io::partial::IoPartial;
 use crate::io::sink::Draft;
 use crate::io::stretch::{Edges, Stretch};
@@ -93,25 +93,25 @@ fn change(kind: u8, (fd, other): (i32, i32)) -> Change {
 }
 
 /// What happens, but for calls that begin and end in one stretch.
-fn what(&(kind, tid, _, _, fds, ago): &Told, time: i64) -> Option<What> {
+fn what(&(kind, tid, _, _, fds, ago): &Told, time: i64) -> Option<IoAction> {
     let number = kind / 32;
     Some(match kind % 32 {
-        0..4 => What::Entry,
-        4..10 => What::Exit(exit(number, fds)),
-        10..15 => What::Park(open(number, time - ago, fds)),
-        15..21 => What::Change(change(number + kind % 2, fds)),
-        21 => What::Fork {
+        0..4 => IoAction::Entry,
+        4..10 => IoAction::Exit(exit(number, fds)),
+        10..15 => IoAction::Park(open(number, time - ago, fds)),
+        15..21 => IoAction::Change(change(number + kind % 2, fds)),
+        21 => IoAction::Fork {
             child: (tid + 1) % 4,
             child_pid: (fds.0 > 0).then_some(fds.0),
             parent_pid: (fds.1 > 1).then_some(tid),
         },
-        22 => What::Exec,
-        23 => What::End,
-        24 => What::Member {
+        22 => IoAction::Exec,
+        23 => IoAction::End,
+        24 => IoAction::Member {
             pid: fds.0,
             table: (fds.1 > 1).then_some(7),
         },
-        25 => What::Holds {
+        25 => IoAction::Holds {
             holder: match ago {
                 0 => Holder::Table(7),
                 _ => Holder::Process(tid),
@@ -120,8 +120,8 @@ fn what(&(kind, tid, _, _, fds, ago): &Told, time: i64) -> Option<What> {
             kind: FdType::Network,
             cloexec: fds.1 == 1,
         },
-        26 => What::Unfinished(time - ago),
-        27 => What::Unstarted,
+        26 => IoAction::Unfinished(time - ago),
+        27 => IoAction::Unstarted,
         _ => return None,
     })
 }
@@ -138,7 +138,7 @@ fn parts(told: &[Told], size: usize) -> Vec<(i64, IoPartial)> {
             let key = CpuKey { trace: 0, cpu };
             let draft = drafts.entry(cpu).or_insert_with(|| Draft::new(key));
             match what(told, time) {
-                Some(what) => draft.items.push(Item { time, tid, what }),
+                Some(what) => draft.items.push(IoItem { time, tid, what }),
                 None => {
                     let io = Io {
                         entry: time - ago,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Change, Exit, Open};
 
 use crate::io::call::{Done, EndingCall};
-use crate::io::item::{Item, UNNAMED, What, name};
+use crate::io::item::{IoAction, IoItem, UNNAMED, name};
 use crate::io::sink::{Batch, Draft, Sink};
 use tracebraid_follow::{CpuKey, Limits, ThreadKey};
 
@@ -33,7 +33,7 @@ pub(super) struct Stretch {
     pub(super) told: bool,
     pub(super) open: Option<Open>,
     /// What happened in it before its first event, while it is not known whose it is ...
-    pub(super) before: Vec<Item>,
+    pub(super) before: Vec<IoItem>,
     /// ... and since.
     pub(super) since: Vec<Batch>,
 }
@@ -98,7 +98,7 @@ impl Stretch {
         }
     }
 
-    fn put_items(&mut self, key: CpuKey, items: Vec<Item>, sink: &mut Sink) {
+    fn put_items(&mut self, key: CpuKey, items: Vec<IoItem>, sink: &mut Sink) {
         if self.tid.is_none() && self.first == First::Nothing {
             self.before.extend(items);
         } else {
@@ -137,24 +137,24 @@ impl Stretch {
 
 impl First {
     /// As something that happened to that thread.
-    pub(super) fn item(self, tid: i32) -> Option<Item> {
+    pub(super) fn item(self, tid: i32) -> Option<IoItem> {
         let (time, what) = match self {
             First::Nothing => return None,
-            First::Exit(time, exit) => (time, What::Exit(exit)),
-            First::Entry(time) => (time, What::Entry),
+            First::Exit(time, exit) => (time, IoAction::Exit(exit)),
+            First::Entry(time) => (time, IoAction::Entry),
         };
-        Some(Item { time, tid, what })
+        Some(IoItem { time, tid, what })
     }
 }
 
 impl Boundary {
     /// What becomes of the call that is open there.
-    pub(super) fn leaves(self, open: Open, tid: i32) -> Option<Item> {
+    pub(super) fn leaves(self, open: Open, tid: i32) -> Option<IoItem> {
         match self {
-            Boundary::Switch { time, .. } => Some(Item {
+            Boundary::Switch { time, .. } => Some(IoItem {
                 time,
                 tid,
-                what: What::Park(open),
+                what: IoAction::Park(open),
             }),
             // Whether the next exit is its own, nobody knows.
             Boundary::Loss { time } => open.lost(time, tid),
@@ -173,15 +173,15 @@ impl Boundary {
 /// What calls leave that lost one of their events.
 pub(super) trait LostCall {
     /// Of an entry: it turns out at a time that its exit was lost.
-    fn lost(&self, time: i64, tid: i32) -> Option<Item>;
+    fn lost(&self, time: i64, tid: i32) -> Option<IoItem>;
 }
 
 impl LostCall for Open {
-    fn lost(&self, time: i64, tid: i32) -> Option<Item> {
-        self.is_io().then_some(Item {
+    fn lost(&self, time: i64, tid: i32) -> Option<IoItem> {
+        self.is_io().then_some(IoItem {
             time,
             tid,
-            what: What::Unfinished(self.time),
+            what: IoAction::Unfinished(self.time),
         })
     }
 }
@@ -202,18 +202,20 @@ fn finish(open: &Open, (time, tid): (i64, i32), exit: &Exit, limits: &Limits, ou
 }
 
 /// A change as something that happened to that thread.
-pub(super) fn change_item(change: Change, time: i64, tid: i32) -> Item {
-    let what = What::Change(change);
-    Item { time, tid, what }
+pub(super) fn change_item(change: Change, time: i64, tid: i32) -> IoItem {
+    let what = IoAction::Change(change);
+    IoItem { time, tid, what }
 }
 
 /// What an exit tells whose entry was lost.
-pub(super) fn alone(exit: &Exit, time: i64, tid: i32) -> impl Iterator<Item = Item> + use<> {
+pub(super) fn alone(exit: &Exit, time: i64, tid: i32) -> impl Iterator<Item = IoItem> + use<> {
     let open = exit.call.map(|call| Open::new(call, time, &mut |_| None));
     let io = exit.counts && open.is_some_and(|open| open.is_io());
-    let change = open.and_then(|open| Change::of(&open, exit)).map(What::Change);
-    let whats = io.then_some(What::Unstarted).into_iter().chain(change);
-    whats.map(move |what| Item { time, tid, what })
+    let change = open
+        .and_then(|open| Change::of(&open, exit))
+        .map(IoAction::Change);
+    let whats = io.then_some(IoAction::Unstarted).into_iter().chain(change);
+    whats.map(move |what| IoItem { time, tid, what })
 }
 
 impl Edges {

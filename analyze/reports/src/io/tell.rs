@@ -5,13 +5,13 @@ use tracebraid_kernel_model::{
     Body, Exec, FdType, Fork, IntField, KernelEvent, StateFd, Syscall, SyscallEntry, SyscallExit,
 };
 
-use crate::io::item::What;
-use crate::io::lane::Lane;
+use crate::io::item::IoAction;
+use crate::io::lane::IoCpu;
 use tracebraid_follow::Window;
 
 /// A system call begins.
 #[inline(always)]
-pub(super) fn entry(lane: &mut Lane, entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) {
+pub(super) fn entry(lane: &mut IoCpu, entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) {
     let call = entry.call(body);
     let action = call.action();
     if action.is_io() {
@@ -25,7 +25,7 @@ pub(super) fn entry(lane: &mut Lane, entry: &SyscallEntry, time: i64, body: &mut
 
 /// One that moves no bytes.
 #[inline(never)]
-fn other_entry(lane: &mut Lane, entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) {
+fn other_entry(lane: &mut IoCpu, entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) {
     let call = entry.call(body);
     let mut argument = |place| entry.argument(call, place, body);
     match Change::at_entry(call, &mut argument) {
@@ -44,7 +44,7 @@ fn other_entry(lane: &mut Lane, entry: &SyscallEntry, time: i64, body: &mut Body
 
 /// A system call ends.
 #[inline(always)]
-pub(super) fn exit(lane: &mut Lane, exit: &SyscallExit, window: Window, time: i64, body: &mut Body<'_, '_>) {
+pub(super) fn exit(lane: &mut IoCpu, exit: &SyscallExit, window: Window, time: i64, body: &mut Body<'_, '_>) {
     let Some(result) = exit.result.get(body) else {
         return;
     };
@@ -80,20 +80,20 @@ fn other_exit(
 }
 
 /// What else there is to know of descriptors.
-pub(super) fn other(lane: &mut Lane, event: &KernelEvent, time: i64, body: &mut Body<'_, '_>) {
+pub(super) fn other(lane: &mut IoCpu, event: &KernelEvent, time: i64, body: &mut Body<'_, '_>) {
     match event {
         KernelEvent::Fork(event) => fork(lane, event, time, body),
         KernelEvent::Exec(event) => exec(lane, event, time, body),
         KernelEvent::ThreadExit(tid) => {
             if let Some(tid) = tid.get(body) {
-                lane.tell(time, tid as i32, What::End);
+                lane.tell(time, tid as i32, IoAction::End);
             }
         }
         KernelEvent::ProcessState(state) => {
             let table = get(&state.table, body);
             if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
                 let pid = pid as i32;
-                lane.tell(time, tid as i32, What::Member { pid, table });
+                lane.tell(time, tid as i32, IoAction::Member { pid, table });
             }
         }
         KernelEvent::StateFd(state) => {
@@ -114,10 +114,10 @@ fn id(field: &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i32> {
     get(field, body).map(|id| id as i32)
 }
 
-fn fork(lane: &mut Lane, fork: &Fork, time: i64, body: &mut Body<'_, '_>) {
+fn fork(lane: &mut IoCpu, fork: &Fork, time: i64, body: &mut Body<'_, '_>) {
     let parent = id(&fork.parent_tid, body).or(lane.tid());
     if let (Some(parent), Some(child)) = (parent, fork.child_tid.get(body)) {
-        let what = What::Fork {
+        let what = IoAction::Fork {
             child: child as i32,
             child_pid: id(&fork.child_pid, body),
             parent_pid: id(&fork.parent_pid, body),
@@ -126,7 +126,7 @@ fn fork(lane: &mut Lane, fork: &Fork, time: i64, body: &mut Body<'_, '_>) {
     }
 }
 
-fn exec(lane: &mut Lane, exec: &Exec, time: i64, body: &mut Body<'_, '_>) {
+fn exec(lane: &mut IoCpu, exec: &Exec, time: i64, body: &mut Body<'_, '_>) {
     let tid = id(&exec.tid, body);
     if let (Some(old), Some(tid)) = (id(&exec.old_tid, body), tid)
         && old != tid
@@ -134,16 +134,16 @@ fn exec(lane: &mut Lane, exec: &Exec, time: i64, body: &mut Body<'_, '_>) {
         lane.switch(time, Some(old), tid);
     }
     if let Some(tid) = tid.or(lane.tid()) {
-        lane.tell(time, tid, What::Exec);
+        lane.tell(time, tid, IoAction::Exec);
     }
 }
 
-fn holds(state: &StateFd, body: &mut Body<'_, '_>) -> Option<What> {
+fn holds(state: &StateFd, body: &mut Body<'_, '_>) -> Option<IoAction> {
     let (pid, table) = (id(&state.pid, body), get(&state.table, body));
     let flags = get(&state.flags, body).unwrap_or(0);
     let fd = state.fd.get(body)? as i32;
     let path = state.path.as_ref().and_then(|path| path.bytes(body));
-    Some(What::Holds {
+    Some(IoAction::Holds {
         holder: pid.map(Holder::Process).or(table.map(Holder::Table))?,
         fd,
         kind: FdType::of_path(path.unwrap_or_default()),

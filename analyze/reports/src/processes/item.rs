@@ -33,14 +33,14 @@ impl Stretch {
 
 /// What happens on a CPU, in the stretch that it is in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Step {
+pub(super) enum ProcessStep {
     Call(CallEvent),
-    Item(Item),
+    Item(ProcessItem),
 }
 
 /// What happens to threads; played in the order of time over all CPUs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Item {
+pub(super) enum ProcessItem {
     /// A CPU goes from one thread to another; the first one ran so long from that time on.
     Switch {
         prev: i32,

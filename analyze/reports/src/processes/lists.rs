@@ -114,10 +114,10 @@ fn longest(options: &ProcessOptions, all: &[ProcessRow], ended: &mut [(&ProcessR
 }
 
 /// Something that happened to a process, and the name that it got by that.
-type Step<'r> = (Timestamp, &'static str, Option<&'r str>);
+type LifeStep<'r> = (Timestamp, &'static str, Option<&'r str>);
 
 /// What happened to a process, in the order of time.
-fn steps(row: &ProcessRow) -> Vec<Step<'_>> {
+fn steps(row: &ProcessRow) -> Vec<LifeStep<'_>> {
     let inherited = row.names.iter().find(|name| name.by == NamedBy::Fork);
     let inherited = inherited.map(|name| name.name.as_str());
     let begin = row.begin.map(|time| (time, "fork", inherited));
@@ -141,10 +141,10 @@ fn log(selection: &Selection, subjects: &[Subject<'_>]) -> Section {
         .iter()
         .flat_map(|subject| steps(subject.row).into_iter().map(of(subject)));
     let in_range = all.filter(|(_, (time, ..))| selection.window.contains(time.0));
-    let mut all: Vec<(&Subject<'_>, Step<'_>)> = in_range.collect();
+    let mut all: Vec<(&Subject<'_>, LifeStep<'_>)> = in_range.collect();
     // Stable: what happened to one process at one time stays in its order.
     all.sort_by_key(|(subject, (time, ..))| (*time, subject.row.id));
-    let row = |(subject, (time, what, name)): (&Subject<'_>, Step<'_>)| {
+    let row = |(subject, (time, what, name)): (&Subject<'_>, LifeStep<'_>)| {
         let parent = subject.parent.clone().filter(|_| what == "fork");
         let life = subject.row.life().filter(|_| what == "exit");
         vec![

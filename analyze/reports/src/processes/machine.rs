@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::processes::item::{Item, Told};
+use crate::processes::item::{ProcessItem, Told};
 use crate::processes::life::{Lives, Sums};
 use tracebraid_follow::{CallItem, CpuKey, OpenCalls, Selection, Table, ThreadCall, ThreadKey};
 
 /// The lives of all threads up to a time, and the calls that are open then.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Machine {
+pub(super) struct ProcessMachine {
     pub(super) lives: Table<Lives>,
     pub(super) open: OpenCalls,
 }
@@ -29,11 +29,11 @@ pub(super) fn sums_of(call: &ThreadCall, selection: &Selection) -> Option<Sums> 
     })
 }
 
-impl Machine {
+impl ProcessMachine {
     /// Something happens.
-    pub(super) fn play(&mut self, selection: &Selection, cpu: CpuKey, time: i64, item: Item) {
+    pub(super) fn play(&mut self, selection: &Selection, cpu: CpuKey, time: i64, item: ProcessItem) {
         match item {
-            Item::Switch {
+            ProcessItem::Switch {
                 prev,
                 next,
                 ran,
@@ -44,11 +44,11 @@ impl Machine {
                 prev.last().is_seen = true;
                 prev.at(since).sums.add(&Sums::active(ran));
             }
-            Item::Did(tid, sums, since) => self.did(key(cpu, tid), &sums, since),
-            Item::Call(item) => self.call(selection, (cpu, time), &item),
+            ProcessItem::Did(tid, sums, since) => self.did(key(cpu, tid), &sums, since),
+            ProcessItem::Call(item) => self.call(selection, (cpu, time), &item),
             // What comes later is not read in every way: it must not matter.
-            Item::Told(_) if selection.window.is_over(time) => {}
-            Item::Told(told) => self.is_told(cpu, time, told),
+            ProcessItem::Told(_) if selection.window.is_over(time) => {}
+            ProcessItem::Told(told) => self.is_told(cpu, time, told),
         }
     }
 

@@ -22,10 +22,10 @@ use tracebraid_engine::Slice;
 use tracebraid_kernel_model::{Body, Comm, Exec, Fork, IntField, KernelEvent, ProcessState};
 
 use crate::garbage::Garbage;
-use item::{Item, Step, Stretch, Told};
+use item::{ProcessItem, ProcessStep, Stretch, Told};
 use life::NamedBy;
 use life::{Life, Named, Parent, Sums};
-use machine::Machine;
+use machine::ProcessMachine;
 use slice::ProcessSlice;
 use tracebraid_follow::{
     ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, Input, Items, Lane,
@@ -50,11 +50,11 @@ pub struct ProcessRules {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessPartial {
     people: People,
-    lanes: ByCpu<Lane<Stretch, Step>>,
+    lanes: ByCpu<Lane<Stretch, ProcessStep>>,
     runs: ByCpu<Runs<()>>,
-    items: Items<Item>,
+    items: Items<ProcessItem>,
     /// State of all that was played, up to that time in nanoseconds from the origin.
-    machine: Machine,
+    machine: ProcessMachine,
     played: i64,
     /// Ends of calls that nobody is known to have made.
     nobodys: u64,
@@ -114,7 +114,7 @@ impl Rules for ProcessRules {
         if !packet.tells_switches {
             if lost_before && packet.tells_calls {
                 let (tid, step) = (None, CallStep::Lose);
-                self.step(partial, cpu, time, Step::Call(CallEvent { tid, step }));
+                self.step(partial, cpu, time, ProcessStep::Call(CallEvent { tid, step }));
             }
             return;
         }
@@ -151,7 +151,7 @@ impl Rules for ProcessRules {
             _ => return self.task(partial, event, body),
         };
         let tid = model.tid(body);
-        self.step(partial, cpu, time, Step::Call(CallEvent { tid, step }));
+        self.step(partial, cpu, time, ProcessStep::Call(CallEvent { tid, step }));
     }
 
     fn merge(&self, earlier: &mut ProcessPartial, later: ProcessPartial) {
@@ -206,7 +206,7 @@ impl Rules for ProcessRules {
         // With switches, these threads are already known. Without switches, a thread none of whose
         // calls ended is known only by its open call.
         let callers = machine.open.threads();
-        for thread in callers.filter(|thread| !input.recorded.tells_switches(thread.trace)) {
+        for thread in callers.filter(|thread| input.recorded.lacks_switches(thread.trace)) {
             machine.lives.get(thread).last().is_seen = true;
         }
         report::report(self, input, partial)
@@ -220,7 +220,7 @@ impl ProcessRules {
         self.goes_over(partial, cpu, time, Stretch::new(Some(next), time));
         let ran = partial.runs.get(cpu).goes_over(time, prev, next, ());
         let (ran, since) = ran.map_or((0, time), |ran| (self.active(cpu, &ran), ran.since));
-        let switch = Item::Switch {
+        let switch = ProcessItem::Switch {
             prev,
             next,
             ran,
@@ -243,7 +243,7 @@ impl ProcessRules {
         if let Some(ran) = ran {
             let active = self.active(cpu, &ran);
             if active > 0 {
-                let did = Item::Did(ran.tid, Sums::active(active), ran.since);
+                let did = ProcessItem::Did(ran.tid, Sums::active(active), ran.since);
                 partial.items.push(cpu, ran.told, did);
             }
         }
@@ -261,23 +261,25 @@ impl ProcessRules {
     #[inline]
     fn leaves(partial: &mut ProcessPartial, cpu: CpuKey, time: i64, ended: Stretch) {
         if let Some((tid, sums)) = ended.did() {
-            partial.items.push(cpu, time, Item::Did(tid, sums, ended.since));
+            partial
+                .items
+                .push(cpu, time, ProcessItem::Did(tid, sums, ended.since));
         }
         if let Some((tid, entered)) = ended.calls.into_open() {
             let leaves = CallItem::Leaves(tid, entered);
-            partial.items.push(cpu, time, Item::Call(leaves));
+            partial.items.push(cpu, time, ProcessItem::Call(leaves));
         }
     }
 
     /// Something happens in the present stretch.
     #[inline(always)]
-    fn step(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: Step) {
+    fn step(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: ProcessStep) {
         let Some(mut stretch) = partial.lanes.get(cpu).now() else {
             return self.before(partial, cpu, time, step);
         };
         let CallEvent { tid, step } = match step {
-            Step::Call(event) => event,
-            Step::Item(item) => return partial.items.push(cpu, time, item),
+            ProcessStep::Call(event) => event,
+            ProcessStep::Item(item) => return partial.items.push(cpu, time, item),
         };
         if stretch.calls.is_left(tid) {
             self.goes_over(partial, cpu, time, Stretch::new(tid, time));
@@ -294,7 +296,7 @@ impl ProcessRules {
             CallStep::Enter(call) => {
                 if stretch.calls.enter(Entered { call, time }) {
                     let enters = CallItem::Enters(tid);
-                    partial.items.push(cpu, time, Item::Call(enters));
+                    partial.items.push(cpu, time, ProcessItem::Call(enters));
                 }
             }
             CallStep::Exit(call, result) => {
@@ -306,7 +308,7 @@ impl ProcessRules {
                     }
                     EndedCall::Elsewhere => {
                         let arrives = CallItem::Arrives(tid, exited);
-                        partial.items.push(cpu, time, Item::Call(arrives));
+                        partial.items.push(cpu, time, ProcessItem::Call(arrives));
                     }
                     EndedCall::Call(_) | EndedCall::Nothing => {}
                 }
@@ -314,7 +316,7 @@ impl ProcessRules {
             CallStep::Lose => {
                 if stretch.calls.lose() {
                     let enters = CallItem::Enters(tid);
-                    partial.items.push(cpu, time, Item::Call(enters));
+                    partial.items.push(cpu, time, ProcessItem::Call(enters));
                 }
             }
             CallStep::Make(_) => {}
@@ -323,7 +325,7 @@ impl ProcessRules {
 
     /// It is not known who runs: the chunks before know, if there are any.
     #[cold]
-    fn before(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: Step) {
+    fn before(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, step: ProcessStep) {
         if partial.is_first {
             self.goes_over(partial, cpu, time, Stretch::new(None, time));
             return self.step(partial, cpu, time, step);
@@ -335,7 +337,7 @@ impl ProcessRules {
     fn task(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let Event { model, cpu, time, .. } = *event;
         learn(&mut partial.people, model, cpu, time, body);
-        let mut tell = |told| self.step(partial, cpu, time, Step::Item(Item::Told(told)));
+        let mut tell = |told| self.step(partial, cpu, time, ProcessStep::Item(ProcessItem::Told(told)));
         match &model.event {
             KernelEvent::Fork(fork) => {
                 if let (Some(tid), Some(pid)) = (get(&fork.parent_tid, body), get(&fork.parent_pid, body)) {
@@ -374,13 +376,13 @@ impl ProcessRules {
         let Some(tid) = get(&exec.tid, body) else { return };
         if let Some((old, tid)) = taken_over(exec, body) {
             self.switch(partial, cpu, time, (old, tid));
-            let takes_over = Item::Told(Told::TakesOver(tid, old));
+            let takes_over = ProcessItem::Told(Told::TakesOver(tid, old));
             partial.items.push(cpu, time, takes_over);
         }
         if let Some(path) = exec.path.as_ref().and_then(|path| path.bytes(body)) {
             let (name, by) = (Comm::of_program(path), NamedBy::Exec);
-            let named = Item::Told(Told::Named(tid, Named { time, name, by }));
-            self.step(partial, cpu, time, Step::Item(named));
+            let named = ProcessItem::Told(Told::Named(tid, Named { time, name, by }));
+            self.step(partial, cpu, time, ProcessStep::Item(named));
         }
     }
 }

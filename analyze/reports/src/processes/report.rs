@@ -7,7 +7,7 @@ use crate::processes::ProcessPartial;
 use crate::processes::life::{Life, Named, NamedBy, Sums};
 use crate::processes::lists::lists;
 use crate::processes::sections;
-use crate::processes::tree::{Node, Place, ProcessKey, Threads, known, tree};
+use crate::processes::tree::{Node, ProcessKey, Threads, TreePosition, known, tree};
 use tracebraid_engine::parallel;
 use tracebraid_follow::{Head, Input, Selection, Thread, ThreadKey};
 use tracebraid_tables::{Report, View, nothing_to_list};
@@ -115,7 +115,8 @@ fn report_of(rules: &ProcessRules, input: &Input, partial: &ProcessPartial) -> R
         total.used.add(&node.own);
     }
     let places = tree(&nodes);
-    let of_place = |(id, place): (usize, &Place)| Some(row(partial, id, place, nodes.get(&place.key)?));
+    let of_place =
+        |(id, place): (usize, &TreePosition)| Some(row(partial, id, place, nodes.get(&place.key)?));
     let rows = parallel::map(places.iter().enumerate().collect(), of_place);
     let rows: Vec<ProcessRow> = rows.into_iter().flatten().collect();
     let lists = lists(rules, &rows);
@@ -141,7 +142,7 @@ fn report_of(rules: &ProcessRules, input: &Input, partial: &ProcessPartial) -> R
     report
 }
 
-fn row(partial: &ProcessPartial, id: usize, place: &Place, node: &Node<'_>) -> ProcessRow {
+fn row(partial: &ProcessPartial, id: usize, place: &TreePosition, node: &Node<'_>) -> ProcessRow {
     let ProcessKey { trace, id: tid, .. } = place.key;
     let life = node.first;
     ProcessRow {

@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::processes::item::{Item, Told};
+use crate::processes::item::{ProcessItem, Told};
 use crate::processes::life::{Life, Sums};
-use crate::processes::machine::{Machine, key, sums_of};
+use crate::processes::machine::{ProcessMachine, key, sums_of};
 use tracebraid_follow::{CallSlice, CpuKey, Selection, Table, ThreadKey};
 
 /// What is known of a slice alone. Its size depends on the number of threads, and on what is told of them.
@@ -55,9 +55,9 @@ impl ProcessSlice {
     }
 
     /// Something happens.
-    pub(super) fn play(&mut self, selection: &Selection, cpu: CpuKey, time: i64, item: Item) {
+    pub(super) fn play(&mut self, selection: &Selection, cpu: CpuKey, time: i64, item: ProcessItem) {
         match item {
-            Item::Switch {
+            ProcessItem::Switch {
                 prev,
                 next,
                 ran,
@@ -67,15 +67,15 @@ impl ProcessSlice {
                 self.threads.get(key(cpu, prev)).is_seen();
                 self.did(key(cpu, prev), &Sums::active(ran), since);
             }
-            Item::Did(tid, sums, since) => self.did(key(cpu, tid), &sums, since),
-            Item::Call(item) => {
+            ProcessItem::Did(tid, sums, since) => self.did(key(cpu, tid), &sums, since),
+            ProcessItem::Call(item) => {
                 let ended = self.calls.play(cpu, time, &item);
                 if let Some((call, sums)) = ended.and_then(|call| Some((call, sums_of(&call, selection)?))) {
                     self.did(call.thread, &sums, call.exited.time);
                 }
             }
-            Item::Told(_) if selection.window.is_over(time) => {}
-            Item::Told(told) => self.is_told(cpu, time, told),
+            ProcessItem::Told(_) if selection.window.is_over(time) => {}
+            ProcessItem::Told(told) => self.is_told(cpu, time, told),
         }
     }
 
@@ -116,7 +116,7 @@ impl ProcessSlice {
 
     /// Composes with the state at the beginning of the slice. `self` keeps memory that the caller
     /// frees.
-    pub(super) fn compose(&mut self, selection: &Selection, machine: &mut Machine) {
+    pub(super) fn compose(&mut self, selection: &Selection, machine: &mut ProcessMachine) {
         let lives = &mut machine.lives;
         for (cpu, time, told) in &self.told {
             told.change(lives.get(key(*cpu, told.tid())).last(), *time);

@@ -57,7 +57,7 @@ impl<'p> Node<'p> {
 
 /// A process in the tree.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct TreePosition {
     pub(super) key: ProcessKey,
     /// Place of its parent in the list.
     pub(super) parent: Option<usize>,
@@ -181,7 +181,7 @@ impl<'p> Threads<'p> {
 
 /// The processes as a tree: each before those that it made, those with the most CPU time of all that
 /// they made first.
-pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<Place> {
+pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<TreePosition> {
     let keys: Vec<ProcessKey> = nodes.keys().copied().collect();
     let at = |key: ProcessKey| keys.binary_search(&key).ok();
     let parents: Vec<Option<usize>> = (nodes.iter())
@@ -217,7 +217,7 @@ pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<Place> {
     for (place, &(at, ..)) in order.iter().enumerate() {
         placed[at] = place;
     }
-    let place = |&(at, parent, depth): &(usize, Option<usize>, u32)| Place {
+    let place = |&(at, parent, depth): &(usize, Option<usize>, u32)| TreePosition {
         key: keys[at],
         parent: parent.map(|parent| placed[parent]),
         depth,

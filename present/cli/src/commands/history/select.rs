@@ -1,6 +1,6 @@
 //! Which attributes a query is about: paths with `*` and `?`, and the machine before them where there are several.
 
-use tracebraid_history::{Attribute, History, Kind, Subject};
+use tracebraid_history::{Attribute, AttributeKind, History, Subject};
 use tracebraid_language::glob::Glob;
 use tracebraid_language::near::did_you_mean;
 
@@ -34,7 +34,9 @@ pub(super) fn path(history: &History, attribute: Attribute) -> String {
     let host = history.meta().hosts.get(attribute.host() as usize);
     let own = history.path(attribute);
     match host {
-        Some(Some(host)) if has_hosts(history) && attribute.kind() != Kind::Custom => format!("{host}/{own}"),
+        Some(Some(host)) if has_hosts(history) && attribute.kind() != AttributeKind::Custom => {
+            format!("{host}/{own}")
+        }
         _ => own,
     }
 }
@@ -99,7 +101,7 @@ fn unknown(history: &History, path: &str, instead: &str) -> String {
         None => String::new(),
     };
     let kinds = |subject: Subject| {
-        let kinds = tracebraid_history::Kind::all().filter(|kind| kind.subject() == subject);
+        let kinds = tracebraid_history::AttributeKind::all().filter(|kind| kind.subject() == subject);
         kinds.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     };
     let files = match history.meta().files {

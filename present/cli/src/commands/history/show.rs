@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use serde_json::json;
-use tracebraid_history::{Attribute, History, Kind, Since, Subject, Value};
+use tracebraid_history::{Attribute, AttributeKind, History, Since, Subject, Value};
 
 use super::select::path;
 use crate::csv;
@@ -222,12 +222,12 @@ impl Shown<'_> {
 fn name_of(row: &Row) -> Option<Attribute> {
     let attribute = row.attribute;
     let tid = match (attribute.kind(), &row.value) {
-        (Kind::ThreadName, _) => return None,
+        (AttributeKind::ThreadName, _) => return None,
         // The idle thread has no name: each CPU has its own.
-        (Kind::CpuThread, Value::Number(tid)) => u32::try_from(*tid).ok().filter(|&tid| tid != 0)?,
+        (AttributeKind::CpuThread, Value::Number(tid)) => u32::try_from(*tid).ok().filter(|&tid| tid != 0)?,
         (kind, _) if kind.subject() == Subject::Thread => attribute.id(),
         (kind, _) if kind.subject() == Subject::File => attribute.descriptor().0,
         _ => return None,
     };
-    Some(Attribute::new(Kind::ThreadName, attribute.host(), tid))
+    Some(Attribute::new(AttributeKind::ThreadName, attribute.host(), tid))
 }
