@@ -46,7 +46,7 @@ class Runs:
     def command(self, threads, number=0, extra=()):
         command = [self.program, *COMMANDS[self.name], self.trace, "-j", str(threads), *extra]
         if self.name.endswith("build"):
-            command += ["-o", self.directory / f"output-{number}"]
+            command += ["-o", self.directory / f"{self.name.replace(' ', '-')}-{number}"]
         return command
 
     def once(self, threads, extra=()):
