@@ -71,8 +71,7 @@ pub(crate) enum Waits {
 }
 
 /// Number of executions made under one read lock. While a writer waits for the last reader, all
-/// other threads pause, so the lock must be held briefly: with 64, executions were made 2 times as
-/// fast on 16 threads as on one.
+/// other threads pause, so the lock must be held briefly.
 const AT_ONCE: usize = 8;
 
 /// Makes executions up to one that must wait, or all; in between, other threads may extend the knowledge.

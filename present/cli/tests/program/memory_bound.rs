@@ -2,14 +2,14 @@
 //! on the length of the trace.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, ExitStatus, Stdio};
 
 use tempfile::TempDir;
 use tracebraid_testkit::grow::{Target, grow};
 
 use crate::support::{recorded_trace, tracebraid};
 
-const REPORTS: [&str; 13] = [
+pub(crate) const REPORTS: [&str; 13] = [
     "count",
     "cpu",
     "io",
@@ -28,20 +28,27 @@ const REPORTS: [&str; 13] = [
 /// Limit of the anonymous memory of any report with two threads, in KiB.
 const MOST: u64 = 64 << 10;
 
-/// Peak anonymous memory of a report, in KiB. It is sampled: a short peak may be missed.
+/// Largest value, in KiB, of a line of a process's status file until the process ends. It is sampled: a short peak of
+/// the present size may be missed.
+pub(crate) fn largest(line: &str, child: &mut Child) -> (u64, ExitStatus) {
+    let mut most = 0;
+    let status = tracebraid_testkit::processes::until_some("it has ended", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find(|found| found.starts_with(line));
+        let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+        most = most.max(kibibytes.unwrap_or(0u64));
+        child.try_wait().expect("it can be asked")
+    });
+    (most, status)
+}
+
+/// Peak anonymous memory of a report, in KiB.
 fn peak(report: &str, trace: &Path) -> u64 {
     let mut command = tracebraid();
     command.arg(report).arg(trace).args(["-j", "2"]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the binary runs");
-    let mut most = 0;
-    let status = tracebraid_testkit::processes::until_some("it has ended", || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let line = status.lines().find(|line| line.starts_with("RssAnon:"));
-        let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-        most = most.max(kibibytes.unwrap_or(0u64));
-        child.try_wait().expect("it can be asked")
-    });
+    let (most, status) = largest("RssAnon:", &mut child);
     assert!(status.success() && most > 0, "{report}");
     most
 }

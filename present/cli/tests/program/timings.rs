@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::memory_bound::REPORTS;
 use crate::support::{failure, recorded_trace, text};
 use serde_json::Value;
 
@@ -13,6 +14,11 @@ fn document(path: &Path) -> Value {
 fn sum(fold: &Value, list: &str, key: &str) -> u64 {
     let list = fold[list].as_array().expect("a list");
     list.iter().map(|of| of[key].as_u64().expect("a number")).sum()
+}
+
+/// Builds a database of executions.
+fn executions<'a>(trace: &'a str, database: &'a str) -> [&'a str; 7] {
+    ["executions", "build", trace, "--call", "read", "-o", database]
 }
 
 #[test]
@@ -69,35 +75,12 @@ fn all_commands_that_fold_are_timed() {
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (trace, to) = (recorded_trace("kernel-mix-small"), path("timings.json"));
     let (history, database) = (path("history"), path("executions"));
-    let reports = [
-        "count",
-        "cpu",
-        "io",
-        "files",
-        "syscalls",
-        "sched",
-        "irq",
-        "disk",
-        "net",
-        "memory",
-        "processes",
-        "waits",
-        "report",
-    ];
-    let mut commands: Vec<Vec<&str>> = reports.map(|report| vec![report, &trace]).into();
+    let mut commands: Vec<Vec<&str>> = REPORTS.map(|report| vec![report, &trace]).into();
     commands.push(vec!["info", &trace, "--counts"]);
     commands.push(vec!["periods", &trace, "--period", "sched_switch:sched_switch"]);
     commands.push(vec!["critical-path", &trace, "--longest", "read"]);
     commands.push(vec!["history", "build", &trace, "-o", &history]);
-    commands.push(vec![
-        "executions",
-        "build",
-        &trace,
-        "--call",
-        "read",
-        "-o",
-        &database,
-    ]);
+    commands.push(executions(&trace, &database).to_vec());
     for command in commands {
         text(&[&command[..], &["--timings", &to]].concat());
         let found = document(Path::new(&to));
@@ -126,17 +109,7 @@ fn making_executions_follows_from_what_was_composed() {
         path("timings.json"),
         path("executions"),
     );
-    text(&[
-        "executions",
-        "build",
-        &trace,
-        "--call",
-        "read",
-        "-o",
-        &database,
-        "--timings",
-        &to,
-    ]);
+    text(&[&executions(&trace, &database)[..], &["--timings", &to]].concat());
     let found = document(Path::new(&to));
     let slices = found["folds"][0]["slices"].as_array().expect("slices");
     let followers: Vec<(usize, usize)> = (slices.iter().enumerate())
@@ -167,17 +140,7 @@ fn other_files_are_not_written_over() {
     assert_eq!(std::fs::read_to_string(&other).expect("the file"), "precious");
     // A file that is also the output of the command.
     std::fs::remove_file(&other).expect("the file is there");
-    let (code, message) = failure(&[
-        "executions",
-        "build",
-        &trace,
-        "--call",
-        "read",
-        "-o",
-        to,
-        "--timings",
-        to,
-    ]);
+    let (code, message) = failure(&[&executions(&trace, to)[..], &["--timings", to]].concat());
     assert_eq!(code, 1);
     assert!(message.contains("give another name"), "{message}");
     text(&["executions", "info", to]);

@@ -358,15 +358,7 @@ fn a_page_of_very_many_executions_is_written_in_little_memory() {
         .arg(&page)
         .args(["--paths", "20"]);
     let mut child = command.spawn().expect("the binary runs");
-    // Peak memory, as long as the process exists.
-    let mut most = 0;
-    let status = tracebraid_testkit::processes::until_some("it has ended", || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-        let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
-        most = most.max(kibibytes.unwrap_or(0u64));
-        child.try_wait().expect("it can be asked")
-    });
+    let (most, status) = crate::memory_bound::largest("VmHWM:", &mut child);
     assert!(status.success());
     let html = std::fs::read_to_string(&page).expect("a page");
     assert!(
