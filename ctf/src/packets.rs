@@ -43,11 +43,14 @@ pub(crate) struct FileScan {
     pub(crate) firsts: Vec<Option<u64>>,
 }
 
-/// Heads are a few dozen bytes; the scan reads that much at a time, and more when it must.
-const HEAD_BYTES: usize = 4096;
+/// Heads are a few dozen bytes. So many are read at a time, which are more only where a head needs them: in a trace of small
+/// packets, twice as many would be a great part of the file.
+const HEAD_BYTES: usize = 512;
 const MOST_HEAD_BYTES: usize = 1 << 24;
 /// Bytes that are searched at a time.
 const SEARCH_BYTES: usize = 1 << 16;
+/// Of a head that is found so, as many bytes are at hand.
+const SEARCH_HEAD: usize = 4096;
 /// Places of a file where a packet may seem to begin and does not: after so many no more are tried.
 const MOST_CANDIDATES: u64 = 1 << 20;
 /// Places of a file within what packets claim for themselves that are looked at closely.
@@ -559,13 +562,15 @@ impl Finder<'_> {
         let mut at = from;
         while at < until {
             self.window.clear();
-            self.window
-                .ensure(&self.file, at, SEARCH_BYTES, self.bytes, SEARCH_BYTES)?;
+            // Padding is often short, and looked into behind each packet.
+            let most = usize::try_from(until - at).unwrap_or(usize::MAX);
+            let want = SEARCH_BYTES.min(most.saturating_add(SEARCH_HEAD));
+            self.window.ensure(&self.file, at, want, self.bytes, want)?;
             let bytes = self.window.bytes();
-            let is_last = at + bytes.len() as u64 >= self.bytes || bytes.len() < HEAD_BYTES;
+            let is_last = at + bytes.len() as u64 >= self.bytes || bytes.len() < SEARCH_HEAD;
             let mut next = at + (bytes.len() as u64).saturating_sub(3).max(1);
             for found in memchr::memmem::find_iter(bytes, &magic) {
-                if !is_last && found > 0 && bytes.len() - found < HEAD_BYTES {
+                if !is_last && found > 0 && bytes.len() - found < SEARCH_HEAD {
                     // The head may go on behind the bytes at hand.
                     next = at + found as u64;
                     break;

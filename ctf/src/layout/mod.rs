@@ -374,6 +374,25 @@ impl StreamLayout {
         }
     }
 
+    /// The shape of an event class of this stream class where its body begins at a position in bits
+    /// that is the second modulo the first.
+    pub(crate) fn shape_from(&self, event: &EventLayout, start: (u64, u64)) -> Option<Shape> {
+        let mut body = SkipBuilder::at(start, self.mixed);
+        self.bodies(event).filter_map(Tree::root).for_each(|root| body.skip(root));
+        body.finish().shape(start.1 % 8, self.place.ends_in_byte)
+    }
+
+    /// The greatest alignment in bits of anything in bodies.
+    pub(crate) fn body_align(&self) -> u32 {
+        let trees = self.events.iter().flat_map(|event| self.bodies(event));
+        trees.flat_map(Tree::all).map(|part| part.align).max().unwrap_or(1)
+    }
+
+    /// All that follows the header.
+    fn bodies<'e>(&'e self, event: &'e EventLayout) -> impl Iterator<Item = &'e Tree> {
+        [&self.common_context, &event.specific_context, &event.payload].into_iter()
+    }
+
     /// The packet context's member of that name.
     pub fn packet_context_member(&self, name: &str) -> Option<node::NodeId> {
         let mut members = self.packet_context.root()?.parts();

@@ -49,6 +49,8 @@ pub(crate) enum Part {
     VarInt(Exit),
     /// Elements of so many bytes.
     Array(Source, u32, Exit),
+    /// Elements of so many bits, then so many more, up to the next byte.
+    Bits(Source, (u32, u32), Exit),
     /// Padding up to a multiple of so many bytes from the packet's start.
     Align(u32, Exit),
     /// Keeps a value in a register.
@@ -82,6 +84,8 @@ const SIGNED_COUNT: u8 = 32;
 const SIGNED_SELECTOR: u8 = 9;
 /// A count of elements is less than this, or else left to the general way.
 pub(crate) const MOST_ELEMENTS: u64 = 1 << 28;
+/// An element that does not end with a byte has fewer bits than this.
+pub(crate) const MOST_ELEMENT_BITS: u64 = 1 << 8;
 /// An exit passes at most so many bytes.
 const MOST_BYTES: u32 = 1 << 24;
 
@@ -107,11 +111,18 @@ impl Shape {
         })
     }
 
+    /// Whether it has parts that are aligned by more than a byte.
+    pub(crate) fn aligns(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Align(..)))
+    }
+
     /// The lengths and selectors that it reads.
     pub(crate) fn values(&self) -> impl Iterator<Item = Near> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Array(Source::Near(near), ..) | Part::Branch(Source::Near(near), _) => Some(*near),
-            Part::Keep(near, ..) => Some(*near),
+            Part::Array(Source::Near(near), ..)
+            | Part::Bits(Source::Near(near), ..)
+            | Part::Branch(Source::Near(near), _)
+            | Part::Keep(near, ..) => Some(*near),
             _ => None,
         })
     }
@@ -197,12 +208,38 @@ impl Finder<'_> {
             Op::Align(align) => Part::Align(align / 8, self.behind(at, saved)?),
             Op::Repeat(slot, element, stride) if element == stride => {
                 let source = self.source(*slot, bits, saved, SIGNED_COUNT)?;
-                Part::Array(source, bytes(0, *element)?, self.behind(at, saved)?)
+                if element.is_multiple_of(8) {
+                    Part::Array(source, bytes(0, *element)?, self.behind(at, saved)?)
+                } else {
+                    let (more, at) = self.up_to_byte(at)?;
+                    let units = (few(*element, MOST_ELEMENT_BITS)?, few(more, MOST_BYTES.into())?);
+                    Part::Bits(source, units, self.behind(at, saved)?)
+                }
             }
             _ => return None,
         };
         let part = self.add(part);
         self.keep(part, bits, saved)
+    }
+
+    /// How many bits the ops from one on add before the position is that of a byte again, and the
+    /// first op behind.
+    fn up_to_byte(&mut self, mut at: usize) -> Option<(u64, usize)> {
+        let mut bits = 0u64;
+        loop {
+            match self.ops.get(at) {
+                Some(Op::Add(more)) => bits = bits.checked_add(*more)?,
+                Some(Op::Align(1)) => {}
+                // What aligns further does so from the byte on.
+                Some(Op::Align(8..)) => return Some((bits, at)),
+                None if self.may_end_in_byte => {
+                    self.ends_in_byte = true;
+                    return Some((bits, at));
+                }
+                _ => return None,
+            }
+            at += 1;
+        }
     }
 
     fn add(&mut self, part: Part) -> u32 {
@@ -290,6 +327,10 @@ impl Finder<'_> {
         }
         Some(Part::Branch(source, exits.into()))
     }
+}
+
+fn few(value: u64, limit: u64) -> Option<u32> {
+    u32::try_from(value).ok().filter(|_| value < limit)
 }
 
 fn bytes(from: u64, to: u64) -> Option<u32> {

@@ -2,7 +2,7 @@
 //! body has a [`Shape`].
 
 use super::guess::{add_guessed, fetch_ahead};
-use super::header::{Header, IDS, specialised};
+use super::header::{Form, Header, IDS, specialised};
 use super::steps::{Bytes, Content, STOP, Steps};
 use crate::layout::StreamLayout;
 use crate::layout::shape::Shape;
@@ -28,13 +28,60 @@ pub(super) fn first_step(entry: u64) -> u32 {
 #[derive(Debug)]
 pub(super) struct Fast {
     header: Header,
-    /// By id in the usual form: bytes, flags, and the first step.
+    places: Places,
+    /// By id in the usual form, and by place: bytes, flags, and the first step.
     usual: Box<[u64]>,
-    /// By id in the extended form.
+    /// By id in the extended form, and by place.
     extended: Box<[u64]>,
     steps: Steps,
     /// Greater than any id that has a size.
     ids: usize,
+}
+
+/// Where event records begin that have parts of a greater alignment than they have themselves: so
+/// many bytes, a power of two, beyond a multiple of the greatest alignment. Sizes depend on that.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    /// Bytes from one to the next are two to the power of this.
+    shift: u32,
+    /// As many as there are, less one.
+    mask: usize,
+    /// How many there are is two to the power of this.
+    bits: u32,
+}
+
+/// Places that get entries of their own; where there would be more, steps look for alignments.
+const MOST_PLACES: u32 = 8;
+
+impl Places {
+    const ONE: Places = Places {
+        shift: 0,
+        mask: 0,
+        bits: 0,
+    };
+
+    fn of(layout: &StreamLayout) -> Places {
+        let (align, most) = (layout.event_align, layout.body_align());
+        let are_powers = align >= 8 && align.is_power_of_two() && most.is_power_of_two();
+        match most.checked_div(align) {
+            Some(count @ 2..=MOST_PLACES) if are_powers => Places {
+                shift: (align / 8).trailing_zeros(),
+                mask: count as usize - 1,
+                bits: count.trailing_zeros(),
+            },
+            _ => Places::ONE,
+        }
+    }
+
+    fn count(self) -> usize {
+        self.mask + 1
+    }
+
+    /// The index of an entry.
+    #[inline(always)]
+    fn index(self, id: u64, at: usize) -> usize {
+        (id as usize) << self.bits | at >> self.shift & self.mask
+    }
 }
 
 /// A position in the bytes at hand.
@@ -60,7 +107,10 @@ impl Fast {
     /// The tables, if headers of this stream class allow them.
     pub(super) fn new(layout: &StreamLayout, chosen: &[bool]) -> Option<Fast> {
         let shapes = || layout.events.iter().filter_map(|event| layout.shape(event));
-        let is_padded = layout.event_align > 8 || shapes().any(|shape| shape.ends_in_byte);
+        let places = Places::of(layout);
+        let is_padded = layout.event_align > 8
+            || places.count() > 1
+            || shapes().any(|shape| shape.ends_in_byte || shape.aligns());
         let prefers_big = shapes().any(|shape| shape.values().any(|near| near.field.big));
         let header = Header::new(layout, is_padded, prefers_big)?;
         let ids = layout
@@ -68,25 +118,47 @@ impl Fast {
             .iter()
             .map(|event| event.id)
             .filter(|&id| id < IDS as u64);
-        let ids = ids.max().map_or(0, |id| id as usize + 1);
         let mut fast = Fast {
+            places,
             usual: Box::default(),
-            extended: vec![GENERAL; ids].into(),
+            extended: Box::default(),
             steps: Steps::new(header.big),
             header,
-            ids,
+            ids: ids.max().map_or(0, |id| id as usize + 1),
         };
+        let all = fast.entries(layout, chosen, header.usual);
+        fast.usual = fast.usual_of(layout, &all);
+        fast.extended = match header.extended {
+            None => Box::default(),
+            Some(_) if places.count() == 1 => all,
+            Some(form) => fast.entries(layout, chosen, form),
+        };
+        Some(fast)
+    }
+
+    /// The entries of all ids behind a header of that form.
+    fn entries(&mut self, layout: &StreamLayout, chosen: &[bool], form: Form) -> Box<[u64]> {
+        let places = self.places;
+        let mut entries = vec![GENERAL; self.ids * places.count()];
         for (event, &chosen) in layout.events.iter().zip(chosen) {
-            let entry = layout.shape(event).and_then(|shape| fast.entry(&shape));
-            if let (Some(entry), Some(place)) = (entry, fast.extended.get_mut(event.id as usize)) {
-                *place = entry | if chosen { CHOSEN } else { 0 };
+            let chosen = if chosen { CHOSEN } else { 0 };
+            for place in 0..places.count() {
+                let at = place << places.shift;
+                let entry = match places.count() {
+                    1 => layout.shape(event).and_then(|shape| self.entry(&shape)),
+                    count => {
+                        let modulus = (count << places.shift) as u64 * 8;
+                        let start = (at as u64 * 8 + u64::from(form.bits)) % modulus;
+                        let shape = layout.shape_from(event, (modulus, start));
+                        shape.and_then(|shape| self.entry(&shape))
+                    }
+                };
+                if let (Some(entry), Some(slot)) = (entry, entries.get_mut(places.index(event.id, at))) {
+                    *slot = entry | chosen;
+                }
             }
         }
-        fast.usual = fast.usual_of(layout);
-        if header.extended.is_none() {
-            fast.extended = Box::default();
-        }
-        Some(fast)
+        entries.into()
     }
 
     /// The entry of an event class. `None` leaves it to the general way.
@@ -104,27 +176,27 @@ impl Fast {
     }
 
     /// The table of the usual form, from that of all ids.
-    fn usual_of(&self, layout: &StreamLayout) -> Box<[u64]> {
-        let all = &self.extended;
+    fn usual_of(&self, layout: &StreamLayout, all: &[u64]) -> Box<[u64]> {
         let mask = self.header.usual.id.mask;
         let escape = layout.fast_header.and_then(|header| header.extended);
         let escape = escape
             .and_then(|(id, _)| usize::try_from(id).ok())
             .filter(|&id| id < IDS);
-        let length = match (self.header.is_direct, escape) {
+        let ids = match (self.header.is_direct, escape) {
             (true, _) => IDS,
-            (false, Some(escape)) => all.len().max(escape + 1),
-            (false, None) => all.len(),
+            (false, Some(escape)) => self.ids.max(escape + 1),
+            (false, None) => self.ids,
         };
-        let mut usual = vec![GENERAL; length];
-        for (id, (place, entry)) in usual.iter_mut().zip(&**all).enumerate() {
-            if id as u64 & !mask & !self.header.only_id == 0 {
-                *place = *entry;
+        let count = self.places.count();
+        let mut usual = vec![GENERAL; ids * count];
+        for (index, (slot, entry)) in usual.iter_mut().zip(all).enumerate() {
+            let id = (index / count) as u64;
+            if id & !mask & !self.header.only_id == 0 {
+                *slot = *entry;
             }
         }
-        if let Some(place) = escape.and_then(|escape| usual.get_mut(escape)) {
-            *place = VARIABLE | ESCAPE;
-        }
+        let escaped = escape.and_then(|escape| usual.get_mut(escape * count..(escape + 1) * count));
+        escaped.unwrap_or_default().fill(VARIABLE | ESCAPE);
         usual.into()
     }
 
@@ -147,16 +219,28 @@ impl Fast {
         (&*self.usual).try_into().ok().filter(|_| self.header.is_direct)
     }
 
-    /// The entry of an id in the usual form.
+    /// The entry of an id in the usual form, behind such a header, given the byte of the packet in
+    /// which the record begins.
     #[inline(always)]
-    pub(super) fn usual(&self, id: u64) -> u64 {
-        self.usual.get(id as usize).copied().unwrap_or(GENERAL)
+    pub(super) fn usual(&self, header: Header, id: u64, at: usize) -> u64 {
+        self.entry_of(header, &self.usual, id, at)
     }
 
     /// The entry of an id in the extended form.
     #[inline(always)]
-    pub(super) fn extended(&self, id: u64) -> u64 {
-        self.extended.get(id as usize).copied().unwrap_or(GENERAL)
+    pub(super) fn extended(&self, header: Header, id: u64, at: usize) -> u64 {
+        self.entry_of(header, &self.extended, id, at)
+    }
+
+    #[inline(always)]
+    fn entry_of(&self, header: Header, entries: &[u64], id: u64, at: usize) -> u64 {
+        // There is one place where nothing is aligned by more than a byte.
+        let index = match header.is_padded {
+            false => id as usize,
+            true if id < IDS as u64 => self.places.index(id, at),
+            true => usize::MAX,
+        };
+        entries.get(index).copied().unwrap_or(GENERAL)
     }
 
     /// Gets over records, telling of each its id, its entry, the position of its body in bits and
@@ -165,7 +249,7 @@ impl Fast {
     fn run_of(
         &self,
         header: Header,
-        lookup: impl Fn(u64) -> u64,
+        lookup: impl Fn(u64, usize) -> u64,
         content: Content<'_>,
         start: ScanPosition,
         mut record: impl FnMut(u64, u64, u64, u64) -> bool,
@@ -177,6 +261,7 @@ impl Fast {
         } = start;
         let word = |at: usize| content.eight(at).map(|bytes| header.word(bytes));
         let data = content.data;
+        let in_packet = |at: usize| content.origin().wrapping_add(at);
         loop {
             let usual = header.usual;
             let (Some(id_word), Some(time_word)) = (word(at + usual.id.byte), word(at + usual.time.byte))
@@ -187,7 +272,7 @@ impl Fast {
             let mut id = usual.id.value(id_word) | header.only_id;
             let mut now = usual.time.advance(clock, time_word);
             let mut body = at as u64 * 8 + u64::from(usual.bits);
-            let mut entry = lookup(id);
+            let mut entry = lookup(id, in_packet(at));
             let mut next = at + usual.bytes() + (entry & BYTES) as usize;
             if entry & VARIABLE != 0 {
                 if let Some(extended) = header.extended
@@ -203,11 +288,11 @@ impl Fast {
                         break;
                     }
                     body = at as u64 * 8 + u64::from(extended.bits);
-                    entry = self.extended(id);
+                    entry = self.extended(header, id, in_packet(at));
                     next = at + extended.bytes() + (entry & BYTES) as usize;
                 }
                 if entry & VARIABLE != 0 {
-                    match self.steps.follow(header.big, content, next, first_step(entry)) {
+                    match self.steps.follow(header.order(), content, next, first_step(entry)) {
                         Some(past) => next = add_guessed(at, past - at),
                         None => break,
                     }
@@ -233,18 +318,18 @@ impl Fast {
         ScanPosition { at, clock, last }
     }
 
-    /// Counts records by id up to a limit of the clock: where it stopped, how many, and the clock
-    /// at the first.
+    /// Counts records by id up to a limit of the clock, and so many at most: where it stopped, how
+    /// many, and the clock at the first.
     pub(super) fn count(
         &self,
         content: Content<'_>,
         start: ScanPosition,
         counts: &mut [u64],
-        limit: u64,
+        (limit, most): (u64, u64),
     ) -> (ScanPosition, u64, u64) {
         let (mut events, mut first) = (0u64, 0);
         let record = |id: u64, _, _, clock| {
-            if clock >= limit {
+            if clock >= limit || events >= most {
                 return false;
             }
             if let Some(count) = counts.get_mut(id as usize) {

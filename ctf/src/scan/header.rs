@@ -38,7 +38,8 @@ pub(super) struct Header {
     pub(super) big: bool,
     /// Event records begin at multiples of this and one more, in bytes.
     pub(super) pad: usize,
-    /// Event records may end before the byte at which the next one begins.
+    /// Event records may end before the byte at which the next one begins, or have parts that are
+    /// aligned by more than a byte.
     pub(super) is_padded: bool,
     /// The usual form has ids below [`IDS`], and is one of those that are compiled for.
     pub(super) is_direct: bool,
@@ -201,6 +202,12 @@ impl Header {
         }
     }
 
+    /// Its byte order, and whether anything may be aligned by more than a byte: what steps must know.
+    #[inline(always)]
+    pub(super) fn order(self) -> (bool, bool) {
+        (self.big, self.is_padded)
+    }
+
     /// Bytes that reading the header may load.
     pub(super) fn reach(self) -> usize {
         let forms = [Some(self.usual), self.extended];
@@ -230,38 +237,43 @@ impl Header {
 }
 
 /// Runs an expression that is compiled for each of the usual headers, with `$header` a constant as
-/// far as it is known then, and `$lookup` a function from ids in the usual form to entries.
+/// far as it is known then, and `$lookup` a function from ids in the usual form, and the byte of the
+/// packet in which the event record begins, to entries.
 macro_rules! specialised {
     ($fast:expr, |$header:ident, $lookup:ident| $run:expr) => {{
         let fast = $fast;
-        let checked = |id: u64| fast.usual(id);
         match (fast.direct(), fast.header()) {
             (Some(table), Header::LARGE) => {
-                let ($header, $lookup) = (Header::LARGE, |id: u64| table[usize::from(id as u16)]);
+                let ($header, $lookup) = (Header::LARGE, |id: u64, _| table[usize::from(id as u16)]);
                 $run
             }
             (Some(table), Header::COMPACT) => {
-                let ($header, $lookup) = (Header::COMPACT, |id: u64| table[usize::from(id as u16)]);
+                let ($header, $lookup) = (Header::COMPACT, |id: u64, _| table[usize::from(id as u16)]);
                 $run
             }
             (_, Header::WIDE) => {
-                let ($header, $lookup) = (Header::WIDE, checked);
+                let $header = Header::WIDE;
+                let $lookup = |id: u64, at: usize| fast.usual($header, id, at);
                 $run
             }
             (_, other) if !other.big && !other.is_padded => {
-                let ($header, $lookup) = (other.with(false, false), checked);
+                let $header = other.with(false, false);
+                let $lookup = |id: u64, at: usize| fast.usual($header, id, at);
                 $run
             }
             (_, other) if !other.big => {
-                let ($header, $lookup) = (other.with(false, true), checked);
+                let $header = other.with(false, true);
+                let $lookup = |id: u64, at: usize| fast.usual($header, id, at);
                 $run
             }
             (_, other) if !other.is_padded => {
-                let ($header, $lookup) = (other.with(true, false), checked);
+                let $header = other.with(true, false);
+                let $lookup = |id: u64, at: usize| fast.usual($header, id, at);
                 $run
             }
             (_, other) => {
-                let ($header, $lookup) = (other.with(true, true), checked);
+                let $header = other.with(true, true);
+                let $lookup = |id: u64, at: usize| fast.usual($header, id, at);
                 $run
             }
         }

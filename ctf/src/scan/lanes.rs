@@ -35,7 +35,19 @@ pub(super) struct ScanLane<'a> {
     pub(super) limit: u64,
 }
 
+impl ScanLane<'_> {
+    /// Less than `reach` bytes are left, or more than can be walked over at once.
+    fn is_short(&self, place: &ScanPosition, reach: usize) -> bool {
+        self.data.len() < place.at.saturating_add(reach) || self.data.len() > u32::MAX as usize
+    }
+}
+
 impl Fast {
+    /// Bytes that a lane must have from a record on.
+    pub(super) fn reach(&self) -> usize {
+        self.header().reach().max(LOAD)
+    }
+
     /// Counts records of all lanes in turn until one of them has to stop; how many in each, and
     /// which one stopped. `counts` has a place for each id of the table.
     pub(super) fn count_lanes(
@@ -48,19 +60,57 @@ impl Fast {
             .count_lanes_of(header, lookup, lanes, places, counts))
     }
 
+    /// The same in a single lane: how many.
+    pub(super) fn count_lane(
+        &self,
+        lane: ScanLane<'_>,
+        place: &mut ScanPosition,
+        counts: &mut [u64],
+    ) -> u64 {
+        specialised!(self, |header, lookup| self
+            .count_lane_of(header, lookup, lane, place, counts))
+    }
+
+    #[inline(always)]
+    fn count_lane_of(
+        &self,
+        header: Header,
+        lookup: impl Fn(u64, usize) -> u64,
+        lane: ScanLane<'_>,
+        place: &mut ScanPosition,
+        counts: &mut [u64],
+    ) -> u64 {
+        let reach = header.reach().max(LOAD);
+        let Some(counts) = counts.get_mut(..self.ids()) else {
+            return 0;
+        };
+        if lane.is_short(place, reach) {
+            return 0;
+        }
+        let mut walk = Walk::new(lane, *place, reach);
+        let mut counted = 0;
+        // SAFETY: the lane has `reach` bytes from its record on: it was checked above, and by `step`
+        // for each record that it goes to; `counts` is as long as the table's ids.
+        while unsafe { self.step(header, &lookup, &mut walk, counts) } {
+            counted += 1;
+        }
+        if counted > 0 {
+            *place = walk.place(header.is_padded);
+        }
+        counted
+    }
+
     #[inline(always)]
     fn count_lanes_of(
         &self,
         header: Header,
-        lookup: impl Fn(u64) -> u64,
+        lookup: impl Fn(u64, usize) -> u64,
         lanes: [ScanLane<'_>; LANES],
         places: &mut [ScanPosition; LANES],
         counts: &mut [u64],
     ) -> ([u64; LANES], usize) {
         let reach = header.reach().max(LOAD);
-        let is_short = |(lane, place): (&ScanLane<'_>, &ScanPosition)| {
-            lane.data.len() < place.at.saturating_add(reach) || lane.data.len() > u32::MAX as usize
-        };
+        let is_short = |(lane, place): (&ScanLane<'_>, &ScanPosition)| lane.is_short(place, reach);
         let Some(counts) = counts.get_mut(..self.ids()) else {
             return ([0; LANES], 0);
         };
@@ -108,7 +158,7 @@ impl Fast {
     unsafe fn step(
         &self,
         header: Header,
-        lookup: &impl Fn(u64) -> u64,
+        lookup: &impl Fn(u64, usize) -> u64,
         walk: &mut Walk<'_>,
         counts: &mut [u64],
     ) -> bool {
@@ -120,7 +170,7 @@ impl Fast {
         let usual = header.usual;
         let mut id = usual.id.value(word(usual.id)) | header.only_id;
         let mut now = usual.time.advance(walk.clock, word(usual.time));
-        let mut entry = lookup(id);
+        let mut entry = lookup(id, walk.in_packet());
         let mut size = usual.bytes() + (entry & BYTES) as usize;
         if entry & VARIABLE != 0 {
             if let Some(extended) = header.extended
@@ -131,13 +181,13 @@ impl Fast {
                 if now < walk.clock {
                     return false;
                 }
-                entry = self.extended(id);
+                entry = self.extended(header, id, walk.in_packet());
                 size = extended.bytes() + (entry & BYTES) as usize;
             }
             if entry & VARIABLE != 0 {
                 match self
                     .steps()
-                    .follow(header.big, walk.raw(), size, first_step(entry))
+                    .follow(header.order(), walk.raw(), size, first_step(entry))
                 {
                     Some(measured) => size = measured,
                     None => return false,
@@ -163,6 +213,8 @@ impl Fast {
 /// Where counting is in a lane.
 struct Walk<'a> {
     record: *const u8,
+    /// Where the packet would begin in memory.
+    origin: usize,
     /// The last byte at which a record may begin.
     last: *const u8,
     /// Bytes from there to the end.
@@ -181,12 +233,19 @@ impl<'a> Walk<'a> {
         let record = start.wrapping_add(place.at);
         Walk {
             record,
+            origin: (start as usize).wrapping_sub(lane.base as usize),
             last: start.wrapping_add(lane.data.len() - reach),
             reach,
             clock: place.clock,
             before: record,
             lane,
         }
+    }
+
+    /// The byte of the packet in which the record begins.
+    #[inline(always)]
+    fn in_packet(&self) -> usize {
+        (self.record as usize).wrapping_sub(self.origin)
     }
 
     #[inline(always)]
@@ -370,7 +429,8 @@ event { name = lists; id = 4; fields := struct {
                 };
                 let (data, base) = (content[lane].as_slice(), 0);
                 let content = Content { data, base };
-                let (place, events, _) = fast.count(content, ScanPosition::new(0, 0), &mut checked, up_to);
+                let start = ScanPosition::new(0, 0);
+                let (place, events, _) = fast.count(content, start, &mut checked, (up_to, u64::MAX));
                 assert_eq!(
                     (events, place.at),
                     (counted[lane], places[lane].at),

@@ -321,8 +321,8 @@ impl<'t> Scanner<'t> {
         Some(cursor.pos)
     }
 
-    /// Counts one event record of the current packet, if its clock value is `within` the range, or
-    /// brings more of the packet in.
+    /// Counts one event record of the current packet, and what follows if that is less than lanes
+    /// can read, as far as clock values are `within` the range; or brings more of the packet in.
     pub fn nudge(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
         let mut sink = CountSink::new(counts, within);
         let progress = match self.packet {
@@ -333,7 +333,10 @@ impl<'t> Scanner<'t> {
             Some(packet) => {
                 let table = self.table.take();
                 let progress = match &table {
-                    Some(table) => self.run_general(&packet, table, &mut sink, 1),
+                    Some(table) if !self.nudge_fast(table, &mut sink) => {
+                        self.run_general(&packet, table, &mut sink, 1)
+                    }
+                    Some(_) => Progress::More,
                     None => Progress::PacketEnd,
                 };
                 self.table = table;
@@ -343,6 +346,25 @@ impl<'t> Scanner<'t> {
         };
         let done = self.packet.is_none_or(|packet| self.pos >= packet.content_bits);
         sink.counted(self.clock, done || progress == Progress::PacketEnd)
+    }
+
+    /// The fast way over one event record, and what is too short for lanes; false if it is not one
+    /// for the fast way.
+    fn nudge_fast(&mut self, table: &ScanTable, sink: &mut CountSink<'_>) -> bool {
+        let (Some(fast), Some(start)) = (&table.fast, self.place()) else {
+            return false;
+        };
+        let (data, base) = self.content();
+        let content = Content { data, base };
+        let mut stop = sink.count_checked(fast, content, start, 1);
+        if stop.at == start.at {
+            return false;
+        }
+        if content.data.len() < stop.at.saturating_add(fast.reach()) {
+            stop = sink.count_checked(fast, content, stop, u64::MAX);
+        }
+        self.go_to(start, stop, base);
+        true
     }
 
     /// Brings all of the current packet into memory, for measurements without reading.

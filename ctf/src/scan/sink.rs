@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::fast::{Fast, ScanPosition};
 use super::header::IDS;
 use super::hit::{Counted, Hit};
+use super::lanes::ScanLane;
 use super::steps::Content;
 use crate::layout::StreamLayout;
 
@@ -131,17 +132,42 @@ impl<'a> CountSink<'a> {
             refused: self.refused,
         }
     }
-}
 
-impl Sink for CountSink<'_> {
-    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: ScanPosition) -> ScanPosition {
+    /// Counts as many records at most, each load being checked: the first one, whose clock value is
+    /// wanted, and the last bytes.
+    pub(super) fn count_checked(
+        &mut self,
+        fast: &Fast,
+        content: Content<'_>,
+        start: ScanPosition,
+        most: u64,
+    ) -> ScanPosition {
         // Only records that move the clock on are counted there: it stays at or behind the beginning.
-        let (place, events, first) = fast.count(content, start, &mut self.counts.by_id, self.within.end);
+        let limits = (self.within.end, most);
+        let (place, events, first) = fast.count(content, start, &mut self.counts.by_id, limits);
         if self.events == 0 && events > 0 {
             self.first = Some(first);
         }
         self.events += events;
         place
+    }
+}
+
+impl Sink for CountSink<'_> {
+    fn run_fast(&mut self, fast: &Fast, content: Content<'_>, start: ScanPosition) -> ScanPosition {
+        let mut place = start;
+        if self.events == 0 {
+            place = self.count_checked(fast, content, place, 1);
+        }
+        if self.events > 0 {
+            let lane = ScanLane {
+                data: content.data,
+                base: content.base,
+                limit: self.within.end,
+            };
+            self.events += fast.count_lane(lane, &mut place, &mut self.counts.by_id);
+        }
+        self.count_checked(fast, content, place, u64::MAX)
     }
     #[inline(always)]
     fn general(&mut self, class: usize, _: bool, _: u64, clock: u64) {

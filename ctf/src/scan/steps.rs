@@ -2,7 +2,7 @@
 
 use crate::bits::find_null;
 use crate::layout::header::BitField;
-use crate::layout::shape::{Exit, MOST_ELEMENTS, Near, Part, REGISTERS, Shape, Source, To};
+use crate::layout::shape::{Exit, MOST_ELEMENT_BITS, MOST_ELEMENTS, Near, Part, REGISTERS, Shape, Source, To};
 
 /// The step that no data gets over: the general way finds out what is wrong, or has to do it.
 pub(super) const STOP: u32 = 0;
@@ -18,16 +18,33 @@ struct ScanStep {
     shift: u8,
     back: u32,
     mask: u64,
-    /// Bytes of an element or of an alignment, or the number of the branch.
+    /// Bytes of an element or of an alignment, bits of an element and bits behind the elements, or
+    /// the number of the branch.
     unit: u32,
     next: Next,
 }
 
 /// Bytes to pass, and the step that comes then.
+///
+/// An alignment is passed with what is before it, since a step of its own would cost a jump that is
+/// hard to predict: by one byte less than it is up to a multiple of `align` and one, then by `more`.
 #[derive(Clone, Copy, Debug)]
 struct Next {
     bytes: u32,
+    align: u32,
+    more: u32,
     step: u32,
+}
+
+impl Next {
+    fn to(step: u32) -> Self {
+        Next {
+            bytes: 0,
+            align: 0,
+            more: 0,
+            step,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +52,10 @@ enum ScanOp {
     Stop,
     Text,
     Array,
+    Bits,
     Branch,
     KeptArray,
+    KeptBits,
     KeptBranch,
     Keep,
     VarInt,
@@ -50,7 +69,12 @@ const STOPPED: ScanStep = ScanStep {
     back: 0,
     mask: 0,
     unit: 0,
-    next: Next { bytes: 0, step: STOP },
+    next: Next {
+        bytes: 0,
+        align: 0,
+        more: 0,
+        step: STOP,
+    },
 };
 
 /// The bytes that steps look at.
@@ -114,17 +138,19 @@ impl Steps {
     pub(super) fn add(&mut self, shape: &Shape) -> Result<Option<u32>, OtherOrder> {
         let first = self.steps.len() as u32;
         for part in &shape.parts {
-            let step = self.step(part, first)?;
+            let step = self.step(part, shape, first)?;
             self.steps.push(step);
         }
-        let step = next(shape.first, first).step;
+        // The bytes before the first step are in the table of entries.
+        let step = next(shape.first, &[], first).step;
         Ok((step != END).then_some(step))
     }
 
-    fn step(&mut self, part: &Part, first: u32) -> Result<ScanStep, OtherOrder> {
+    fn step(&mut self, part: &Part, shape: &Shape, first: u32) -> Result<ScanStep, OtherOrder> {
+        let parts = shape.parts.as_slice();
         let plain = |kind, then: &Exit| ScanStep {
             kind,
-            next: next(*then, first),
+            next: next(*then, parts, first),
             ..STOPPED
         };
         Ok(match part {
@@ -142,9 +168,14 @@ impl Steps {
                 unit: *unit,
                 ..self.source(plain(ScanOp::Array, then), *source, ScanOp::KeptArray)?
             },
+            Part::Bits(source, (element, more), then) => ScanStep {
+                unit: more << ELEMENT_BITS | element,
+                ..self.source(plain(ScanOp::Bits, then), *source, ScanOp::KeptBits)?
+            },
             Part::Branch(source, exits) => {
                 let unit = (self.branches.len() / 256) as u32;
-                self.branches.extend(exits.iter().map(|exit| next(*exit, first)));
+                let nexts = exits.iter().map(|exit| next(*exit, parts, first));
+                self.branches.extend(nexts);
                 let step = ScanStep {
                     kind: ScanOp::Branch,
                     unit,
@@ -177,10 +208,16 @@ impl Steps {
         })
     }
 
-    /// The offset past an event record of variable size, given where its part of variable size
-    /// begins and the first step. `None` if the bytes at hand do not have it, or make no sense.
+    /// The offset past an event record of variable size, given byte order, whether there is anything
+    /// aligned by more than a byte, where its part of variable size begins, and the first step. `None` if the bytes at hand do not have it, or make no sense.
     #[inline(always)]
-    pub(super) fn follow(&self, big: bool, data: impl Bytes, mut at: usize, first: u32) -> Option<usize> {
+    pub(super) fn follow(
+        &self,
+        (big, is_aligned): (bool, bool),
+        data: impl Bytes,
+        mut at: usize,
+        first: u32,
+    ) -> Option<usize> {
         let mut step = self.steps.get(first as usize)?;
         let mut kept = [0u64; REGISTERS];
         let near = |step: &ScanStep, at: usize| {
@@ -197,8 +234,10 @@ impl Steps {
             match step.kind {
                 ScanOp::Text => at = data.past_null(at)?,
                 ScanOp::Array => at = array(at, near(step, at)?, step.unit)?,
+                ScanOp::Bits => at = bit_array(at, near(step, at)?, step.unit)?,
                 ScanOp::Branch => next = self.branch(step, near(step, at)?)?,
                 ScanOp::KeptArray => at = array(at, *kept.get(usize::from(step.register))?, step.unit)?,
+                ScanOp::KeptBits => at = bit_array(at, *kept.get(usize::from(step.register))?, step.unit)?,
                 ScanOp::KeptBranch => next = self.branch(step, *kept.get(usize::from(step.register))?)?,
                 ScanOp::Keep => *kept.get_mut(usize::from(step.register))? = near(step, at)?,
                 ScanOp::VarInt => {
@@ -215,6 +254,10 @@ impl Steps {
                 ScanOp::Stop => return None,
             }
             at += next.bytes as usize;
+            if is_aligned {
+                let (mask, origin) = (next.align as usize, data.origin());
+                at = ((at + origin + mask) & !mask) - origin + next.more as usize;
+            }
             if next.step == END {
                 return Some(at);
             }
@@ -236,15 +279,41 @@ impl Steps {
 #[derive(Debug)]
 pub(super) struct OtherOrder;
 
-fn next(exit: Exit, first: u32) -> Next {
-    Next {
+/// Where an exit leads, given the shape's parts and the step of the first one.
+fn next(exit: Exit, parts: &[Part], first: u32) -> Next {
+    let step = |to| match to {
+        To::End => END,
+        To::Part(part) => first + part,
+        To::Nowhere => STOP,
+    };
+    let plain = Next {
         bytes: exit.bytes,
-        step: match exit.to {
-            To::End => END,
-            To::Part(part) => first + part,
-            To::Nowhere => STOP,
+        ..Next::to(step(exit.to))
+    };
+    let To::Part(part) = exit.to else { return plain };
+    match parts.get(part as usize) {
+        Some(Part::Align(unit, then)) => Next {
+            align: unit.saturating_sub(1),
+            more: then.bytes,
+            step: step(then.to),
+            ..plain
         },
+        _ => plain,
     }
+}
+
+/// Bits of [`ScanStep::unit`] that are those of an element.
+const ELEMENT_BITS: u32 = MOST_ELEMENT_BITS.trailing_zeros();
+
+/// The offset past elements of bits, and the bits behind them, up to a byte.
+#[inline(always)]
+fn bit_array(at: usize, count: u64, unit: u32) -> Option<usize> {
+    if count >= MOST_ELEMENTS {
+        return None;
+    }
+    let (element, more) = (unit & ((1 << ELEMENT_BITS) - 1), unit >> ELEMENT_BITS);
+    let bits = (count as usize).checked_mul(element as usize)? + more as usize;
+    at.checked_add(bits.div_ceil(8))
 }
 
 #[inline(always)]
