@@ -56,18 +56,26 @@ pub(super) fn fetch_ahead(data: &[u8], at: usize) {
 }
 
 /// As [`fetch_ahead`], given where a record is.
+#[inline(always)]
+pub(super) fn fetch_behind(record: *const u8) {
+    // Two lines: records may be longer than one.
+    fetch(record.wrapping_add(AHEAD));
+    fetch(record.wrapping_add(AHEAD + 64));
+}
+
+/// Has the line of the cache with an address brought nearer.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 #[inline(always)]
-pub(super) fn fetch_behind(record: *const u8) {
+pub(super) fn fetch(address: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a hint is allowed for any address, and changes nothing that a program could see.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(record.wrapping_add(AHEAD).cast()) };
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub(super) fn fetch_behind(_: *const u8) {}
+pub(super) fn fetch(_: *const u8) {}
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,7 @@ mod scanner;
 mod sink;
 mod steps;
 mod table;
+mod tail;
 
 pub use batch::Batch;
 pub use hit::{Counted, Hit, Progress};

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::fast::{Fast, ScanPosition};
+use super::guess::fetch;
 use super::hit::{Counted, Hit, Progress};
 use super::lanes::{LANES, ScanLane};
 use super::sink::{CountSink, Counts, HitSink, Sink};
 use super::steps::Content;
 use super::table::ScanTable;
+use super::tail::TAIL;
 use crate::bits::{Cursor, DecodeError};
 use crate::damage::Damage;
 use crate::event::decode_head;
@@ -23,6 +25,9 @@ use crate::window::WINDOW;
 
 /// Hits that one call gives at most: few enough to stay in the nearest cache.
 const BATCH: usize = 1024;
+
+/// Lines of the cache in which heads and first event records mostly lie.
+const HEAD_LINES: usize = 16;
 
 /// Scans packets of a stream one after the other.
 #[derive(Debug)]
@@ -153,9 +158,21 @@ impl<'t> Scanner<'t> {
             let index = self.packets.next()?;
             let packet = *self.stream.packets.get(index)?;
             self.packet = Some(packet);
+            self.fetch_head(index + LANES, packet.file);
             if self.open(&packet) {
                 return self.packet;
             }
+        }
+    }
+
+    /// Has the head of a packet brought nearer if its bytes are at hand. The processor does not do so
+    /// by itself: heads lie far from each other.
+    fn fetch_head(&self, index: usize, file: u32) {
+        let packet = self.stream.packets.get(index).filter(|packet| packet.file == file);
+        let window = self.source.window();
+        let at = packet.and_then(|packet| packet.offset.checked_sub(window.offset()));
+        if let Some(head) = at.and_then(|at| window.bytes().get(usize::try_from(at).ok()?..)) {
+            (0..HEAD_LINES).for_each(|line| fetch(head.as_ptr().wrapping_add(line * 64)));
         }
     }
 
@@ -365,6 +382,34 @@ impl<'t> Scanner<'t> {
         }
         self.go_to(start, stop, base);
         true
+    }
+
+    /// Goes on to a place near the end of the current packet at which an event record seems to begin:
+    /// see [`super::tail`]. False if the packet is small, or no such place is found.
+    pub fn guess_tail(&mut self) -> bool {
+        let (Some(packet), Some(table)) = (self.packet, self.table.take()) else {
+            return false;
+        };
+        let place = table.fast.as_ref().and_then(|fast| {
+            let end = packet.content_bits / 8;
+            let from = end.checked_sub(TAIL as u64).filter(|from| *from > self.pos / 8)?;
+            self.fill(&packet, packet.offset + from, TAIL);
+            let (data, base) = self.content();
+            let skipped = usize::try_from(from.checked_sub(base)?).ok()?;
+            let content = Content {
+                data: data.get(skipped..)?,
+                base: from,
+            };
+            let place = fast.guess_place(content, self.clock)?;
+            Some((from + place.at as u64) * 8)
+        });
+        self.table = Some(table);
+        match place {
+            Some(place) => self.pos = place,
+            // Its bytes may be at hand no more.
+            None => self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW),
+        }
+        place.is_some()
     }
 
     /// Brings all of the current packet into memory, for measurements without reading.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Control, Options, fold};
+use tracebraid_engine::{Analysis, Control, Options, Outcome, fold};
 
 use crate::failure::Failure;
 use crate::output;
@@ -59,10 +59,23 @@ pub(crate) fn run<A: Analysis>(
     until: Option<Timestamp>,
     warnings: &mut Warnings,
 ) -> Result<A::Report, Failure> {
-    let outcome = watched(args, |control| fold(set, analysis, args.options(until), control));
-    let outcome = outcome.map_err(|_| Failure::interrupted())?;
+    let outcome = untold(set, analysis, args, until)?;
     warnings.reading(&outcome.damage);
     Ok(outcome.report)
+}
+
+/// As [`run`], without telling of damage.
+///
+/// # Errors
+/// When the user interrupted it.
+pub(crate) fn untold<A: Analysis>(
+    set: &TraceSet,
+    analysis: &A,
+    args: &FoldArgs,
+    until: Option<Timestamp>,
+) -> Result<Outcome<A::Report>, Failure> {
+    let outcome = watched(args, |control| fold(set, analysis, args.options(until), control));
+    outcome.map_err(|_| Failure::interrupted())
 }
 
 impl FoldArgs {

@@ -51,22 +51,37 @@ impl Extent {
             .reduce(Extent::join)
     }
 
+    /// As [`Extent::of_packets`], but where heads do not give the end of a stream, and its last packet
+    /// is large, the end is guessed from the last bytes; and the times that were, by trace and stream.
+    ///
+    /// To find such an end takes as long as counting. Who counts anyway finds it on the way, and
+    /// need only begin again if a guess was wrong.
+    pub fn of_packets_guessed(set: &TraceSet) -> (Option<Extent>, Vec<GuessedEnd>) {
+        let mut guessed = Vec::new();
+        let mut extent: Option<Extent> = None;
+        for (trace_index, trace) in set.traces.iter().enumerate() {
+            for (stream_index, stream) in trace.streams.iter().enumerate() {
+                let mut lasts = Lasts::new(trace);
+                let guess = guess(stream, &mut lasts);
+                if let Some(last) = guess.and_then(|last| Some(trace.clock(stream)?.timestamp(last))) {
+                    guessed.push(GuessedEnd {
+                        trace: trace_index,
+                        stream: stream_index,
+                        last,
+                    });
+                }
+                if let Some(of_stream) = covered(trace, stream, lasts, guess) {
+                    extent = Some(extent.map_or(of_stream, |extent| extent.join(of_stream)));
+                }
+            }
+        }
+        (extent, guessed)
+    }
+
     /// Time span of the packets of a stream: by their heads, or to the last event record where these do not
     /// give the end, or one that all later packets contradict. `None` if the stream has no times.
     pub fn covered(trace: &Trace, stream: &Stream) -> Option<Extent> {
-        let clock = trace.clock(stream)?;
-        let begins = || stream.packets.iter().filter_map(|packet| packet.begin);
-        let ends = stream.packets.iter().filter_map(|packet| packet.end);
-        let first = begins().chain(ends).min()?;
-        let mut lasts = Lasts::new(trace);
-        let mut last = begins().chain(lasts.end(stream)).max()?;
-        if !gives_its_end(stream) {
-            last = lasts.of_stream(stream).map_or(last, |of| of.max(last));
-        }
-        Some(Extent {
-            first: clock.timestamp(first),
-            last: clock.timestamp(last),
-        })
+        covered(trace, stream, Lasts::new(trace), None)
     }
 
     /// From the first event record of both to the last.
@@ -83,6 +98,45 @@ impl Extent {
         let to = window.to.map_or(self.last, |to| to.min(self.last));
         (from, to.max(from))
     }
+}
+
+/// The time of a stream's last event record, as it was guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuessedEnd {
+    /// Index of the trace.
+    pub trace: usize,
+    /// Index of the stream in it.
+    pub stream: usize,
+    /// The time.
+    pub last: Timestamp,
+}
+
+/// [`Extent::covered`], with the clock value of the last event record if that is taken to be known.
+fn covered<'t>(
+    trace: &'t Trace,
+    stream: &'t Stream,
+    mut lasts: Lasts<'t>,
+    known: Option<u64>,
+) -> Option<Extent> {
+    let clock = trace.clock(stream)?;
+    let begins = || stream.packets.iter().filter_map(|packet| packet.begin);
+    let ends = stream.packets.iter().filter_map(|packet| packet.end);
+    let first = begins().chain(ends).min()?;
+    let mut last = begins().chain(lasts.end(stream)).max()?;
+    if !gives_its_end(stream) {
+        let of_stream = known.or_else(|| lasts.of_stream(stream));
+        last = of_stream.map_or(last, |of| of.max(last));
+    }
+    Some(Extent {
+        first: clock.timestamp(first),
+        last: clock.timestamp(last),
+    })
+}
+
+/// A guess of the clock value of the last event record of a stream that is one large packet.
+fn guess<'t>(stream: &'t Stream, lasts: &mut Lasts<'t>) -> Option<u64> {
+    let is_one = stream.packets.len() == 1 && !gives_its_end(stream);
+    is_one.then(|| lasts.guess(stream)).flatten()
 }
 
 /// Time of the first event record of a stream. Packets may be out of time order and begin long before their
@@ -139,13 +193,30 @@ impl<'t> Lasts<'t> {
 
     /// Time of a packet's last event record, in cycles.
     fn packet(&mut self, stream: &'t Stream, index: usize) -> Option<u64> {
+        let (mut scanner, counts) = self.at(stream, index)?;
+        let counted = scanner.count(counts, 0..u64::MAX);
+        (counted.events > 0).then_some(counted.last)
+    }
+
+    /// As [`Lasts::packet`] for the first packet, guessed from its last bytes.
+    fn guess(&mut self, stream: &'t Stream) -> Option<u64> {
+        let (mut scanner, counts) = self.at(stream, 0)?;
+        if !scanner.guess_tail() {
+            return None;
+        }
+        let counted = scanner.count(counts, 0..u64::MAX);
+        let is_sound = !scanner.take_cut() && scanner.take_damage().is_empty();
+        (is_sound && counted.events > 0).then_some(counted.last)
+    }
+
+    /// A scanner at a packet, and room for counts.
+    fn at(&mut self, stream: &'t Stream, index: usize) -> Option<(Scanner<'t>, &mut Counts)> {
         let layout = self.trace.layout.streams.get(stream.class)?;
         let new = || (Arc::new(ScanTable::new(layout, |_| false)), Counts::new(layout));
         let (table, counts) = self.tables.get_mut(stream.class)?.get_or_insert_with(new);
         let mut scanner = Scanner::new(self.trace, stream, table.clone(), index..index + 1)?;
         scanner.next_packet()?;
-        let counted = scanner.count(counts, 0..u64::MAX);
-        (counted.events > 0).then_some(counted.last)
+        Some((scanner, counts))
     }
 
     /// The greatest end that heads give, in cycles. One that is later than that of the last packet counts only up to the

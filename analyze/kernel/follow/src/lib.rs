@@ -74,7 +74,7 @@ mod together;
 mod trigger_events;
 mod view;
 
-pub use extent::Extent;
+pub use extent::{Extent, GuessedEnd};
 pub use frame::{Event, Head, Input, KernelAnalysis, KernelReport, Packet};
 pub use people::{Host, Process, Thread};
 pub use per_cpu::{PerCpu, Rules};

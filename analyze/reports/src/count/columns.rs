@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use tracebraid_ctf::clock::{ClockConversion, Timestamp};
-use tracebraid_ctf::trace::TraceSet;
 
 use tracebraid_follow::{Extent, Window};
 
@@ -20,9 +19,8 @@ pub(super) struct Columns {
 const LAST: i64 = i64::MAX - 1;
 
 impl Columns {
-    /// Equal parts of the window, as far as the traces' packets cover it.
-    pub(super) fn new(set: &TraceSet, window: Window, columns: usize) -> Columns {
-        let covered = Extent::of_packets(set);
+    /// Equal parts of the window, as far as the traces' packets cover it, given what they cover.
+    pub(super) fn new(covered: Option<Extent>, window: Window, columns: usize) -> Columns {
         let (from, to) = covered.map_or((0, 0), |covered| (covered.first.0, covered.last.0.min(LAST)));
         let from = from.min(to);
         let from = window.from.map_or(from, |time| time.0.max(from));

@@ -22,7 +22,7 @@ use tracebraid_kernel_model::Cpus;
 
 use columns::{Columns, Part, Parts};
 pub use report::{CountReport, LossRow, Rate, StreamRow};
-use tracebraid_follow::{CpuSet, Window};
+use tracebraid_follow::{CpuSet, Extent, GuessedEnd, Window};
 
 /// Counts event records.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub struct Count<'t> {
     set: &'t TraceSet,
     cpus: CpuSet,
     columns: Columns,
+    /// Ends of streams that were guessed.
+    guessed: Vec<GuessedEnd>,
     /// By trace: where it has the CPUs of its event records.
     places: Vec<Cpus>,
 }
@@ -57,10 +59,25 @@ struct StreamCount {
 impl<'t> Count<'t> {
     /// Counts what is in the window and on those CPUs, in `parts` parts of equal length.
     pub fn new(set: &'t TraceSet, window: Window, cpus: CpuSet, parts: usize) -> Self {
+        let covered = Extent::of_packets(set);
         Count {
             set,
             cpus,
-            columns: Columns::new(set, window, parts.max(1)),
+            columns: Columns::new(covered, window, parts.max(1)),
+            guessed: Vec::new(),
+            places: set.traces.iter().map(Cpus::new).collect(),
+        }
+    }
+
+    /// The same for everything in the traces. Where their packets do not give their ends, these are
+    /// guessed; [`CountReport::is_misguessed`] if a guess was wrong, and [`Count::new`] has to do it.
+    pub fn guessing(set: &'t TraceSet, parts: usize) -> Self {
+        let (covered, guessed) = Extent::of_packets_guessed(set);
+        Count {
+            set,
+            cpus: CpuSet(None),
+            columns: Columns::new(covered, Window::default(), parts.max(1)),
+            guessed,
             places: set.traces.iter().map(Cpus::new).collect(),
         }
     }
@@ -482,6 +499,18 @@ impl Analysis for Count<'_> {
         let losses = chosen
             .flat_map(|stream| report::losses(self.set, stream))
             .collect();
-        report::make(self.set, self.columns.bounds(), partial, losses)
+        let is_wrong = |guess: &GuessedEnd| {
+            let stream = StreamRef {
+                trace: guess.trace as u32,
+                stream: guess.stream as u32,
+            };
+            let counted = partial.streams.get(&stream).and_then(|count| count.times);
+            counted.is_none_or(|(_, last)| last != guess.last.0)
+        };
+        let is_misguessed = self.guessed.iter().any(is_wrong);
+        CountReport {
+            is_misguessed,
+            ..report::make(self.set, self.columns.bounds(), partial, losses)
+        }
     }
 }

@@ -35,6 +35,9 @@ pub struct CountReport {
     pub discarded_packets: u64,
     /// Each loss.
     pub losses: Vec<LossRow>,
+    /// An end of a stream was guessed wrong, so that columns are too: see [`Count::guessing`](super::Count::guessing).
+    #[serde(skip)]
+    pub is_misguessed: bool,
 }
 
 /// A stream's part of it.
@@ -156,6 +159,7 @@ pub(super) fn make(
         discarded_packets: lost("packets"),
         losses,
         streams,
+        is_misguessed: false,
     }
 }
 

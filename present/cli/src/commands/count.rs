@@ -9,6 +9,7 @@ use clap::Args;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_follow::{CpuSet, Window};
 use tracebraid_reports::count::{Count, CountReport};
 
 use crate::commands::cells;
@@ -64,7 +65,7 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     } = &mut subject;
     crate::hints::left_out_of(*range, set, warnings);
     let window = report::window(*range);
-    let count = Count::new(set, window, report::cpus(&args.select), PARTS);
+    let cpus = report::cpus(&args.select);
     warnings.recorder(set, &args.select);
     let by_thread = !(args.select.tid.is_empty()
         && args.select.pid.is_empty()
@@ -73,9 +74,10 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     let report = if by_thread {
         let extent = || options::extent_of(set, 0);
         let selection = Selection::new(set, &args.select, &[], None, extent, zone)?;
+        let count = Count::new(set, window, cpus, PARTS);
         selected(set, *range, selection, &count, warnings)?
     } else {
-        fold::run(set, &count, &args.fold, window.to, warnings)?
+        counted(set, window, cpus, &args.fold, warnings)?
     };
     if report.events > 0 {
         hints::unknown_cpus(&subject.set, &args.select, &mut subject.warnings);
@@ -90,6 +92,28 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
         ReportFormat::Csv => csv(&report, top),
     };
     subject.finish(&text, args.input.strict)
+}
+
+/// Counts in the scanner.
+///
+/// # Errors
+/// When the user interrupted it.
+fn counted(
+    set: &TraceSet,
+    window: Window,
+    cpus: CpuSet,
+    args: &FoldArgs,
+    warnings: &mut Warnings,
+) -> Result<CountReport, Failure> {
+    if window == Window::default() && cpus.0.is_none() {
+        let outcome = fold::untold(set, &Count::guessing(set, PARTS), args, None)?;
+        if !outcome.report.is_misguessed {
+            warnings.reading(&outcome.damage);
+            return Ok(outcome.report);
+        }
+    }
+    let count = Count::new(set, window, cpus, PARTS);
+    fold::run(set, &count, args, window.to, warnings)
 }
 
 /// Who an event record belongs to is known only in the order of time: one pass over all of them.
