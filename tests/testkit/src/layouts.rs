@@ -2,7 +2,7 @@
 //! scanner.
 //!
 //! All have the same event classes, as far as their headers allow: of constant size, with strings,
-//! with a sequence, with a length before a string, with a variant. Equal arguments give equal
+//! with a sequence, with a length before a string, with a variant, with a sequence of bits. Equal arguments give equal
 //! traces.
 
 use crate::rng::Rng;
@@ -197,7 +197,9 @@ fn metadata(layout: &Layout) -> String {
         event {{ name = list; id = 4; fields := struct {{ p32 n; p64 items[n]; p8 z; }}; }};\n\
         event {{ name = kept; id = 5; fields := struct {{ p16 n; string s; p16 items[n]; }}; }};\n\
         event {{ name = choice; id = 6; fields := struct {{ enum : p8 {{ A = 0, B = 1, C = 2 }} tag; \
-        variant <tag> {{ p32 A; string B; struct {{ }} C; }} v; p16 z; }}; }};\n",
+        variant <tag> {{ p32 A; string B; struct {{ }} C; }} v; p16 z; }}; }};\n\
+        typealias integer {{ size = 1; align = 1; signed = false; }} := bit;\n\
+        event {{ name = bits; id = 7; fields := struct {{ p8 n; bit flags[n]; bit more[3]; p16 z; }}; }};\n",
         whole = whole.concat(),
         integers = integers(layout.align),
         order = layout.byte_order,
@@ -281,7 +283,7 @@ fn packet(
 /// Programs do the same again and again: most event records follow each other as in [`USUAL`].
 fn next_class(rng: &mut Rng, turn: &mut usize) -> u64 {
     if rng.chance(4) {
-        return rng.below(7);
+        return rng.below(8);
     }
     *turn = (*turn + 1) % USUAL.len();
     USUAL[*turn]
@@ -329,6 +331,12 @@ fn payload(class: u64, rng: &mut Rng) -> Vec<Value> {
         5 => {
             let items = list(rng);
             vec![Value::UInt(items.len() as u64), text(rng), Value::Array(items)]
+        }
+        7 => {
+            let bits = |rng: &mut Rng, count| (0..count).map(|_| Value::UInt(rng.below(2))).collect();
+            let count = rng.below(40);
+            let flags = Value::Array(bits(rng, count));
+            vec![Value::UInt(count), flags, Value::Array(bits(rng, 3)), number(rng)]
         }
         _ => {
             let option = rng.below(3) as usize;
