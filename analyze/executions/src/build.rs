@@ -15,7 +15,7 @@ use crate::counts::{CountAnalysis, ExtraMetric};
 use crate::delimit::{DelimitedAnalysis, FunctionNames};
 use crate::ecct::{Ecct, ExecutionStep};
 use crate::execution::{Execution, Kernels};
-use crate::grid::Grid;
+use crate::grid::{Grid, Intervals};
 use crate::known::Known;
 use crate::made::Made;
 use crate::names::Names;
@@ -152,9 +152,13 @@ pub struct BuildRules {
     pub names: FunctionNames,
     /// Only those that begin and end in it.
     pub window: Window,
-    /// Nanoseconds after its end at which an execution is final, at the latest twice as many: the state that executions are made
-    /// of advances in steps of this length.
+    /// Nanoseconds after its end up to which later events can change an execution. It is final at the end of the
+    /// interval that contains that time: the state that executions are made of advances in intervals of at least this
+    /// length.
     pub behind_ns: u64,
+    /// Bytes of packets that each interval contains at least; 0: each is as short as `behind_ns` allows. Longer
+    /// intervals occupy more threads, and need more memory where executions stay open to change.
+    pub interval_bytes: u64,
     /// Executions in which more happens are given up: of switches, wake-ups and interrupts of all threads together. It bounds
     /// what is kept for them.
     pub most_within: u64,
@@ -163,6 +167,8 @@ pub struct BuildRules {
 impl BuildRules {
     /// A second behind its end all is known of an execution, but for what nobody waits for.
     pub const BEHIND_NS: u64 = 1_000_000_000;
+    /// As much as the fold takes out of its state at a time.
+    pub const INTERVAL_BYTES: u64 = 16 << 20;
     /// Some GiB.
     pub const MOST_WITHIN: u64 = 1 << 26;
 }
@@ -174,6 +180,7 @@ impl Default for BuildRules {
             names: FunctionNames::default(),
             window: Window::default(),
             behind_ns: BuildRules::BEHIND_NS,
+            interval_bytes: BuildRules::INTERVAL_BYTES,
             most_within: BuildRules::MOST_WITHIN,
         }
     }
@@ -239,24 +246,29 @@ pub fn build<S: Sink + Send>(
 where
     S::Error: Send,
 {
-    let periods = DelimitedAnalysis::new(set, &rules.definitions, rules.names.clone(), rules.window)
-        .map_err(BuildError::Periods)?;
-    let counts = CountAnalysis::new(set, &rules.definitions).map_err(BuildError::Periods)?;
-    let extra = counts.quantities().extra();
-    sink.figures(&extra).map_err(BuildError::Sink)?;
     let selection = Selection {
         window: rules.window,
         behind: rules.behind_ns,
         ..Selection::default()
     };
     options.until = options.until.or(selection.read_until());
-    let pass = Pass::new(set, (periods, GraphAnalysis::new(set, selection), counts));
+    let graph = GraphAnalysis::new(set, selection);
+    let recorded = Some(&graph.input().recorded);
+    let names = rules.names.clone();
+    let periods = DelimitedAnalysis::sharing((set, recorded), &rules.definitions, names, rules.window)
+        .map_err(BuildError::Periods)?;
+    let counts = CountAnalysis::sharing(set, recorded, &rules.definitions).map_err(BuildError::Periods)?;
+    let extra = counts.quantities().extra();
+    sink.figures(&extra).map_err(BuildError::Sink)?;
+    let pass = Pass::new(set, (periods, graph, counts));
     let sources = &pass.graph.input().sources;
     let kernels = Kernels::new(set, |trace| sources.tells_switches(trace));
     let mut sampling = Sampling::new(&kernels, samples, union.names);
     let names = std::mem::take(&mut sampling.sampled.names);
-    let known = Known::new(&pass, (kernels, sampling), rules.behind_ns, rules.most_within);
-    let grid = Grid::new(known.limits.interval, known.growing.ends().collect());
+    let intervals = Intervals::new(set, rules.behind_ns, rules.interval_bytes);
+    let behind = (rules.behind_ns, intervals.clone());
+    let known = Known::new(&pass, (kernels, sampling), behind, rules.most_within);
+    let grid = Grid::new(intervals, known.growing.ends().collect());
     let streaming = Streaming {
         pass,
         known: RwLock::new(known),

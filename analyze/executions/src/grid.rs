@@ -1,24 +1,41 @@
 //! Division of time into parts: the events of a part are played on any thread and become known all at once.
 //!
-//! Time is divided into intervals of equal length, independent of chunks. A part lies within one interval, so the
-//! knowledge at the beginning of each interval does not depend on how the trace is read. An execution that must be made
-//! at some time is made at the beginning of the next interval.
+//! Time is divided into intervals, independent of chunks. A part lies within one interval, so the knowledge at the
+//! beginning of each interval does not depend on how the trace is read. An execution that must be made at some time is
+//! made at the beginning of the next interval.
+//!
+//! An interval contains enough packets to keep all threads busy: executions of at most two intervals are made at a time,
+//! and composing a part costs time for each thread, connection and CPU that is met in it, however little it does.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tracebraid_ctf::trace::TraceSet;
 use tracebraid_graph::CutSlice;
 
 /// Minimum length of an interval in nanoseconds: processing an interval takes some microseconds.
 const SHORTEST: i64 = 100_000;
 
-/// Intervals of equal length. All times are in nanoseconds from the origin.
+/// Consecutive intervals, each at least as long as the delay at which executions must be made: each execution is tried
+/// twice before it must be made. All times are in nanoseconds from the origin.
+#[derive(Clone, Debug)]
+pub(crate) struct Intervals {
+    /// Length of a step; every interval begins at a multiple of it.
+    step: i64,
+    /// Begins of all intervals but the first one, ascending; `None`: each step is an interval.
+    begins: Option<Arc<[i64]>>,
+}
+
+/// Intervals, and the ends of traces in them. All times are in nanoseconds from the origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
-    length: i64,
+    intervals: Intervals,
     /// Ends of the traces that end earlier than others, ascending. A part also ends right after each of them.
     ends: Vec<i64>,
 }
 
-/// Time between two watermarks.
-#[derive(Clone, Copy, Debug)]
+/// Time whose events are taken out of the merged chunks at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage {
     from: i64,
     /// Exclusive end; `i64::MAX` stands for the end of all traces.
@@ -28,37 +45,95 @@ pub(crate) struct Stage {
 /// End of a part (`None`: the end of all traces) and its graph events (`None`: no events for the graph).
 pub(crate) type CutPart = (Option<i64>, Option<CutSlice>);
 
-/// Beginning of the interval that contains `time`.
-fn begin_of(time: i64, length: i64) -> i64 {
-    time.saturating_sub(time.rem_euclid(length))
+/// Beginning of the step that contains `time`.
+fn begin_of(time: i64, step: i64) -> i64 {
+    time.saturating_sub(time.rem_euclid(step))
 }
 
-/// Interval length in nanoseconds if executions must be made `behind` nanoseconds after their ends. Both are equal
-/// (except below [`SHORTEST`]), so that each execution is tried twice before it must be made.
-pub(crate) fn length(behind: u64) -> i64 {
-    i64::try_from(behind).unwrap_or(i64::MAX).max(SHORTEST)
-}
-
-/// Beginning of the first interval at or after `time`.
-pub(crate) fn next_begin(time: i64, length: i64) -> Option<i64> {
-    let begin = begin_of(time, length);
-    if begin == time {
-        Some(time)
-    } else {
-        begin.checked_add(length)
+/// Bytes of the packets that begin in each step. Packets without a time count for none.
+fn bytes_by_step(set: &TraceSet, step: i64) -> BTreeMap<i64, u64> {
+    let mut by_step = BTreeMap::new();
+    for (trace, stream) in set.streams() {
+        let Some(clock) = trace.clock(stream) else {
+            continue;
+        };
+        for packet in &stream.packets {
+            if let Some(begin) = packet.begin {
+                let begin = begin_of(clock.timestamp(begin).0, step);
+                *by_step.entry(begin).or_default() += packet.bytes;
+            }
+        }
     }
+    by_step
 }
 
-/// Lower bound for the times of events in a part that ends at `until` (exclusive).
-pub(crate) fn begin_of_part(until: i64, length: i64) -> i64 {
-    begin_of(until.saturating_sub(1), length)
+/// Begins of intervals, each of which but the last one contains at least `least` bytes.
+fn begins(by_step: BTreeMap<i64, u64>, step: i64, least: u64) -> Vec<i64> {
+    let mut begins = Vec::new();
+    let mut bytes = 0u64;
+    for (begin, of_step) in by_step {
+        bytes = bytes.saturating_add(of_step);
+        if bytes >= least {
+            begins.extend(begin.checked_add(step));
+            bytes = 0;
+        }
+    }
+    begins
+}
+
+impl Intervals {
+    /// Intervals of steps of `behind` nanoseconds (at least [`SHORTEST`]), which is the delay after their ends at which
+    /// executions must be made. Each but the last one contains at least `bytes` of packets; 0: one step each.
+    pub(crate) fn new(set: &TraceSet, behind: u64, bytes: u64) -> Intervals {
+        let step = i64::try_from(behind).unwrap_or(i64::MAX).max(SHORTEST);
+        let begins = (bytes > 0).then(|| begins(bytes_by_step(set, step), step, bytes).into());
+        Intervals { step, begins }
+    }
+
+    /// Beginning of the interval that contains `time`; `i64::MIN` for the first one.
+    fn begin_of(&self, time: i64) -> i64 {
+        let Some(begins) = &self.begins else {
+            return begin_of(time, self.step);
+        };
+        let next = begins.partition_point(|&begin| begin <= time);
+        let last = next.checked_sub(1).and_then(|last| begins.get(last));
+        last.copied().unwrap_or(i64::MIN)
+    }
+
+    /// Beginning of the interval after the one that contains `time`; `None` if that is the last one.
+    fn end_of(&self, time: i64) -> Option<i64> {
+        match &self.begins {
+            None => begin_of(time, self.step).checked_add(self.step),
+            Some(begins) => {
+                let next = begins.partition_point(|&begin| begin <= time);
+                begins.get(next).copied()
+            }
+        }
+    }
+
+    /// Beginning of the first interval at or after `time`.
+    pub(crate) fn next_begin(&self, time: i64) -> Option<i64> {
+        match self.begin_of(time) == time {
+            true => Some(time),
+            false => self.end_of(time),
+        }
+    }
+
+    /// Lower bound for the times of events in a part that ends at `until` (exclusive).
+    pub(crate) fn begin_of_part(&self, until: i64) -> i64 {
+        self.begin_of(until.saturating_sub(1))
+    }
 }
 
 impl Grid {
     /// `ends`: the end times of traces that end earlier than others, in any order.
-    pub(crate) fn new(length: i64, mut ends: Vec<i64>) -> Grid {
+    pub(crate) fn new(intervals: Intervals, mut ends: Vec<i64>) -> Grid {
         ends.sort_unstable();
-        Grid { length, ends }
+        Grid { intervals, ends }
+    }
+
+    pub(crate) fn intervals(&self) -> &Intervals {
+        &self.intervals
     }
 
     /// Divides the events of a stage into consecutive parts.
@@ -68,7 +143,7 @@ impl Grid {
         while let Some(rest) = &mut cut
             && let Some(first) = rest.first()
         {
-            let next = begin_of(first, self.length).saturating_add(self.length);
+            let next = self.intervals.end_of(first).unwrap_or(i64::MAX);
             let end = self.end_between(begin, next).unwrap_or(next);
             if end >= until {
                 break;
@@ -88,10 +163,15 @@ impl Grid {
     }
 }
 
-impl Stage {
-    /// Stage from one watermark to the next; `None` if the second is not later, unless it is the end of all traces.
-    pub(crate) fn between(from: i64, until: i64) -> Option<Stage> {
-        (until > from || until == i64::MAX).then_some(Stage { from, until })
+impl Intervals {
+    /// Next stage after one that ended at `from`, where everything before `watermark` is known. It ends with the last
+    /// complete interval, so that an interval has one part, unless none is complete: then within an interval, which may
+    /// be too large to be held. `None` if nothing more is known, unless it is the end of all traces.
+    pub(crate) fn stage(&self, from: i64, watermark: i64) -> Option<Stage> {
+        let last = watermark == i64::MAX;
+        let begin = self.begin_of(watermark);
+        let until = if begin > from && !last { begin } else { watermark };
+        (until > from || last).then_some(Stage { from, until })
     }
 }
 
@@ -99,17 +179,62 @@ impl Stage {
 mod tests {
     use super::*;
 
+    fn intervals(step: i64, begins: Option<&[i64]>) -> Intervals {
+        let begins = begins.map(Arc::from);
+        Intervals { step, begins }
+    }
+
     #[test]
-    fn intervals_have_one_length() {
-        let begins = [-11, -10, -1, 0, 9, 10].map(|time| begin_of(time, 10));
+    fn a_step_is_an_interval_if_no_bytes_are_required() {
+        let set = TraceSet::default();
+        let steps = [0, 3, 4_000_000].map(|behind| Intervals::new(&set, behind, 0).step);
+        assert_eq!(steps, [SHORTEST, SHORTEST, 4_000_000]);
+        let steps = intervals(10, None);
+        let begins = [-11, -10, -1, 0, 9, 10].map(|time| steps.begin_of(time));
         assert_eq!(begins, [-20, -10, -10, 0, 0, 10]);
-        let next = [-11, -10, 0, 1, i64::MAX].map(|time| next_begin(time, 10));
+        let next = [-11, -10, 0, 1, i64::MAX].map(|time| steps.next_begin(time));
         assert_eq!(next, [Some(-10), Some(-10), Some(0), Some(10), None]);
-        let parts = [0, 1, 10, 11].map(|until| begin_of_part(until, 10));
+        let parts = [0, 1, 10, 11].map(|until| steps.begin_of_part(until));
         assert_eq!(parts, [-10, 0, 0, 10]);
-        assert_eq!([0, 3, 4_000_000].map(length), [SHORTEST, SHORTEST, 4_000_000]);
-        let grid = Grid::new(10, vec![25, 7]);
+        let grid = Grid::new(steps, vec![25, 7]);
         let ends = [(0, 10), (8, 30), (26, 30), (0, 8)].map(|(from, until)| grid.end_between(from, until));
         assert_eq!(ends, [Some(8), Some(26), None, None]);
+    }
+
+    #[test]
+    fn intervals_contain_at_least_the_required_bytes() {
+        let by_step = BTreeMap::from([(-10, 4), (0, 3), (10, 2), (40, 9), (50, 1), (70, 4), (80, 4)]);
+        assert_eq!(begins(by_step.clone(), 10, 5), [10, 50, 80]);
+        assert_eq!(begins(by_step.clone(), 10, 1), [0, 10, 20, 50, 60, 80, 90]);
+        assert_eq!(begins(by_step, 10, 100), [0; 0]);
+        assert_eq!(begins(BTreeMap::from([(0, 9)]), i64::MAX, 5), [i64::MAX]);
+        assert_eq!(begins(BTreeMap::from([(10, 9)]), i64::MAX, 5), [0; 0]);
+
+        let some = intervals(10, Some(&[10, 50]));
+        let begins = [-11, 9, 10, 49, 50, 99].map(|time| some.begin_of(time));
+        assert_eq!(begins, [i64::MIN, i64::MIN, 10, 10, 50, 50]);
+        let next = [-11, 10, 11, 50, 51].map(|time| some.next_begin(time));
+        assert_eq!(next, [Some(10), Some(10), Some(50), Some(50), None]);
+        let parts = [10, 11, 50, 51].map(|until| some.begin_of_part(until));
+        assert_eq!(parts, [i64::MIN, 10, 10, 50]);
+    }
+
+    #[test]
+    fn stages_end_with_intervals_that_are_complete() {
+        let some = intervals(10, Some(&[10, 50]));
+        let stage = |from, watermark| some.stage(from, watermark).map(|stage| stage.until);
+        let whole = [(0, 9), (0, 10), (0, 40), (10, 60)].map(|(from, watermark)| stage(from, watermark));
+        assert_eq!(whole, [Some(9), Some(10), Some(10), Some(50)]);
+        let within = [(10, 20), (20, 40), (50, 70)].map(|(from, watermark)| stage(from, watermark));
+        assert_eq!(within, [Some(20), Some(40), Some(70)]);
+        let last = [(0, i64::MAX), (60, i64::MAX), (i64::MAX, i64::MAX)];
+        assert_eq!(
+            last.map(|(from, watermark)| stage(from, watermark)),
+            [Some(i64::MAX); 3]
+        );
+        assert_eq!(
+            [(10, 10), (20, 15)].map(|(from, watermark)| stage(from, watermark)),
+            [None; 2]
+        );
     }
 }

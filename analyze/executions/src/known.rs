@@ -5,7 +5,7 @@ use tracebraid_graph::{Growing, PlayedPart, Question};
 
 use crate::counts::CountLines;
 use crate::execution::{Kernels, Whose};
-use crate::grid;
+use crate::grid::Intervals;
 use crate::pass::Pass;
 use crate::sampled::Sampling;
 use crate::turns::Turns;
@@ -25,12 +25,12 @@ pub(crate) struct Known {
 }
 
 /// Limits that bound the memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limits {
     /// Delay after its end at which an execution must be made, in nanoseconds; rounded up to the next interval.
     pub(crate) behind: u64,
-    /// Interval length in nanoseconds; executions that must be made are made at the beginning of an interval.
-    pub(crate) interval: i64,
+    /// Executions that must be made are made at the beginning of an interval.
+    pub(crate) intervals: Intervals,
     /// Maximum number of events in an execution, as counted by [`Growing::between`]; larger executions are given up.
     pub(crate) most: u64,
     /// Nothing is known after this time.
@@ -41,7 +41,7 @@ impl Limits {
     /// Latest time at which an execution that ends at `end` is made; `None` if it is after `known_until`.
     pub(crate) fn deadline(&self, end: i64) -> Option<i64> {
         let deadline = end.checked_add_unsigned(self.behind)?;
-        let deadline = grid::next_begin(deadline, self.interval)?;
+        let deadline = self.intervals.next_begin(deadline)?;
         (deadline <= self.known_until).then_some(deadline)
     }
 }
@@ -51,13 +51,13 @@ impl Known {
     pub(crate) fn new(
         pass: &Pass,
         (kernels, sampling): (Kernels, Sampling),
-        behind: u64,
+        (behind, intervals): (u64, Intervals),
         most: u64,
     ) -> Known {
         let growing = Growing::new(&pass.graph);
         let limits = Limits {
             behind,
-            interval: grid::length(behind),
+            intervals,
             most,
             known_until: growing.graph().known_until,
         };

@@ -89,6 +89,8 @@ pub(crate) fn make_all(
             return waits;
         }
     }
+    // Freed here, not by the thread that composes.
+    pending.blocks = VecDeque::new();
     Waits::No
 }
 

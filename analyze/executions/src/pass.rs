@@ -1,7 +1,7 @@
 //! One pass over traces that gives each event record to three analyses: which executions there are, what all threads did, and
 //! how much of what can be counted.
 //!
-//! Merged chunks are taken out in stages, between two watermarks. Workers play the calls and the graph of a stage;
+//! Merged chunks are taken out in stages, of whole intervals of time where possible. Workers play the calls and the graph of a stage;
 //! [`Stream::go_on`] composes the result and returns further jobs: batches of executions, and work of the sink.
 
 use std::collections::{HashSet, VecDeque};
@@ -193,7 +193,7 @@ where
         let mut slices = match has_ended {
             true => VecDeque::new(),
             false => {
-                let stage = self.stream().stage(i64::MAX);
+                let stage = self.stream().stage(self.grid.intervals(), i64::MAX);
                 stage
                     .map(|stage| self.stage(partial, stage))
                     .into_iter()
@@ -294,7 +294,7 @@ where
     }
 
     fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
-        let stage = self.stream().stage(watermark.0);
+        let stage = self.stream().stage(self.grid.intervals(), watermark.0);
         stage
             .map(|stage| self.stage(partial, stage))
             .into_iter()

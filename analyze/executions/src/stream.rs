@@ -18,14 +18,14 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tracebraid_graph::PlayedPart;
+use tracebraid_graph::{Over, PlayedPart};
 
 use crate::build::{Sink, SinkDone, SinkJob, Union};
 use crate::contexts::Contexts;
 use crate::counts::Places;
 use crate::delimit::{Block, PlayedCalls};
 use crate::ecct::Common;
-use crate::grid::{self, Stage};
+use crate::grid::{Intervals, Stage};
 use crate::known::Known;
 use crate::made::{Made, Spare};
 use crate::making::{Pending, Waits, make, make_all};
@@ -70,12 +70,15 @@ pub(crate) enum Job<S: Sink> {
     /// Makes the executions of a batch. Boxed to keep lists of jobs small.
     Make(Box<Making>),
     Sink(SinkJob<S>),
+    /// Frees what the graph has taken over.
+    Free(Over),
 }
 
 /// Result of a [`Job`].
 pub(crate) enum Done<S: Sink> {
     Made(Box<Making>),
     Sink(SinkDone<S>),
+    Freed,
 }
 
 impl<S: Sink> Job<S> {
@@ -86,6 +89,10 @@ impl<S: Sink> Job<S> {
                 Done::Made(of)
             }
             Job::Sink(job) => Done::Sink(job.run()),
+            Job::Free(over) => {
+                drop(over);
+                Done::Freed
+            }
         }
     }
 }
@@ -159,7 +166,7 @@ pub(crate) struct Stream<'s, S: Sink> {
     error: Option<S::Error>,
     told: Told,
     /// End of the last stage.
-    watermark: i64,
+    staged: i64,
 }
 
 /// Totals reported at the end.
@@ -215,15 +222,15 @@ impl<'s, S: Sink> Stream<'s, S> {
             sink,
             error: None,
             told: Told::default(),
-            watermark: i64::MIN,
+            staged: i64::MIN,
         }
     }
 
-    /// Stage from the last watermark to this one.
-    pub(crate) fn stage(&mut self, watermark: i64) -> Option<Stage> {
-        let stage = Stage::between(self.watermark, watermark);
-        self.watermark = self.watermark.max(watermark);
-        stage
+    /// Next stage, once everything before `watermark` is merged.
+    pub(crate) fn stage(&mut self, intervals: &Intervals, watermark: i64) -> Option<Stage> {
+        let stage = intervals.stage(self.staged, watermark)?;
+        self.staged = stage.until;
+        Some(stage)
     }
 
     pub(crate) fn take_jobs(&mut self) -> Vec<Job<S>> {
@@ -264,6 +271,7 @@ impl<'s, S: Sink> Stream<'s, S> {
                     self.gives(further);
                 }
             }
+            Done::Freed => {}
         }
     }
 
@@ -287,6 +295,7 @@ impl<'s, S: Sink> Stream<'s, S> {
             // pause.
             let known = &mut write(known);
             while self.advance(pass, known, partial) {}
+            self.jobs.extend(known.growing.take_over().map(Job::Free));
         }
         self.give(known);
         self.error.is_none()
@@ -383,7 +392,7 @@ impl<'s, S: Sink> Stream<'s, S> {
     fn due(&self, known: &Known, until: Option<i64>) -> Due {
         let limits = &known.limits;
         let end = until.unwrap_or(limits.known_until);
-        let begin = grid::begin_of_part(end, limits.interval);
+        let begin = limits.intervals.begin_of_part(end);
         for (place, batch) in self.batches.iter().enumerate() {
             let Some(end) = batch.first_end else {
                 continue;

@@ -244,8 +244,11 @@ fn is_lawful(set: &TraceSet, definitions: &[&str], samples: &Samples, behind: &[
         true => BuildRules::BEHIND_NS,
         false => u64::MAX,
     };
-    for &behind_ns in behind {
-        rules.behind_ns = behind_ns;
+    let intervals = behind
+        .iter()
+        .flat_map(|behind| [(*behind, 0), (*behind, 100_000)]);
+    for (behind_ns, interval_bytes) in intervals {
+        (rules.behind_ns, rules.interval_bytes) = (behind_ns, interval_bytes);
         let (first, of_first) = built(set, &rules, samples, Options::default());
         let found = all_in_words(&first, &of_first.union);
         assert_eq!(found.len(), expected.len());
@@ -260,7 +263,7 @@ fn is_lawful(set: &TraceSet, definitions: &[&str], samples: &Samples, behind: &[
         };
         for options in ways() {
             let (other, of_other) = built(set, &rules, samples, options);
-            assert!(first.0 == other.0, "{options:?}, {behind_ns}");
+            assert!(first.0 == other.0, "{options:?}, {behind_ns}, {interval_bytes}");
             assert_eq!(frames(&of_first), frames(&of_other));
             assert_eq!(of_first.union.names.texts(), of_other.union.names.texts());
             assert_eq!(of_first.unfinished, of_other.unfinished);
@@ -376,7 +379,7 @@ fn what_never_ends_does_not_keep_everything() {
     let (alone, _) = built(&set, &rules(&[REQUEST]), &Samples::default(), Options::default());
     let mut rules = rules(&[REQUEST, NEVER_ENDS]);
     rules.most_within = 10_000;
-    rules.behind_ns = SECOND / 100;
+    (rules.behind_ns, rules.interval_bytes) = (SECOND / 100, 0);
     let mut firsts: Option<Collect> = None;
     for options in ways() {
         let (found, built) = built(&set, &rules, &Samples::default(), options);

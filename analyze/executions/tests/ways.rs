@@ -35,7 +35,7 @@ const WAYS: [(usize, u64, u64); 7] = [
     (4, 5000, 0),
 ];
 
-fn rules(texts: &[&str], behind_ns: u64) -> BuildRules {
+fn rules(texts: &[&str], (behind_ns, interval_bytes): (u64, u64)) -> BuildRules {
     let mut definitions = Definitions::default();
     texts
         .iter()
@@ -43,6 +43,7 @@ fn rules(texts: &[&str], behind_ns: u64) -> BuildRules {
     BuildRules {
         definitions,
         behind_ns,
+        interval_bytes,
         ..BuildRules::default()
     }
 }
@@ -72,8 +73,11 @@ fn database(set: &TraceSet, rules: &BuildRules, options: Options) -> (Vec<u8>, u
 /// Databases of a trace are the same in every way. Gives how many executions there are.
 fn is_lawful(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 {
     let mut count = 0;
-    for &behind_ns in behind {
-        let rules = rules(texts, behind_ns);
+    for behind in behind
+        .iter()
+        .flat_map(|&behind| INTERVAL_BYTES.map(|bytes| (behind, bytes)))
+    {
+        let rules = rules(texts, behind);
         let options = |(threads, chunk_bytes, slice_bytes)| Options {
             threads,
             chunk_bytes,
@@ -84,12 +88,8 @@ fn is_lawful(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 {
         count = executions;
         for way in WAYS {
             let (found, executions, built) = database(set, &rules, options(way));
-            assert_eq!(
-                (executions, built.given_up),
-                (count, 0),
-                "{way:?}, {behind_ns} ns behind"
-            );
-            assert!(found == expected, "{way:?}, {behind_ns} ns behind");
+            assert_eq!((executions, built.given_up), (count, 0), "{way:?}, {behind:?}");
+            assert!(found == expected, "{way:?}, {behind:?}");
         }
     }
     count
@@ -97,6 +97,9 @@ fn is_lawful(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 {
 
 /// From all that are made when they must be, to all that are made when all is known.
 const BEHIND: [u64; 4] = [0, 20_000, 2_000_000, u64::MAX];
+
+/// From intervals that are as short as possible to some in a trace.
+const INTERVAL_BYTES: [u64; 2] = [0, 10_000];
 
 #[test]
 fn databases_of_random_traces_are_the_same_in_every_way() {
@@ -142,7 +145,7 @@ impl Sink for OneByOne {
 #[test]
 fn executions_that_are_given_one_by_one_make_the_same_database() {
     let (directory, set) = trace(7, Shape::PLAIN);
-    let rules = rules(MIXED, BuildRules::BEHIND_NS);
+    let rules = rules(MIXED, (BuildRules::BEHIND_NS, BuildRules::INTERVAL_BYTES));
     let (expected, executions, _) = database(&set, &rules, Options::default());
     assert!(executions > 2_000, "{executions}");
     let place = tempfile::tempdir().expect("a directory");

@@ -113,7 +113,6 @@ impl Growing {
             let happened = &mut self.happened;
             played.compose(analysis.rules(), &mut self.machine, |time| happened.add(time));
             self.machine.catch_up(&analysis.rules().classes);
-            self.machine.over = Over::default();
         }
         self.since += self.happened.count - before;
         self.until = self.until.max(until.unwrap_or(i64::MAX));
@@ -130,6 +129,12 @@ impl Growing {
             self.machine.ends_waiting(recorded, None, end);
         }
         self.lend();
+    }
+
+    /// Composed parts since the last call, if any: freeing them takes long, so another thread should.
+    pub fn take_over(&mut self) -> Option<Over> {
+        let over = std::mem::take(&mut self.machine.over);
+        (!over.is_empty()).then_some(over)
     }
 
     /// What happened before this time is in the graph.

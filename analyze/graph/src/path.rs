@@ -95,7 +95,7 @@ pub enum Role {
 }
 
 /// How a path goes over to another thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Link {
     /// It begins there.
     Start,

@@ -1,11 +1,12 @@
 //! A path as a tree: what a thread did, what it waited for, and what that one waited for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
+use crate::cause::ActorId;
 use crate::graph::Graph;
-use crate::path::{Hop, Path};
+use crate::path::{Hop, Link, Path};
 use tracebraid_threads::WaitReason;
 
 /// A thread on the way of a path, with all that it waited for. Threads that were waited for in the same way
@@ -72,67 +73,116 @@ impl Node {
 /// A node that is being made.
 #[derive(Default)]
 struct Sums {
+    /// Name and link.
+    key: (String, String),
+    /// Index of the node that waited for it; for the first one its own.
+    around: usize,
+    /// Until [`Tree::add_up`], without the time of what it waited for.
     duration: u64,
     times: u64,
     parts: BTreeMap<(WaitReason, String), (u64, u64)>,
-    waits: BTreeMap<(String, String), Sums>,
+    /// Nodes that it waited for, by their keys.
+    waits: BTreeMap<(String, String), usize>,
+}
+
+/// A tree that is being made. A path may have millions of hops but few different ones, so each hop is looked up once and
+/// put into words only if the same link to the same thread was not met before.
+struct Tree<'g> {
+    graph: &'g Graph,
+    /// Each node comes after the one around it. The first one stands for what asked for the path.
+    nodes: Vec<Sums>,
+    known: HashMap<(usize, ActorId, Link), usize>,
 }
 
 impl Graph {
     /// The path as a tree.
     pub fn tree(&self, path: &Path) -> Node {
-        let mut root = Sums::default();
-        for hop in 0..path.hops.len() as u32 {
-            let sums = self.sums(path, hop, &mut root, 0);
-            sums.times += 1;
+        let mut tree = Tree {
+            graph: self,
+            nodes: vec![Sums::default()],
+            known: HashMap::new(),
+        };
+        // By hop: index of its node.
+        let mut of_hops: Vec<usize> = Vec::with_capacity(path.hops.len());
+        for hop in &path.hops {
+            let parent = hop.parent.and_then(|parent| of_hops.get(parent as usize));
+            let node = tree.within(parent.copied().unwrap_or(0), hop);
+            tree.nodes[node].times += 1;
+            of_hops.push(node);
         }
         for segment in &path.segments {
             let duration = segment.duration();
             let key = (self.reason(path, segment), self.summed_detail(path, segment));
-            let sums = self.sums(path, segment.hop, &mut root, duration);
+            let node = of_hops.get(segment.hop as usize).copied().unwrap_or(0);
+            let sums = &mut tree.nodes[node];
+            sums.duration += duration;
             let part = sums.parts.entry(key).or_default();
             *part = (part.0 + duration, part.1 + 1);
         }
+        tree.add_up();
         let first = path.hops.first().map(|hop| self.key(hop)).unwrap_or_default();
-        let found = root.waits.remove(&first).unwrap_or_default();
-        found.into_node(first)
+        let found = tree
+            .nodes
+            .first()
+            .and_then(|root| root.waits.get(&first).copied());
+        found.map(|found| tree.take(found)).unwrap_or_default()
     }
 
     fn key(&self, hop: &Hop) -> (String, String) {
         (self.name(hop.actor), self.link(hop.link))
     }
-
-    /// The sums of a hop, with time added to all on the way.
-    fn sums<'s>(&self, path: &Path, hop: u32, root: &'s mut Sums, duration: u64) -> &'s mut Sums {
-        let mut way: Vec<&Hop> = path.way(hop).collect();
-        way.reverse();
-        let mut sums = root;
-        for hop in way {
-            sums = sums.waits.entry(self.key(hop)).or_default();
-            sums.duration += duration;
-        }
-        sums
-    }
 }
 
-impl Sums {
-    fn into_node(self, (name, link): (String, String)) -> Node {
+impl Tree<'_> {
+    /// Index of the node of a hop that the node at index `around` waited for.
+    fn within(&mut self, around: usize, hop: &Hop) -> usize {
+        let met = (around, hop.actor, hop.link);
+        if let Some(node) = self.known.get(&met) {
+            return *node;
+        }
+        let key = self.graph.key(hop);
+        let next = self.nodes.len();
+        let waits = &mut self.nodes[around].waits;
+        let node = *waits.entry(key.clone()).or_insert(next);
+        if node == next {
+            self.nodes.push(Sums {
+                key,
+                around,
+                ..Sums::default()
+            });
+        }
+        self.known.insert(met, node);
+        node
+    }
+
+    /// Adds the time of each node to those around it.
+    fn add_up(&mut self) {
+        for node in (1..self.nodes.len()).rev() {
+            let Sums { around, duration, .. } = self.nodes[node];
+            self.nodes[around].duration += duration;
+        }
+    }
+
+    /// The node at that index, which is taken out, with all within it.
+    fn take(&mut self, node: usize) -> Node {
+        let sums = std::mem::take(&mut self.nodes[node]);
         let part = |((reason, detail), (duration_ns, times))| Part {
             reason,
             detail,
             duration_ns,
             times,
         };
-        let mut parts: Vec<Part> = self.parts.into_iter().map(part).collect();
+        let mut parts: Vec<Part> = sums.parts.into_iter().map(part).collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.duration_ns));
-        let waits = self.waits.into_iter();
-        let mut waits: Vec<Node> = waits.map(|(key, sums)| sums.into_node(key)).collect();
+        let waits = sums.waits.into_values();
+        let mut waits: Vec<Node> = waits.map(|node| self.take(node)).collect();
         waits.sort_by_key(|node| std::cmp::Reverse(node.duration_ns));
+        let (name, link) = sums.key;
         Node {
             name,
             link,
-            duration_ns: self.duration,
-            times: self.times,
+            duration_ns: sums.duration,
+            times: sums.times,
             parts,
             waits,
         }
@@ -164,5 +214,142 @@ impl Node {
         }
         self.waits.iter().for_each(|node| node.add_stacks(frames, stacks));
         frames.truncate(depth);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracebraid_follow::ThreadKey;
+
+    use super::*;
+    use crate::graph::{Actor, NO_OBJECT, Occupant, Queue};
+    use crate::path::{Role, Segment, SegmentKind};
+    use tracebraid_kernel_model::Syscall;
+
+    /// Some threads have the same name and number, as those whose numbers are used again.
+    fn graph() -> Graph {
+        let actor = |(tid, name): (i32, &str)| Actor {
+            key: ThreadKey { trace: 0, tid },
+            name: Some(name.to_owned()),
+            ..Actor::default()
+        };
+        let actors = [(1, "a"), (2, "b"), (2, "b"), (3, "c"), (1, "a")];
+        Graph {
+            actors: actors.map(actor).to_vec(),
+            ..Graph::default()
+        }
+    }
+
+    fn path(random: &mut impl FnMut(u32) -> u32) -> Path {
+        let mut path = Path {
+            segments: Vec::new(),
+            hops: Vec::new(),
+        };
+        for at in 0..60 {
+            let link = match random(4) {
+                0 => Link::Makes,
+                1 => Link::Wakes {
+                    call: Syscall::OTHER,
+                    object: NO_OBJECT,
+                },
+                queue => Link::Queues(Queue::Kernel(queue)),
+            };
+            path.hops.push(Hop {
+                actor: ActorId(random(5)),
+                parent: (at > 0).then(|| random(at)),
+                begin: 0,
+                end: 0,
+                link: if at == 0 { Link::Start } else { link },
+                replaces: false,
+                role: Role::Own,
+            });
+        }
+        for at in 0..500 {
+            let kind = match random(3) {
+                0 => SegmentKind::Running(random(4) as u16),
+                1 => SegmentKind::Preempted(Occupant::Thread(ActorId(random(5)))),
+                _ => SegmentKind::Unknown,
+            };
+            path.segments.push(Segment {
+                begin: at * 1000,
+                end: at * 1000 + i64::from(random(1000)),
+                hop: random(60),
+                kind,
+            });
+        }
+        path
+    }
+
+    /// Words from the first node to one.
+    type Way = Vec<(String, String)>;
+
+    /// Time and number of each node, and those of its parts.
+    type Flat = (
+        BTreeMap<Way, (u64, u64)>,
+        BTreeMap<(Way, WaitReason, String), (u64, u64)>,
+    );
+
+    fn flat_of_tree(node: &Node, way: &mut Way, flat: &mut Flat) {
+        way.push((node.name.clone(), node.link.clone()));
+        flat.0.insert(way.clone(), (node.duration_ns, node.times));
+        for part in &node.parts {
+            let key = (way.clone(), part.reason, part.detail.clone());
+            flat.1.insert(key, (part.duration_ns, part.times));
+        }
+        node.waits.iter().for_each(|node| flat_of_tree(node, way, flat));
+        way.pop();
+    }
+
+    fn flat_of_path(graph: &Graph, path: &Path) -> Flat {
+        let way = |hop: u32| -> Way {
+            let mut way: Way = path.way(hop).map(|hop| graph.key(hop)).collect();
+            way.reverse();
+            way
+        };
+        let mut flat = Flat::default();
+        for hop in 0..path.hops.len() as u32 {
+            flat.0.entry(way(hop)).or_default().1 += 1;
+        }
+        for segment in &path.segments {
+            let way = way(segment.hop);
+            for depth in 1..=way.len() {
+                flat.0.entry(way[..depth].to_vec()).or_default().0 += segment.duration();
+            }
+            let key = (
+                way,
+                graph.reason(path, segment),
+                graph.summed_detail(path, segment),
+            );
+            let part = flat.1.entry(key).or_default();
+            *part = (part.0 + segment.duration(), part.1 + 1);
+        }
+        flat
+    }
+
+    #[test]
+    fn a_tree_has_the_sums_of_the_ways_of_all_parts() {
+        let graph = graph();
+        for seed in 0..20u64 {
+            let mut state = seed;
+            // Knuth's constants.
+            let mut random = |bound: u32| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as u32 % bound
+            };
+            let path = path(&mut random);
+            let mut found = Flat::default();
+            flat_of_tree(&graph.tree(&path), &mut Vec::new(), &mut found);
+            assert_eq!(found, flat_of_path(&graph, &path), "{seed}");
+            assert!(found.0.values().any(|(_, times)| *times > 1));
+        }
+        assert_eq!(
+            graph.tree(&Path {
+                segments: Vec::new(),
+                hops: Vec::new()
+            }),
+            Node::default()
+        );
     }
 }

@@ -1,16 +1,19 @@
 //! The analysis that counts.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, StreamPlace, StreamRef};
-use tracebraid_follow::{CpuKey, Event, Input, Packets, Selection, Subjects, ThreadKey};
+use tracebraid_follow::{CpuKey, Event, Input, Packets, Recorded, Selection, Subjects, ThreadKey};
 use tracebraid_kernel_model::events::Edge;
 use tracebraid_kernel_model::{Action, Body, KernelEvent, KernelModel, Syscall};
 use tracebraid_language::executions::{Attached, Definitions, How};
 use tracebraid_language::{At, Datum};
 
-use crate::counts::lines::{CountLines, Keep, Line, LineKey, Owner};
+use crate::counts::line::{Keep, Line};
+use crate::counts::lines::{CountLines, LineKey, Owner};
 use crate::counts::plan::{self, Class, Tells};
 use crate::counts::quantities::{CALLS, FAULTS, FIXED, Measured, Quantities, Quantity, READ, WRITTEN};
 use crate::execution::Kernels;
@@ -58,7 +61,19 @@ impl CountAnalysis {
     /// # Errors
     /// When a value has the name of another figure, for people.
     pub fn new(set: &TraceSet, definitions: &Definitions) -> Result<CountAnalysis, String> {
-        let input = Input::new(set, Selection::default(), counts);
+        CountAnalysis::sharing(set, None, definitions)
+    }
+
+    /// As above, with the recorded CPUs if they are known.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn sharing(
+        set: &TraceSet,
+        recorded: Option<&Arc<Recorded>>,
+        definitions: &Definitions,
+    ) -> Result<CountAnalysis, String> {
+        let input = Input::sharing(set, recorded, Selection::default(), counts);
         let counters = plan::counters(set);
         let fixed = FIXED.into_iter().map(|what| Quantity {
             is_recorded: is_recorded(&input, &what),

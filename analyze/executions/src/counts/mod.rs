@@ -5,6 +5,7 @@
 //! execution counts what was done by a thread on its critical path while the path was its own.
 
 mod analysis;
+mod line;
 mod lines;
 mod plan;
 mod quantities;

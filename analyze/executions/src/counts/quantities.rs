@@ -4,7 +4,8 @@ use tracebraid_follow::CpuKey;
 use tracebraid_graph::{Graph, Path, Role, Segment, SegmentKind};
 use tracebraid_language::executions::{Attached, How};
 
-use crate::counts::lines::{CountLines, Keep, Line, Owner, Places};
+use crate::counts::line::{Keep, Line, LinePlace};
+use crate::counts::lines::{CountLines, Owner, Places};
 
 /// A figure of executions that is not there of all traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,7 +226,7 @@ impl Taken {
         }
     }
 
-    fn take(&mut self, (line, place): (&Line, &mut usize), (begin, end): (i64, i64), keep: Keep) {
+    fn take(&mut self, (line, place): (&Line, &mut LinePlace), (begin, end): (i64, i64), keep: Keep) {
         if keep != Keep::Each {
             self.sum = self.sum.saturating_add(line.grown(begin, end, place));
             return;

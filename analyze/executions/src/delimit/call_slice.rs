@@ -125,7 +125,8 @@ mod tests {
 
     fn kernel() -> Kernel {
         let patterns = ["read", "*"].map(Glob::new).into_iter().enumerate().collect();
-        let kernel = Kernel::new(&TraceSet::default(), patterns, Vec::new(), Window::default());
+        let set = TraceSet::default();
+        let kernel = Kernel::new((&set, None), patterns, Vec::new(), Window::default());
         kernel.expect("calls are asked for")
     }
 

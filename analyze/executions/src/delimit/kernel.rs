@@ -3,13 +3,14 @@
 //! Each CPU finds out who runs; what threads do becomes items, which are played in the order of time.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Record, StreamPlace, StreamRef};
 use tracebraid_follow::{
-    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Selection, ThreadKey, Window, taken_over,
+    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Recorded, Selection, ThreadKey, Window, taken_over,
 };
 use tracebraid_kernel_model::{Body, Comm, IntField, KernelEvent, Syscall, SyscallEntry};
 use tracebraid_language::near::did_you_mean;
@@ -94,7 +95,7 @@ pub(crate) enum LifeEvent {
 impl Kernel {
     /// None if nothing is asked for.
     pub(crate) fn new(
-        set: &TraceSet,
+        (set, recorded): (&TraceSet, Option<&Arc<Recorded>>),
         calls: Patterns,
         processes: Patterns,
         window: Window,
@@ -110,7 +111,7 @@ impl Kernel {
             kinds
         };
         // Registers the calls that the traces name.
-        let input = Input::new(set, Selection::default(), |event| {
+        let input = Input::sharing(set, recorded, Selection::default(), |event| {
             matches!(event, KernelEvent::Exit(_))
         });
         let mut kernel = Kernel {
@@ -130,7 +131,8 @@ impl Kernel {
             window,
             ..Selection::default()
         };
-        kernel.input = Input::new(set, selection, |event| {
+        let recorded = kernel.input.recorded.clone();
+        kernel.input = Input::sharing(set, Some(&recorded), selection, |event| {
             kernel.wants_event(event, !calls.is_empty())
         });
         kernel.doubt(&calls);

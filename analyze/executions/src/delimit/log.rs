@@ -36,7 +36,7 @@ pub(crate) enum EndedOnes {
 
 impl Block {
     /// Executions of a full block: enough to outweigh the cost of a job, few enough to share among threads.
-    pub(crate) const FULL: usize = 128;
+    pub(crate) const FULL: usize = 256;
 
     /// Calls that are numbered among all.
     pub(crate) fn of_calls(ended: Vec<EndedCall>) -> Block {

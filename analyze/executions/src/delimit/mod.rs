@@ -15,12 +15,13 @@ mod spans;
 mod user;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Record, Slice, StreamPlace, StreamRef};
-use tracebraid_follow::{Items, Window};
+use tracebraid_follow::{Items, Recorded, Window};
 use tracebraid_language::executions::{Definitions, Delimiter};
 use tracebraid_language::glob::Glob;
 use tracebraid_periods::{BegunPeriod, Bound, Ended, EndedAnalysis, EndedPeriod, PeriodPartial};
@@ -101,6 +102,19 @@ impl DelimitedAnalysis {
         names: FunctionNames,
         window: Window,
     ) -> Result<Self, String> {
+        DelimitedAnalysis::sharing((set, None), definitions, names, window)
+    }
+
+    /// As above, with the recorded CPUs if they are known.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn sharing(
+        (set, recorded): (&TraceSet, Option<&Arc<Recorded>>),
+        definitions: &Definitions,
+        names: FunctionNames,
+        window: Window,
+    ) -> Result<Self, String> {
         let kinds = definitions.list.iter().enumerate();
         let kinds = kinds.filter(|(_, definition)| matches!(definition.delimiter, Delimiter::Period(_)));
         let kinds: Vec<usize> = kinds.map(|(kind, _)| kind).collect();
@@ -120,7 +134,7 @@ impl DelimitedAnalysis {
         Ok(DelimitedAnalysis {
             periods,
             kinds,
-            kernel: Kernel::new(set, calls, processes, window),
+            kernel: Kernel::new((set, recorded), calls, processes, window),
             user: User::new(set, functions, spans, names, window),
             count: definitions.list.len(),
         })

@@ -35,8 +35,7 @@ use crate::rules::GraphRules;
 use crate::thread_life::TimeLine;
 
 pub(crate) use packets::sender;
-pub(crate) use part::Over;
-pub use part::{CutSlice, PlayedPart};
+pub use part::{CutSlice, Over, PlayedPart};
 pub(crate) use places::{Places, SlicePlaces};
 
 use born::{BornThread, Settled};

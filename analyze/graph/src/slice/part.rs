@@ -21,9 +21,15 @@ pub struct CutSlice {
     over: Over,
 }
 
-/// Composed slices. Freeing them takes long, so the thread that plays the next slice frees them.
+/// Composed slices. Freeing them takes long, so the thread that composes leaves it to one that plays.
 #[derive(Debug, Default)]
-pub(crate) struct Over(Vec<PlayedPart>);
+pub struct Over(Vec<PlayedPart>);
+
+impl Over {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 impl Clone for Over {
     /// Returns an empty list: only the original is freed.

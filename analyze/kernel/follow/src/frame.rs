@@ -220,14 +220,15 @@ impl Input {
         wants: impl Fn(&KernelEvent) -> bool,
     ) -> Input {
         let sources = Sources::new(set, wants);
-        let read = (0..set.traces.len()).map(|trace| sources.reads(trace).then_some(trace));
-        let extents = read.map(|trace| Extent::of(set, |of| Some(of) == trace));
+        let recorded = recorded.cloned();
+        let recorded = recorded.unwrap_or_else(|| Arc::new(Recorded::new(set, &sources.model)));
+        let extent = |trace| recorded.extent(set, trace);
+        let extents =
+            (0..set.traces.len()).map(|trace| sources.reads(trace).then(|| extent(trace)).flatten());
         let extents: Vec<Option<Extent>> = extents.collect();
         let extent = extents.iter().flatten().copied().reduce(Extent::join);
         let range = extent.map(|extent| extent.within(selection.window));
         let hosts = hosts(set, |trace| sources.reads(trace));
-        let recorded = recorded.cloned();
-        let recorded = recorded.unwrap_or_else(|| Arc::new(Recorded::new(set, &sources.model)));
         let not_recorded = missing(&recorded, range);
         let start = (!not_recorded.is_empty()).then(|| Extent::start(set)).flatten();
         let is_read = |of: &Unended| sources.reads(of.trace as usize);

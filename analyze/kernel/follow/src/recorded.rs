@@ -21,7 +21,7 @@
 //! read so far, so the law of folding holds. Traces that have all CPUs skip all of this.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
@@ -33,7 +33,7 @@ use tracebraid_kernel_model::{
 };
 
 use crate::end_mark::{Unended, unended};
-use crate::extent::last_of_packet;
+use crate::extent::{Extent, last_of_packet};
 use crate::sources::CpuKey;
 
 /// The recorded CPUs of all traces.
@@ -43,6 +43,8 @@ pub struct Recorded {
     /// Ends of recording of CPUs, ascending, in nanoseconds from the origin.
     ends: Vec<(i64, CpuKey)>,
     unended: Vec<Unended>,
+    /// By trace: its extent, once an analysis has asked for it.
+    extents: Vec<OnceLock<Option<Extent>>>,
 }
 
 /// The recorded CPUs of one trace.
@@ -251,10 +253,19 @@ impl Recorded {
             .collect();
         ends.sort_unstable();
         Recorded {
+            extents: vec![OnceLock::new(); traces.len()],
             traces,
             ends,
             unended: Vec::new(),
         }
+    }
+
+    /// The extent of a trace by its index, which is read once for all analyses; see [`Extent::of`].
+    pub(crate) fn extent(&self, set: &TraceSet, trace: usize) -> Option<Extent> {
+        let read = || Extent::of(set, |of| of == trace);
+        self.extents
+            .get(trace)
+            .map_or_else(read, |of| *of.get_or_init(read))
     }
 
     /// Traces that their recorders did not end: up to when they are recorded.

@@ -1,0 +1,352 @@
+//! One quantity of one owner, in the order of time.
+//!
+//! A line consists of parts: what a slice of time contains is appended as a whole, without copying its values, since
+//! appending is serial.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+/// How values of a quantity are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// They add up.
+    Sum,
+    /// They are what a counter shows: what it grew by adds up.
+    Growth,
+    /// Each as it is.
+    Each,
+}
+
+/// A quantity of one owner. Of what adds up, what had come together by each time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Line {
+    /// Parts before `last`, none of which is empty.
+    earlier: VecDeque<Part>,
+    last: Part,
+    /// What had come together before the first time.
+    before: u64,
+    /// What a counter showed last.
+    shown: Option<u64>,
+}
+
+/// Consecutive values.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Part {
+    times: Vec<i64>,
+    /// By time: the value less `base`.
+    values: Vec<u64>,
+    base: u64,
+}
+
+/// Offset in a line: index of a part (of the last one: the number of earlier ones), and index in the part.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinePlace {
+    part: usize,
+    index: usize,
+}
+
+/// A part with fewer values is copied to the end of the one before it, unless that has [`LARGE`]: many small parts would
+/// take longer to search.
+const SMALL: usize = 64;
+const LARGE: usize = 4096;
+
+impl Part {
+    fn value(&self, index: usize) -> Option<u64> {
+        let value = self.values.get(index)?;
+        Some(self.base.saturating_add(*value))
+    }
+
+    fn last(&self) -> Option<u64> {
+        self.value(self.values.len().checked_sub(1)?)
+    }
+
+    fn push(&mut self, time: i64, value: u64) {
+        self.times.push(time);
+        self.values.push(value.saturating_sub(self.base));
+    }
+
+    fn pop(&mut self) {
+        self.times.pop();
+        self.values.pop();
+    }
+
+    /// Number of values from before a time: searched in steps that grow from `start`.
+    fn count_before(&self, time: i64, start: usize) -> usize {
+        let is_before = |place: usize| self.times.get(place).is_some_and(|&at| at < time);
+        let start = start.min(self.times.len());
+        // Values before `from` are from before the time, those from `end` on are not.
+        let (mut from, mut end) = (start, start);
+        let mut step = 1;
+        if is_before(start) {
+            while is_before(end) {
+                (from, end) = (end + 1, end + step);
+                step *= 2;
+            }
+        } else {
+            while from > 0 && !is_before(from - 1) {
+                (end, from) = (from - 1, from.saturating_sub(step));
+                step *= 2;
+            }
+        }
+        let within = self
+            .times
+            .get(from..end.min(self.times.len()))
+            .unwrap_or_default();
+        from + within.partition_point(|&at| at < time)
+    }
+
+    fn begins_before(&self, time: i64) -> bool {
+        self.times.first().is_some_and(|&first| first < time)
+    }
+}
+
+impl Line {
+    /// Adds a value that is later than all others.
+    #[inline]
+    pub(crate) fn add(&mut self, time: i64, value: u64, keep: Keep) {
+        let value = match keep {
+            Keep::Each => value,
+            Keep::Sum => self.total().saturating_add(value),
+            Keep::Growth => {
+                // A counter that goes back began anew.
+                let shown = self.shown.replace(value).unwrap_or(value);
+                self.total().saturating_add(value.saturating_sub(shown))
+            }
+        };
+        if keep != Keep::Each && self.last.times.last() == Some(&time) {
+            self.last.pop();
+        }
+        self.last.push(time, value);
+    }
+
+    /// Appends later values of a quantity that adds up. The cost depends on the number of parts.
+    pub(crate) fn append(&mut self, later: Line) {
+        if self.is_empty() && self.before == 0 {
+            *self = later;
+            return;
+        }
+        let total = self.total();
+        for part in later.earlier.into_iter().chain([later.last]) {
+            let base = part.base.saturating_add(total);
+            self.append_part(Part { base, ..part });
+        }
+    }
+
+    fn append_part(&mut self, part: Part) {
+        let Some(first) = part.times.first() else { return };
+        let last = &mut self.last;
+        if last.times.last() == Some(first) {
+            last.pop();
+        }
+        if part.times.len() < SMALL && last.times.len() < LARGE {
+            last.times.extend_from_slice(&part.times);
+            let base = last.base;
+            let values = part.values.iter().map(|value| part.base.saturating_add(*value));
+            last.values.extend(values.map(|value| value.saturating_sub(base)));
+            return;
+        }
+        let before = std::mem::replace(last, part);
+        if !before.times.is_empty() {
+            self.earlier.push_back(before);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.last.times.is_empty() && self.earlier.is_empty()
+    }
+
+    /// Number of values.
+    pub(crate) fn len(&self) -> usize {
+        let earlier = self.earlier.iter().map(|part| part.times.len());
+        earlier.sum::<usize>() + self.last.times.len()
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        let last = self.last.last();
+        let last = last.or_else(|| self.earlier.back().and_then(Part::last));
+        last.unwrap_or(self.before)
+    }
+
+    fn part(&self, part: usize) -> &Part {
+        self.earlier.get(part).unwrap_or(&self.last)
+    }
+
+    /// Index of the last part that begins before a time; 0 if none does. `near`: part to try first.
+    fn part_before(&self, time: i64, near: usize) -> usize {
+        let last = self.earlier.len();
+        let near = near.min(last);
+        let begins = |part: usize| self.part(part).begins_before(time);
+        let is_early_enough = near == 0 || begins(near);
+        if is_early_enough && (near == last || !begins(near + 1)) {
+            return near;
+        }
+        if begins(last) {
+            return last;
+        }
+        let before = self.earlier.partition_point(|part| part.begins_before(time));
+        before.saturating_sub(1)
+    }
+
+    /// Finds the values from before a time, starting from where the last search ended.
+    fn place(&self, time: i64, last: &mut LinePlace) -> LinePlace {
+        let part = self.part_before(time, last.part);
+        let start = if part == last.part { last.index } else { 0 };
+        let index = self.part(part).count_before(time, start);
+        *last = LinePlace { part, index };
+        *last
+    }
+
+    /// What came together from one time to before another one, which is not earlier.
+    pub(crate) fn grown(&self, begin: i64, end: i64, place: &mut LinePlace) -> u64 {
+        let first = self.place(begin, place);
+        let last = self.place(end, place);
+        self.sum(last).saturating_sub(self.sum(first))
+    }
+
+    /// What came together in the values before a place.
+    fn sum(&self, LinePlace { part, index }: LinePlace) -> u64 {
+        let value = match (part.checked_sub(1), index.checked_sub(1)) {
+            (_, Some(last)) => self.part(part).value(last),
+            (Some(before), None) => self.part(before).last(),
+            (None, None) => None,
+        };
+        value.unwrap_or(self.before)
+    }
+
+    /// Values from one time to before another one of a quantity of which each is kept: nothing is appended to it, so it
+    /// has one part.
+    pub(crate) fn between(&self, begin: i64, end: i64, place: &mut LinePlace) -> &[u64] {
+        let (first, last) = (self.place(begin, place), self.place(end, place));
+        self.last.values.get(first.index..last.index).unwrap_or_default()
+    }
+
+    /// Drops values before a time: parts as a whole, or at least half of the only part, so that the cost is bounded by
+    /// what was added since.
+    pub(crate) fn forget(&mut self, before: i64) {
+        let is_over = |part: &Part| part.times.last().is_none_or(|&last| last < before);
+        while self.earlier.front().is_some_and(is_over)
+            && let Some(part) = self.earlier.pop_front()
+        {
+            self.before = part.last().unwrap_or(self.before);
+        }
+        let times = &self.last.times;
+        let count = times.partition_point(|&at| at < before);
+        if !self.earlier.is_empty() || count * 2 < times.len() || count == 0 {
+            return;
+        }
+        self.before = self.last.value(count - 1).unwrap_or(self.before);
+        let Part { times, values, .. } = &mut self.last;
+        times.drain(..count);
+        values.drain(..count);
+        times.shrink_to(times.len() * 2);
+        values.shrink_to(values.len() * 2);
+    }
+
+    /// All times and values.
+    fn values(&self) -> impl Iterator<Item = (i64, u64)> {
+        let parts = self.earlier.iter().chain([&self.last]);
+        parts.flat_map(|part| {
+            let values = part.values.iter().map(|value| part.base.saturating_add(*value));
+            part.times.iter().copied().zip(values)
+        })
+    }
+}
+
+impl PartialEq for Line {
+    /// True if both have the same values, however these are divided into parts.
+    fn eq(&self, other: &Line) -> bool {
+        let of = |line: &Line| (line.before, line.shown, line.len());
+        of(self) == of(other) && self.values().eq(other.values())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(keep: Keep, values: &[(i64, u64)]) -> Line {
+        let mut line = Line::default();
+        values
+            .iter()
+            .for_each(|&(time, value)| line.add(time, value, keep));
+        line
+    }
+
+    fn before(line: &Line, time: i64) -> u64 {
+        line.grown(i64::MIN, time, &mut LinePlace::default())
+    }
+
+    #[test]
+    fn counters_grow_and_begin_anew() {
+        let line = added(Keep::Growth, &[(10, 500), (20, 510), (20, 515), (30, 3), (40, 7)]);
+        let found = [10, 11, 20, 21, 31, 41, 99].map(|time| before(&line, time));
+        assert_eq!(found, [0, 0, 0, 15, 15, 19, 19]);
+    }
+
+    #[test]
+    fn what_is_appended_is_as_if_it_had_been_added() {
+        let values: Vec<(i64, u64)> = (0..100).map(|time| (time / 3 * 10, time as u64)).collect();
+        let whole = added(Keep::Sum, &values);
+        for cut in [0, 1, 3, 50, 99, 100] {
+            let (first, second) = values.split_at(cut);
+            let mut joined = added(Keep::Sum, first);
+            joined.append(added(Keep::Sum, second));
+            assert_eq!(joined, whole, "{cut}");
+        }
+        for time in -5..400 {
+            let expected = values.iter().filter(|(at, _)| *at < time).map(|(_, value)| value);
+            assert_eq!(before(&whole, time), expected.sum::<u64>(), "{time}");
+        }
+    }
+
+    /// Parts of all sizes, some of which end at the time at which the next one begins.
+    #[test]
+    fn parts_are_searched_as_one_line() {
+        let values: Vec<(i64, u64)> = (0..9000).map(|time| (time / 2 * 10, time as u64 % 7)).collect();
+        let whole = added(Keep::Sum, &values);
+        let mut joined = Line::default();
+        let mut rest = values.as_slice();
+        let mut sizes = [1, 63, 300, 2, 64, 65, 1001].into_iter().cycle();
+        while let Some(size) = sizes.next().filter(|_| !rest.is_empty()) {
+            let (part, later) = rest.split_at(size.min(rest.len()));
+            joined.append(added(Keep::Sum, part));
+            rest = later;
+        }
+        assert!(joined.earlier.len() > 10, "{}", joined.earlier.len());
+        assert!(joined == whole);
+        let mut forgotten = joined.clone();
+        forgotten.forget(30_000);
+        assert!(forgotten.len() < joined.len() / 2, "{}", forgotten.len());
+        let (mut in_joined, mut in_whole, mut in_forgotten) = Default::default();
+        // Forwards, backwards and at a distance.
+        for step in 0..4000 {
+            let time = 30_000 + step * 7919 % 16_000;
+            let found = [
+                joined.grown(time - 45, time, &mut in_joined),
+                forgotten.grown((time - 45).max(30_000), time, &mut in_forgotten),
+            ];
+            let expected = whole.grown(time - 45, time, &mut in_whole);
+            let of_forgotten = whole.grown((time - 45).max(30_000), time, &mut in_whole);
+            assert_eq!(found, [expected, of_forgotten], "{time}");
+        }
+        forgotten.forget(i64::MAX);
+        assert!(forgotten.is_empty() && forgotten.total() == whole.total());
+    }
+
+    #[test]
+    fn what_is_forgotten_does_not_change_what_is_left() {
+        let values: Vec<(i64, u64)> = (0..100).map(|time| (time * 10, time as u64)).collect();
+        let whole = added(Keep::Sum, &values);
+        let mut cut = whole.clone();
+        cut.forget(300);
+        assert_eq!(cut.len(), 100, "less than half is not worth it");
+        cut.forget(805);
+        assert_eq!(cut.len(), 19);
+        let (mut in_cut, mut in_whole) = (LinePlace { part: 0, index: 50 }, LinePlace::default());
+        for time in (805..1100).step_by(5) {
+            let found = cut.grown(805, time, &mut in_cut);
+            assert_eq!(found, whole.grown(805, time, &mut in_whole), "{time}");
+        }
+    }
+}
