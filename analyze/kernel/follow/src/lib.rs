@@ -69,6 +69,7 @@ mod selection;
 mod sources;
 mod subjects;
 mod table;
+mod thread_index;
 mod time;
 mod together;
 mod trigger_events;
