@@ -22,12 +22,14 @@ mod descriptors;
 mod earlier;
 mod interned;
 mod late;
+mod number_index;
 mod shared;
 mod slice_acts;
 mod slice_end;
 mod slice_history;
 mod slice_install;
 mod sliced;
+mod text_hash;
 mod values;
 
 pub use ahead::{Ahead, ThreadAct, UnclearAct};
