@@ -207,7 +207,14 @@ impl Fast {
                     next = at + extended.bytes() + (entry & BYTES) as usize;
                 }
                 if entry & VARIABLE != 0 {
-                    match self.steps.follow(header.big, content, next, first_step(entry)) {
+                    // Inlined here, it would take the registers of the loop: most records are of constant size.
+                    let past = match header.big {
+                        true => self.steps.follow_apart::<true>(&content, next, first_step(entry)),
+                        false => self
+                            .steps
+                            .follow_apart::<false>(&content, next, first_step(entry)),
+                    };
+                    match past {
                         Some(past) => next = add_guessed(at, past - at),
                         None => break,
                     }

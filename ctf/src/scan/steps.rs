@@ -222,6 +222,17 @@ impl Steps {
         }
     }
 
+    /// [`Steps::follow`], as a function of its own.
+    #[inline(never)]
+    pub(super) fn follow_apart<const BIG: bool>(
+        &self,
+        content: &Content<'_>,
+        at: usize,
+        first: u32,
+    ) -> Option<usize> {
+        self.follow(BIG, *content, at, first)
+    }
+
     #[inline(always)]
     fn branch(&self, step: &ScanStep, value: u64) -> Option<Next> {
         let table = self
