@@ -1,14 +1,13 @@
 //! Things by number: each gets the next one when it is met first.
 
-use std::hash::{BuildHasher, BuildHasherDefault, Hash};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use tracebraid_follow::KeyHasher;
+use tracebraid_follow::{KeyHasher, NumberIndex};
 
-use crate::number_index::NumberIndex;
 use crate::text_hash;
 
 /// Keys made of numbers.
@@ -28,10 +27,6 @@ impl<K> Default for Interned<K> {
     }
 }
 
-fn hash_of_key<K: Hash>(key: &K) -> u64 {
-    BuildHasherDefault::<KeyHasher>::default().hash_one(key)
-}
-
 impl<K: Copy + Eq + Hash> Interned<K> {
     /// The number of a key, which is new if it is the last one.
     #[inline]
@@ -39,7 +34,7 @@ impl<K: Copy + Eq + Hash> Interned<K> {
         if self.index.len() != self.keys.len() {
             self.index_all();
         }
-        let hash = hash_of_key(&key);
+        let hash = KeyHasher::hash_of(&key);
         let is_key = |number: u32| self.keys.get(number as usize) == Some(&key);
         match self.index.find(hash, is_key) {
             Some(number) => number,
@@ -57,7 +52,7 @@ impl<K: Copy + Eq + Hash> Interned<K> {
     fn index_all(&mut self) {
         self.index.clear();
         for (key, number) in self.keys.iter().zip(0..) {
-            self.index.insert(hash_of_key(key), number);
+            self.index.insert(KeyHasher::hash_of(key), number);
         }
     }
 

@@ -22,7 +22,6 @@ mod descriptors;
 mod earlier;
 mod interned;
 mod late;
-mod number_index;
 mod shared;
 mod slice_acts;
 mod slice_end;

@@ -57,6 +57,7 @@ mod interrupts;
 mod lane;
 mod learn;
 mod losses;
+mod number_index;
 mod open_call;
 mod pair_slice;
 mod pairs;
@@ -96,6 +97,7 @@ pub use interrupts::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind,
 pub use lane::{Items, Lane};
 pub use learn::{learn, learn_named_switch, learn_switch, taken_over};
 pub use losses::Losses;
+pub use number_index::NumberIndex;
 pub use open_call::{LaterCalls, OpenCall, WholeCall};
 pub use pair_slice::PairSlice;
 pub use pairs::Pairs;

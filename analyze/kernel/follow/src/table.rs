@@ -1,6 +1,6 @@
 //! Values by thread.
 
-use std::hash::Hasher;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
@@ -160,6 +160,14 @@ fn index<T>(entries: &[(ThreadKey, T)]) -> ThreadIndex {
 /// Thread ids are small numbers without an adversary worth a slow hash: their spread is enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyHasher(u64);
+
+impl KeyHasher {
+    /// The hash of a key.
+    #[inline]
+    pub fn hash_of<K: Hash>(key: &K) -> u64 {
+        BuildHasherDefault::<KeyHasher>::default().hash_one(key)
+    }
+}
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {

@@ -6,7 +6,7 @@
 
 /// Numbers by the hash of their keys: open addressing with linear probing, at most half full.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NumberIndex {
+pub struct NumberIndex {
     /// Empty, or a power of two.
     slots: Vec<Slot>,
     length: usize,
@@ -31,13 +31,13 @@ const LEAST: usize = 8;
 impl NumberIndex {
     /// How many numbers there are.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.length
     }
 
     /// The number with that hash whose key `is_key` recognizes.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, is_key: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, hash: u64, is_key: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = shortened(hash);
         let mut at = hash as usize;
         loop {
@@ -53,7 +53,7 @@ impl NumberIndex {
     }
 
     /// Adds a number below `u32::MAX`, whose key was not found.
-    pub(crate) fn insert(&mut self, hash: u64, number: u32) {
+    pub fn insert(&mut self, hash: u64, number: u32) {
         if self.length >= self.slots.len() / 2 {
             self.grow();
         }
@@ -62,7 +62,8 @@ impl NumberIndex {
         self.length += 1;
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all numbers.
+    pub fn clear(&mut self) {
         *self = NumberIndex::default();
     }
 
