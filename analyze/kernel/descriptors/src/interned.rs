@@ -31,7 +31,7 @@ impl<K: Copy + Eq + Hash> Interned<K> {
     /// The number of a key, which is new if it is the last one.
     #[inline]
     pub fn number(&mut self, key: K) -> u32 {
-        if self.index.len() != self.keys.len() {
+        if self.index.count() != self.keys.len() {
             self.index_all();
         }
         let hash = KeyHasher::hash_of(&key);
@@ -117,7 +117,7 @@ impl Texts {
 
     /// The number of a text.
     pub fn number(&mut self, text: &str) -> Text {
-        if self.index.len() != self.texts.len() {
+        if self.index.count() != self.texts.len() {
             self.index_all();
         }
         let tag = self.tag;

@@ -31,7 +31,7 @@ const LEAST: usize = 8;
 impl NumberIndex {
     /// How many numbers there are.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.length
     }
 
@@ -89,9 +89,12 @@ impl NumberIndex {
     }
 }
 
+/// Part of a hash whose low bits depend on all of its bits: keys that differ by a port had equal low
+/// bits, and linear probing then visits all of them.
 #[inline]
 fn shortened(hash: u64) -> u32 {
-    (hash ^ hash >> 32) as u32
+    let product = u128::from(hash) * 0x9E37_79B9_7F4A_7C15;
+    (product as u64 ^ (product >> 64) as u64) as u32
 }
 
 #[cfg(test)]
@@ -112,6 +115,15 @@ mod tests {
             let is_key = |at: u32| keys[at as usize] == key;
             assert_eq!(index.find(hash(key), is_key), Some(number));
         }
-        assert_eq!(index.len(), keys.len());
+        assert_eq!(index.count(), keys.len());
+    }
+
+    #[test]
+    fn slots_depend_on_all_bits_of_a_hash() {
+        for shift in 0..53 {
+            let slots = (0..2_048u64).map(|bits| shortened(bits << shift) % 4_096);
+            let slots: std::collections::HashSet<u32> = slots.collect();
+            assert!(slots.len() > 1_200, "{shift}: {}", slots.len());
+        }
     }
 }

@@ -136,7 +136,7 @@ const IPV6_HEADER: u64 = 40;
 impl Connections {
     /// Where a connection is, which is added if it is new.
     fn find(&mut self, key: ConnectionKey) -> usize {
-        if self.index.len() != self.entries.len() {
+        if self.index.count() != self.entries.len() {
             self.index_all();
         }
         let hash = KeyHasher::hash_of(&key);
