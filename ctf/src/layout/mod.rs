@@ -378,14 +378,20 @@ impl StreamLayout {
     /// that is the second modulo the first.
     pub(crate) fn shape_from(&self, event: &EventLayout, start: (u64, u64)) -> Option<Shape> {
         let mut body = SkipBuilder::at(start, self.mixed);
-        self.bodies(event).filter_map(Tree::root).for_each(|root| body.skip(root));
+        self.bodies(event)
+            .filter_map(Tree::root)
+            .for_each(|root| body.skip(root));
         body.finish().shape(start.1 % 8, self.place.ends_in_byte)
     }
 
     /// The greatest alignment in bits of anything in bodies.
     pub(crate) fn body_align(&self) -> u32 {
         let trees = self.events.iter().flat_map(|event| self.bodies(event));
-        trees.flat_map(Tree::all).map(|part| part.align).max().unwrap_or(1)
+        trees
+            .flat_map(Tree::all)
+            .map(|part| part.align)
+            .max()
+            .unwrap_or(1)
     }
 
     /// All that follows the header.

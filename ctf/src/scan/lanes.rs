@@ -61,12 +61,7 @@ impl Fast {
     }
 
     /// The same in a single lane: how many.
-    pub(super) fn count_lane(
-        &self,
-        lane: ScanLane<'_>,
-        place: &mut ScanPosition,
-        counts: &mut [u64],
-    ) -> u64 {
+    pub(super) fn count_lane(&self, lane: ScanLane<'_>, place: &mut ScanPosition, counts: &mut [u64]) -> u64 {
         specialised!(self, |header, lookup| self
             .count_lane_of(header, lookup, lane, place, counts))
     }

@@ -168,7 +168,11 @@ impl<'t> Scanner<'t> {
     /// Has the head of a packet brought nearer if its bytes are at hand. The processor does not do so
     /// by itself: heads lie far from each other.
     fn fetch_head(&self, index: usize, file: u32) {
-        let packet = self.stream.packets.get(index).filter(|packet| packet.file == file);
+        let packet = self
+            .stream
+            .packets
+            .get(index)
+            .filter(|packet| packet.file == file);
         let window = self.source.window();
         let at = packet.and_then(|packet| packet.offset.checked_sub(window.offset()));
         if let Some(head) = at.and_then(|at| window.bytes().get(usize::try_from(at).ok()?..)) {

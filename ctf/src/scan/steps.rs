@@ -2,7 +2,9 @@
 
 use crate::bits::find_null;
 use crate::layout::header::BitField;
-use crate::layout::shape::{Exit, MOST_ELEMENT_BITS, MOST_ELEMENTS, Near, Part, REGISTERS, Shape, Source, To};
+use crate::layout::shape::{
+    Exit, MOST_ELEMENT_BITS, MOST_ELEMENTS, Near, Part, REGISTERS, Shape, Source, To,
+};
 
 /// The step that no data gets over: the general way finds out what is wrong, or has to do it.
 pub(super) const STOP: u32 = 0;
@@ -263,6 +265,17 @@ impl Steps {
             }
             step = self.steps.get(next.step as usize)?;
         }
+    }
+
+    /// [`Steps::follow`], as a function of its own.
+    #[inline(never)]
+    pub(super) fn follow_apart<const BIG: bool, const ALIGNED: bool>(
+        &self,
+        content: &Content<'_>,
+        at: usize,
+        first: u32,
+    ) -> Option<usize> {
+        self.follow((BIG, ALIGNED), *content, at, first)
     }
 
     #[inline(always)]

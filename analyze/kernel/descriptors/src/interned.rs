@@ -1,44 +1,59 @@
 //! Things by number: each gets the next one when it is met first.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use tracebraid_follow::KeyHasher;
+use tracebraid_follow::{KeyHasher, NumberIndex};
+
+use crate::text_hash;
 
 /// Keys made of numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Interned<K> {
     keys: Vec<K>,
-    #[serde(skip, default = "HashMap::default")]
-    index: HashMap<K, u32, BuildHasherDefault<KeyHasher>>,
+    #[serde(skip)]
+    index: NumberIndex,
 }
 
 impl<K> Default for Interned<K> {
     fn default() -> Self {
         Interned {
             keys: Vec::new(),
-            index: HashMap::default(),
+            index: NumberIndex::default(),
         }
     }
 }
 
 impl<K: Copy + Eq + Hash> Interned<K> {
     /// The number of a key, which is new if it is the last one.
+    #[inline]
     pub fn number(&mut self, key: K) -> u32 {
-        if self.index.len() != self.keys.len() {
-            // It was deserialized.
-            self.index = (self.keys.iter().copied().zip(0..)).collect();
+        if self.index.count() != self.keys.len() {
+            self.index_all();
         }
-        let next = self.keys.len() as u32;
-        let number = *self.index.entry(key).or_insert(next);
-        if number == next {
-            self.keys.push(key);
+        let hash = KeyHasher::hash_of(&key);
+        let is_key = |number: u32| self.keys.get(number as usize) == Some(&key);
+        match self.index.find(hash, is_key) {
+            Some(number) => number,
+            None => {
+                let number = self.keys.len() as u32;
+                self.index.insert(hash, number);
+                self.keys.push(key);
+                number
+            }
         }
-        number
+    }
+
+    /// Makes the index, which is not serialized.
+    #[cold]
+    fn index_all(&mut self) {
+        self.index.clear();
+        for (key, number) in self.keys.iter().zip(0..) {
+            self.index.insert(KeyHasher::hash_of(key), number);
+        }
     }
 
     /// Changes the keys, of which different ones must stay so.
@@ -87,7 +102,7 @@ pub struct Texts {
     /// Tells lists apart that are used at one time; 0 stands for the one that needs no telling.
     tag: u32,
     #[serde(skip)]
-    index: HashMap<Box<str>, u32>,
+    index: NumberIndex,
 }
 
 impl Texts {
@@ -102,18 +117,32 @@ impl Texts {
 
     /// The number of a text.
     pub fn number(&mut self, text: &str) -> Text {
-        if self.index.len() != self.texts.len() {
-            // It was deserialized.
-            self.index = (self.texts.iter().cloned().zip(0..)).collect();
+        if self.index.count() != self.texts.len() {
+            self.index_all();
         }
         let tag = self.tag;
-        if let Some(&number) = self.index.get(text) {
+        let hash = text_hash::hash(text);
+        let is_text = |number: u32| {
+            self.texts
+                .get(number as usize)
+                .is_some_and(|known| **known == *text)
+        };
+        if let Some(number) = self.index.find(hash, is_text) {
             return Text { tag, number };
         }
         let number = self.texts.len() as u32;
+        self.index.insert(hash, number);
         self.texts.push(text.into());
-        self.index.insert(text.into(), number);
         Text { tag, number }
+    }
+
+    /// Makes the index, which is not serialized.
+    #[cold]
+    fn index_all(&mut self) {
+        self.index.clear();
+        for (text, number) in self.texts.iter().zip(0..) {
+            self.index.insert(text_hash::hash(text), number);
+        }
     }
 
     /// Whether each text is there once.

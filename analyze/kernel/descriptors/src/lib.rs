@@ -28,6 +28,7 @@ mod slice_end;
 mod slice_history;
 mod slice_install;
 mod sliced;
+mod text_hash;
 mod values;
 
 pub use ahead::{Ahead, ThreadAct, UnclearAct};

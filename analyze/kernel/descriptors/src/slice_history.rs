@@ -34,6 +34,11 @@ impl Moment {
 
 /// The value at a time, and when it becomes another one.
 pub(crate) fn at<V: Copy>(history: &[From<V>], time: i64) -> Option<(V, Option<i64>)> {
+    let last = history.last()?;
+    // Fast path: most questions are about the present.
+    if last.time <= time {
+        return Some((last.value, None));
+    }
     let after = history.partition_point(|from| from.time <= time);
     let found = history.get(after.checked_sub(1)?)?;
     Some((found.value, begin(history.get(after..).unwrap_or_default())))

@@ -32,15 +32,17 @@ impl Queue {
     }
 
     fn look_ahead(&mut self, cpu: CpuKey, time: i64, item: &FileItem) {
-        let time = self.items.held(cpu, time);
-        if let Some(tid) = item.touches() {
-            let trace = cpu.trace;
-            if !std::mem::replace(self.touched.get(ThreadKey { trace, tid }), true) {
-                self.acts.push(cpu, time, (tid, Some(Act::Touch)));
-            }
-        }
-        if let Some(ahead) = item.ahead() {
-            self.acts.push(cpu, time, ahead);
+        let trace = cpu.trace;
+        let mut is_first = |tid: &i32| {
+            let tid = *tid;
+            !std::mem::replace(self.touched.get(ThreadKey { trace, tid }), true)
+        };
+        let touch = item.touches().filter(&mut is_first);
+        let touch = touch.map(|tid| (tid, Some(Act::Touch)));
+        let acts = touch.into_iter().chain(item.ahead());
+        for act in acts {
+            let time = self.items.held(cpu, time);
+            self.acts.push(cpu, time, act);
         }
     }
 

@@ -1,8 +1,8 @@
 //! Pairs in a slice of time, without knowledge of what had begun before.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash};
+use std::hash::Hash;
 
+use crate::number_index::NumberIndex;
 use crate::pairs::Pairs;
 use crate::table::KeyHasher;
 
@@ -10,32 +10,49 @@ use crate::table::KeyHasher;
 /// beginning.
 #[derive(Clone, Debug)]
 pub struct PairSlice<K, B, E> {
-    /// By key that began in the slice: what has no end yet.
-    begun: HashMap<K, Option<B>, BuildHasherDefault<KeyHasher>>,
+    /// Keys that began in the slice: what has no end yet.
+    begun: Vec<(K, Option<B>)>,
+    /// Their indexes.
+    index: NumberIndex,
     ends: Vec<(K, E)>,
 }
 
 impl<K, B, E> Default for PairSlice<K, B, E> {
     fn default() -> Self {
         PairSlice {
-            begun: HashMap::default(),
+            begun: Vec::new(),
+            index: NumberIndex::default(),
             ends: Vec::new(),
         }
     }
 }
 
 impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
+    fn find(&self, hash: u64, key: &K) -> Option<usize> {
+        let is_key = |at: u32| self.begun.get(at as usize).is_some_and(|begun| begun.0 == *key);
+        Some(self.index.find(hash, is_key)? as usize)
+    }
+
     /// It begins; what had its key has no end. True if there was something in the slice.
     #[inline]
     pub fn begin(&mut self, key: K, begun: B) -> bool {
-        self.begun.insert(key, Some(begun)).flatten().is_some()
+        let hash = KeyHasher::hash_of(&key);
+        match self.find(hash, &key).and_then(|at| self.begun.get_mut(at)) {
+            Some((_, known)) => known.replace(begun).is_some(),
+            None => {
+                self.index.insert(hash, self.begun.len() as u32);
+                self.begun.push((key, Some(begun)));
+                false
+            }
+        }
     }
 
     /// It ends: gives that which began so, if anything did, and the end; nothing if it may have begun before the slice.
     #[inline]
     pub fn end(&mut self, key: K, end: E) -> Option<(Option<B>, E)> {
-        match self.begun.get_mut(&key) {
-            Some(begun) => Some((begun.take(), end)),
+        let at = self.find(KeyHasher::hash_of(&key), &key);
+        match at.and_then(|at| self.begun.get_mut(at)) {
+            Some((_, begun)) => Some((begun.take(), end)),
             None => {
                 self.ends.push((key, end));
                 None
@@ -46,25 +63,25 @@ impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
     /// Goes on with what had begun before: `ended` is told what ended, with that which had begun so, and `replaced` what has no
     /// end since something else began under its key.
     pub fn compose(
-        self,
+        mut self,
         pairs: &mut Pairs<K, B>,
         mut ended: impl FnMut(K, Option<B>, E),
         mut replaced: impl FnMut(K),
     ) {
-        for (key, end) in self.ends {
+        for (key, end) in std::mem::take(&mut self.ends) {
             ended(key, pairs.end(key), end);
         }
         if pairs.len() < self.begun.len() {
             pairs.forget(|key| {
-                let is_replaced = self.begun.contains_key(key);
+                let is_replaced = self.find(KeyHasher::hash_of(key), key).is_some();
                 if is_replaced {
                     replaced(*key);
                 }
                 is_replaced
             });
         } else {
-            let both = self.begun.keys().filter(|key| pairs.end(**key).is_some());
-            both.for_each(|key| replaced(*key));
+            let keys = self.begun.iter().map(|(key, _)| *key);
+            keys.filter(|key| pairs.end(*key).is_some()).for_each(replaced);
         }
         for (key, begun) in self.begun {
             if let Some(begun) = begun {

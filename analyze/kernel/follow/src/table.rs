@@ -1,25 +1,25 @@
 //! Values by thread.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
 use crate::people::ThreadKey;
+use crate::thread_index::ThreadIndex;
 
 /// Values by thread; found fast, kept in the order in which they were met.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table<T> {
     entries: Vec<(ThreadKey, T)>,
     #[serde(skip)]
-    index: Index,
+    index: ThreadIndex,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
         Table {
             entries: Vec::new(),
-            index: HashMap::default(),
+            index: ThreadIndex::default(),
         }
     }
 }
@@ -32,15 +32,18 @@ impl<T: Default> Table<T> {
             // It was deserialized.
             self.index = index(&self.entries);
         }
-        match self.index.get(&key) {
-            Some(&at) => at as usize,
-            None => {
-                let at = self.entries.len();
-                self.index.insert(key, at as u32);
-                self.entries.push((key, T::default()));
-                at
-            }
+        match self.index.get(key) {
+            Some(at) => at as usize,
+            None => self.add(key),
         }
+    }
+
+    #[cold]
+    fn add(&mut self, key: ThreadKey) -> usize {
+        let at = self.entries.len();
+        self.index.insert(key, at as u32);
+        self.entries.push((key, T::default()));
+        at
     }
 
     /// The thread at a place.
@@ -78,8 +81,8 @@ impl<T: Default> Table<T> {
         if self.index.len() == self.entries.len() {
             return self
                 .index
-                .get(&key)
-                .and_then(|&at| self.entries.get(at as usize))
+                .get(key)
+                .and_then(|at| self.entries.get(at as usize))
                 .map(|(_, value)| value);
         }
         self.entries
@@ -95,7 +98,7 @@ impl<T: Default> Table<T> {
             // The index is not serialized.
             self.index = index(&self.entries);
         }
-        let at = *self.index.get(&key)?;
+        let at = self.index.get(key)?;
         self.at(at as usize)
     }
 
@@ -150,19 +153,21 @@ impl<T: Default> Table<T> {
     }
 }
 
-type Index = HashMap<ThreadKey, u32, BuildHasherDefault<KeyHasher>>;
-
-fn index<T>(entries: &[(ThreadKey, T)]) -> Index {
-    entries
-        .iter()
-        .enumerate()
-        .map(|(at, (key, _))| (*key, at as u32))
-        .collect()
+fn index<T>(entries: &[(ThreadKey, T)]) -> ThreadIndex {
+    ThreadIndex::of(entries.iter().map(|(key, _)| *key))
 }
 
 /// Thread ids are small numbers without an adversary worth a slow hash: their spread is enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeyHasher(u64);
+
+impl KeyHasher {
+    /// The hash of a key.
+    #[inline]
+    pub fn hash_of<K: Hash>(key: &K) -> u64 {
+        BuildHasherDefault::<KeyHasher>::default().hash_one(key)
+    }
+}
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {

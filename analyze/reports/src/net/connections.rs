@@ -1,13 +1,12 @@
 //! TCP connections, by the headers of packets.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Headers, TcpHeader, Transport};
 
-use tracebraid_follow::KeyHasher;
+use tracebraid_follow::{KeyHasher, NumberIndex};
 
 /// One side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -118,7 +117,7 @@ impl Connection {
 pub(super) struct Connections {
     entries: Vec<(ConnectionKey, Connection)>,
     #[serde(skip)]
-    index: HashMap<ConnectionKey, usize, BuildHasherDefault<KeyHasher>>,
+    index: NumberIndex,
     /// The ways of connections that were asked for last: packets often follow those of their connection,
     /// and what is on its way to this machine is sent and received.
     #[serde(skip)]
@@ -137,15 +136,29 @@ const IPV6_HEADER: u64 = 40;
 impl Connections {
     /// Where a connection is, which is added if it is new.
     fn find(&mut self, key: ConnectionKey) -> usize {
-        if self.index.len() != self.entries.len() {
-            // It was deserialized.
-            let entries = self.entries.iter().enumerate();
-            self.index = entries.map(|(at, (key, _))| (*key, at)).collect();
+        if self.index.count() != self.entries.len() {
+            self.index_all();
         }
-        *self.index.entry(key).or_insert_with(|| {
-            self.entries.push((key, Connection::default()));
-            self.entries.len() - 1
-        })
+        let hash = KeyHasher::hash_of(&key);
+        let is_key = |at: u32| self.entries.get(at as usize).is_some_and(|entry| entry.0 == key);
+        match self.index.find(hash, is_key) {
+            Some(at) => at as usize,
+            None => {
+                let at = self.entries.len();
+                self.index.insert(hash, at as u32);
+                self.entries.push((key, Connection::default()));
+                at
+            }
+        }
+    }
+
+    /// Makes the index, which is not serialized.
+    #[cold]
+    fn index_all(&mut self) {
+        self.index.clear();
+        for ((key, _), at) in self.entries.iter().zip(0..) {
+            self.index.insert(KeyHasher::hash_of(key), at);
+        }
     }
 
     /// Adds a packet, if it is one of TCP; `length` is for those whose header does not tell it.
