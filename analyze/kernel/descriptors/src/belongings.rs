@@ -41,7 +41,7 @@ impl Belonging {
     }
 }
 
-/// What is known of a thread, and of the table with its number.
+/// Process and table of a thread, and who uses the table whose number is the thread's id.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Person {
     pub(crate) belonging: Option<Belonging>,

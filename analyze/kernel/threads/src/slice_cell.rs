@@ -123,7 +123,7 @@ impl<C: Copy> SliceCell<C> {
         self.known.calls_since = time.saturating_add(1);
     }
 
-    /// What it does is kept from now on, up to what sets its state whatever that was before.
+    /// Forgets the state of the thread: from now on items are recorded, until an event sets the state whatever it was before.
     pub fn forget_state(&mut self) {
         self.known.state = false;
     }
