@@ -43,13 +43,13 @@ pub(crate) struct FileScan {
     pub(crate) firsts: Vec<Option<u64>>,
 }
 
-/// Heads are a few dozen bytes. So many are read at a time, which are more only where a head needs them: in a trace of small
-/// packets, twice as many would be a great part of the file.
+/// Bytes that are read for a head, which mostly has a few dozen bytes; longer heads are read again with more. In a
+/// trace of small packets, larger reads would cover a great part of the file.
 const HEAD_BYTES: usize = 512;
 const MOST_HEAD_BYTES: usize = 1 << 24;
 /// Bytes that are searched at a time.
 const SEARCH_BYTES: usize = 1 << 16;
-/// Of a head that is found so, as many bytes are at hand.
+/// Bytes that are in memory from a found head on, unless the file ends earlier.
 const SEARCH_HEAD: usize = 4096;
 /// Places of a file where a packet may seem to begin and does not: after so many no more are tried.
 const MOST_CANDIDATES: u64 = 1 << 20;
@@ -562,7 +562,7 @@ impl Finder<'_> {
         let mut at = from;
         while at < until {
             self.window.clear();
-            // Padding is often short, and looked into behind each packet.
+            // The padding after each packet is searched, and is often short: reads are no longer than needed.
             let most = usize::try_from(until - at).unwrap_or(usize::MAX);
             let want = SEARCH_BYTES.min(most.saturating_add(SEARCH_HEAD));
             self.window.ensure(&self.file, at, want, self.bytes, want)?;

@@ -4,8 +4,9 @@
 //! beginning of each interval does not depend on how the trace is read. An execution that must be made at some time is
 //! made at the beginning of the next interval.
 //!
-//! An interval contains enough packets to keep all threads busy: executions of at most two intervals are made at a time,
-//! and composing a part costs time for each thread, connection and CPU that is met in it, however little it does.
+//! An interval contains enough packets to keep all threads busy. Executions of at most two intervals are made at a time,
+//! and the cost of composing a part is linear in the number of threads, connections and CPUs in it, regardless of the
+//! number of their events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +17,13 @@ use tracebraid_graph::CutSlice;
 /// Minimum length of an interval in nanoseconds: processing an interval takes some microseconds.
 const SHORTEST: i64 = 100_000;
 
-/// Consecutive intervals, each at least as long as the delay at which executions must be made: each execution is tried
-/// twice before it must be made. All times are in nanoseconds from the origin.
+/// Consecutive intervals, each at least as long as the delay after its end at which an execution must be made, so that
+/// each execution is tried twice before that. All times are in nanoseconds from the origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
-    /// Length of a step; every interval begins at a multiple of it.
+    /// Length of a step; every interval but the first one begins at a multiple of it.
     step: i64,
-    /// Begins of all intervals but the first one, ascending; `None`: each step is an interval.
+    /// Beginnings of all intervals but the first one, ascending; `None`: each step is an interval.
     begins: Option<Arc<[i64]>>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Grid {
     ends: Vec<i64>,
 }
 
-/// Time whose events are taken out of the merged chunks at once.
+/// Range of time whose events are taken out of the merged chunks together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stage {
     from: i64,
@@ -50,7 +51,7 @@ fn begin_of(time: i64, step: i64) -> i64 {
     time.saturating_sub(time.rem_euclid(step))
 }
 
-/// Bytes of the packets that begin in each step. Packets without a time count for none.
+/// Bytes of the packets that begin in each step, by the beginning of the step. Packets without a begin time are ignored.
 fn bytes_by_step(set: &TraceSet, step: i64) -> BTreeMap<i64, u64> {
     let mut by_step = BTreeMap::new();
     for (trace, stream) in set.streams() {
@@ -67,7 +68,7 @@ fn bytes_by_step(set: &TraceSet, step: i64) -> BTreeMap<i64, u64> {
     by_step
 }
 
-/// Begins of intervals, each of which but the last one contains at least `least` bytes.
+/// Beginnings of all intervals but the first one. Each interval but the last one contains at least `least` bytes.
 fn begins(by_step: BTreeMap<i64, u64>, step: i64, least: u64) -> Vec<i64> {
     let mut begins = Vec::new();
     let mut bytes = 0u64;
@@ -82,8 +83,9 @@ fn begins(by_step: BTreeMap<i64, u64>, step: i64, least: u64) -> Vec<i64> {
 }
 
 impl Intervals {
-    /// Intervals of steps of `behind` nanoseconds (at least [`SHORTEST`]), which is the delay after their ends at which
-    /// executions must be made. Each but the last one contains at least `bytes` of packets; 0: one step each.
+    /// Intervals that consist of steps of `behind` nanoseconds (at least [`SHORTEST`]): the delay after its end at which
+    /// an execution must be made. Each interval but the last one contains at least `bytes` bytes of packets; 0: each
+    /// step is an interval.
     pub(crate) fn new(set: &TraceSet, behind: u64, bytes: u64) -> Intervals {
         let step = i64::try_from(behind).unwrap_or(i64::MAX).max(SHORTEST);
         let begins = (bytes > 0).then(|| begins(bytes_by_step(set, step), step, bytes).into());
@@ -100,7 +102,7 @@ impl Intervals {
         last.copied().unwrap_or(i64::MIN)
     }
 
-    /// Beginning of the interval after the one that contains `time`; `None` if that is the last one.
+    /// Beginning of the interval after the one that contains `time`; `None` if the last interval contains `time`.
     fn end_of(&self, time: i64) -> Option<i64> {
         match &self.begins {
             None => begin_of(time, self.step).checked_add(self.step),
@@ -164,9 +166,10 @@ impl Grid {
 }
 
 impl Intervals {
-    /// Next stage after one that ended at `from`, where everything before `watermark` is known. It ends with the last
-    /// complete interval, so that an interval has one part, unless none is complete: then within an interval, which may
-    /// be too large to be held. `None` if nothing more is known, unless it is the end of all traces.
+    /// Next stage after one that ended at `from`, if everything before `watermark` is known. The stage ends with the last
+    /// complete interval, so that an interval is not divided into parts. If no interval is complete, the stage ends at
+    /// `watermark`: an interval may be too large to keep until it is complete. `None` if `watermark` is not later than
+    /// `from`, except at the end of all traces.
     pub(crate) fn stage(&self, from: i64, watermark: i64) -> Option<Stage> {
         let last = watermark == i64::MAX;
         let begin = self.begin_of(watermark);

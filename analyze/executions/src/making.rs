@@ -89,7 +89,7 @@ pub(crate) fn make_all(
             return waits;
         }
     }
-    // Freed here, not by the thread that composes.
+    // Freed on this thread, since composing is serial.
     pending.blocks = VecDeque::new();
     Waits::No
 }

@@ -1,8 +1,9 @@
 //! One pass over traces that gives each event record to three analyses: which executions there are, what all threads did, and
 //! how much of what can be counted.
 //!
-//! Merged chunks are taken out in stages, of whole intervals of time where possible. Workers play the calls and the graph of a stage;
-//! [`Stream::go_on`] composes the result and returns further jobs: batches of executions, and work of the sink.
+//! Events are taken out of the merged chunks in stages, which consist of whole intervals where possible. Workers play the
+//! calls and the graph of a stage; [`Stream::go_on`] composes the result and returns further jobs: batches of executions,
+//! work of the sink, and slices to free.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};

@@ -70,7 +70,7 @@ pub(crate) enum Job<S: Sink> {
     /// Makes the executions of a batch. Boxed to keep lists of jobs small.
     Make(Box<Making>),
     Sink(SinkJob<S>),
-    /// Frees what the graph has taken over.
+    /// Frees slices that the graph has composed.
     Free(Over),
 }
 
@@ -226,7 +226,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// Next stage, once everything before `watermark` is merged.
+    /// Next stage if everything before `watermark` is merged; see [`Intervals::stage`].
     pub(crate) fn stage(&mut self, intervals: &Intervals, watermark: i64) -> Option<Stage> {
         let stage = intervals.stage(self.staged, watermark)?;
         self.staged = stage.until;

@@ -98,7 +98,7 @@ fn is_lawful(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 {
 /// From all that are made when they must be, to all that are made when all is known.
 const BEHIND: [u64; 4] = [0, 20_000, 2_000_000, u64::MAX];
 
-/// From intervals that are as short as possible to some in a trace.
+/// The shortest possible intervals, and several intervals in each trace.
 const INTERVAL_BYTES: [u64; 2] = [0, 10_000];
 
 #[test]

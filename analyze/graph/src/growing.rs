@@ -131,7 +131,7 @@ impl Growing {
         self.lend();
     }
 
-    /// Composed parts since the last call, if any: freeing them takes long, so another thread should.
+    /// Parts composed since the last call, if any. Freeing them takes long: leave it to another thread.
     pub fn take_over(&mut self) -> Option<Over> {
         let over = std::mem::take(&mut self.machine.over);
         (!over.is_empty()).then_some(over)

@@ -75,22 +75,23 @@ impl Node {
 struct Sums {
     /// Name and link.
     key: (String, String),
-    /// Index of the node that waited for it; for the first one its own.
+    /// Index of the node that waited for this one; for node 0 its own index.
     around: usize,
-    /// Until [`Tree::add_up`], without the time of what it waited for.
+    /// Nanoseconds; until [`Tree::add_up`] without those of the nodes in `waits`.
     duration: u64,
     times: u64,
     parts: BTreeMap<(WaitReason, String), (u64, u64)>,
-    /// Nodes that it waited for, by their keys.
+    /// Indexes of the nodes that this one waited for, by key.
     waits: BTreeMap<(String, String), usize>,
 }
 
-/// A tree that is being made. A path may have millions of hops but few different ones, so each hop is looked up once and
-/// put into words only if the same link to the same thread was not met before.
+/// A tree under construction. A path may have millions of hops but few different ones, so each hop is looked up once, and
+/// its name and link are formatted only if no equal hop was found in the same node before.
 struct Tree<'g> {
     graph: &'g Graph,
-    /// Each node comes after the one around it. The first one stands for what asked for the path.
+    /// Each node comes after the node that waited for it. Node 0 contains the nodes of hops without a parent.
     nodes: Vec<Sums>,
+    /// Index of a node, by the index of the node that waited for it, its thread and its link.
     known: HashMap<(usize, ActorId, Link), usize>,
 }
 
@@ -102,7 +103,7 @@ impl Graph {
             nodes: vec![Sums::default()],
             known: HashMap::new(),
         };
-        // By hop: index of its node.
+        // Index of the node of each hop.
         let mut of_hops: Vec<usize> = Vec::with_capacity(path.hops.len());
         for hop in &path.hops {
             let parent = hop.parent.and_then(|parent| of_hops.get(parent as usize));
@@ -155,7 +156,7 @@ impl Tree<'_> {
         node
     }
 
-    /// Adds the time of each node to those around it.
+    /// Adds the duration of each node to that of the node that waited for it, and so on up to node 0.
     fn add_up(&mut self) {
         for node in (1..self.nodes.len()).rev() {
             let Sums { around, duration, .. } = self.nodes[node];
@@ -163,7 +164,7 @@ impl Tree<'_> {
         }
     }
 
-    /// The node at that index, which is taken out, with all within it.
+    /// Takes out the node at an index, with all nodes that it waited for.
     fn take(&mut self, node: usize) -> Node {
         let sums = std::mem::take(&mut self.nodes[node]);
         let part = |((reason, detail), (duration_ns, times))| Part {
@@ -226,7 +227,7 @@ mod tests {
     use crate::path::{Role, Segment, SegmentKind};
     use tracebraid_kernel_model::Syscall;
 
-    /// Some threads have the same name and number, as those whose numbers are used again.
+    /// Some threads have the same name and id, like threads whose ids are reused.
     fn graph() -> Graph {
         let actor = |(tid, name): (i32, &str)| Actor {
             key: ThreadKey { trace: 0, tid },
@@ -280,10 +281,10 @@ mod tests {
         path
     }
 
-    /// Words from the first node to one.
+    /// Names and links of the nodes from the root to a node.
     type Way = Vec<(String, String)>;
 
-    /// Time and number of each node, and those of its parts.
+    /// Nanoseconds and number of occurrences of each node, and of each of its parts.
     type Flat = (
         BTreeMap<Way, (u64, u64)>,
         BTreeMap<(Way, WaitReason, String), (u64, u64)>,
@@ -331,7 +332,7 @@ mod tests {
         let graph = graph();
         for seed in 0..20u64 {
             let mut state = seed;
-            // Knuth's constants.
+            // Linear congruential generator with the constants of Knuth's MMIX.
             let mut random = |bound: u32| {
                 state = state
                     .wrapping_mul(6_364_136_223_846_793_005)

@@ -380,7 +380,7 @@ fn kernel_traces_with_less_or_odd_heads() {
 
 fn counted_by(set: &TraceSet, count: &Count<'_>) -> CountReport {
     let outcome = fold(set, count, Options::default(), &Control::default());
-    outcome.expect("nobody cancels").report
+    outcome.expect("not cancelled").report
 }
 
 #[test]
@@ -390,26 +390,26 @@ fn ends_that_are_guessed_are_the_ends() {
     let set = TraceSet::open(&[&place.0]).expect("it opens");
     let (guessed, ends) = Extent::of_packets_guessed(&set);
     assert_eq!((guessed, ends.len()), (Extent::of_packets(&set), 2));
-    let count = counted_by(&set, &Count::guessing(&set, 7));
-    assert!(!count.is_misguessed);
+    let count = counted_by(&set, &Count::with_guessed_ends(&set, 7));
+    assert!(!count.has_wrong_guess);
     assert_eq!(count, counted(&set, Window::default(), None, (1, 0)));
 }
 
-/// One event record in the middle is of a later time than all others, and so what follows it is of the
-/// time to which its timestamp comes round again.
+/// The timestamp of the first event record is greater than all others, so the 48-bit timestamps wrap
+/// after it: all later event records are later than guessed.
 #[test]
 fn ends_that_are_guessed_wrong_are_noticed() {
     let place = Directory::new();
     tracebraid_testkit::layouts::write("dpdk", 60_000, &place.0).expect("written");
     let path = place.0.join("stream_1");
     let mut data = std::fs::read(&path).expect("written");
-    // Behind magic number, CPU and name comes the first event record, whose time has six bytes.
+    // The first event record follows 40 bytes of magic number, CPU and name; its timestamp has six bytes.
     data[40 + 5] = 0x7f;
     std::fs::write(&path, data).expect("written");
     let set = TraceSet::open(&[&place.0]).expect("it opens");
-    let count = counted_by(&set, &Count::guessing(&set, 7));
+    let count = counted_by(&set, &Count::with_guessed_ends(&set, 7));
     let exact = counted(&set, Window::default(), None, (1, 0));
-    assert!(count.is_misguessed && !exact.is_misguessed);
+    assert!(count.has_wrong_guess && !exact.has_wrong_guess);
     assert_eq!((count.events, count.last), (exact.events, exact.last));
     assert!(count.rate.to < exact.rate.to);
 }

@@ -374,8 +374,8 @@ impl StreamLayout {
         }
     }
 
-    /// The shape of an event class of this stream class where its body begins at a position in bits
-    /// that is the second modulo the first.
+    /// The shape of an event class if its body begins `remainder` bits past a multiple of `modulus`
+    /// bits; `start` is `(modulus, remainder)`.
     pub(crate) fn shape_from(&self, event: &EventLayout, start: (u64, u64)) -> Option<Shape> {
         let mut body = SkipBuilder::at(start, self.mixed);
         self.bodies(event)
@@ -384,7 +384,7 @@ impl StreamLayout {
         body.finish().shape(start.1 % 8, self.place.ends_in_byte)
     }
 
-    /// The greatest alignment in bits of anything in bodies.
+    /// The greatest alignment of a field of any body, in bits.
     pub(crate) fn body_align(&self) -> u32 {
         let trees = self.events.iter().flat_map(|event| self.bodies(event));
         trees
@@ -394,7 +394,7 @@ impl StreamLayout {
             .unwrap_or(1)
     }
 
-    /// All that follows the header.
+    /// The scopes after the header.
     fn bodies<'e>(&'e self, event: &'e EventLayout) -> impl Iterator<Item = &'e Tree> {
         [&self.common_context, &event.specific_context, &event.payload].into_iter()
     }

@@ -49,7 +49,7 @@ pub(crate) enum Part {
     VarInt(Exit),
     /// Elements of so many bytes.
     Array(Source, u32, Exit),
-    /// Elements of so many bits, then so many more, up to the next byte.
+    /// `(N, M)`: elements of N bits each, then M bits of other fields, rounded up to a byte.
     Bits(Source, (u32, u32), Exit),
     /// Padding up to a multiple of so many bytes from the packet's start.
     Align(u32, Exit),
@@ -84,7 +84,7 @@ const SIGNED_COUNT: u8 = 32;
 const SIGNED_SELECTOR: u8 = 9;
 /// A count of elements is less than this, or else left to the general way.
 pub(crate) const MOST_ELEMENTS: u64 = 1 << 28;
-/// An element that does not end with a byte has fewer bits than this.
+/// An element that is not whole bytes has fewer bits than this, or else is left to the general way.
 pub(crate) const MOST_ELEMENT_BITS: u64 = 1 << 8;
 /// An exit passes at most so many bytes.
 const MOST_BYTES: u32 = 1 << 24;
@@ -111,8 +111,8 @@ impl Shape {
         })
     }
 
-    /// Whether it has parts that are aligned by more than a byte.
-    pub(crate) fn aligns(&self) -> bool {
+    /// Whether any part is aligned to more than a byte.
+    pub(crate) fn has_alignment(&self) -> bool {
         self.parts.iter().any(|part| matches!(part, Part::Align(..)))
     }
 
@@ -212,7 +212,10 @@ impl Finder<'_> {
                     Part::Array(source, bytes(0, *element)?, self.behind(at, saved)?)
                 } else {
                     let (more, at) = self.up_to_byte(at)?;
-                    let units = (few(*element, MOST_ELEMENT_BITS)?, few(more, MOST_BYTES.into())?);
+                    let units = (
+                        below(*element, MOST_ELEMENT_BITS)?,
+                        below(more, MOST_BYTES.into())?,
+                    );
                     Part::Bits(source, units, self.behind(at, saved)?)
                 }
             }
@@ -222,15 +225,15 @@ impl Finder<'_> {
         self.keep(part, bits, saved)
     }
 
-    /// How many bits the ops from one on add before the position is that of a byte again, and the
-    /// first op behind.
+    /// Number of bits that the ops from index `at` add up to the next byte boundary, and the index of
+    /// the first op after it.
     fn up_to_byte(&mut self, mut at: usize) -> Option<(u64, usize)> {
         let mut bits = 0u64;
         loop {
             match self.ops.get(at) {
                 Some(Op::Add(more)) => bits = bits.checked_add(*more)?,
                 Some(Op::Align(1)) => {}
-                // What aligns further does so from the byte on.
+                // A greater alignment begins at the byte boundary.
                 Some(Op::Align(8..)) => return Some((bits, at)),
                 None if self.may_end_in_byte => {
                     self.ends_in_byte = true;
@@ -329,7 +332,7 @@ impl Finder<'_> {
     }
 }
 
-fn few(value: u64, limit: u64) -> Option<u32> {
+fn below(value: u64, limit: u64) -> Option<u32> {
     u32::try_from(value).ok().filter(|_| value < limit)
 }
 

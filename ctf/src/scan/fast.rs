@@ -1,7 +1,7 @@
 //! The hot loops: event records whose header has id and timestamp at constant places, and whose
 //! body has a [`Shape`].
 
-use super::guess::{add_guessed, fetch_ahead};
+use super::guess::{add_guessed, prefetch_ahead};
 use super::header::{Form, Header, IDS, specialised};
 use super::steps::{Bytes, Content, STOP, Steps};
 use crate::layout::StreamLayout;
@@ -28,48 +28,48 @@ pub(super) fn first_step(entry: u64) -> u32 {
 #[derive(Debug)]
 pub(super) struct Fast {
     header: Header,
-    places: Places,
-    /// By id in the usual form, and by place: bytes, flags, and the first step.
+    places: RecordPlaces,
+    /// By id in the usual form, then by place: bytes, flags, and the first step.
     usual: Box<[u64]>,
-    /// By id in the extended form, and by place.
+    /// The same by id in the extended form, then by place.
     extended: Box<[u64]>,
     steps: Steps,
     /// Greater than any id that has a size.
     ids: usize,
 }
 
-/// Where event records begin that have parts of a greater alignment than they have themselves: so
-/// many bytes, a power of two, beyond a multiple of the greatest alignment. Sizes depend on that.
+/// The possible offsets of event records modulo the greatest alignment of their fields, if it exceeds
+/// the alignment of the records. The size of a record depends on this offset, its place.
 #[derive(Clone, Copy, Debug)]
-struct Places {
-    /// Bytes from one to the next are two to the power of this.
+struct RecordPlaces {
+    /// Binary logarithm of the distance between places, in bytes.
     shift: u32,
-    /// As many as there are, less one.
+    /// The number of places minus one.
     mask: usize,
-    /// How many there are is two to the power of this.
+    /// Binary logarithm of the number of places.
     bits: u32,
 }
 
-/// Places that get entries of their own; where there would be more, steps look for alignments.
+/// Greatest number of places that have entries of their own; if there are more, steps compute the padding.
 const MOST_PLACES: u32 = 8;
 
-impl Places {
-    const ONE: Places = Places {
+impl RecordPlaces {
+    const ONE: RecordPlaces = RecordPlaces {
         shift: 0,
         mask: 0,
         bits: 0,
     };
 
-    fn of(layout: &StreamLayout) -> Places {
+    fn of(layout: &StreamLayout) -> RecordPlaces {
         let (align, most) = (layout.event_align, layout.body_align());
         let are_powers = align >= 8 && align.is_power_of_two() && most.is_power_of_two();
         match most.checked_div(align) {
-            Some(count @ 2..=MOST_PLACES) if are_powers => Places {
+            Some(count @ 2..=MOST_PLACES) if are_powers => RecordPlaces {
                 shift: (align / 8).trailing_zeros(),
                 mask: count as usize - 1,
                 bits: count.trailing_zeros(),
             },
-            _ => Places::ONE,
+            _ => RecordPlaces::ONE,
         }
     }
 
@@ -77,7 +77,7 @@ impl Places {
         self.mask + 1
     }
 
-    /// The index of an entry.
+    /// The index of an entry, given the byte offset of the event record in the packet.
     #[inline(always)]
     fn index(self, id: u64, at: usize) -> usize {
         (id as usize) << self.bits | at >> self.shift & self.mask
@@ -107,10 +107,10 @@ impl Fast {
     /// The tables, if headers of this stream class allow them.
     pub(super) fn new(layout: &StreamLayout, chosen: &[bool]) -> Option<Fast> {
         let shapes = || layout.events.iter().filter_map(|event| layout.shape(event));
-        let places = Places::of(layout);
+        let places = RecordPlaces::of(layout);
         let is_padded = layout.event_align > 8
             || places.count() > 1
-            || shapes().any(|shape| shape.ends_in_byte || shape.aligns());
+            || shapes().any(|shape| shape.ends_in_byte || shape.has_alignment());
         let prefers_big = shapes().any(|shape| shape.values().any(|near| near.field.big));
         let header = Header::new(layout, is_padded, prefers_big)?;
         let ids = layout
@@ -136,7 +136,7 @@ impl Fast {
         Some(fast)
     }
 
-    /// The entries of all ids behind a header of that form.
+    /// The entries of all ids, for event records whose header has this form.
     fn entries(&mut self, layout: &StreamLayout, chosen: &[bool], form: Form) -> Box<[u64]> {
         let places = self.places;
         let mut entries = vec![GENERAL; self.ids * places.count()];
@@ -219,8 +219,8 @@ impl Fast {
         (&*self.usual).try_into().ok().filter(|_| self.header.is_direct)
     }
 
-    /// The entry of an id in the usual form, behind such a header, given the byte of the packet in
-    /// which the record begins.
+    /// The entry of an id in the usual form of `header`, given the byte offset of the event record in
+    /// the packet.
     #[inline(always)]
     pub(super) fn usual(&self, header: Header, id: u64, at: usize) -> u64 {
         self.entry_of(header, &self.usual, id, at)
@@ -234,7 +234,7 @@ impl Fast {
 
     #[inline(always)]
     fn entry_of(&self, header: Header, entries: &[u64], id: u64, at: usize) -> u64 {
-        // There is one place where nothing is aligned by more than a byte.
+        // If nothing is aligned to more than a byte, there is only one place.
         let index = match header.is_padded {
             false => id as usize,
             true if id < IDS as u64 => self.places.index(id, at),
@@ -268,7 +268,7 @@ impl Fast {
             else {
                 break;
             };
-            fetch_ahead(data, at);
+            prefetch_ahead(data, at);
             let mut id = usual.id.value(id_word) | header.only_id;
             let mut now = usual.time.advance(clock, time_word);
             let mut body = at as u64 * 8 + u64::from(usual.bits);
@@ -292,7 +292,8 @@ impl Fast {
                     next = at + extended.bytes() + (entry & BYTES) as usize;
                 }
                 if entry & VARIABLE != 0 {
-                    // Inlined here, it would take the registers of the loop: most records are of constant size.
+                    // Not inlined: it would occupy the registers of the loop, and most records have a
+                    // constant size.
                     let (steps, first) = (&self.steps, first_step(entry));
                     let past = match header.order() {
                         (false, false) => steps.follow_apart::<false, false>(&content, next, first),
@@ -326,8 +327,8 @@ impl Fast {
         ScanPosition { at, clock, last }
     }
 
-    /// Counts records by id up to a limit of the clock, and so many at most: where it stopped, how
-    /// many, and the clock at the first.
+    /// Counts at most `most` records by id, up to a clock value of `limit` (exclusive). Returns the
+    /// position at which it stopped, the number of records, and the clock value of the first.
     pub(super) fn count(
         &self,
         content: Content<'_>,

@@ -51,23 +51,23 @@ const AHEAD: usize = 1024;
 
 /// Has the bytes some way behind `at` brought nearer. The processor does so by itself within a page, but not over its end.
 #[inline(always)]
-pub(super) fn fetch_ahead(data: &[u8], at: usize) {
-    fetch_behind(data.as_ptr().wrapping_add(at));
+pub(super) fn prefetch_ahead(data: &[u8], at: usize) {
+    prefetch_from(data.as_ptr().wrapping_add(at));
 }
 
-/// As [`fetch_ahead`], given where a record is.
+/// As [`prefetch_ahead`], given the address of a record.
 #[inline(always)]
-pub(super) fn fetch_behind(record: *const u8) {
-    // Two lines: records may be longer than one.
-    fetch(record.wrapping_add(AHEAD));
-    fetch(record.wrapping_add(AHEAD + 64));
+pub(super) fn prefetch_from(record: *const u8) {
+    // Two cache lines: a record may be longer than one.
+    prefetch(record.wrapping_add(AHEAD));
+    prefetch(record.wrapping_add(AHEAD + 64));
 }
 
-/// Has the line of the cache with an address brought nearer.
+/// Prefetches the cache line that contains an address.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 #[inline(always)]
-pub(super) fn fetch(address: *const u8) {
+pub(super) fn prefetch(address: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: a hint is allowed for any address, and changes nothing that a program could see.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
@@ -75,7 +75,7 @@ pub(super) fn fetch(address: *const u8) {
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub(super) fn fetch(_: *const u8) {}
+pub(super) fn prefetch(_: *const u8) {}
 
 #[cfg(test)]
 mod tests {

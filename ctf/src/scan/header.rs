@@ -38,8 +38,8 @@ pub(super) struct Header {
     pub(super) big: bool,
     /// Event records begin at multiples of this and one more, in bytes.
     pub(super) pad: usize,
-    /// Event records may end before the byte at which the next one begins, or have parts that are
-    /// aligned by more than a byte.
+    /// Event records may end before the byte at which the next one begins, or have fields that are
+    /// aligned to more than a byte.
     pub(super) is_padded: bool,
     /// The usual form has ids below [`IDS`], and is one of those that are compiled for.
     pub(super) is_direct: bool,
@@ -202,7 +202,7 @@ impl Header {
         }
     }
 
-    /// Its byte order, and whether anything may be aligned by more than a byte: what steps must know.
+    /// Whether it is big-endian, and whether fields may be aligned to more than a byte: for `Steps::follow`.
     #[inline(always)]
     pub(super) fn order(self) -> (bool, bool) {
         (self.big, self.is_padded)
@@ -237,8 +237,8 @@ impl Header {
 }
 
 /// Runs an expression that is compiled for each of the usual headers, with `$header` a constant as
-/// far as it is known then, and `$lookup` a function from ids in the usual form, and the byte of the
-/// packet in which the event record begins, to entries.
+/// far as it is known then. `$lookup` is a function that returns an entry, given an id in the usual
+/// form and the byte offset of the event record in the packet.
 macro_rules! specialised {
     ($fast:expr, |$header:ident, $lookup:ident| $run:expr) => {{
         let fast = $fast;

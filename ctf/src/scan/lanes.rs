@@ -19,7 +19,7 @@
 #![allow(unsafe_code)]
 
 use super::fast::{BYTES, ESCAPE, Fast, ScanPosition, VARIABLE, first_step};
-use super::guess::fetch_behind;
+use super::guess::prefetch_from;
 use super::header::{Field, Header, specialised};
 use super::steps::Bytes;
 
@@ -36,14 +36,14 @@ pub(super) struct ScanLane<'a> {
 }
 
 impl ScanLane<'_> {
-    /// Less than `reach` bytes are left, or more than can be walked over at once.
+    /// Fewer than `reach` bytes are left, or the lane has more than `u32::MAX` bytes.
     fn is_short(&self, place: &ScanPosition, reach: usize) -> bool {
         self.data.len() < place.at.saturating_add(reach) || self.data.len() > u32::MAX as usize
     }
 }
 
 impl Fast {
-    /// Bytes that a lane must have from a record on.
+    /// Minimum number of bytes that a lane must have from the start of a record.
     pub(super) fn reach(&self) -> usize {
         self.header().reach().max(LOAD)
     }
@@ -60,7 +60,7 @@ impl Fast {
             .count_lanes_of(header, lookup, lanes, places, counts))
     }
 
-    /// The same in a single lane: how many.
+    /// Counts records of a single lane until it has to stop. Returns their number.
     pub(super) fn count_lane(&self, lane: ScanLane<'_>, place: &mut ScanPosition, counts: &mut [u64]) -> u64 {
         specialised!(self, |header, lookup| self
             .count_lane_of(header, lookup, lane, place, counts))
@@ -84,8 +84,8 @@ impl Fast {
         }
         let mut walk = Walk::new(lane, *place, reach);
         let mut counted = 0;
-        // SAFETY: the lane has `reach` bytes from its record on: it was checked above, and by `step`
-        // for each record that it goes to; `counts` is as long as the table's ids.
+        // SAFETY: the lane has `reach` bytes from its record on: this was checked above, and is checked by
+        // `step` for each further record; `counts` has a place for each id of the table.
         while unsafe { self.step(header, &lookup, &mut walk, counts) } {
             counted += 1;
         }
@@ -161,7 +161,7 @@ impl Fast {
         // SAFETY: the caller's promise on the bytes from the record on.
         let word =
             |field: Field| unsafe { header.word(record.add(field.byte).cast::<[u8; 8]>().read_unaligned()) };
-        fetch_behind(record);
+        prefetch_from(record);
         let usual = header.usual;
         let mut id = usual.id.value(word(usual.id)) | header.only_id;
         let mut now = usual.time.advance(walk.clock, word(usual.time));
@@ -208,7 +208,7 @@ impl Fast {
 /// Where counting is in a lane.
 struct Walk<'a> {
     record: *const u8,
-    /// Where the packet would begin in memory.
+    /// Address of the packet's start, if the bytes before the lane were in memory, too.
     origin: usize,
     /// The last byte at which a record may begin.
     last: *const u8,
@@ -237,7 +237,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The byte of the packet in which the record begins.
+    /// Offset of the record in the packet, in bytes.
     #[inline(always)]
     fn in_packet(&self) -> usize {
         (self.record as usize).wrapping_sub(self.origin)

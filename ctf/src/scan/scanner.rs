@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::fast::{Fast, ScanPosition};
-use super::guess::fetch;
+use super::guess::prefetch;
 use super::hit::{Counted, Hit, Progress};
 use super::lanes::{LANES, ScanLane};
 use super::sink::{CountSink, Counts, HitSink, Sink};
@@ -26,7 +26,7 @@ use crate::window::WINDOW;
 /// Hits that one call gives at most: few enough to stay in the nearest cache.
 const BATCH: usize = 1024;
 
-/// Lines of the cache in which heads and first event records mostly lie.
+/// Number of cache lines that most heads and first event records fit in.
 const HEAD_LINES: usize = 16;
 
 /// Scans packets of a stream one after the other.
@@ -158,16 +158,16 @@ impl<'t> Scanner<'t> {
             let index = self.packets.next()?;
             let packet = *self.stream.packets.get(index)?;
             self.packet = Some(packet);
-            self.fetch_head(index + LANES, packet.file);
+            self.prefetch_head(index + LANES, packet.file);
             if self.open(&packet) {
                 return self.packet;
             }
         }
     }
 
-    /// Has the head of a packet brought nearer if its bytes are at hand. The processor does not do so
-    /// by itself: heads lie far from each other.
-    fn fetch_head(&self, index: usize, file: u32) {
+    /// Prefetches the head of a packet if the window contains it. The processor's own prefetching does
+    /// not find heads, which are far from each other.
+    fn prefetch_head(&self, index: usize, file: u32) {
         let packet = self
             .stream
             .packets
@@ -176,7 +176,7 @@ impl<'t> Scanner<'t> {
         let window = self.source.window();
         let at = packet.and_then(|packet| packet.offset.checked_sub(window.offset()));
         if let Some(head) = at.and_then(|at| window.bytes().get(usize::try_from(at).ok()?..)) {
-            (0..HEAD_LINES).for_each(|line| fetch(head.as_ptr().wrapping_add(line * 64)));
+            (0..HEAD_LINES).for_each(|line| prefetch(head.as_ptr().wrapping_add(line * 64)));
         }
     }
 
@@ -342,8 +342,8 @@ impl<'t> Scanner<'t> {
         Some(cursor.pos)
     }
 
-    /// Counts one event record of the current packet, and what follows if that is less than lanes
-    /// can read, as far as clock values are `within` the range; or brings more of the packet in.
+    /// Counts one event record of the current packet, if its clock value is `within` the range, and all
+    /// later ones in the range if too few bytes are left for lanes; or reads more of the packet.
     pub fn nudge(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
         let mut sink = CountSink::new(counts, within);
         let progress = match self.packet {
@@ -369,8 +369,8 @@ impl<'t> Scanner<'t> {
         sink.counted(self.clock, done || progress == Progress::PacketEnd)
     }
 
-    /// The fast way over one event record, and what is too short for lanes; false if it is not one
-    /// for the fast way.
+    /// Counts one event record with the tables, and all later ones if too few bytes are left for lanes.
+    /// False if the first one needs the general way.
     fn nudge_fast(&mut self, table: &ScanTable, sink: &mut CountSink<'_>) -> bool {
         let (Some(fast), Some(start)) = (&table.fast, self.place()) else {
             return false;
@@ -388,8 +388,8 @@ impl<'t> Scanner<'t> {
         true
     }
 
-    /// Goes on to a place near the end of the current packet at which an event record seems to begin:
-    /// see [`super::tail`]. False if the packet is small, or no such place is found.
+    /// Moves to an offset near the end of the current packet at which an event record seems to begin.
+    /// False if the packet is too small, or no such offset is found; see `scan/tail.rs`.
     pub fn guess_tail(&mut self) -> bool {
         let (Some(packet), Some(table)) = (self.packet, self.table.take()) else {
             return false;
@@ -410,7 +410,7 @@ impl<'t> Scanner<'t> {
         self.table = Some(table);
         match place {
             Some(place) => self.pos = place,
-            // Its bytes may be at hand no more.
+            // The window may no longer contain the bytes at the unchanged position.
             None => self.fill(&packet, packet.offset + (self.pos >> 3), WINDOW),
         }
         place.is_some()

@@ -133,8 +133,8 @@ impl<'a> CountSink<'a> {
         }
     }
 
-    /// Counts as many records at most, each load being checked: the first one, whose clock value is
-    /// wanted, and the last bytes.
+    /// Counts at most `most` records with bounds checks: for the first record, whose clock value is
+    /// needed, and for the last bytes of the content.
     pub(super) fn count_checked(
         &mut self,
         fast: &Fast,

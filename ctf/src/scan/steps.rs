@@ -20,16 +20,16 @@ struct ScanStep {
     shift: u8,
     back: u32,
     mask: u64,
-    /// Bytes of an element or of an alignment, bits of an element and bits behind the elements, or
-    /// the number of the branch.
+    /// Size of an element or an alignment in bytes; for elements of bits, see [`ELEMENT_BITS`]; or the
+    /// number of the branch.
     unit: u32,
     next: Next,
 }
 
-/// Bytes to pass, and the step that comes then.
+/// Skips `bytes` bytes, rounds up to a multiple of `align + 1` bytes, skips `more` bytes, and leads to
+/// the next step.
 ///
-/// An alignment is passed with what is before it, since a step of its own would cost a jump that is
-/// hard to predict: by one byte less than it is up to a multiple of `align` and one, then by `more`.
+/// A separate step for an alignment would cost a jump that is hard to predict.
 #[derive(Clone, Copy, Debug)]
 struct Next {
     bytes: u32,
@@ -143,7 +143,7 @@ impl Steps {
             let step = self.step(part, shape, first)?;
             self.steps.push(step);
         }
-        // The bytes before the first step are in the table of entries.
+        // The table of entries has the bytes before the first step only: a leading alignment stays a step.
         let step = next(shape.first, &[], first).step;
         Ok((step != END).then_some(step))
     }
@@ -210,8 +210,9 @@ impl Steps {
         })
     }
 
-    /// The offset past an event record of variable size, given byte order, whether there is anything
-    /// aligned by more than a byte, where its part of variable size begins, and the first step. `None` if the bytes at hand do not have it, or make no sense.
+    /// The offset past an event record of variable size, given whether values are big-endian, whether
+    /// fields may be aligned to more than a byte, the offset at which the part of variable size begins,
+    /// and the first step. `None` if the bytes at hand do not contain the whole record or are invalid.
     #[inline(always)]
     pub(super) fn follow(
         &self,
@@ -267,7 +268,7 @@ impl Steps {
         }
     }
 
-    /// [`Steps::follow`], as a function of its own.
+    /// [`Steps::follow`], but never inlined.
     #[inline(never)]
     pub(super) fn follow_apart<const BIG: bool, const ALIGNED: bool>(
         &self,
@@ -292,7 +293,8 @@ impl Steps {
 #[derive(Debug)]
 pub(super) struct OtherOrder;
 
-/// Where an exit leads, given the shape's parts and the step of the first one.
+/// The target of an exit, given the shape's parts and the step of the first part. An alignment in
+/// `parts` is merged into the result.
 fn next(exit: Exit, parts: &[Part], first: u32) -> Next {
     let step = |to| match to {
         To::End => END,
@@ -315,10 +317,11 @@ fn next(exit: Exit, parts: &[Part], first: u32) -> Next {
     }
 }
 
-/// Bits of [`ScanStep::unit`] that are those of an element.
+/// Number of low bits of [`ScanStep::unit`] that hold the size of an element in bits. The high bits
+/// hold the number of bits after the elements.
 const ELEMENT_BITS: u32 = MOST_ELEMENT_BITS.trailing_zeros();
 
-/// The offset past elements of bits, and the bits behind them, up to a byte.
+/// The offset past elements of bits and the bits after them, rounded up to a byte.
 #[inline(always)]
 fn bit_array(at: usize, count: u64, unit: u32) -> Option<usize> {
     if count >= MOST_ELEMENTS {

@@ -1,22 +1,23 @@
-//! Finding event records near the end of a packet, of which only the first one's place is known.
+//! Finds an event record near the end of a packet without reading the event records before it.
 //!
-//! A place is guessed: one from which on many event records seem to follow each other. Wrong places
-//! soon lead to right ones, so what comes behind these is likely to be a place; it is never certain.
+//! The offset is guessed: many event records must seem to follow each other from it. A walk from a
+//! wrong offset soon reaches a right one, so the offset after these records is likely to be right. It
+//! is never certain, so callers must verify the result.
 
 use super::fast::{Fast, ScanPosition};
 use super::steps::Content;
 
-/// Bytes before the end in which a place is looked for.
+/// Bytes before the end of a packet that are searched.
 pub(super) const TAIL: usize = 64 << 10;
-/// Event records that must follow each other.
+/// Number of event records that must follow each other.
 const RECORDS: u64 = 64;
-/// Bytes that are tried as the first of an event record.
-const TRIES: usize = 4096;
-/// Timestamps of so many bits tell the time without the event records before.
+/// Bytes at the beginning of the tail that are tried as the start of an event record.
+const TRIED_BYTES: usize = 4096;
+/// Least width of timestamps that give the time without the event records before them.
 const LEAST_BITS: u32 = 40;
 
 impl Fast {
-    /// A place at which an event record of the content seems to begin, given a clock value before it.
+    /// A position at which an event record of the content seems to begin, given an earlier clock value.
     pub(super) fn guess_place(&self, content: Content<'_>, clock: u64) -> Option<ScanPosition> {
         let header = self.header();
         if header.usual.time.mask.count_ones() < LEAST_BITS {
@@ -26,10 +27,10 @@ impl Fast {
         let base = content.base as usize;
         let first = base.checked_next_multiple_of(unit)? - base;
         let mut counts = vec![0; self.ids()];
-        (first..first + TRIES).step_by(unit).find_map(|at| {
+        (first..first + TRIED_BYTES).step_by(unit).find_map(|at| {
             let start = ScanPosition::new(at, clock);
             let (place, events, _) = self.count(content, start, &mut counts, (u64::MAX, RECORDS));
-            // The timestamps before it may be none.
+            // The first bytes that were taken for timestamps may be others: the clock is not used.
             (events == RECORDS).then(|| ScanPosition::new(place.at, clock))
         })
     }

@@ -59,16 +59,16 @@ pub(crate) fn run<A: Analysis>(
     until: Option<Timestamp>,
     warnings: &mut Warnings,
 ) -> Result<A::Report, Failure> {
-    let outcome = untold(set, analysis, args, until)?;
+    let outcome = run_without_warnings(set, analysis, args, until)?;
     warnings.reading(&outcome.damage);
     Ok(outcome.report)
 }
 
-/// As [`run`], without telling of damage.
+/// As [`run`], but leaves it to the caller to report damage.
 ///
 /// # Errors
 /// When the user interrupted it.
-pub(crate) fn untold<A: Analysis>(
+pub(crate) fn run_without_warnings<A: Analysis>(
     set: &TraceSet,
     analysis: &A,
     args: &FoldArgs,

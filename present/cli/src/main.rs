@@ -42,9 +42,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Chunks of a trace are folded on one thread, and what comes of them is freed on another. The
-/// allocator of glibc takes a lock of the allocating thread for that: two threads were no faster than
-/// one. mimalloc hands such memory back without a lock.
+/// The thread that folds a chunk allocates its items, and another thread frees them. glibc takes the
+/// lock of the allocating thread's arena to free them: `files` with two threads was hardly faster than
+/// with one (0.50 s and 0.53 s). mimalloc takes no lock. jemalloc needed more memory, and larger thread
+/// caches in glibc made no difference.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -2,8 +2,8 @@
 //! scanner.
 //!
 //! All have the same event classes, as far as their headers allow: of constant size, with strings,
-//! with a sequence, with a length before a string, with a variant, with a sequence of bits. Equal arguments give equal
-//! traces.
+//! with a sequence, with a length before a string, with a variant, with a sequence of bits. Equal
+//! arguments give equal traces.
 
 use crate::rng::Rng;
 use crate::value::Value;

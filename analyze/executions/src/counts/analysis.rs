@@ -64,10 +64,10 @@ impl CountAnalysis {
         CountAnalysis::sharing(set, None, definitions)
     }
 
-    /// As above, with the recorded CPUs if they are known.
+    /// As [`CountAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has read them.
     ///
     /// # Errors
-    /// As above.
+    /// As [`CountAnalysis::new`].
     pub(crate) fn sharing(
         set: &TraceSet,
         recorded: Option<&Arc<Recorded>>,

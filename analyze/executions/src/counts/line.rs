@@ -1,7 +1,8 @@
-//! One quantity of one owner, in the order of time.
+//! Values of one quantity of one owner, in the order of time.
 //!
-//! A line consists of parts: what a slice of time contains is appended as a whole, without copying its values, since
-//! appending is serial.
+//! A line consists of parts: the values of a slice of time are appended as one part, without copying them (except short
+//! parts, see [`SMALL`]). Appending is serial, and copying took 1.7 % of the CPU time of `executions build` on 45 million
+//! event records.
 
 use std::collections::VecDeque;
 
@@ -10,23 +11,23 @@ use serde::{Deserialize, Serialize};
 /// How values of a quantity are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// They add up.
+    /// The total of the values.
     Sum,
-    /// They are what a counter shows: what it grew by adds up.
+    /// The values are readings of a counter: the total of its increases.
     Growth,
-    /// Each as it is.
+    /// Each value by itself.
     Each,
 }
 
-/// A quantity of one owner. Of what adds up, what had come together by each time.
+/// Values by time. For [`Keep::Sum`] and [`Keep::Growth`], each value is the total up to its time, inclusive.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Line {
     /// Parts before `last`, none of which is empty.
     earlier: VecDeque<Part>,
     last: Part,
-    /// What had come together before the first time.
+    /// Total of the values that were dropped.
     before: u64,
-    /// What a counter showed last.
+    /// Last reading of a counter.
     shown: Option<u64>,
 }
 
@@ -34,20 +35,20 @@ pub(crate) struct Line {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Part {
     times: Vec<i64>,
-    /// By time: the value less `base`.
+    /// For each time, the value minus `base`.
     values: Vec<u64>,
     base: u64,
 }
 
-/// Offset in a line: index of a part (of the last one: the number of earlier ones), and index in the part.
+/// Position of a value in a line: index of its part (`last` comes after `earlier`), and index in the part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinePlace {
     part: usize,
     index: usize,
 }
 
-/// A part with fewer values is copied to the end of the one before it, unless that has [`LARGE`]: many small parts would
-/// take longer to search.
+/// A part with fewer values is copied to the end of the part before it, unless that part has at least [`LARGE`] values:
+/// many small parts would take longer to search.
 const SMALL: usize = 64;
 const LARGE: usize = 4096;
 
@@ -71,11 +72,11 @@ impl Part {
         self.values.pop();
     }
 
-    /// Number of values from before a time: searched in steps that grow from `start`.
+    /// Number of values earlier than `time`, by exponential search from `start`.
     fn count_before(&self, time: i64, start: usize) -> usize {
         let is_before = |place: usize| self.times.get(place).is_some_and(|&at| at < time);
         let start = start.min(self.times.len());
-        // Values before `from` are from before the time, those from `end` on are not.
+        // Values at indexes below `from` are earlier than `time`; values at `end` and above are not.
         let (mut from, mut end) = (start, start);
         let mut step = 1;
         if is_before(start) {
@@ -102,14 +103,14 @@ impl Part {
 }
 
 impl Line {
-    /// Adds a value that is later than all others.
+    /// Adds a value; `time` must not be earlier than that of the last value.
     #[inline]
     pub(crate) fn add(&mut self, time: i64, value: u64, keep: Keep) {
         let value = match keep {
             Keep::Each => value,
             Keep::Sum => self.total().saturating_add(value),
             Keep::Growth => {
-                // A counter that goes back began anew.
+                // A reading below the last one: the counter was restarted, and adds nothing.
                 let shown = self.shown.replace(value).unwrap_or(value);
                 self.total().saturating_add(value.saturating_sub(shown))
             }
@@ -120,7 +121,7 @@ impl Line {
         self.last.push(time, value);
     }
 
-    /// Appends later values of a quantity that adds up. The cost depends on the number of parts.
+    /// Appends later values of a quantity that is kept as a total. The cost is linear in the number of parts of `later`.
     pub(crate) fn append(&mut self, later: Line) {
         if self.is_empty() && self.before == 0 {
             *self = later;
@@ -188,7 +189,8 @@ impl Line {
         before.saturating_sub(1)
     }
 
-    /// Finds the values from before a time, starting from where the last search ended.
+    /// Position of the first value that is not earlier than `time`. The search starts at `last`, and stores its result
+    /// there.
     fn place(&self, time: i64, last: &mut LinePlace) -> LinePlace {
         let part = self.part_before(time, last.part);
         let start = if part == last.part { last.index } else { 0 };
@@ -197,14 +199,14 @@ impl Line {
         *last
     }
 
-    /// What came together from one time to before another one, which is not earlier.
+    /// Increase of the total from `begin` (inclusive) to `end` (exclusive), which is not earlier.
     pub(crate) fn grown(&self, begin: i64, end: i64, place: &mut LinePlace) -> u64 {
         let first = self.place(begin, place);
         let last = self.place(end, place);
         self.sum(last).saturating_sub(self.sum(first))
     }
 
-    /// What came together in the values before a place.
+    /// Total of the values before a position.
     fn sum(&self, LinePlace { part, index }: LinePlace) -> u64 {
         let value = match (part.checked_sub(1), index.checked_sub(1)) {
             (_, Some(last)) => self.part(part).value(last),
@@ -214,15 +216,15 @@ impl Line {
         value.unwrap_or(self.before)
     }
 
-    /// Values from one time to before another one of a quantity of which each is kept: nothing is appended to it, so it
+    /// Values from `begin` (inclusive) to `end` (exclusive), for [`Keep::Each`]. Nothing is appended to such a line, so it
     /// has one part.
     pub(crate) fn between(&self, begin: i64, end: i64, place: &mut LinePlace) -> &[u64] {
         let (first, last) = (self.place(begin, place), self.place(end, place));
         self.last.values.get(first.index..last.index).unwrap_or_default()
     }
 
-    /// Drops values before a time: parts as a whole, or at least half of the only part, so that the cost is bounded by
-    /// what was added since.
+    /// Drops values earlier than `before`: whole parts, or at least half of the only part. A call thus moves at most as
+    /// many values as it drops.
     pub(crate) fn forget(&mut self, before: i64) {
         let is_over = |part: &Part| part.times.last().is_none_or(|&last| last < before);
         while self.earlier.front().is_some_and(is_over)
@@ -254,7 +256,7 @@ impl Line {
 }
 
 impl PartialEq for Line {
-    /// True if both have the same values, however these are divided into parts.
+    /// True if both have the same values, regardless of their division into parts.
     fn eq(&self, other: &Line) -> bool {
         let of = |line: &Line| (line.before, line.shown, line.len());
         of(self) == of(other) && self.values().eq(other.values())
@@ -340,7 +342,7 @@ mod tests {
         let whole = added(Keep::Sum, &values);
         let mut cut = whole.clone();
         cut.forget(300);
-        assert_eq!(cut.len(), 100, "less than half is not worth it");
+        assert_eq!(cut.len(), 100, "fewer than half of the values are not dropped");
         cut.forget(805);
         assert_eq!(cut.len(), 19);
         let (mut in_cut, mut in_whole) = (LinePlace { part: 0, index: 50 }, LinePlace::default());

@@ -105,10 +105,10 @@ impl DelimitedAnalysis {
         DelimitedAnalysis::sharing((set, None), definitions, names, window)
     }
 
-    /// As above, with the recorded CPUs if they are known.
+    /// As [`DelimitedAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has read them.
     ///
     /// # Errors
-    /// As above.
+    /// As [`DelimitedAnalysis::new`].
     pub(crate) fn sharing(
         (set, recorded): (&TraceSet, Option<&Arc<Recorded>>),
         definitions: &Definitions,

@@ -21,7 +21,7 @@ pub struct CutSlice {
     over: Over,
 }
 
-/// Composed slices. Freeing them takes long, so the thread that composes leaves it to one that plays.
+/// Composed slices. Freeing them takes long, so the composing thread leaves it to another thread.
 #[derive(Debug, Default)]
 pub struct Over(Vec<PlayedPart>);
 

@@ -47,7 +47,7 @@ impl<K: Copy + Eq + Hash> Interned<K> {
         }
     }
 
-    /// Makes the index, which is not serialized.
+    /// Rebuilds the index, which is missing after deserialization and after a change of the keys.
     #[cold]
     fn index_all(&mut self) {
         self.index.clear();
@@ -136,7 +136,7 @@ impl Texts {
         Text { tag, number }
     }
 
-    /// Makes the index, which is not serialized.
+    /// Rebuilds the index, which is missing after deserialization.
     #[cold]
     fn index_all(&mut self) {
         self.index.clear();

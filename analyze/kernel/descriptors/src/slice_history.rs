@@ -35,7 +35,7 @@ impl Moment {
 /// The value at a time, and when it becomes another one.
 pub(crate) fn at<V: Copy>(history: &[From<V>], time: i64) -> Option<(V, Option<i64>)> {
     let last = history.last()?;
-    // Fast path: most questions are about the present.
+    // Fast path: most lookups ask for the latest value.
     if last.time <= time {
         return Some((last.value, None));
     }

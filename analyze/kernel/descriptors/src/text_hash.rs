@@ -1,13 +1,13 @@
 //! Hashes of texts.
 //!
-//! SipHash, which the standard library uses, took a third of the time of looking up a path. Eight
-//! bytes at a time are folded by a multiplication, with a secret of the process in each step, so
-//! that a trace cannot be made whose texts collide.
+//! SipHash, the hash of the standard library, took a third of the time of looking up a path. This
+//! hash folds eight bytes at a time by a multiplication. Each step includes a random secret of the
+//! process, so that no trace can be crafted whose texts collide.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-/// The secret: two numbers, of which the second is odd.
+/// Random start value and odd factor, chosen once in each process.
 fn secret() -> (u64, u64) {
     static SECRET: OnceLock<(u64, u64)> = OnceLock::new();
     *SECRET.get_or_init(|| {
@@ -21,7 +21,7 @@ fn fold(first: u64, second: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The hash of a text, equal for equal texts within a process.
+/// Equal for equal texts within a process; differs between processes.
 pub(crate) fn hash(text: &str) -> u64 {
     let (seed, factor) = secret();
     let (words, rest) = text.as_bytes().as_chunks::<8>();

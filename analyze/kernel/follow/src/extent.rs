@@ -51,11 +51,11 @@ impl Extent {
             .reduce(Extent::join)
     }
 
-    /// As [`Extent::of_packets`], but where heads do not give the end of a stream, and its last packet
-    /// is large, the end is guessed from the last bytes; and the times that were, by trace and stream.
+    /// As [`Extent::of_packets`], but if a stream is one large packet whose head does not give its end,
+    /// the end is guessed from the last bytes. Also returns the guessed ends.
     ///
-    /// To find such an end takes as long as counting. Who counts anyway finds it on the way, and
-    /// need only begin again if a guess was wrong.
+    /// Finding such an end exactly takes as long as counting the event records. A caller that counts
+    /// them anyway can compare the guesses with the counted ends, and count again if one is wrong.
     pub fn of_packets_guessed(set: &TraceSet) -> (Option<Extent>, Vec<GuessedEnd>) {
         let mut guessed = Vec::new();
         let mut extent: Option<Extent> = None;
@@ -100,18 +100,18 @@ impl Extent {
     }
 }
 
-/// The time of a stream's last event record, as it was guessed.
+/// End of a stream, guessed by [`Extent::of_packets_guessed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuessedEnd {
     /// Index of the trace.
     pub trace: usize,
-    /// Index of the stream in it.
+    /// Index of the stream in the trace.
     pub stream: usize,
-    /// The time.
+    /// Guessed time of the stream's last event record.
     pub last: Timestamp,
 }
 
-/// [`Extent::covered`], with the clock value of the last event record if that is taken to be known.
+/// As [`Extent::covered`]. `known`: clock value of the last event record, in cycles, if it need not be read.
 fn covered<'t>(
     trace: &'t Trace,
     stream: &'t Stream,
@@ -133,7 +133,7 @@ fn covered<'t>(
     })
 }
 
-/// A guess of the clock value of the last event record of a stream that is one large packet.
+/// Guessed clock value, in cycles, of the last event record of a stream of one large packet.
 fn guess<'t>(stream: &'t Stream, lasts: &mut Lasts<'t>) -> Option<u64> {
     let is_one = stream.packets.len() == 1 && !gives_its_end(stream);
     is_one.then(|| lasts.guess(stream)).flatten()
@@ -198,7 +198,7 @@ impl<'t> Lasts<'t> {
         (counted.events > 0).then_some(counted.last)
     }
 
-    /// As [`Lasts::packet`] for the first packet, guessed from its last bytes.
+    /// As [`Lasts::packet`] for packet 0, but guessed from the last bytes of the packet.
     fn guess(&mut self, stream: &'t Stream) -> Option<u64> {
         let (mut scanner, counts) = self.at(stream, 0)?;
         if !scanner.guess_tail() {
@@ -209,7 +209,7 @@ impl<'t> Lasts<'t> {
         (is_sound && counted.events > 0).then_some(counted.last)
     }
 
-    /// A scanner at a packet, and room for counts.
+    /// A scanner positioned at a packet, and counters for its event classes.
     fn at(&mut self, stream: &'t Stream, index: usize) -> Option<(Scanner<'t>, &mut Counts)> {
         let layout = self.trace.layout.streams.get(stream.class)?;
         let new = || (Arc::new(ScanTable::new(layout, |_| false)), Counts::new(layout));

@@ -1,13 +1,13 @@
-//! Numbers of keys that are kept elsewhere.
+//! Index of numbered keys that are stored elsewhere.
 //!
-//! A `HashMap` from keys to numbers would keep each key a second time, and would hash all keys
-//! again whenever it grows. Slots with a part of the hash suffice: keys are compared only where
-//! that is equal.
+//! A `HashMap` from keys to numbers would store each key a second time, and would hash all keys
+//! again whenever it grows. A slot with 32 bits of the hash suffices: keys are compared only if
+//! these bits are equal.
 
 /// Numbers by the hash of their keys: open addressing with linear probing, at most half full.
 #[derive(Clone, Debug, Default)]
 pub struct NumberIndex {
-    /// Empty, or a power of two.
+    /// The length is 0 or a power of two.
     slots: Vec<Slot>,
     length: usize,
 }
@@ -15,7 +15,7 @@ pub struct NumberIndex {
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     hash: u32,
-    /// [`FREE`] if the slot is.
+    /// [`FREE`] in an empty slot.
     number: u32,
 }
 
@@ -25,17 +25,17 @@ const FREE_SLOT: Slot = Slot {
     number: FREE,
 };
 
-/// Slots of the smallest index that is not empty.
+/// Number of slots of the smallest nonempty index.
 const LEAST: usize = 8;
 
 impl NumberIndex {
-    /// How many numbers there are.
+    /// Number of entries.
     #[inline]
     pub fn count(&self) -> usize {
         self.length
     }
 
-    /// The number with that hash whose key `is_key` recognizes.
+    /// The number that was inserted with this hash and for which `is_key` is true.
     #[inline]
     pub fn find(&self, hash: u64, is_key: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = shortened(hash);
@@ -52,7 +52,7 @@ impl NumberIndex {
         }
     }
 
-    /// Adds a number below `u32::MAX`, whose key was not found.
+    /// Adds the number of a new key; it must be less than `u32::MAX`.
     pub fn insert(&mut self, hash: u64, number: u32) {
         if self.length >= self.slots.len() / 2 {
             self.grow();
@@ -89,8 +89,8 @@ impl NumberIndex {
     }
 }
 
-/// Part of a hash whose low bits depend on all of its bits: keys that differ by a port had equal low
-/// bits, and linear probing then visits all of them.
+/// 32 bits that depend on all bits of a hash. Keys that differ only in a port number have hashes with
+/// equal low bits, for which linear probing would visit all of their slots.
 #[inline]
 fn shortened(hash: u64) -> u32 {
     let product = u128::from(hash) * 0x9E37_79B9_7F4A_7C15;

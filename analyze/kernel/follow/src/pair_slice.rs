@@ -10,9 +10,9 @@ use crate::table::KeyHasher;
 /// beginning.
 #[derive(Clone, Debug)]
 pub struct PairSlice<K, B, E> {
-    /// Keys that began in the slice: what has no end yet.
+    /// Keys that began in the slice, each with the value that began last; `None` if that has ended.
     begun: Vec<(K, Option<B>)>,
-    /// Their indexes.
+    /// Indexes in `begun`, by key.
     index: NumberIndex,
     ends: Vec<(K, E)>,
 }

@@ -43,7 +43,7 @@ pub struct Recorded {
     /// Ends of recording of CPUs, ascending, in nanoseconds from the origin.
     ends: Vec<(i64, CpuKey)>,
     unended: Vec<Unended>,
-    /// By trace: its extent, once an analysis has asked for it.
+    /// Extent of each trace, read at the first request.
     extents: Vec<OnceLock<Option<Extent>>>,
 }
 
@@ -260,7 +260,7 @@ impl Recorded {
         }
     }
 
-    /// The extent of a trace by its index, which is read once for all analyses; see [`Extent::of`].
+    /// The extent of the trace at an index, read once and shared by all analyses; see [`Extent::of`].
     pub(crate) fn extent(&self, set: &TraceSet, trace: usize) -> Option<Extent> {
         let read = || Extent::of(set, |of| of == trace);
         self.extents

@@ -162,7 +162,7 @@ fn index<T>(entries: &[(ThreadKey, T)]) -> ThreadIndex {
 pub struct KeyHasher(u64);
 
 impl KeyHasher {
-    /// The hash of a key.
+    /// The hash of a key, as [`NumberIndex`](crate::NumberIndex) takes it.
     #[inline]
     pub fn hash_of<K: Hash>(key: &K) -> u64 {
         BuildHasherDefault::<KeyHasher>::default().hash_one(key)

@@ -123,7 +123,8 @@ impl<C: Copy> SliceCell<C> {
         self.known.calls_since = time.saturating_add(1);
     }
 
-    /// Forgets the state of the thread: from now on items are recorded, until an event sets the state whatever it was before.
+    /// Forgets the state of the thread: items are recorded from now on, until an event sets the state regardless of the
+    /// previous one.
     pub fn forget_state(&mut self) {
         self.known.state = false;
     }

@@ -19,7 +19,7 @@ pub(super) struct Columns {
 const LAST: i64 = i64::MAX - 1;
 
 impl Columns {
-    /// Equal parts of the window, as far as the traces' packets cover it, given what they cover.
+    /// Equal parts of the window, as far as it lies in `covered`: the extent of the traces' packets.
     pub(super) fn new(covered: Option<Extent>, window: Window, columns: usize) -> Columns {
         let (from, to) = covered.map_or((0, 0), |covered| (covered.first.0, covered.last.0.min(LAST)));
         let from = from.min(to);

@@ -30,7 +30,7 @@ pub struct Count<'t> {
     set: &'t TraceSet,
     cpus: CpuSet,
     columns: Columns,
-    /// Ends of streams that were guessed.
+    /// Guessed ends of streams, which are compared with the counted ones.
     guessed: Vec<GuessedEnd>,
     /// By trace: where it has the CPUs of its event records.
     places: Vec<Cpus>,
@@ -69,9 +69,9 @@ impl<'t> Count<'t> {
         }
     }
 
-    /// The same for everything in the traces. Where their packets do not give their ends, these are
-    /// guessed; [`CountReport::is_misguessed`] if a guess was wrong, and [`Count::new`] has to do it.
-    pub fn guessing(set: &'t TraceSet, parts: usize) -> Self {
+    /// Counts all event records, with the ends of streams guessed as in [`Extent::of_packets_guessed`].
+    /// If [`CountReport::has_wrong_guess`] is set, a guess was wrong: count again with [`Count::new`].
+    pub fn with_guessed_ends(set: &'t TraceSet, parts: usize) -> Self {
         let (covered, guessed) = Extent::of_packets_guessed(set);
         Count {
             set,
@@ -507,9 +507,9 @@ impl Analysis for Count<'_> {
             let counted = partial.streams.get(&stream).and_then(|count| count.times);
             counted.is_none_or(|(_, last)| last != guess.last.0)
         };
-        let is_misguessed = self.guessed.iter().any(is_wrong);
+        let has_wrong_guess = self.guessed.iter().any(is_wrong);
         CountReport {
-            is_misguessed,
+            has_wrong_guess,
             ..report::make(self.set, self.columns.bounds(), partial, losses)
         }
     }

@@ -35,9 +35,10 @@ pub struct CountReport {
     pub discarded_packets: u64,
     /// Each loss.
     pub losses: Vec<LossRow>,
-    /// An end of a stream was guessed wrong, so that columns are too: see [`Count::guessing`](super::Count::guessing).
+    /// A guessed end of a stream was wrong, and so is the range of the columns: see
+    /// [`Count::with_guessed_ends`](super::Count::with_guessed_ends).
     #[serde(skip)]
-    pub is_misguessed: bool,
+    pub has_wrong_guess: bool,
 }
 
 /// A stream's part of it.
@@ -159,7 +160,7 @@ pub(super) fn make(
         discarded_packets: lost("packets"),
         losses,
         streams,
-        is_misguessed: false,
+        has_wrong_guess: false,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Encodes actions in few bytes: a tag, and what [`IoAction::pack`] writes behind it.
+//! Encodes actions in few bytes: a tag, followed by the fields that [`IoAction::pack`] writes.
 
 use tracebraid_descriptors::{Change, Deed, Exit, Holder, Open, Sharing};
 use tracebraid_kernel_model::{FdType, Syscall};

@@ -152,7 +152,7 @@ impl Connections {
         }
     }
 
-    /// Makes the index, which is not serialized.
+    /// Rebuilds the index, which is missing after deserialization.
     #[cold]
     fn index_all(&mut self) {
         self.index.clear();

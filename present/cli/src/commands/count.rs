@@ -94,7 +94,8 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     subject.finish(&text, args.input.strict)
 }
 
-/// Counts in the scanner.
+/// Counts event records of all threads. Ends of streams that packet heads do not give are guessed, which
+/// saves a pass on one thread; if a guess was wrong, all event records are counted again.
 ///
 /// # Errors
 /// When the user interrupted it.
@@ -106,8 +107,8 @@ fn counted(
     warnings: &mut Warnings,
 ) -> Result<CountReport, Failure> {
     if window == Window::default() && cpus.0.is_none() {
-        let outcome = fold::untold(set, &Count::guessing(set, PARTS), args, None)?;
-        if !outcome.report.is_misguessed {
+        let outcome = fold::run_without_warnings(set, &Count::with_guessed_ends(set, PARTS), args, None)?;
+        if !outcome.report.has_wrong_guess {
             warnings.reading(&outcome.damage);
             return Ok(outcome.report);
         }
