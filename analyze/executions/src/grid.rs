@@ -14,6 +14,9 @@ use std::sync::Arc;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_graph::CutSlice;
 
+/// Larger packets are distributed over steps: as large as packets of tracers usually are.
+const PIECE: u64 = 1 << 20;
+
 /// Minimum length of an interval in nanoseconds: processing an interval takes some microseconds.
 const SHORTEST: i64 = 100_000;
 
@@ -51,21 +54,37 @@ fn begin_of(time: i64, step: i64) -> i64 {
     time.saturating_sub(time.rem_euclid(step))
 }
 
-/// Bytes of the packets that begin in each step, by the beginning of the step. Packets without a begin time are ignored.
-fn bytes_by_step(set: &TraceSet, step: i64) -> BTreeMap<i64, u64> {
+/// Bytes of the packets in each step, by the beginning of the step. The bytes of a packet are distributed evenly over the
+/// time from its begin to its end. `None` if a packet of at least `least` bytes does not contain both times: an interval
+/// could then contain the whole trace. Smaller packets without a begin time are ignored.
+fn bytes_by_step(set: &TraceSet, step: i64, least: u64) -> Option<BTreeMap<i64, u64>> {
     let mut by_step = BTreeMap::new();
     for (trace, stream) in set.streams() {
         let Some(clock) = trace.clock(stream) else {
             continue;
         };
         for packet in &stream.packets {
-            if let Some(begin) = packet.begin {
-                let begin = begin_of(clock.timestamp(begin).0, step);
-                *by_step.entry(begin).or_default() += packet.bytes;
+            let time = |cycles: Option<u64>| cycles.map(|cycles| clock.timestamp(cycles).0);
+            match (time(packet.begin), time(packet.end)) {
+                (Some(begin), Some(end)) => distribute(packet.bytes, (begin, end), step, &mut by_step),
+                _ if packet.bytes >= least => return None,
+                (Some(begin), None) => *by_step.entry(begin_of(begin, step)).or_default() += packet.bytes,
+                (None, _) => {}
             }
         }
     }
-    by_step
+    Some(by_step)
+}
+
+/// Adds the bytes of a packet to the steps of its time, in pieces of at most [`PIECE`] bytes.
+fn distribute(bytes: u64, (begin, end): (i64, i64), step: i64, by_step: &mut BTreeMap<i64, u64>) {
+    let pieces = bytes.div_ceil(PIECE).max(1);
+    let length = (i128::from(end) - i128::from(begin)).max(0);
+    for piece in 0..pieces {
+        let time = i128::from(begin) + length * i128::from(piece) / i128::from(pieces);
+        let of_piece = bytes / pieces + u64::from(piece < bytes % pieces);
+        *by_step.entry(begin_of(time as i64, step)).or_default() += of_piece;
+    }
 }
 
 /// Beginnings of all intervals but the first one. Each interval but the last one contains at least `least` bytes.
@@ -84,11 +103,12 @@ fn begins(by_step: BTreeMap<i64, u64>, step: i64, least: u64) -> Vec<i64> {
 
 impl Intervals {
     /// Intervals that consist of steps of `behind` nanoseconds (at least [`SHORTEST`]): the delay after its end at which
-    /// an execution must be made. Each interval but the last one contains at least `bytes` bytes of packets; 0: each
-    /// step is an interval.
+    /// an execution must be made. Each interval but the last one contains at least `bytes` bytes of packets. Each step is
+    /// an interval if `bytes` is 0, or if packets of so many bytes do not contain their times.
     pub(crate) fn new(set: &TraceSet, behind: u64, bytes: u64) -> Intervals {
         let step = i64::try_from(behind).unwrap_or(i64::MAX).max(SHORTEST);
-        let begins = (bytes > 0).then(|| begins(bytes_by_step(set, step), step, bytes).into());
+        let by_step = (bytes > 0).then(|| bytes_by_step(set, step, bytes)).flatten();
+        let begins = by_step.map(|by_step| begins(by_step, step, bytes).into());
         Intervals { step, begins }
     }
 
@@ -202,6 +222,16 @@ mod tests {
         let grid = Grid::new(steps, vec![25, 7]);
         let ends = [(0, 10), (8, 30), (26, 30), (0, 8)].map(|(from, until)| grid.end_between(from, until));
         assert_eq!(ends, [Some(8), Some(26), None, None]);
+    }
+
+    #[test]
+    fn bytes_of_large_packets_are_distributed_over_their_time() {
+        let mut by_step = BTreeMap::new();
+        distribute(3 * PIECE, (5, 35), 10, &mut by_step);
+        distribute(7, (-1, 100), 10, &mut by_step);
+        distribute(PIECE + 1, (50, 40), 10, &mut by_step);
+        let expected = [(-10, 7), (0, PIECE), (10, PIECE), (20, PIECE), (50, PIECE + 1)];
+        assert_eq!(by_step, BTreeMap::from(expected));
     }
 
     #[test]
