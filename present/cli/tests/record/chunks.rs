@@ -164,7 +164,8 @@ fn the_newest_chunks_stay() {
     assert_eq!(names.len(), 3, "nothing hidden is left: {names:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("the newest 3 are kept"), "{said}");
-    assert!(crate::limits::file_bytes(trace) <= 3 << 20);
+    // A chunk is larger than 1 MiB only if the state of a busy machine takes most of it.
+    assert!(crate::limits::file_bytes(trace) <= 6 << 20);
     let (events, _) = counted(trace);
     assert!(events > 10_000 && events < CALLS, "{events}");
     assert_eq!(end(trace), ("command_ended".into(), false));
