@@ -104,7 +104,7 @@ fn begins(by_step: BTreeMap<i64, u64>, step: i64, least: u64) -> Vec<i64> {
 impl Intervals {
     /// Intervals that consist of steps of `behind` nanoseconds (at least [`SHORTEST`]): the delay after its end at which
     /// an execution must be made. Each interval but the last one contains at least `bytes` bytes of packets. Each step is
-    /// an interval if `bytes` is 0, or if packets of so many bytes do not contain their times.
+    /// an interval if `bytes` is 0, or if a packet of at least `bytes` bytes lacks its begin or end time.
     pub(crate) fn new(set: &TraceSet, behind: u64, bytes: u64) -> Intervals {
         let step = i64::try_from(behind).unwrap_or(i64::MAX).max(SHORTEST);
         let by_step = (bytes > 0).then(|| bytes_by_step(set, step, bytes)).flatten();

@@ -202,7 +202,7 @@ impl Header {
         }
     }
 
-    /// Whether it is big-endian, and whether fields may be aligned to more than a byte: for `Steps::follow`.
+    /// `big` and `is_padded`: the properties of a layout on which following a record's steps depends.
     #[inline(always)]
     pub(super) fn order(self) -> (bool, bool) {
         (self.big, self.is_padded)

@@ -39,7 +39,7 @@ struct Next {
 }
 
 impl Next {
-    fn to(step: u32) -> Self {
+    const fn to(step: u32) -> Self {
         Next {
             bytes: 0,
             align: 0,
@@ -71,12 +71,7 @@ const STOPPED: ScanStep = ScanStep {
     back: 0,
     mask: 0,
     unit: 0,
-    next: Next {
-        bytes: 0,
-        align: 0,
-        more: 0,
-        step: STOP,
-    },
+    next: Next::to(STOP),
 };
 
 /// The bytes that steps look at.

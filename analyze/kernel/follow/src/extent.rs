@@ -62,7 +62,7 @@ impl Extent {
         for (trace_index, trace) in set.traces.iter().enumerate() {
             for (stream_index, stream) in trace.streams.iter().enumerate() {
                 let mut lasts = Lasts::new(trace);
-                let guess = guess(stream, &mut lasts);
+                let guess = lasts.guess(stream);
                 if let Some(last) = guess.and_then(|last| Some(trace.clock(stream)?.timestamp(last))) {
                     guessed.push(GuessedEnd {
                         trace: trace_index,
@@ -133,12 +133,6 @@ fn covered<'t>(
     })
 }
 
-/// Guessed clock value, in cycles, of the last event record of a stream of one large packet.
-fn guess<'t>(stream: &'t Stream, lasts: &mut Lasts<'t>) -> Option<u64> {
-    let is_one = stream.packets.len() == 1 && !gives_its_end(stream);
-    is_one.then(|| lasts.guess(stream)).flatten()
-}
-
 /// Time of the first event record of a stream. Packets may be out of time order and begin long before their
 /// first event record: every packet that begins before the earliest time found may have an earlier one.
 fn first(trace: &Trace, stream: &Stream) -> Option<Timestamp> {
@@ -198,8 +192,12 @@ impl<'t> Lasts<'t> {
         (counted.events > 0).then_some(counted.last)
     }
 
-    /// As [`Lasts::packet`] for packet 0, but guessed from the last bytes of the packet.
+    /// Time of the last event record of a stream of one large packet that does not give its end, in cycles: guessed from
+    /// the last bytes.
     fn guess(&mut self, stream: &'t Stream) -> Option<u64> {
+        if stream.packets.len() != 1 || gives_its_end(stream) {
+            return None;
+        }
         let (mut scanner, counts) = self.at(stream, 0)?;
         if !scanner.guess_tail() {
             return None;

@@ -59,24 +59,23 @@ struct StreamCount {
 impl<'t> Count<'t> {
     /// Counts what is in the window and on those CPUs, in `parts` parts of equal length.
     pub fn new(set: &'t TraceSet, window: Window, cpus: CpuSet, parts: usize) -> Self {
-        let covered = Extent::of_packets(set);
-        Count {
-            set,
-            cpus,
-            columns: Columns::new(covered, window, parts.max(1)),
-            guessed: Vec::new(),
-            places: set.traces.iter().map(Cpus::new).collect(),
-        }
+        let columns = Columns::new(Extent::of_packets(set), window, parts.max(1));
+        Count::in_columns(set, cpus, columns, Vec::new())
     }
 
     /// Counts all event records, with the ends of streams guessed as in [`Extent::of_packets_guessed`].
     /// If [`CountReport::has_wrong_guess`] is set, a guess was wrong: count again with [`Count::new`].
     pub fn with_guessed_ends(set: &'t TraceSet, parts: usize) -> Self {
         let (covered, guessed) = Extent::of_packets_guessed(set);
+        let columns = Columns::new(covered, Window::default(), parts.max(1));
+        Count::in_columns(set, CpuSet(None), columns, guessed)
+    }
+
+    fn in_columns(set: &'t TraceSet, cpus: CpuSet, columns: Columns, guessed: Vec<GuessedEnd>) -> Self {
         Count {
             set,
-            cpus: CpuSet(None),
-            columns: Columns::new(covered, Window::default(), parts.max(1)),
+            cpus,
+            columns,
             guessed,
             places: set.traces.iter().map(Cpus::new).collect(),
         }
