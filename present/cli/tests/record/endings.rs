@@ -34,8 +34,9 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
         return;
     };
     let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
-    // The command makes system calls until the file `end` exists.
-    let script = "while [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done";
+    // The command makes system calls until the file `end` exists, or its directory does not: it must not
+    // outlive a test that fails.
+    let script = "while [ -d \"${0%/*}\" ] && [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done";
     let mut process = Command::new("bash")
         .args(["-c", script])
         .arg(&end)
@@ -651,9 +652,10 @@ fn a_recorder_under_nohup_survives_its_terminal() {
     is_whole(&trace);
 }
 
-/// Leaves a process in the background that makes system calls until the file `$1` is there.
-const DAEMON: &str = "setsid bash -c 'while [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done' \"$1\" \
-                      < /dev/null > /dev/null 2>&1 &";
+/// Leaves a process in the background that makes system calls until the file `$1` is there, or its
+/// directory is not: a test may remove both before the process looks.
+const DAEMON: &str = "setsid bash -c 'while [ -d \"${0%/*}\" ] && [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done' \
+                      \"$1\" < /dev/null > /dev/null 2>&1 &";
 
 /// Calls of a kind in a trace.
 fn calls(trace: &str, call: &str) -> usize {
