@@ -11,7 +11,7 @@ help: ## Show what there is to make
 build: ## Build the program: target/release/tracebraid, or below CARGO_TARGET_DIR
 	@scripts/setup build
 	@scripts/web
-	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked -p tracebraid -p tracebraid-probe -p tracebraid-modules
 
 $(DATA)/%: tests/data/%.tar.xz
 	@mkdir -p $(DATA)

@@ -22,7 +22,9 @@ from common import CACHE, ROOT, SHARED, TARGET, TRACEBRAID, Output, begin, count
 GENERATED = {
     "dpdk": "DPDK: 48-bit time, 16-bit id, align 64, no packet sizes",
     "barectf": "barectf's default",
-    "natural": "LTTng's headers, naturally aligned",
+    "natural": "fields aligned to their sizes",
+    "natural-large": "LTTng's large header, fields aligned to their sizes",
+    "natural-compact": "big-endian, LTTng's compact header, fields aligned to their sizes",
     "big-endian": "big-endian, 64-bit id and time",
     "big-endian-compact": "big-endian, LTTng's compact header",
     "extended": "LTTng's compact header, all ids extended",

@@ -1,4 +1,5 @@
-//! Event record headers that can be read without walking: id and timestamp at constant places.
+//! Event record headers that can be read without walking: id and timestamp at constant places, or at
+//! places that depend only on the offset of the event record.
 //!
 //! Covers headers of fixed-length integers in either byte order, with or without an id and a
 //! timestamp, and LTTng's two headers: an id, a truncated timestamp, and an escape value of the id
@@ -97,10 +98,35 @@ impl FastHeader {
 /// A field, how to read it, and its position in bits.
 type Leaf<'n> = (&'n Node, FixedRead, u64);
 
-/// Recognises such a header.
+/// Recognises such a header if its fields are aligned to at most what the header is aligned to.
 pub(super) fn recognise(header: Part<'_>) -> Option<FastHeader> {
+    recognise_at(header, 0, header.align.max(8))
+}
+
+/// Most headers that [`by_offset`] returns.
+pub(crate) const MOST_OFFSETS: usize = 8;
+
+/// Recognises a header whose fields are aligned to more than the header itself, as those of LTTng
+/// where fields are aligned to their sizes. The positions of the fields depend on the offset of the
+/// event record: returns the header for each multiple of its alignment below the greatest alignment
+/// of a field. Empty if there is none.
+pub(super) fn by_offset(header: Part<'_>) -> Box<[FastHeader]> {
+    let aligns = header.inside().iter().map(|node| node.align);
+    let modulus = aligns.fold(header.align, u32::max);
+    let are_powers = header.align >= 8 && header.align.is_power_of_two() && modulus.is_power_of_two();
+    if !are_powers || !(2..=MOST_OFFSETS).contains(&((modulus / header.align) as usize)) {
+        return Box::default();
+    }
+    let offsets = (0..modulus).step_by(header.align as usize);
+    let headers = offsets.map(|offset| recognise_at(header, u64::from(offset), modulus));
+    headers.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// Recognises a header that begins `start` bits past a multiple of `align` bits.
+fn recognise_at(header: Part<'_>, start: u64, align: u32) -> Option<FastHeader> {
     let mut fields = Fields {
-        align: header.align.max(8),
+        start,
+        align,
         leaves: Vec::new(),
     };
     let (first, variant) = fields.flatten(header, 0)?;
@@ -168,14 +194,17 @@ fn of_role<'l, 'n>(leaves: &'l [Leaf<'n>], role: Roles) -> impl Iterator<Item = 
 
 #[derive(Clone)]
 struct Fields<'n> {
-    /// Positions are constant for alignments of up to that of the header.
+    /// Where the header begins: so many bits past a multiple of `align`.
+    start: u64,
+    /// Greatest alignment, in bits, for which positions are known.
     align: u32,
     leaves: Vec<Leaf<'n>>,
 }
 
 impl<'n> Fields<'n> {
     fn align(&self, at: u64, align: u32) -> Option<u64> {
-        (align <= self.align).then(|| at.next_multiple_of(u64::from(align.max(1))))
+        let aligned = (self.start + at).next_multiple_of(u64::from(align.max(1)));
+        (align <= self.align).then(|| aligned - self.start)
     }
 
     /// Adds the leaves with their positions, unless the byte order changes within a byte; the end, and the variant which must be the last field.

@@ -65,6 +65,9 @@ pub struct StreamLayout {
     pub(crate) header_check: Option<SkipProgram>,
     /// The header, where it can be read without walking and nothing else needs its fields.
     pub fast_header: Option<FastHeader>,
+    /// The same for each possible offset of an event record modulo the greatest alignment of a field,
+    /// where the positions of fields depend on that; else empty.
+    headers_by_offset: Box<[FastHeader]>,
     /// Common context.
     pub common_context: Tree,
     /// Event classes, in the order of the schema.
@@ -252,13 +255,21 @@ impl TraceLayout {
         let mut start = SkipBuilder::new(event_align, self.mixed);
         header.into_iter().for_each(|root| start.skip(root));
         let start = start.position();
-        let fast_header = header
-            .and_then(header::recognise)
-            // What checks the byte order in the body looks at the header's last bits.
-            .filter(|fast| header_check.is_none() || fast.is_whole())
-            .filter(|_| !header_is_referred_to(class));
+        // What checks the byte order in the body looks at the header's last bits.
+        let is_usable = |fast: &FastHeader| header_check.is_none() || fast.is_whole();
+        let header = header.filter(|_| !header_is_referred_to(class));
+        let fast_header = header.and_then(header::recognise).filter(is_usable);
+        let mut headers_by_offset = match fast_header {
+            None => header.map(header::by_offset).unwrap_or_default(),
+            Some(_) => Box::default(),
+        };
+        if !headers_by_offset.iter().all(is_usable) {
+            headers_by_offset = Box::default();
+        }
         let common = common_context.root();
-        let place = BodyPlace::new(event_align, start, fast_header.as_ref());
+        // Where in a byte it ends does not depend on the offset.
+        let any_header = fast_header.as_ref().or(headers_by_offset.first());
+        let place = BodyPlace::new(event_align, start, any_header);
         let events: Vec<_> = class
             .events
             .iter()
@@ -273,6 +284,7 @@ impl TraceLayout {
             header_check,
             mixed: self.mixed,
             fast_header,
+            headers_by_offset,
             event_header,
             common_context,
             ids: EventIds::new(&events),
@@ -351,6 +363,7 @@ impl StreamLayout {
             header_check: None,
             mixed: false,
             fast_header: None,
+            headers_by_offset: Box::default(),
             common_context: Tree::default(),
             events: Vec::new(),
             event_align: 1,
@@ -384,10 +397,20 @@ impl StreamLayout {
         body.finish().shape(start.1 % 8, self.place.ends_in_byte)
     }
 
-    /// The greatest alignment of a field of any body, in bits.
-    pub(crate) fn body_align(&self) -> u32 {
+    /// The header of event records at each multiple of their alignment below a common modulus. One
+    /// element if the header is the same everywhere; none if it has to be walked over.
+    pub(crate) fn fast_headers(&self) -> &[FastHeader] {
+        match &self.fast_header {
+            Some(everywhere) => std::slice::from_ref(everywhere),
+            None => &self.headers_by_offset,
+        }
+    }
+
+    /// The greatest alignment of a field of the header or any body, in bits.
+    pub(crate) fn field_align(&self) -> u32 {
         let trees = self.events.iter().flat_map(|event| self.bodies(event));
         trees
+            .chain([&self.event_header])
             .flat_map(Tree::all)
             .map(|part| part.align)
             .max()

@@ -2,9 +2,10 @@
 //! body has a [`Shape`].
 
 use super::guess::{add_guessed, prefetch_ahead};
-use super::header::{Form, Header, IDS, specialised};
+use super::header::{Form, Forms, Header, IDS, specialised};
 use super::steps::{Bytes, Content, STOP, Steps};
 use crate::layout::StreamLayout;
+use crate::layout::header::MOST_OFFSETS;
 use crate::layout::shape::Shape;
 
 /// The class is chosen.
@@ -29,6 +30,8 @@ pub(super) fn first_step(entry: u64) -> u32 {
 pub(super) struct Fast {
     header: Header,
     places: RecordPlaces,
+    /// By place: the forms of the header.
+    forms: [Forms; MOST_PLACES],
     /// By id in the usual form, then by place: bytes, flags, and the first step.
     usual: Box<[u64]>,
     /// The same by id in the extended form, then by place.
@@ -51,7 +54,7 @@ struct RecordPlaces {
 }
 
 /// Greatest number of places that have entries of their own; if there are more, steps compute the padding.
-const MOST_PLACES: u32 = 8;
+const MOST_PLACES: usize = MOST_OFFSETS;
 
 impl RecordPlaces {
     const ONE: RecordPlaces = RecordPlaces {
@@ -61,12 +64,12 @@ impl RecordPlaces {
     };
 
     fn of(layout: &StreamLayout) -> RecordPlaces {
-        let (align, most) = (layout.event_align, layout.body_align());
+        let (align, most) = (layout.event_align, layout.field_align());
         let are_powers = align >= 8 && align.is_power_of_two() && most.is_power_of_two();
-        match most.checked_div(align) {
+        match most.checked_div(align).map(|count| count as usize) {
             Some(count @ 2..=MOST_PLACES) if are_powers => RecordPlaces {
                 shift: (align / 8).trailing_zeros(),
-                mask: count as usize - 1,
+                mask: count - 1,
                 bits: count.trailing_zeros(),
             },
             _ => RecordPlaces::ONE,
@@ -77,11 +80,38 @@ impl RecordPlaces {
         self.mask + 1
     }
 
+    /// The place of an event record, given its byte offset in the packet.
+    #[inline(always)]
+    fn place(self, at: usize) -> usize {
+        at >> self.shift & self.mask
+    }
+
     /// The index of an entry, given the byte offset of the event record in the packet.
     #[inline(always)]
     fn index(self, id: u64, at: usize) -> usize {
-        (id as usize) << self.bits | at >> self.shift & self.mask
+        (id as usize) << self.bits | self.place(at)
     }
+}
+
+/// The forms of the header at each place. `None` if fewer places are told apart than have forms of
+/// their own, or if a header could have no whole byte: what might have no size would never end.
+fn forms_by_place(
+    layout: &StreamLayout,
+    header: Header,
+    places: RecordPlaces,
+) -> Option<[Forms; MOST_PLACES]> {
+    let headers = layout.fast_headers();
+    let mut forms = [header.forms(); MOST_PLACES];
+    if !header.varies {
+        return Some(forms);
+    }
+    if places.count() % headers.len() != 0 {
+        return None;
+    }
+    for (forms, fast) in forms.iter_mut().zip(headers.iter().cycle()) {
+        *forms = Forms::of(fast, header.big).filter(|forms| forms.usual.bytes() > 0)?;
+    }
+    Some(forms)
 }
 
 /// A position in the bytes at hand.
@@ -113,6 +143,7 @@ impl Fast {
             || shapes().any(|shape| shape.ends_in_byte || shape.has_alignment());
         let prefers_big = shapes().any(|shape| shape.values().any(|near| near.field.big));
         let header = Header::new(layout, is_padded, prefers_big)?;
+        let forms = forms_by_place(layout, header, places)?;
         let ids = layout
             .events
             .iter()
@@ -120,35 +151,42 @@ impl Fast {
             .filter(|&id| id < IDS as u64);
         let mut fast = Fast {
             places,
+            forms,
             usual: Box::default(),
             extended: Box::default(),
             steps: Steps::new(header.big),
             header,
             ids: ids.max().map_or(0, |id| id as usize + 1),
         };
-        let all = fast.entries(layout, chosen, header.usual);
+        let all = fast.entries(layout, chosen, |forms| Some(forms.usual));
         fast.usual = fast.usual_of(layout, &all);
         fast.extended = match header.extended {
             None => Box::default(),
             Some(_) if places.count() == 1 => all,
-            Some(form) => fast.entries(layout, chosen, form),
+            Some(_) => fast.entries(layout, chosen, |forms| forms.extended),
         };
         Some(fast)
     }
 
-    /// The entries of all ids, for event records whose header has this form.
-    fn entries(&mut self, layout: &StreamLayout, chosen: &[bool], form: Form) -> Box<[u64]> {
+    /// The entries of all ids, for event records whose header has this one of its forms.
+    fn entries(
+        &mut self,
+        layout: &StreamLayout,
+        chosen: &[bool],
+        form: fn(Forms) -> Option<Form>,
+    ) -> Box<[u64]> {
         let places = self.places;
         let mut entries = vec![GENERAL; self.ids * places.count()];
         for (event, &chosen) in layout.events.iter().zip(chosen) {
             let chosen = if chosen { CHOSEN } else { 0 };
             for place in 0..places.count() {
                 let at = place << places.shift;
+                let bits = form(self.forms[place % MOST_PLACES]).map_or(0, |form| form.bits);
                 let entry = match places.count() {
                     1 => layout.shape(event).and_then(|shape| self.entry(&shape)),
                     count => {
                         let modulus = (count << places.shift) as u64 * 8;
-                        let start = (at as u64 * 8 + u64::from(form.bits)) % modulus;
+                        let start = (at as u64 * 8 + u64::from(bits)) % modulus;
                         let shape = layout.shape_from(event, (modulus, start));
                         shape.and_then(|shape| self.entry(&shape))
                     }
@@ -178,8 +216,8 @@ impl Fast {
     /// The table of the usual form, from that of all ids.
     fn usual_of(&self, layout: &StreamLayout, all: &[u64]) -> Box<[u64]> {
         let mask = self.header.usual.id.mask;
-        let escape = layout.fast_header.and_then(|header| header.extended);
-        let escape = escape
+        let extended = layout.fast_headers().first().and_then(|header| header.extended);
+        let escape = extended
             .and_then(|(id, _)| usize::try_from(id).ok())
             .filter(|&id| id < IDS);
         let ids = match (self.header.is_direct, escape) {
@@ -243,6 +281,15 @@ impl Fast {
         entries.get(index).copied().unwrap_or(GENERAL)
     }
 
+    /// The forms of a header, given the byte offset of the event record in the packet.
+    #[inline(always)]
+    pub(super) fn forms(&self, header: Header, at: usize) -> Forms {
+        match header.varies {
+            true => self.forms[self.places.place(at) % MOST_PLACES],
+            false => header.forms(),
+        }
+    }
+
     /// Gets over records, telling of each its id, its entry, the position of its body in bits and
     /// the clock; stops at one that is for the general way, or when told.
     #[inline(always)]
@@ -263,7 +310,7 @@ impl Fast {
         let data = content.data;
         let in_packet = |at: usize| content.origin().wrapping_add(at);
         loop {
-            let usual = header.usual;
+            let Forms { usual, extended } = self.forms(header, in_packet(at));
             let (Some(id_word), Some(time_word)) = (word(at + usual.id.byte), word(at + usual.time.byte))
             else {
                 break;
@@ -275,7 +322,7 @@ impl Fast {
             let mut entry = lookup(id, in_packet(at));
             let mut next = at + usual.bytes() + (entry & BYTES) as usize;
             if entry & VARIABLE != 0 {
-                if let Some(extended) = header.extended
+                if let Some(extended) = extended
                     && entry & ESCAPE != 0
                 {
                     let words = (word(at + extended.id.byte), word(at + extended.time.byte));

@@ -3,10 +3,11 @@
 //! The loops are compiled for each [`Header`] in the list of `specialised!`. The usual headers are
 //! constants there: LTTng's two with their extended forms, and that of babeltrace2 and barectf
 //! (64-bit id, 64-bit time). For all others byte order and padding are constants, and offsets,
-//! shifts and masks are read from the table into registers.
+//! shifts and masks are read from the table into registers; or for each record from a table by its
+//! place, where fields are aligned to more than the header.
 
 use crate::layout::StreamLayout;
-use crate::layout::header::{BitField, HeaderForm};
+use crate::layout::header::{BitField, FastHeader, HeaderForm};
 
 /// Ids in a table that is indexed without a check.
 pub(super) const IDS: usize = 1 << 16;
@@ -45,6 +46,11 @@ pub(super) struct Header {
     pub(super) is_direct: bool,
     /// Timestamps may be less than the clock.
     pub(super) may_go_back: bool,
+    /// The forms depend on the place of the event record: `usual` and `extended` are those of the
+    /// first place.
+    pub(super) varies: bool,
+    /// Bytes that forms at other places reach further than those at the first.
+    slack: usize,
 }
 
 impl Field {
@@ -112,11 +118,42 @@ impl Form {
         (self.bits >> 3) as usize
     }
 
+    /// Bytes that reading it may load.
+    fn reach(self) -> usize {
+        self.id.byte.max(self.time.byte) + 8
+    }
+
     fn is_multibyte_in(form: &HeaderForm, big: bool) -> bool {
         let fields = [form.id, form.timestamp];
         let mut fields = fields.into_iter().flatten();
         fields.any(|field| field.big == big && field.swapped().is_none())
     }
+}
+
+/// The forms of a header at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Forms {
+    pub(super) usual: Form,
+    pub(super) extended: Option<Form>,
+}
+
+impl Forms {
+    /// The forms of a header whose fields are read in that byte order.
+    pub(super) fn of(header: &FastHeader, big: bool) -> Option<Forms> {
+        Some(Forms {
+            usual: Form::of(&header.compact, big)?,
+            extended: match &header.extended {
+                Some((_, form)) => Some(Form::of(form, big)?),
+                None => None,
+            },
+        })
+    }
+}
+
+fn forms_of(header: &FastHeader) -> impl Iterator<Item = &HeaderForm> {
+    [&header.compact]
+        .into_iter()
+        .chain(header.extended.as_ref().map(|(_, form)| form))
 }
 
 impl Header {
@@ -129,6 +166,8 @@ impl Header {
         is_padded: false,
         is_direct: true,
         may_go_back: false,
+        varies: false,
+        slack: 0,
     };
     /// LTTng's compact header: 5 and 27 bits, or 32 and 64.
     pub(super) const COMPACT: Header = Header {
@@ -153,21 +192,17 @@ impl Header {
     /// That of a stream class whose headers allow it. With `prefers_big`, fields of one byte are
     /// read as big-endian ones.
     pub(super) fn new(layout: &StreamLayout, is_padded: bool, prefers_big: bool) -> Option<Header> {
-        let fast = layout.fast_header.as_ref()?;
-        let forms = [Some(fast.compact), fast.extended.map(|(_, form)| form)];
-        let is = |big| {
-            forms
-                .iter()
-                .flatten()
-                .any(|form| Form::is_multibyte_in(form, big))
-        };
+        let places = layout.fast_headers();
+        let fast = places.first()?;
+        let forms = || places.iter().flat_map(forms_of);
+        let is = |big| forms().any(|form| Form::is_multibyte_in(form, big));
         let big = is(true) || (prefers_big && !is(false));
+        let Forms { usual, extended } = Forms::of(fast, big)?;
         let header = Header {
-            usual: Form::of(&fast.compact, big)?,
-            extended: match &fast.extended {
-                Some((_, form)) => Some(Form::of(form, big)?),
-                None => None,
-            },
+            usual,
+            extended,
+            varies: places.len() > 1,
+            slack: 0,
             only_id: match (fast.compact.id, layout.events.as_slice()) {
                 (None, [only]) => only.id,
                 _ => 0,
@@ -177,6 +212,12 @@ impl Header {
             is_padded,
             is_direct: false,
             may_go_back: true,
+        };
+        let reach = forms().map(|form| Some(Form::of(form, big)?.reach()));
+        let reach = reach.collect::<Option<Vec<_>>>()?.into_iter().max();
+        let header = Header {
+            slack: reach?.saturating_sub(header.reach()),
+            ..header
         };
         let known = [Header::COMPACT, Header::LARGE, Header::WIDE];
         let is_known = |known: &&Header| {
@@ -190,15 +231,32 @@ impl Header {
         Some(known.iter().find(is_known).copied().unwrap_or(header))
     }
 
-    /// The same with that byte order and padding, of which the compiler then knows.
+    /// The same with that byte order and padding, of which the compiler then knows, and forms that do
+    /// not vary.
     #[inline(always)]
     pub(super) fn with(self, big: bool, is_padded: bool) -> Header {
         Header {
             big,
             is_padded,
+            varies: false,
             is_direct: false,
             may_go_back: true,
             ..self
+        }
+    }
+
+    /// The same with forms that vary.
+    #[inline(always)]
+    pub(super) fn varying(self) -> Header {
+        Header { varies: true, ..self }
+    }
+
+    /// Its forms where they do not vary.
+    #[inline(always)]
+    pub(super) fn forms(self) -> Forms {
+        Forms {
+            usual: self.usual,
+            extended: self.extended,
         }
     }
 
@@ -210,9 +268,8 @@ impl Header {
 
     /// Bytes that reading the header may load.
     pub(super) fn reach(self) -> usize {
-        let forms = [Some(self.usual), self.extended];
-        let fields = forms.into_iter().flatten().flat_map(|form| [form.id, form.time]);
-        fields.map(|field| field.byte + 8).max().unwrap_or(8)
+        let extended = self.extended.map_or(0, Form::reach);
+        self.usual.reach().max(extended) + self.slack
     }
 
     /// Eight bytes in the header's byte order.
@@ -253,6 +310,16 @@ macro_rules! specialised {
             }
             (_, Header::WIDE) => {
                 let $header = Header::WIDE;
+                let $lookup = |id: u64, at: usize| fast.usual($header, id, at);
+                $run
+            }
+            (_, other) if other.varies && !other.big => {
+                let $header = other.with(false, true).varying();
+                let $lookup = |id: u64, at: usize| fast.usual($header, id, at);
+                $run
+            }
+            (_, other) if other.varies => {
+                let $header = other.with(true, true).varying();
                 let $lookup = |id: u64, at: usize| fast.usual($header, id, at);
                 $run
             }
@@ -316,6 +383,19 @@ mod tests {
         assert_eq!(of(&large.replace("MOST", "65534")), Some(Header::LARGE));
         let wide = format!("struct {{ {} }}", full.replace("32", "64"));
         assert_eq!(of(&wide), Some(Header::WIDE));
+    }
+
+    #[test]
+    fn forms_of_headers_vary_where_fields_are_aligned_to_more() {
+        let full = "integer { size = 32; align = 32; } id; \
+            integer { size = 64; align = 64; map = clock.c.value; } timestamp;";
+        let large = header("size = 16; align = 16;", "size = 32; align = 32;", full);
+        let large = large.replace("MOST", "65534").replace("align(8)", "align(16)");
+        let large = of(&large).unwrap();
+        assert!(large.varies);
+        assert_eq!((large.usual.bytes(), large.extended.unwrap().bytes()), (8, 24));
+        // The timestamp of the extended form begins at 16.
+        assert_eq!(large.reach(), 24);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! one comparison for each record holds for all loads of its header.
 //!
 //! # Safety argument
-//! A header loads at most [`Header::reach`] bytes from its first one. A lane stops where less than
+//! A header loads at most [`Header::reach`] bytes from its first one, whatever the place of the record. A lane stops where less than
 //! `reach` bytes are left of its slice, and `reach` is at least that; so each load of a header is
 //! inside of the lane's slice. What a body of variable size loads is compared with the end of the
 //! slice at each load ([`Raw`]). A count is raised only for an id whose entry in the table has a
@@ -20,7 +20,7 @@
 
 use super::fast::{BYTES, ESCAPE, Fast, ScanPosition, VARIABLE, first_step};
 use super::guess::{add_guessed, prefetch_from};
-use super::header::{Field, Header, specialised};
+use super::header::{Field, Forms, Header, specialised};
 use super::steps::Bytes;
 
 /// Packets that are counted at once: more need more registers than there are.
@@ -164,13 +164,13 @@ impl Fast {
         let word =
             |field: Field| unsafe { header.word(record.add(field.byte).cast::<[u8; 8]>().read_unaligned()) };
         prefetch_from(record);
-        let usual = header.usual;
+        let Forms { usual, extended } = self.forms(header, walk.in_packet());
         let mut id = usual.id.value(word(usual.id)) | header.only_id;
         let mut now = usual.time.advance(walk.clock, word(usual.time));
         let mut entry = lookup(id, walk.in_packet());
         let mut size = usual.bytes() + (entry & BYTES) as usize;
         if entry & VARIABLE != 0 {
-            if let Some(extended) = header.extended
+            if let Some(extended) = extended
                 && entry & ESCAPE != 0
             {
                 id = extended.id.value(word(extended.id));

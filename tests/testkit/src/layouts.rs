@@ -32,7 +32,7 @@ struct Layout {
 const SIZES: &str =
     "u64 packet_size; u64 content_size; u64c timestamp_begin; u64c timestamp_end; u32 cpu_id;";
 
-const LAYOUTS: [Layout; 10] = [
+const LAYOUTS: [Layout; 12] = [
     Layout {
         name: "dpdk",
         byte_order: "le",
@@ -62,6 +62,32 @@ const LAYOUTS: [Layout; 10] = [
         align: 0,
         has_sizes: true,
         values: |id, time| vec![Value::UInt(id), Value::UInt(time & 0xffff_ffff)],
+    },
+    Layout {
+        name: "natural-large",
+        byte_order: "le",
+        packet_context: SIZES,
+        header: "struct { enum : integer { size = 16; align = 16; } { compact = 0 ... 65534, extended = 65535 } id; \
+            variant <id> { struct { integer { size = 32; align = 32; map = clock.c.value; } timestamp; } compact; \
+            struct { integer { size = 32; align = 32; } id; \
+            integer { size = 64; align = 64; map = clock.c.value; } timestamp; } extended; } v; } align(16)",
+        context: "",
+        align: 0,
+        has_sizes: true,
+        values: |id, time| with_extension(65535, 0xffff_ffff, id, time),
+    },
+    Layout {
+        name: "natural-compact",
+        byte_order: "be",
+        packet_context: SIZES,
+        header: "struct { enum : integer { size = 5; align = 1; } { compact = 0 ... 30, extended = 31 } id; \
+            variant <id> { struct { integer { size = 27; align = 1; map = clock.c.value; } timestamp; } compact; \
+            struct { integer { size = 32; align = 32; } id; \
+            integer { size = 64; align = 64; map = clock.c.value; } timestamp; } extended; } v; } align(32)",
+        context: "",
+        align: 0,
+        has_sizes: true,
+        values: |id, time| with_extension(31, (1 << 27) - 1, id, time),
     },
     Layout {
         name: "big-endian",

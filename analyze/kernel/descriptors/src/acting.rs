@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use tracebraid_follow::{Table, ThreadKey};
+use tracebraid_follow::ThreadKey;
 
-use crate::belongings::{Act, Belonging, Effect, Holder, Person, Unclear, Users};
+use crate::belongings::{Act, Belonging, Effect, Holder, Unclear, Users};
 use crate::earlier::Earlier;
+use crate::members::Members;
 
 /// [`Belongings`](crate::belongings::Belongings), borrowed to apply acts.
 pub(crate) struct Acting<'a> {
-    pub(crate) people: &'a mut Table<Person>,
+    pub(crate) people: &'a mut Members,
     pub(crate) earlier: &'a mut Earlier,
     pub(crate) addresses: &'a mut BTreeMap<u32, BTreeMap<i64, i32>>,
     pub(crate) numbered: &'a mut i32,
@@ -56,8 +57,7 @@ impl Acting<'_> {
     }
 
     fn belonging(&self, thread: ThreadKey) -> Belonging {
-        let known = self.people.find(thread).and_then(|person| person.belonging);
-        known.unwrap_or_else(|| Belonging::alone(thread))
+        self.people.belonging(thread)
     }
 
     /// Current table of a process.
@@ -74,9 +74,8 @@ impl Acting<'_> {
     /// A thread changes the contents of its table, now or later. One call for each thread is
     /// enough.
     pub(crate) fn touched(&mut self, thread: ThreadKey) {
-        let person = self.people.get(thread);
-        person.is_touched = true;
-        let table = person.belonging.map_or(thread.tid, |belonging| belonging.table);
+        self.set_touched(thread);
+        let table = self.belonging(thread).table;
         if table != thread.tid {
             self.touch(thread.with(table));
         }
@@ -86,6 +85,13 @@ impl Acting<'_> {
         // Tables with numbers that are not those of threads are never looked up, and there may be
         // many of them.
         if table.tid >= ThreadKey::UNKNOWN {
+            self.set_touched(table);
+        }
+    }
+
+    fn set_touched(&mut self, table: ThreadKey) {
+        // A change may copy a page of threads.
+        if self.is_untouched(table) {
             self.people.get(table).is_touched = true;
         }
     }

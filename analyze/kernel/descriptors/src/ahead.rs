@@ -3,9 +3,10 @@
 use tracebraid_follow::ThreadKey;
 
 use crate::acting::Acting;
-use crate::belongings::{Act, Effect, Members};
+use crate::belongings::{Act, Effect};
 use crate::contents::Held;
 use crate::descriptors::Descriptors;
+use crate::members::Members;
 use crate::shared::Shared;
 
 /// A thread, a time in nanoseconds from the origin, and an act that decides which thread has which

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_follow::{Table, ThreadKey};
+use tracebraid_follow::ThreadKey;
 
 use crate::acting::Acting;
 use crate::change::Sharing;
 use crate::earlier::{Earlier, Past};
+use crate::members::Members;
 use crate::shared::Shared;
 
 /// Which process a thread belongs to, and which table it has, from a time on.
@@ -135,18 +136,6 @@ pub(crate) enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unclear;
 
-/// Threads; who is not in it is alone in its process.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Members(pub(crate) Table<Person>);
-
-impl Members {
-    /// What a thread belongs to.
-    pub(crate) fn belonging(&self, thread: ThreadKey) -> Belonging {
-        let known = self.0.find(thread).and_then(|person| person.belonging);
-        known.unwrap_or_else(|| Belonging::alone(thread))
-    }
-}
-
 /// Which process each thread belongs to, and which table it has. Takes a few dozen bytes a thread that was met.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Belongings {
@@ -162,11 +151,11 @@ impl Belongings {
     /// Whether it can have come about by acts: nothing in it overflows then.
     pub(crate) fn is_sound(&self) -> bool {
         const MOST: usize = 1 << 30;
-        let are_few = |(_, person): (_, &Person)| (person.users.others as usize) < MOST;
-        self.people.0.is_sound()
+        let are_few = |person: &Person| (person.users.others as usize) < MOST;
+        self.people.is_sound()
             && self.earlier.is_sound()
             && (0..MOST as i32).contains(&self.numbered)
-            && self.people.0.entries().all(are_few)
+            && self.people.people().all(are_few)
     }
 
     /// What a thread belongs to now.
@@ -176,7 +165,7 @@ impl Belongings {
 
     /// Belongings of a thread that are not forgotten, latest first.
     fn all(&self, thread: ThreadKey) -> impl Iterator<Item = Belonging> {
-        let person = self.people.0.find(thread);
+        let person = self.people.find(thread);
         let now = person.and_then(|person| person.belonging);
         let before = person.map(|person| self.earlier.from(person.before));
         now.into_iter().chain(before.into_iter().flatten())
@@ -203,7 +192,7 @@ impl Belongings {
     /// Borrows all fields to apply acts.
     pub(crate) fn acting(&mut self) -> Acting<'_> {
         Acting {
-            people: &mut self.people.change().0,
+            people: self.people.change(),
             earlier: &mut self.earlier,
             addresses: &mut self.addresses,
             numbered: &mut self.numbered,

@@ -22,6 +22,7 @@ mod descriptors;
 mod earlier;
 mod interned;
 mod late;
+mod members;
 mod shared;
 mod slice_acts;
 mod slice_end;

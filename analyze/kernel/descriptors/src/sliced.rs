@@ -5,11 +5,12 @@ use std::hash::Hash;
 use tracebraid_follow::{Table, ThreadKey};
 
 use crate::ahead::Ahead;
-use crate::belongings::{Belonging, Effect, Members};
+use crate::belongings::{Belonging, Effect};
 use crate::call::NO_FD;
 use crate::change::Change;
 use crate::contents::Held;
 use crate::descriptors::Descriptors;
+use crate::members::Members;
 use crate::shared::Shared;
 use crate::slice_history::{From, Moment, SlicedTable, at, before, begin};
 use crate::values::{Base, LateCall, Resolved, Resolving, Value, ValueId, Values};
