@@ -198,7 +198,7 @@ impl<'t> Scanner<'t> {
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
                     let (packet, complaint) =
-                        crate::packets::as_its_head_says(self.trace, self.stream, *packet, &head);
+                        crate::packets::reconcile_with_head(self.trace, self.stream, *packet, &head);
                     if let Some(complaint) = complaint {
                         let damage = Damage::at(self.path(&packet), packet.offset, complaint);
                         self.damage.push(damage);
