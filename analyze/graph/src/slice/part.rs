@@ -124,7 +124,7 @@ impl GraphRules {
         let directory = partial.directory.go_on(&mut partial.news, until);
         // Slices need to know from switches where threads are, and do not follow requests of an io_uring.
         let is_plain =
-            !self.recorded.tells_all_switches() || partial.rings.is_some_and(|first| first < until);
+            !self.recorded.has_all_switches() || partial.rings.is_some_and(|first| first < until);
         (!items.is_empty()).then_some(CutSlice {
             items,
             before: (!is_plain).then_some((begin, directory)),
