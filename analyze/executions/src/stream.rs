@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tracebraid_graph::{Over, PlayedPart};
+use tracebraid_graph::{PlayedPart, RetiredSlices};
 
 use crate::build::{Sink, SinkDone, SinkJob, Union};
 use crate::contexts::Contexts;
@@ -71,7 +71,7 @@ pub(crate) enum Job<S: Sink> {
     Make(Box<Making>),
     Sink(SinkJob<S>),
     /// Frees slices that the graph has composed.
-    Free(Over),
+    Free(RetiredSlices),
 }
 
 /// Result of a [`Job`].
@@ -295,7 +295,7 @@ impl<'s, S: Sink> Stream<'s, S> {
             // pause.
             let known = &mut write(known);
             while self.advance(pass, known, partial) {}
-            self.jobs.extend(known.growing.take_over().map(Job::Free));
+            self.jobs.extend(known.growing.take_retired().map(Job::Free));
         }
         self.give(known);
         self.error.is_none()
