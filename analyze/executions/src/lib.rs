@@ -56,6 +56,7 @@ mod known;
 mod made;
 mod making;
 mod metrics;
+mod multiple_testing;
 mod names;
 mod pass;
 mod permutation;
