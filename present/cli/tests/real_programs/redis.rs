@@ -87,7 +87,10 @@ fn redis_received_and_sent_what_it_says() {
     );
     let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
     // The short requests above may all run between two samples of their stacks.
-    ask(&mut stream, "EVAL 'local sum = 0; for i = 1, 3e7 do sum = sum + i end; return tostring(sum)' 0\r\n");
+    ask(
+        &mut stream,
+        "EVAL 'local sum = 0; for i = 1, 3e7 do sum = sum + i end; return tostring(sum)' 0\r\n",
+    );
     let info = ask(&mut stream, "INFO stats\r\n");
     // It ends without a word, and closes the connection.
     let last = "SHUTDOWN NOSAVE\r\n";
