@@ -99,7 +99,7 @@ impl CountSeries {
         self.0.get(&owner).map_or(&[], Vec::as_slice)
     }
 
-    /// Drops values earlier than `before`, in nanoseconds from the origin; see [`TimeSeries::forget`].
+    /// Drops values earlier than `before`, in nanoseconds from the origin; up to half of each series may be kept.
     pub fn forget(&mut self, before: i64) {
         self.0
             .values_mut()
