@@ -133,9 +133,9 @@ fn count_together(scanners: &mut [Scanner<'_>], counts: &mut Counts) -> u64 {
         let Some(scanner) = scanners.get_mut(stopped) else {
             break;
         };
-        let nudged = scanner.nudge(counts, 0..u64::MAX);
-        events += nudged.events;
-        if nudged.ended {
+        let counted = scanner.count_next(counts, 0..u64::MAX);
+        events += counted.events;
+        if counted.ended {
             break;
         }
     }

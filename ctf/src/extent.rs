@@ -1,6 +1,10 @@
-//! Judging what the heads of packets say: of their sizes, and of their order.
+//! Plausibility of the heads of packets: of their sizes, times and order.
 
+use std::path::Path;
+
+use crate::damage::Damage;
 use crate::packet::PacketHead;
+use crate::stream::Packet;
 
 /// Sizes that tracers leave in a packet that they have not closed.
 pub(crate) fn is_unset(bits: Option<u64>) -> bool {
@@ -128,4 +132,16 @@ pub(crate) fn follows(first: &PacketHead, second: &PacketHead) -> bool {
         _ => true,
     };
     is_numbered && is_later
+}
+
+/// True if a packet's end is a time. It is 0, or all ones, if the tracer ended before it wrote it.
+pub(crate) fn is_written(end: u64, begin: Option<u64>) -> bool {
+    end != u64::MAX && (end > 0 || begin == Some(0))
+}
+
+/// Reports a packet that ends before it begins.
+pub(crate) fn ends_before_begin(path: &Path, packet: &Packet) -> Option<Damage> {
+    let (begin, end) = (packet.begin?, packet.end?);
+    let message = format!("the packet's end ({end} cycles) is before its beginning ({begin} cycles)");
+    (end < begin).then(|| Damage::at(path, packet.offset, message))
 }

@@ -128,7 +128,7 @@ fn count_together(trace: &Trace, stream: &Stream) -> Option<Vec<u64>> {
             let lanes = [&mut a, &mut b, &mut c];
             let (_, stopped) = Scanner::count_together(lanes, &mut counts, [u64::MAX; LANES]);
             let stopped = [&mut a, &mut b, &mut c].into_iter().nth(stopped)?;
-            if stopped.nudge(&mut counts, 0..u64::MAX).ended {
+            if stopped.count_next(&mut counts, 0..u64::MAX).ended {
                 break;
             }
         }

@@ -6,7 +6,7 @@
 //! within.
 
 use crate::contexts::{ContextId, Contexts};
-use crate::permutation::correct;
+use crate::multiple_testing::correct;
 use crate::statistics::{Spread, Test, least_of_times, test_times};
 use crate::sums::{Sums, pool};
 

@@ -2,7 +2,7 @@
 
 use crate::compare::{SURE, Times};
 use crate::database::{Database, Figures, Table};
-use crate::permutation::{correct, least_chance};
+use crate::multiple_testing::{correct, least_chance};
 use crate::statistics::{Numbers, Spread, Test, coarse, numbers, surer, test};
 use crate::texts::{TextSeparation, rank, texts};
 

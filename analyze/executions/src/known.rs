@@ -3,7 +3,7 @@
 
 use tracebraid_graph::{Growing, PlayedPart, Question};
 
-use crate::counts::CountLines;
+use crate::counts::CountSeries;
 use crate::execution::{Kernels, Whose};
 use crate::grid::Intervals;
 use crate::pass::Pass;
@@ -18,7 +18,7 @@ pub(crate) struct Known {
     /// Times at which threads turned to executions.
     pub(crate) turns: Turns,
     /// Time lines of counted events.
-    pub(crate) lines: CountLines,
+    pub(crate) series: CountSeries,
     /// Everything earlier than this time is dropped.
     pub(crate) cut: i64,
     pub(crate) limits: Limits,
@@ -66,7 +66,7 @@ impl Known {
             kernels,
             sampling,
             turns: Turns::default(),
-            lines: CountLines::default(),
+            series: CountSeries::default(),
             cut: i64::MIN,
             limits,
         }
@@ -108,7 +108,7 @@ impl Known {
         self.cut = cut;
         self.turns.drop_before(cut);
         self.growing.drop_before(cut);
-        self.lines.forget(cut);
+        self.series.forget(cut);
         if !self.sampling.is_empty() {
             let since = self.growing.requests_since(cut);
             self.sampling.drop_before(since);

@@ -56,6 +56,7 @@ mod known;
 mod made;
 mod making;
 mod metrics;
+mod multiple_testing;
 mod names;
 mod pass;
 mod permutation;
@@ -72,7 +73,7 @@ pub use build::{BuildError, BuildRules, Built, Finished, Sink, SinkDone, SinkJob
 pub use compare::{Difference, SURE, Times, compare, ranked, worth_showing};
 pub use condition::{Dimension, chosen, quantity, time_within};
 pub use contexts::{ContextId, Contexts, Frame, FrameKind};
-pub use counts::{CountAnalysis, CountLines, CountPartial, ExtraMetric, Quantities};
+pub use counts::{CountAnalysis, CountPartial, CountSeries, ExtraMetric, Quantities};
 pub use delimit::{DelimitedAnalysis, DelimitedPartial, FunctionNames};
 pub use ecct::{Builder, Ecct, ExecutionStep};
 pub use execution::{Execution, executions, with_threads};

@@ -8,7 +8,7 @@ use std::sync::{PoisonError, RwLock};
 
 use tracebraid_graph::{ActorId, Graph, Occupant, Path, Question, SegmentKind, Wake};
 
-use crate::counts::Places;
+use crate::counts::SeriesCursors;
 use crate::delimit::{Block, EndedOnes};
 use crate::ecct::Builder;
 use crate::execution::{Execution, Whose};
@@ -81,10 +81,10 @@ pub(crate) fn make_all(
     made: &mut Made,
     must: bool,
 ) -> Waits {
-    let mut places = Places::default();
+    let mut cursors = SeriesCursors::default();
     while !pending.is_empty() {
         let known = known.read().unwrap_or_else(PoisonError::into_inner);
-        let waits = make((pass, &known, &mut places), pending, made, (AT_ONCE, must));
+        let waits = make((pass, &known, &mut cursors), pending, made, (AT_ONCE, must));
         if waits != Waits::No {
             return waits;
         }
@@ -96,7 +96,7 @@ pub(crate) fn make_all(
 
 /// Makes at most `most` executions and stops at one that must wait. If `must`, open questions are ignored.
 pub(crate) fn make(
-    (pass, known, places): (&Pass, &Known, &mut Places),
+    (pass, known, cursors): (&Pass, &Known, &mut SeriesCursors),
     pending: &mut Pending,
     made: &mut Made,
     (most, must): (usize, bool),
@@ -132,7 +132,7 @@ pub(crate) fn make(
             pending.first = Some(execution);
             break;
         }
-        put((pass, known, places), &mut builder, made, (execution, path));
+        put((pass, known, cursors), &mut builder, made, (execution, path));
     }
     made.own = builder.into_common();
     waits
@@ -157,7 +157,7 @@ fn asks(known: &Known, execution: &Execution, path: &Path) -> Option<Question> {
 
 /// Adds an execution with its metrics, calling contexts and steps.
 fn put(
-    (pass, known, places): (&Pass, &Known, &mut Places),
+    (pass, known, cursors): (&Pass, &Known, &mut SeriesCursors),
     builder: &mut Builder<'_>,
     made: &mut Made,
     (execution, path): (Execution, Option<Path>),
@@ -174,7 +174,7 @@ fn put(
         return;
     };
     let (ecct, steps) = builder.ecct_and_steps(&path);
-    let counted = (execution.kind, quantities, (&known.lines, places));
+    let counted = (execution.kind, quantities, (&known.series, cursors));
     made.push(graph, execution, (&ecct.times, &steps), |figures| {
         put_metrics(figures, graph, &path, counted);
     });

@@ -2,7 +2,7 @@
 
 use tracebraid_graph::{ActorId, Graph, Path, Role, SegmentKind, WaitReason};
 
-use crate::counts::{CountLines, Places, Quantities};
+use crate::counts::{CountSeries, Quantities, SeriesCursors};
 
 /// What a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,14 +100,14 @@ pub fn all_metrics(
     graph: &Graph,
     path: &Path,
     kind: usize,
-    (quantities, lines): (&Quantities, &CountLines),
+    (quantities, series): (&Quantities, &CountSeries),
 ) -> Vec<Option<u64>> {
     let mut figures = Vec::with_capacity(WaitReason::ALL.len() + ROOM);
     put_metrics(
         &mut figures,
         graph,
         path,
-        (kind, quantities, (lines, &mut Places::default())),
+        (kind, quantities, (series, &mut SeriesCursors::default())),
     );
     figures
 }
@@ -117,9 +117,9 @@ pub(crate) fn put_metrics(
     figures: &mut Vec<Option<u64>>,
     graph: &Graph,
     path: &Path,
-    (kind, quantities, lines): (usize, &Quantities, (&CountLines, &mut Places)),
+    (kind, quantities, series): (usize, &Quantities, (&CountSeries, &mut SeriesCursors)),
 ) {
-    let counted = quantities.of_path(lines, graph, path, kind);
+    let counted = quantities.of_path(series, graph, path, kind);
     put_own(figures, graph, path, counted.fixed);
     figures.extend(counted.extra);
 }

@@ -7,7 +7,8 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::factorial::ln_binomial;
 
-use crate::permutation::{Pool, Runs, Tail, least_chance};
+use crate::multiple_testing::least_chance;
+use crate::permutation::{Pool, Runs, Tail};
 
 /// Values of a group's executions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -18,11 +18,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tracebraid_graph::{Over, PlayedPart};
+use tracebraid_graph::{PlayedPart, RetiredSlices};
 
 use crate::build::{Sink, SinkDone, SinkJob, Union};
 use crate::contexts::Contexts;
-use crate::counts::Places;
+use crate::counts::SeriesCursors;
 use crate::delimit::{Block, PlayedCalls};
 use crate::ecct::Common;
 use crate::grid::{Intervals, Stage};
@@ -71,7 +71,7 @@ pub(crate) enum Job<S: Sink> {
     Make(Box<Making>),
     Sink(SinkJob<S>),
     /// Frees slices that the graph has composed.
-    Free(Over),
+    Free(RetiredSlices),
 }
 
 /// Result of a [`Job`].
@@ -295,7 +295,7 @@ impl<'s, S: Sink> Stream<'s, S> {
             // pause.
             let known = &mut write(known);
             while self.advance(pass, known, partial) {}
-            self.jobs.extend(known.growing.take_over().map(Job::Free));
+            self.jobs.extend(known.growing.take_retired().map(Job::Free));
         }
         self.give(known);
         self.error.is_none()
@@ -351,7 +351,7 @@ impl<'s, S: Sink> Stream<'s, S> {
         let cuts: Vec<i64> = until.iter().copied().flatten().collect();
         let (blocks, turns) = pass.periods.take_with_turns(&mut partial.0, &cuts);
         known.turns.extend(turns);
-        pass.counts.settle_into(&mut partial.2, &mut known.lines, end);
+        pass.counts.settle_into(&mut partial.2, &mut known.series, end);
         let mut blocks = blocks.into_iter().peekable();
         for (until, played) in until.into_iter().zip(played) {
             let is_in = |block: &Block| {
@@ -430,9 +430,9 @@ impl<'s, S: Sink> Stream<'s, S> {
             batch.waits = Waits::No;
             return;
         }
-        let (places, pending, made) = (&mut Places::default(), &mut batch.pending, &mut batch.made);
-        make((pass, known, places), pending, made, (1, true));
-        batch.waits = make((pass, known, places), pending, made, (FEW, false));
+        let (cursors, pending, made) = (&mut SeriesCursors::default(), &mut batch.pending, &mut batch.made);
+        make((pass, known, cursors), pending, made, (1, true));
+        batch.waits = make((pass, known, cursors), pending, made, (FEW, false));
         batch.first_end = pending.first_end();
     }
 
@@ -475,7 +475,7 @@ impl<'s, S: Sink> Stream<'s, S> {
             }
         }
         if until.is_none() {
-            self.told.faults = known.lines.faults();
+            self.told.faults = known.series.faults();
         }
     }
 

@@ -11,8 +11,8 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::compare::SURE;
 use crate::database::{Database, Source, Table};
+use crate::multiple_testing::{corrected, least_chance};
 use crate::names::Names;
-use crate::permutation::{corrected, least_chance};
 use crate::statistics::{coarse, presence, surer};
 
 /// A text of executions in two groups.
@@ -237,7 +237,7 @@ fn association(counts: &[[u64; 2]], sizes: [u64; 2]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permutation::correct;
+    use crate::multiple_testing::correct;
 
     fn of_texts<'t>(name: &'t str, texts: &'t [String]) -> Column<'t> {
         column(

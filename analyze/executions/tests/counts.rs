@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options};
 use tracebraid_executions::{
-    BuildRules, CountAnalysis, CountLines, DelimitedAnalysis, Execution, ExtraMetric, Finished,
+    BuildRules, CountAnalysis, CountSeries, DelimitedAnalysis, Execution, ExtraMetric, Finished,
     FunctionNames, Metric, Sink, Union, all_metrics, build, executions,
 };
 use tracebraid_follow::{KernelAnalysis, Selection, Window};
@@ -25,7 +25,7 @@ fn graph(set: &TraceSet) -> Graph {
 }
 
 /// The same in all ways.
-fn counted(set: &TraceSet, texts: &[&str]) -> (CountAnalysis, CountLines) {
+fn counted(set: &TraceSet, texts: &[&str]) -> (CountAnalysis, CountSeries) {
     let analysis = CountAnalysis::new(set, &defined(texts)).expect("names");
     let [first, others @ ..] = ways().map(|options| folded(set, &analysis, options));
     for other in others {

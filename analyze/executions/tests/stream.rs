@@ -236,7 +236,12 @@ fn invented(set: &TraceSet) -> Samples {
 }
 
 /// They are those of the whole graph, and the same to the last number in whatever way the trace is read.
-fn is_lawful(set: &TraceSet, definitions: &[&str], samples: &Samples, behind: &[u64]) -> usize {
+fn check_against_whole_graph(
+    set: &TraceSet,
+    definitions: &[&str],
+    samples: &Samples,
+    behind: &[u64],
+) -> usize {
     let mut rules = rules(definitions);
     let expected = plainly(set, &rules.definitions.periods, samples);
     // What is sampled later than that tells nothing.
@@ -276,7 +281,7 @@ fn is_lawful(set: &TraceSet, definitions: &[&str], samples: &Samples, behind: &[
 fn requests_are_those_of_the_whole_graph() {
     let set = requests();
     assert_eq!(
-        is_lawful(
+        check_against_whole_graph(
             &set,
             &[REQUEST],
             &Samples::default(),
@@ -288,7 +293,9 @@ fn requests_are_those_of_the_whole_graph() {
 
 #[test]
 fn waits_of_all_threads_are_those_of_the_whole_graph() {
-    assert!(is_lawful(&requests(), &[AWAY], &Samples::default(), &[3_000_000, SECOND]) > 10_000);
+    assert!(
+        check_against_whole_graph(&requests(), &[AWAY], &Samples::default(), &[3_000_000, SECOND]) > 10_000
+    );
 }
 
 #[test]
@@ -296,13 +303,13 @@ fn stacks_are_those_of_the_whole_graph() {
     let set = requests();
     let samples = invented(&set);
     assert!(samples.stacks.len() > 5_000);
-    is_lawful(&set, &[REQUEST], &samples, &[0, 3_000_000, SECOND, u64::MAX]);
+    check_against_whole_graph(&set, &[REQUEST], &samples, &[0, 3_000_000, SECOND, u64::MAX]);
 }
 
 #[test]
 fn executions_on_two_hosts_are_those_of_the_whole_graph() {
     let set = two_hosts();
-    assert!(is_lawful(&set, &[REQUEST, AWAY], &Samples::default(), &[0, SECOND]) > 1000);
+    assert!(check_against_whole_graph(&set, &[REQUEST, AWAY], &Samples::default(), &[0, SECOND]) > 1000);
 }
 
 #[test]
@@ -312,7 +319,7 @@ fn executions_with_queues_and_rings_are_those_of_the_whole_graph() {
         .replace("_tid", "_pid")
         .replace("sched_switch", "sched:sched_switch");
     assert!(
-        is_lawful(
+        check_against_whole_graph(
             &queues(),
             &[&definition],
             &Samples::default(),

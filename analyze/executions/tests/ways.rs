@@ -71,7 +71,7 @@ fn database(set: &TraceSet, rules: &BuildRules, options: Options) -> (Vec<u8>, u
 }
 
 /// Databases of a trace are the same in every way. Gives how many executions there are.
-fn is_lawful(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 {
+fn check_that_ways_agree(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 {
     let mut count = 0;
     for behind in behind
         .iter()
@@ -125,7 +125,10 @@ fn databases_of_random_traces_are_the_same_in_every_way() {
     ];
     for (seed, shape) in (0..).zip(shapes) {
         let (directory, set) = trace(seed, shape);
-        let (mixed, calls) = (is_lawful(&set, MIXED, &BEHIND), is_lawful(&set, CALLS, &BEHIND));
+        let (mixed, calls) = (
+            check_that_ways_agree(&set, MIXED, &BEHIND),
+            check_that_ways_agree(&set, CALLS, &BEHIND),
+        );
         std::fs::remove_dir_all(directory).expect("it was made");
         assert!(calls > 100 && mixed > calls, "{calls} {mixed}");
     }

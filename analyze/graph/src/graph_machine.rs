@@ -18,7 +18,7 @@ use crate::packets::Packets;
 use crate::requests::Requests;
 use crate::rings::Rings;
 use crate::rules::GraphRules;
-use crate::slice::Over;
+use crate::slice::RetiredSlices;
 use crate::thread_life::{ThreadLife, TimeLine};
 use crate::works::{Queued, Works};
 
@@ -50,7 +50,7 @@ pub(crate) struct GraphMachine {
     pub(crate) names: Names,
     pub(crate) dropped: Dropped,
     #[serde(skip)]
-    pub(crate) over: Over,
+    pub(crate) retired: RetiredSlices,
 }
 
 /// A machine at work.

@@ -11,7 +11,7 @@ use crate::graph::{Graph, Occupant, Queue};
 use crate::graph_machine::GraphMachine;
 use crate::handover::Passed;
 use crate::path::{Hop, Link, Path, Segment, SegmentKind};
-use crate::slice::{Over, PlayedPart};
+use crate::slice::{PlayedPart, RetiredSlices};
 use crate::sorted::Sorted;
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_threads::CallClass;
@@ -131,10 +131,10 @@ impl Growing {
         self.lend();
     }
 
-    /// Parts composed since the last call, if any. Freeing them takes long: leave it to another thread.
-    pub fn take_over(&mut self) -> Option<Over> {
-        let over = std::mem::take(&mut self.machine.over);
-        (!over.is_empty()).then_some(over)
+    /// Slices composed since the last call, if any. Freeing them takes long: leave it to another thread.
+    pub fn take_retired(&mut self) -> Option<RetiredSlices> {
+        let retired = std::mem::take(&mut self.machine.retired);
+        (!retired.is_empty()).then_some(retired)
     }
 
     /// What happened before this time is in the graph.

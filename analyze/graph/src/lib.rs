@@ -100,7 +100,7 @@ pub use path::{Hop, Link, Path, Role, Segment, SegmentKind};
 pub use report::{Asked, PathReport, PathRow, SegmentRow};
 pub use rules::{GraphOptions, GraphPartial, GraphRules};
 pub use service::Served;
-pub use slice::{CutSlice, Over, PlayedPart};
+pub use slice::{CutSlice, PlayedPart, RetiredSlices};
 pub use summary::{Competitor, ReasonSum, Summary, ThreadSum};
 use tracebraid_follow::PerCpu;
 pub use tracebraid_threads::WaitReason;

@@ -70,14 +70,14 @@ impl Node {
     }
 }
 
-/// A node that is being made.
+/// A [`Node`] under construction.
 #[derive(Default)]
-struct Sums {
+struct NodeBuilder {
     /// Name and link.
     key: (String, String),
-    /// Index of the node that waited for this one; for node 0 its own index.
-    around: usize,
-    /// Nanoseconds; until [`Tree::add_up`] without those of the nodes in `waits`.
+    /// Index of the node that waited for this one; of node 0, its own.
+    parent: usize,
+    /// Nanoseconds; until [`TreeBuilder::add_up`] without those of the nodes in `waits`.
     duration: u64,
     times: u64,
     parts: BTreeMap<(WaitReason, String), (u64, u64)>,
@@ -87,10 +87,10 @@ struct Sums {
 
 /// A tree under construction. A path may have millions of hops but few different ones, so each hop is looked up once, and
 /// its name and link are formatted only if no equal hop was found in the same node before.
-struct Tree<'g> {
+struct TreeBuilder<'g> {
     graph: &'g Graph,
     /// Each node comes after the node that waited for it. Node 0 contains the nodes of hops without a parent.
-    nodes: Vec<Sums>,
+    nodes: Vec<NodeBuilder>,
     /// Index of a node, by the index of the node that waited for it, its thread and its link.
     known: HashMap<(usize, ActorId, Link), usize>,
 }
@@ -98,16 +98,16 @@ struct Tree<'g> {
 impl Graph {
     /// The path as a tree.
     pub fn tree(&self, path: &Path) -> Node {
-        let mut tree = Tree {
+        let mut tree = TreeBuilder {
             graph: self,
-            nodes: vec![Sums::default()],
+            nodes: vec![NodeBuilder::default()],
             known: HashMap::new(),
         };
         // Index of the node of each hop.
         let mut of_hops: Vec<usize> = Vec::with_capacity(path.hops.len());
         for hop in &path.hops {
             let parent = hop.parent.and_then(|parent| of_hops.get(parent as usize));
-            let node = tree.within(parent.copied().unwrap_or(0), hop);
+            let node = tree.child(parent.copied().unwrap_or(0), hop);
             tree.nodes[node].times += 1;
             of_hops.push(node);
         }
@@ -115,9 +115,9 @@ impl Graph {
             let duration = segment.duration();
             let key = (self.reason(path, segment), self.summed_detail(path, segment));
             let node = of_hops.get(segment.hop as usize).copied().unwrap_or(0);
-            let sums = &mut tree.nodes[node];
-            sums.duration += duration;
-            let part = sums.parts.entry(key).or_default();
+            let node = &mut tree.nodes[node];
+            node.duration += duration;
+            let part = node.parts.entry(key).or_default();
             *part = (part.0 + duration, part.1 + 1);
         }
         tree.add_up();
@@ -126,7 +126,7 @@ impl Graph {
             .nodes
             .first()
             .and_then(|root| root.waits.get(&first).copied());
-        found.map(|found| tree.take(found)).unwrap_or_default()
+        found.map(|found| tree.build(found)).unwrap_or_default()
     }
 
     fn key(&self, hop: &Hop) -> (String, String) {
@@ -134,22 +134,22 @@ impl Graph {
     }
 }
 
-impl Tree<'_> {
-    /// Index of the node of a hop that the node at index `around` waited for.
-    fn within(&mut self, around: usize, hop: &Hop) -> usize {
-        let met = (around, hop.actor, hop.link);
+impl TreeBuilder<'_> {
+    /// Index of the node of a hop that the node at index `parent` waited for.
+    fn child(&mut self, parent: usize, hop: &Hop) -> usize {
+        let met = (parent, hop.actor, hop.link);
         if let Some(node) = self.known.get(&met) {
             return *node;
         }
         let key = self.graph.key(hop);
         let next = self.nodes.len();
-        let waits = &mut self.nodes[around].waits;
+        let waits = &mut self.nodes[parent].waits;
         let node = *waits.entry(key.clone()).or_insert(next);
         if node == next {
-            self.nodes.push(Sums {
+            self.nodes.push(NodeBuilder {
                 key,
-                around,
-                ..Sums::default()
+                parent,
+                ..NodeBuilder::default()
             });
         }
         self.known.insert(met, node);
@@ -159,31 +159,31 @@ impl Tree<'_> {
     /// Adds the duration of each node to that of the node that waited for it, and so on up to node 0.
     fn add_up(&mut self) {
         for node in (1..self.nodes.len()).rev() {
-            let Sums { around, duration, .. } = self.nodes[node];
-            self.nodes[around].duration += duration;
+            let NodeBuilder { parent, duration, .. } = self.nodes[node];
+            self.nodes[parent].duration += duration;
         }
     }
 
-    /// Takes out the node at an index, with all nodes that it waited for.
-    fn take(&mut self, node: usize) -> Node {
-        let sums = std::mem::take(&mut self.nodes[node]);
+    /// Builds the node at an index, with all nodes that it waited for. Call it once for each node.
+    fn build(&mut self, node: usize) -> Node {
+        let node = std::mem::take(&mut self.nodes[node]);
         let part = |((reason, detail), (duration_ns, times))| Part {
             reason,
             detail,
             duration_ns,
             times,
         };
-        let mut parts: Vec<Part> = sums.parts.into_iter().map(part).collect();
+        let mut parts: Vec<Part> = node.parts.into_iter().map(part).collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.duration_ns));
-        let waits = sums.waits.into_values();
-        let mut waits: Vec<Node> = waits.map(|node| self.take(node)).collect();
+        let waits = node.waits.into_values();
+        let mut waits: Vec<Node> = waits.map(|node| self.build(node)).collect();
         waits.sort_by_key(|node| std::cmp::Reverse(node.duration_ns));
-        let (name, link) = sums.key;
+        let (name, link) = node.key;
         Node {
             name,
             link,
-            duration_ns: sums.duration,
-            times: sums.times,
+            duration_ns: node.duration,
+            times: node.times,
             parts,
             waits,
         }

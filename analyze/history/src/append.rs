@@ -15,9 +15,11 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, first_reaching};
 use tracebraid_follow::{NotRecorded, Recorded};
 
-use crate::build::{Asked, BuildError, Built, Ground, HistoryAnalysis, Output};
+use crate::build::Built;
 use crate::checkpoint::{self, Knowledge};
 use crate::file::{Analysis, HistoryError, Index, Meta, Source};
+use crate::ground::{Asked, BuildError, Ground};
+use crate::history_analysis::{HistoryAnalysis, Output};
 use crate::marks::{self, Growth, StreamMark};
 use crate::resume::resume;
 use crate::slices::Slices;

@@ -55,7 +55,9 @@ mod ends;
 mod file;
 mod files;
 mod flush;
+mod ground;
 mod history;
+mod history_analysis;
 mod kernel;
 mod levels;
 mod marks;
@@ -93,9 +95,10 @@ pub mod fuzzing {
 
 pub use append::{AppendError, Appended, append};
 pub use attribute::{Attribute, AttributeKind, Form, Path, Subject};
-pub use build::{Asked, BuildError, Built, build};
+pub use build::{Built, build};
 pub use condition::Condition;
 pub use file::{Analysis, HistoryError, Meta, VERSION};
+pub use ground::{Asked, BuildError};
 pub use history::History;
 pub use marks::StreamMark;
 pub use origin::origin;

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod class_field;
 pub mod compile;
 mod condition;
 pub mod datum;
@@ -31,7 +32,8 @@ pub mod tasks;
 pub use tracebraid_kernel_model::{Cpus, head_cpu};
 
 pub use ast::Expr;
-pub use compile::{At, ClassField, ClassFilter, Filter, Subject};
+pub use class_field::ClassField;
+pub use compile::{At, ClassFilter, Filter, Subject};
 pub use datum::Datum;
 pub use field::OldForms;
 pub use parse::{FilterError, parse, parse_noting, parse_with_times};

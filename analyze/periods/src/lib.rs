@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregated;
+mod doubts;
 mod ended;
 mod index;
 mod open_periods;
@@ -81,7 +82,7 @@ impl PeriodAnalysis {
         let plan = Plan::new(set, &periods, running.as_ref())?;
         let wanted = Wanted::new(asked, &periods)?;
         let mut analysis = PeriodAnalysis {
-            doubts: plan::doubts(set, &periods, running.as_ref()),
+            doubts: doubts::of(set, &periods, running.as_ref()),
             running: running.filter(|_| plan.asks_who_runs()),
             head: head(set, asked.window),
             subjects: Subjects::new(set),

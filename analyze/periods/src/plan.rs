@@ -3,7 +3,6 @@
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_language::ast::{Expr, Field, Operator, Value};
-use tracebraid_language::doubts::Alternatives;
 use tracebraid_language::glob::Glob;
 use tracebraid_language::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
 use tracebraid_language::{ClassField, ClassFilter, Datum};
@@ -167,126 +166,6 @@ impl Plan {
         class.ends.sort_by_key(|step| std::cmp::Reverse(depth(step)));
         class
     }
-}
-
-/// Messages on names in the definitions that the traces lack: each field is searched for in the event classes
-/// that the names in its condition select.
-///
-/// The thread that runs needs no field where switches tell it.
-pub(super) fn doubts(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Vec<String> {
-    let told = |expr: Expr| match running {
-        Some(_) => without_thread(&expr),
-        None => Some(expr),
-    };
-    let mut parts = Vec::new();
-    for period in &periods.list {
-        let around = period.parent.and_then(|parent| periods.list.get(parent));
-        let begins = |period: &Period| expression(&period.begin, Source::Event);
-        for (condition, captures) in [
-            (&period.begin, &period.begin_captures),
-            (&period.end, &period.end_captures),
-        ] {
-            let captured = |source| captured(captures, source);
-            let own = vec![expression(condition, Source::Event), captured(Source::Event)];
-            let begin = vec![
-                begins(period),
-                expression(condition, Source::Begin),
-                captured(Source::Begin),
-            ];
-            let parent = around.map(|around| {
-                vec![
-                    begins(around),
-                    expression(condition, Source::Parent),
-                    captured(Source::Parent),
-                ]
-            });
-            parts.extend([own, begin].into_iter().chain(parent).map(Expr::And));
-        }
-    }
-    let parts: Vec<Expr> = parts.into_iter().filter_map(told).collect();
-    let doubts = tracebraid_language::doubts::of(&parts, set, Alternatives::Each);
-    let doubts = doubts.iter().map(ToString::to_string);
-    doubts.chain(untold(set, periods)).collect()
-}
-
-/// The part of a condition that is about the event record of that source; fields compared with others are
-/// only searched for.
-fn expression(condition: &Condition, source: Source) -> Expr {
-    let all = |parts: &[Condition]| parts.iter().map(|part| expression(part, source)).collect();
-    match condition {
-        Condition::Event(expr) if source == Source::Event => expr.clone(),
-        Condition::Event(_) => Expr::And(Vec::new()),
-        Condition::And(parts) => Expr::And(all(parts)),
-        Condition::Or(parts) => Expr::Or(all(parts)),
-        Condition::Not(inner) => Expr::Not(Box::new(expression(inner, source))),
-        Condition::Compare(..) => {
-            let mut fields = Vec::new();
-            condition.references(&mut |reference| {
-                if reference.source == source {
-                    fields.push(Expr::Has(reference.field.clone()));
-                }
-            });
-            Expr::And(fields)
-        }
-    }
-}
-
-/// Captured fields of the event record of that source.
-fn captured(captures: &[Capture], source: Source) -> Expr {
-    let own = captures
-        .iter()
-        .filter(|capture| capture.reference.source == source);
-    Expr::And(
-        own.map(|capture| Expr::Has(capture.reference.field.clone()))
-            .collect(),
-    )
-}
-
-/// Messages that `pid` and `procname` are unknown where no event class has such a context.
-fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
-    let mut asked: Vec<&Field> = Vec::new();
-    let mut exprs = Vec::new();
-    for period in &periods.list {
-        for condition in [&period.begin, &period.end] {
-            condition.exprs(&mut |expr| exprs.push(expr));
-            condition.references(&mut |reference| asked.push(&reference.field));
-        }
-        let captures = period.begin_captures.iter().chain(&period.end_captures);
-        asked.extend(captures.map(|capture| &capture.reference.field));
-    }
-    while let Some(expr) = exprs.pop() {
-        match expr {
-            Expr::And(parts) | Expr::Or(parts) => exprs.extend(parts),
-            Expr::Not(inner) => exprs.push(inner),
-            Expr::Compare(field, ..) | Expr::Has(field) => asked.push(field),
-            Expr::Event(_) => {}
-        }
-    }
-    let is_told = |field: &Field| {
-        let mut classes = set.traces.iter().flat_map(|trace| {
-            let streams = trace.layout.streams.iter();
-            streams.flat_map(move |stream| (0..stream.events.len()).map(move |event| (trace, stream, event)))
-        });
-        classes.any(|(trace, stream, event)| ClassField::new(field, trace, stream, event).is_some())
-    };
-    let people = [(Field::Pid, "pid"), (Field::Procname, "procname")];
-    let untold = people
-        .iter()
-        .filter(|(field, _)| asked.contains(&field) && !is_told(field));
-    untold
-        .map(|(_, name)| format!("no event class has a context for '{name}', so it is unknown in periods"))
-        .collect()
-}
-
-/// An expression without its comparisons with the thread that runs.
-fn without_thread(expr: &Expr) -> Option<Expr> {
-    Some(match expr {
-        Expr::And(parts) => Expr::And(parts.iter().filter_map(without_thread).collect()),
-        Expr::Or(parts) => Expr::Or(parts.iter().filter_map(without_thread).collect()),
-        Expr::Not(inner) => Expr::Not(Box::new(without_thread(inner)?)),
-        Expr::Compare(field, ..) | Expr::Has(field) if is_thread(field) => return None,
-        other => other.clone(),
-    })
 }
 
 /// The place of a field in a list to which it is added if it is new.

@@ -198,7 +198,7 @@ impl<'t> Scanner<'t> {
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
                     let (packet, complaint) =
-                        crate::packets::as_its_head_says(self.trace, self.stream, *packet, &head);
+                        crate::packets::reconcile_with_head(self.trace, self.stream, *packet, &head);
                     if let Some(complaint) = complaint {
                         let damage = Damage::at(self.path(&packet), packet.offset, complaint);
                         self.damage.push(damage);
@@ -279,7 +279,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Counts in the current packets of several scanners of one stream at once, each as far as its
-    /// limit, until one has to stop and wants a [`Scanner::nudge`]. How many event records were
+    /// limit, until one has to stop and wants a [`Scanner::count_next`]. How many event records were
     /// counted in each, and which one stopped.
     pub fn count_together(
         mut scanners: [&mut Scanner<'t>; LANES],
@@ -344,7 +344,7 @@ impl<'t> Scanner<'t> {
 
     /// Counts one event record of the current packet, if its clock value is `within` the range, and all
     /// later ones in the range if too few bytes are left for lanes; or reads more of the packet.
-    pub fn nudge(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
+    pub fn count_next(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
         let mut sink = CountSink::new(counts, within);
         let progress = match self.packet {
             Some(packet) if self.low(&packet) => {
@@ -354,7 +354,7 @@ impl<'t> Scanner<'t> {
             Some(packet) => {
                 let table = self.table.take();
                 let progress = match &table {
-                    Some(table) if !self.nudge_fast(table, &mut sink) => {
+                    Some(table) if !self.count_next_fast(table, &mut sink) => {
                         self.run_general(&packet, table, &mut sink, 1)
                     }
                     Some(_) => Progress::More,
@@ -371,7 +371,7 @@ impl<'t> Scanner<'t> {
 
     /// Counts one event record with the tables, and all later ones if too few bytes are left for lanes.
     /// False if the first one needs the general way.
-    fn nudge_fast(&mut self, table: &ScanTable, sink: &mut CountSink<'_>) -> bool {
+    fn count_next_fast(&mut self, table: &ScanTable, sink: &mut CountSink<'_>) -> bool {
         let (Some(fast), Some(start)) = (&table.fast, self.place()) else {
             return false;
         };

@@ -23,7 +23,7 @@ struct ScanStep {
     /// Size of an element or an alignment in bytes; for elements of bits, see [`ELEMENT_BITS`]; or the
     /// number of the branch.
     unit: u32,
-    next: Next,
+    transition: Transition,
 }
 
 /// Skips `bytes` bytes, rounds up to a multiple of `align + 1` bytes, skips `more` bytes, and leads to
@@ -31,16 +31,16 @@ struct ScanStep {
 ///
 /// A separate step for an alignment would cost a jump that is hard to predict.
 #[derive(Clone, Copy, Debug)]
-struct Next {
+struct Transition {
     bytes: u32,
     align: u32,
     more: u32,
     step: u32,
 }
 
-impl Next {
+impl Transition {
     const fn to(step: u32) -> Self {
-        Next {
+        Transition {
             bytes: 0,
             align: 0,
             more: 0,
@@ -71,7 +71,7 @@ const STOPPED: ScanStep = ScanStep {
     back: 0,
     mask: 0,
     unit: 0,
-    next: Next::to(STOP),
+    transition: Transition::to(STOP),
 };
 
 /// The bytes that steps look at.
@@ -115,8 +115,8 @@ impl Bytes for Content<'_> {
 #[derive(Debug)]
 pub(super) struct Steps {
     steps: Vec<ScanStep>,
-    /// 256 for each branch.
-    branches: Vec<Next>,
+    /// 256 for each branch, by value.
+    branches: Vec<Transition>,
     big: bool,
 }
 
@@ -139,7 +139,7 @@ impl Steps {
             self.steps.push(step);
         }
         // The table of entries has the bytes before the first step only: a leading alignment stays a step.
-        let step = next(shape.first, &[], first).step;
+        let step = transition(shape.first, &[], first).step;
         Ok((step != END).then_some(step))
     }
 
@@ -147,7 +147,7 @@ impl Steps {
         let parts = shape.parts.as_slice();
         let plain = |kind, then: &Exit| ScanStep {
             kind,
-            next: next(*then, parts, first),
+            transition: transition(*then, parts, first),
             ..STOPPED
         };
         Ok(match part {
@@ -171,8 +171,8 @@ impl Steps {
             },
             Part::Branch(source, exits) => {
                 let unit = (self.branches.len() / 256) as u32;
-                let nexts = exits.iter().map(|exit| next(*exit, parts, first));
-                self.branches.extend(nexts);
+                let transitions = exits.iter().map(|exit| transition(*exit, parts, first));
+                self.branches.extend(transitions);
                 let step = ScanStep {
                     kind: ScanOp::Branch,
                     unit,
@@ -228,15 +228,17 @@ impl Steps {
             Some(word >> step.shift & step.mask)
         };
         loop {
-            let mut next = step.next;
+            let mut transition = step.transition;
             match step.kind {
                 ScanOp::Text => at = data.past_null(at)?,
                 ScanOp::Array => at = array(at, near(step, at)?, step.unit)?,
                 ScanOp::Bits => at = bit_array(at, near(step, at)?, step.unit)?,
-                ScanOp::Branch => next = self.branch(step, near(step, at)?)?,
+                ScanOp::Branch => transition = self.branch(step, near(step, at)?)?,
                 ScanOp::KeptArray => at = array(at, *kept.get(usize::from(step.register))?, step.unit)?,
                 ScanOp::KeptBits => at = bit_array(at, *kept.get(usize::from(step.register))?, step.unit)?,
-                ScanOp::KeptBranch => next = self.branch(step, *kept.get(usize::from(step.register))?)?,
+                ScanOp::KeptBranch => {
+                    transition = self.branch(step, *kept.get(usize::from(step.register))?)?
+                }
                 ScanOp::Keep => *kept.get_mut(usize::from(step.register))? = near(step, at)?,
                 ScanOp::VarInt => {
                     let ends = !u64::from_le_bytes(data.eight(at)?) & 0x8080_8080_8080_8080;
@@ -251,15 +253,15 @@ impl Steps {
                 }
                 ScanOp::Stop => return None,
             }
-            at += next.bytes as usize;
+            at += transition.bytes as usize;
             if is_aligned {
-                let (mask, origin) = (next.align as usize, data.origin());
-                at = ((at + origin + mask) & !mask) - origin + next.more as usize;
+                let (mask, origin) = (transition.align as usize, data.origin());
+                at = ((at + origin + mask) & !mask) - origin + transition.more as usize;
             }
-            if next.step == END {
+            if transition.step == END {
                 return Some(at);
             }
-            step = self.steps.get(next.step as usize)?;
+            step = self.steps.get(transition.step as usize)?;
         }
     }
 
@@ -275,7 +277,7 @@ impl Steps {
     }
 
     #[inline(always)]
-    fn branch(&self, step: &ScanStep, value: u64) -> Option<Next> {
+    fn branch(&self, step: &ScanStep, value: u64) -> Option<Transition> {
         let table = self
             .branches
             .get(step.unit as usize * 256..)?
@@ -288,21 +290,21 @@ impl Steps {
 #[derive(Debug)]
 pub(super) struct OtherOrder;
 
-/// The target of an exit, given the shape's parts and the step of the first part. An alignment in
+/// The transition of an exit, given the shape's parts and the step of the first part. An alignment in
 /// `parts` is merged into the result.
-fn next(exit: Exit, parts: &[Part], first: u32) -> Next {
+fn transition(exit: Exit, parts: &[Part], first: u32) -> Transition {
     let step = |to| match to {
         To::End => END,
         To::Part(part) => first + part,
         To::Nowhere => STOP,
     };
-    let plain = Next {
+    let plain = Transition {
         bytes: exit.bytes,
-        ..Next::to(step(exit.to))
+        ..Transition::to(step(exit.to))
     };
     let To::Part(part) = exit.to else { return plain };
     match parts.get(part as usize) {
-        Some(Part::Align(unit, then)) => Next {
+        Some(Part::Align(unit, then)) => Transition {
             align: unit.saturating_sub(1),
             more: then.bytes,
             step: step(then.to),

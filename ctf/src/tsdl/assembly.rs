@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::ast::Path;
 use super::blocks::{Event, Stream};
 use super::build::{Budget, Builder, Found, Roots};
-use super::lexer::{Res, error};
+use super::error::{Res, error};
 use super::sema::Limits;
 use super::types::{ClockUse, TyRef};
 use crate::schema::{ClockClass, ClockIndex, EventClass, FieldClass, Names, Roles, Scope, StreamClass};

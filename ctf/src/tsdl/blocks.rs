@@ -1,7 +1,7 @@
 //! The blocks of TSDL, each by itself.
 
 use super::ast::*;
-use super::lexer::{Res, error, short};
+use super::error::{Res, error, short};
 use super::sema::Sema;
 use super::types::{TyKind, TyRef};
 use super::values;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::ast::Path;
-use super::lexer::{Error, Res, error};
+use super::error::{Error, Res, error};
 use super::resolve::{Frame, Walk, Words, option_ranges};
 use super::types::{Base, Location, StructTy, Ty, TyKind, TyRef, VariantTy};
 use crate::descent::{Descent, Visited, descend};

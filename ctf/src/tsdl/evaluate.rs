@@ -9,7 +9,7 @@ use super::assembly::{Assembly, Events};
 use super::ast::{ItemKind, TopLevel};
 use super::blocks::{self, Stream, Trace};
 use super::build::no_field;
-use super::lexer::{Res, error, short};
+use super::error::{Res, error, short};
 use super::parser::Parser;
 use super::sema::{Limits, Sema};
 use crate::schema::{ClockClass, ClockIndex, ClockOrigin, CtfVersion, EnvValue, TraceClass};

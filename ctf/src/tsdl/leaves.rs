@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ast::*;
-use super::lexer::{Res, error};
+use super::error::{Res, error};
 use super::scopes::Space;
 use super::sema::Sema;
 use super::types::{Ty, TyKind, TyRef};

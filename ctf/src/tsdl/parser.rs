@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::ast::*;
-use super::lexer::{Kw, Lexer, Res, Tok, Token, error, visible};
+use super::error::{Res, error, visible};
+use super::lexer::{Kw, Lexer, Tok, Token};
 use super::type_parser::After;
 use super::values::check_duplicates;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ast::{Ident, Path};
-use super::lexer::{Res, error};
+use super::error::{Res, error};
 use super::types::{Members, StructTy, Ty, TyKind, VariantTy};
 use crate::schema::{IntClass, IntRange};
 

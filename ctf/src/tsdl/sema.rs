@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::ast::*;
+use super::error::{Res, error, short, too_deep};
 use super::leaves;
-use super::lexer::{Res, error, short, too_deep};
 use super::resolve::{Walk, Words};
 use super::scopes::{Scopes, Space};
 use super::types::{Base, Location, Members, StructTy, Ty, TyKind, TyRef, VariantTy};

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::ast::*;
-use super::lexer::{Kw, Res, Tok, error, too_deep, unescape};
+use super::error::{Res, error, too_deep};
+use super::lexer::{Kw, Tok};
 use super::parser::Parser;
+use super::string_literal::unescape;
 use crate::schema::MOST_LEVELS;
 
 /// What awaits a type.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::ast::{Attr, AttrValue, Value, ValueKind};
-use super::lexer::{Res, error, short, unescape, visible};
+use super::error::{Res, error, short, visible};
+use super::string_literal::unescape;
 use crate::schema::{ByteOrder, DisplayBase, Encoding, Uuid};
 
 /// Refuses attributes that are given twice.

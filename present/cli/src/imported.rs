@@ -11,7 +11,7 @@ use tracebraid_import::{ImportError, Summary, import, is_importable};
 
 use crate::failure::Failure;
 use crate::output;
-use crate::table::grouped;
+use crate::units::grouped;
 
 /// Temporary directories that are there.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());

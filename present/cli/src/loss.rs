@@ -4,7 +4,7 @@ use tracebraid_ctf::losses::{LossKind, UnknownCount};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
-use crate::table::grouped;
+use crate::units::grouped;
 
 /// Losses of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

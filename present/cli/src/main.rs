@@ -32,10 +32,12 @@ mod spare;
 mod stack_quality;
 mod sync;
 mod table;
+mod terminal_text;
 mod threads;
 mod time;
 mod timings;
 mod unfinished;
+mod units;
 mod warnings;
 
 use std::process::ExitCode;

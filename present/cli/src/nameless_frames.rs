@@ -2,7 +2,7 @@
 
 use tracebraid_profile::{MissingFiles, NamelessFile, NamelessFrames};
 
-use crate::table::{first_of, grouped, number_of};
+use crate::units::{first_of, grouped, number_of};
 
 /// A line for each reason.
 pub(crate) fn lines(nameless: &NamelessFrames) -> Vec<String> {

@@ -14,7 +14,7 @@ use crate::failure::{Failure, INTERRUPTED as INTERRUPTED_CODE};
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "{}", $crate::table::message(&format!($($text)*)));
+        let _ = writeln!(std::io::stderr(), "{}", $crate::terminal_text::message(&format!($($text)*)));
     }};
 }
 pub(crate) use say;

@@ -3,7 +3,7 @@
 use tracebraid_profile::{Limits, Quality, Remedy, StackDefect};
 
 use crate::nameless_frames;
-use crate::table::{first_of, grouped};
+use crate::units::{first_of, grouped};
 
 /// A line for each defect of the stacks with its remedy; none if nearly all are whole and have names.
 pub(crate) fn lines(quality: &Quality) -> Vec<String> {

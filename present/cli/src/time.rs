@@ -166,7 +166,7 @@ impl TimeSpec {
         Err(format!(
             "{seconds} is counted from the clock's origin, {} before the trace begins; did you mean +{seconds} (from the \
              beginning of the trace)? Dates and times of day also work",
-            crate::table::duration(start.abs_diff(time))
+            crate::units::duration(start.abs_diff(time))
         ))
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_follow::{Extent, TraceEnd, unended};
 
-use crate::table;
+use crate::units;
 
 /// How much of the end of a killed recording can be missing: the recorder writes at least that often.
 const FLUSHED_EACH: &str = "1 s";
@@ -58,7 +58,7 @@ fn kernel_message(length: Option<u64>) -> String {
     let missing = match length {
         Some(length) => format!(
             "it contains the first {}, and up to {FLUSHED_EACH} of events at the end is missing",
-            table::duration(length)
+            units::duration(length)
         ),
         None => "it contains no events".to_owned(),
     };

@@ -11,7 +11,7 @@ use crate::imported;
 use crate::options::SelectArgs;
 use crate::output::say;
 use crate::rings;
-use crate::table::number_of;
+use crate::units::number_of;
 
 /// More warnings than this are only counted.
 const MOST_SHOWN: usize = 20;

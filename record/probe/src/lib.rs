@@ -99,6 +99,7 @@ mod segment;
 mod sys;
 mod text;
 mod tls;
+mod trace_directory;
 mod word;
 
 /// Nothing is recorded in this process and its children, whatever the environment said when this library was loaded.

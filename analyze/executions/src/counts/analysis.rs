@@ -12,10 +12,10 @@ use tracebraid_kernel_model::{Action, Body, KernelEvent, KernelModel, Syscall};
 use tracebraid_language::executions::{Attached, Definitions, How};
 use tracebraid_language::{At, Datum};
 
-use crate::counts::line::{Keep, Line};
-use crate::counts::lines::{CountLines, LineKey, Owner};
 use crate::counts::plan::{self, Class, Tells};
 use crate::counts::quantities::{CALLS, FAULTS, FIXED, Measured, Quantities, Quantity, READ, WRITTEN};
+use crate::counts::series_by_owner::{CountSeries, Owner, SeriesKey};
+use crate::counts::time_series::{Keep, TimeSeries};
 use crate::execution::Kernels;
 use crate::metrics::Metric;
 
@@ -35,10 +35,10 @@ pub struct CountAnalysis {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct CountPartial {
     /// What was counted: of what the kernel did on a CPU, all; of the rest, what was before the last watermark.
-    pub lines: CountLines,
+    pub series: CountSeries,
     /// In a chunk, which is of few CPUs: what the kernel did. It comes in the order of time.
     #[serde(skip)]
-    chunk: Vec<(LineKey, Line)>,
+    chunk: Vec<(SeriesKey, TimeSeries)>,
     /// What must be put in the order of time first, as it may come from several streams.
     waiting: Vec<Sample>,
     #[serde(skip)]
@@ -189,11 +189,11 @@ impl CountAnalysis {
             let key = (quantity, Owner::Cpu(event.cpu));
             let found = partial.chunk.iter_mut().find(|(of, _)| *of == key);
             match found {
-                Some((_, line)) => line.add(event.time, value, Keep::Sum),
+                Some((_, series)) => series.add(event.time, value, Keep::Sum),
                 None => {
-                    let mut line = Line::default();
-                    line.add(event.time, value, Keep::Sum);
-                    partial.chunk.push((key, line));
+                    let mut series = TimeSeries::default();
+                    series.add(event.time, value, Keep::Sum);
+                    partial.chunk.push((key, series));
                 }
             }
         };
@@ -267,20 +267,20 @@ impl CountAnalysis {
         Some(())
     }
 
-    /// Moves what is known to lines that are kept elsewhere: of what must be put in order, what was before that time; without
+    /// Moves what is known to series that are kept elsewhere: of what must be put in order, what was before that time; without
     /// one, everything.
     pub(crate) fn settle_into(
         &self,
         partial: &mut CountPartial,
-        lines: &mut CountLines,
+        series: &mut CountSeries,
         before: Option<i64>,
     ) {
-        lines.append(std::mem::take(&mut partial.lines));
-        self.take(&mut partial.waiting, lines, before);
+        series.append(std::mem::take(&mut partial.series));
+        self.take(&mut partial.waiting, series, before);
     }
 
-    /// Adds what was counted before that time to the lines; without one, everything.
-    fn take(&self, waiting: &mut Vec<Sample>, lines: &mut CountLines, before: Option<i64>) {
+    /// Adds what was counted before that time to the series; without one, everything.
+    fn take(&self, waiting: &mut Vec<Sample>, series: &mut CountSeries, before: Option<i64>) {
         // Stable: those of one stream follow each other as they were read.
         waiting.sort_by_key(|sample| (sample.time, sample.stream));
         let count = match before {
@@ -290,7 +290,7 @@ impl CountAnalysis {
         for sample in waiting.drain(..count) {
             if let Some(quantity) = self.quantities.list().get(usize::from(sample.quantity)) {
                 let key = (sample.quantity, sample.owner);
-                lines.add(key, sample.time, sample.value, quantity.keep());
+                series.add(key, sample.time, sample.value, quantity.keep());
             }
         }
     }
@@ -341,7 +341,7 @@ fn kernels(set: &TraceSet) -> Kernels {
 
 impl Analysis for CountAnalysis {
     type Partial = CountPartial;
-    type Report = CountLines;
+    type Report = CountSeries;
 
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let mut groups = self.input.groups();
@@ -381,22 +381,22 @@ impl Analysis for CountAnalysis {
 
     fn end(&self, partial: &mut CountPartial, _: &Chunk) {
         partial.packets = Packets::default();
-        for (key, line) in std::mem::take(&mut partial.chunk) {
-            partial.lines.append_line(key, line);
+        for (key, series) in std::mem::take(&mut partial.chunk) {
+            partial.series.append_series(key, series);
         }
     }
 
     fn merge(&self, earlier: &mut CountPartial, later: CountPartial) {
-        earlier.lines.append(later.lines);
+        earlier.series.append(later.series);
         earlier.waiting.extend(later.waiting);
     }
 
     fn settle(&self, partial: &mut CountPartial, watermark: Timestamp) {
-        self.take(&mut partial.waiting, &mut partial.lines, Some(watermark.0));
+        self.take(&mut partial.waiting, &mut partial.series, Some(watermark.0));
     }
 
-    fn finish(&self, mut partial: CountPartial) -> CountLines {
-        self.take(&mut partial.waiting, &mut partial.lines, None);
-        partial.lines
+    fn finish(&self, mut partial: CountPartial) -> CountSeries {
+        self.take(&mut partial.waiting, &mut partial.series, None);
+        partial.series
     }
 }

@@ -5,12 +5,12 @@
 //! execution counts what was done by a thread on its critical path while the path was its own.
 
 mod analysis;
-mod line;
-mod lines;
 mod plan;
 mod quantities;
+mod series_by_owner;
+mod time_series;
 
 pub use analysis::{CountAnalysis, CountPartial};
-pub use lines::CountLines;
-pub(crate) use lines::Places;
 pub use quantities::{ExtraMetric, Quantities};
+pub use series_by_owner::CountSeries;
+pub(crate) use series_by_owner::SeriesCursors;

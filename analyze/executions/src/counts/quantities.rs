@@ -4,8 +4,8 @@ use tracebraid_follow::CpuKey;
 use tracebraid_graph::{Graph, Path, Role, Segment, SegmentKind};
 use tracebraid_language::executions::{Attached, How};
 
-use crate::counts::line::{Keep, Line, LinePlace};
-use crate::counts::lines::{CountLines, Owner, Places};
+use crate::counts::series_by_owner::{CountSeries, Owner, SeriesCursors};
+use crate::counts::time_series::{Keep, SeriesCursor, TimeSeries};
 
 /// A figure of executions that is not there of all traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,12 +117,12 @@ impl Quantities {
     /// How much of each falls upon the path of an execution of that definition.
     pub(crate) fn of_path(
         &self,
-        (lines, places): (&CountLines, &mut Places),
+        (series, cursors): (&CountSeries, &mut SeriesCursors),
         graph: &Graph,
         path: &Path,
         kind: usize,
     ) -> Counted {
-        let taken = self.taken((lines, places), graph, path);
+        let taken = self.taken((series, cursors), graph, path);
         let mut counted = Counted::default();
         for (place, (quantity, taken)) in self.list.iter().zip(taken).enumerate() {
             let is_of_it = match &quantity.what {
@@ -140,7 +140,12 @@ impl Quantities {
     }
 
     /// What is found of each on a path.
-    fn taken(&self, (lines, places): (&CountLines, &mut Places), graph: &Graph, path: &Path) -> Vec<Taken> {
+    fn taken(
+        &self,
+        (series, cursors): (&CountSeries, &mut SeriesCursors),
+        graph: &Graph,
+        path: &Path,
+    ) -> Vec<Taken> {
         let end = path.segments.last().map(|segment| segment.end);
         let are_of_threads = self.list.iter().any(Quantity::is_of_threads);
         let mut taken = vec![Taken::default(); self.list.len()];
@@ -155,14 +160,14 @@ impl Quantities {
                 if is_thread && !are_of_threads {
                     continue;
                 }
-                let of_owner = lines.of(owner);
-                let places = places.of(owner, of_owner.len());
-                let of_owner = self.list.iter().zip(of_owner).zip(&mut taken).zip(places);
-                for (((quantity, line), taken), place) in of_owner {
+                let of_owner = series.of(owner);
+                let cursors = cursors.of(owner, of_owner.len());
+                let of_owner = self.list.iter().zip(of_owner).zip(&mut taken).zip(cursors);
+                for (((quantity, series), taken), cursor) in of_owner {
                     if !is_thread || quantity.is_of_threads() {
                         let keep = quantity.keep();
                         let window = keep.window(segment, Some(segment.end) == end);
-                        taken.take((line, place), window, keep);
+                        taken.take((series, cursor), window, keep);
                     }
                 }
             }
@@ -226,12 +231,17 @@ impl Taken {
         }
     }
 
-    fn take(&mut self, (line, place): (&Line, &mut LinePlace), (begin, end): (i64, i64), keep: Keep) {
+    fn take(
+        &mut self,
+        (series, cursor): (&TimeSeries, &mut SeriesCursor),
+        (begin, end): (i64, i64),
+        keep: Keep,
+    ) {
         if keep != Keep::Each {
-            self.sum = self.sum.saturating_add(line.grown(begin, end, place));
+            self.sum = self.sum.saturating_add(series.grown(begin, end, cursor));
             return;
         }
-        let values = line.between(begin, end, place);
+        let values = series.between(begin, end, cursor);
         self.last = values.last().copied().or(self.last);
         self.max = self.max.max(values.iter().max().copied());
     }
@@ -276,14 +286,14 @@ mod tests {
             what,
             is_recorded: true,
         };
-        let mut lines = CountLines::default();
+        let mut series = CountSeries::default();
         for &(owner, time, value) in samples {
-            lines.add((0, owner), time, value, quantity.keep());
+            series.add((0, owner), time, value, quantity.keep());
         }
         let graph = graph();
         let path = graph.path(ActorId(0), 5, 90);
         let quantities = Quantities::new(vec![quantity.clone()]);
-        let [taken] = quantities.taken((&lines, &mut Places::default()), &graph, &path)[..] else {
+        let [taken] = quantities.taken((&series, &mut SeriesCursors::default()), &graph, &path)[..] else {
             panic!("one quantity");
         };
         taken.amount(&quantity.what)

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::contexts::ContextId;
 use crate::database::blobs;
-use crate::database::pages::{Cells, Record};
+use crate::database::pages::Cells;
 use crate::database::row::{Batch, Cell, Row, StoredKind, joined, of, put_value, saturated};
+use crate::database::sqlite_record::Record;
 use crate::ecct::add_up;
 use crate::made::{Made, Told};
 

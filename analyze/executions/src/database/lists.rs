@@ -13,10 +13,50 @@ use rusqlite::{Connection, Row};
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind};
 use crate::database::error::DatabaseError;
 use crate::database::otherwise;
-use crate::database::reader::{ExecutionKind, Source, Thread};
 use crate::database::schema::{APPLICATION, VERSION};
 use crate::database::table::Column;
 use crate::names::{NameId, Names};
+
+/// A trace that executions come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// What the user calls the recording.
+    pub label: String,
+    /// Where it was.
+    pub path: String,
+    /// Its machine.
+    pub host: Option<String>,
+    /// What was read together has one number.
+    pub recording: i64,
+    /// What related the clocks of its machines: `auto`, or a file.
+    pub sync: Option<String>,
+}
+
+/// A kind of executions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionKind {
+    /// Its id in the database.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// Its delimiters.
+    pub definition: String,
+    /// Labels of recordings that were added with other delimiters, and those.
+    pub otherwise: Vec<(String, String)>,
+    /// How many there are.
+    pub executions: u64,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    /// The id of its trace.
+    pub source: i64,
+    /// Its id on the machine.
+    pub tid: i32,
+    /// Its name.
+    pub name: Option<String>,
+}
 
 /// A file whose tables are read.
 pub(super) struct Lists<'c> {

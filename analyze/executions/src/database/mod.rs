@@ -3,13 +3,14 @@
 //!
 //! `writer` numbers what executions refer to and gives batches of them away to be encoded (`encode`). Of a new database the pages
 //! are laid out one batch after the other and written beside each other (`paged`, `pages`); to one that is appended to, SQLite
-//! adds rows in a thread of its own (`store`). Both add columns as rows need them. `reader` makes tables of columns of them,
-//! with functions renamed. `lists` reads the small tables, and trusts nothing in them.
+//! adds rows in a thread of its own (`store`). Both add columns as rows need them. `reader` makes tables of columns of them (`column_builder`),
+//! with functions renamed (`renames`). `lists` reads the small tables, and trusts nothing in them.
 //!
 //! `docs/executions-database.md` documents the schema.
 
 mod about;
 mod blobs;
+mod column_builder;
 mod encode;
 mod error;
 mod lists;
@@ -17,15 +18,21 @@ mod otherwise;
 mod paged;
 mod pages;
 mod reader;
+mod recorded_execution;
+mod renames;
 mod row;
 mod schema;
+mod show_command;
+mod sqlite_record;
 mod store;
 mod table;
 mod writer;
 
 pub use about::{About, KindAbout, SourceAbout, delimits_alike, trace_path};
 pub use error::DatabaseError;
-pub use reader::{Database, ExecutionKind, PathStep, Recorded, Source, Thread};
+pub use lists::{ExecutionKind, Source, Thread};
+pub use reader::Database;
+pub use recorded_execution::{PathStep, Recorded};
 pub use schema::{APPLICATION, VERSION};
 pub use table::{Column, Figures, Rows, Table, Texts};
 pub use writer::Writer;

@@ -1,6 +1,5 @@
 //! Reading a database.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::ValueRef;
@@ -9,15 +8,17 @@ use tracebraid_ctf::special::special;
 use tracebraid_graph::WaitReason;
 
 use crate::build::Union;
-use crate::contexts::{ContextId, Contexts, FrameKind};
+use crate::contexts::ContextId;
 use crate::database::blobs;
+use crate::database::column_builder::{ColumnBuilder, EXACT};
 use crate::database::error::DatabaseError;
-use crate::database::lists::{Lists, Room};
+use crate::database::lists::{ExecutionKind, Lists, Room, Source, Thread};
+use crate::database::recorded_execution::{PathStep, Recorded};
+use crate::database::renames::renamed;
 use crate::database::schema::quoted;
-use crate::database::table::{Column, Figures, Table, Texts};
+use crate::database::table::{Column, Table};
 use crate::ecct::add_up;
 use crate::metrics::Metric;
-use crate::names::{NameId, Names};
 
 /// A database that is read.
 #[derive(Debug)]
@@ -40,73 +41,6 @@ pub struct Database {
     pub renames: Vec<(String, String)>,
 }
 
-/// A trace that executions come from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
-    /// What the user calls the recording.
-    pub label: String,
-    /// Where it was.
-    pub path: String,
-    /// Its machine.
-    pub host: Option<String>,
-    /// What was read together has one number.
-    pub recording: i64,
-    /// What related the clocks of its machines: `auto`, or a file.
-    pub sync: Option<String>,
-}
-
-/// A kind of executions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExecutionKind {
-    /// Its id in the database.
-    pub id: i64,
-    /// Its name.
-    pub name: String,
-    /// Its delimiters.
-    pub definition: String,
-    /// Labels of recordings that were added with other delimiters, and those.
-    pub otherwise: Vec<(String, String)>,
-    /// How many there are.
-    pub executions: u64,
-}
-
-/// A thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Thread {
-    /// The id of its trace.
-    pub source: i64,
-    /// Its id on the machine.
-    pub tid: i32,
-    /// Its name.
-    pub name: Option<String>,
-}
-
-/// A stretch of an execution's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathStep {
-    /// The thread on the path, by its place among those of the database.
-    pub thread: Option<u32>,
-    /// In which context it was.
-    pub context: ContextId,
-    /// In nanoseconds.
-    pub duration: u64,
-}
-
-/// One execution: where it is, and what came one behind the other.
-#[derive(Clone, Debug, Default)]
-pub struct Recorded {
-    /// When it begins, in nanoseconds from the origin.
-    pub begin: i64,
-    /// The place of its source among those of the database.
-    pub source: usize,
-    /// The thread in which it ends.
-    pub thread: Option<u32>,
-    /// How long it is, in nanoseconds: what its steps add up to, if it has any.
-    pub duration: u64,
-    /// Its steps; none if nobody knows in which thread it was.
-    pub steps: Vec<PathStep>,
-}
-
 impl Database {
     /// Where an execution of a table comes from, by its place there.
     pub fn source_of(&self, table: &Table, row: usize) -> Option<&Source> {
@@ -117,52 +51,6 @@ impl Database {
     pub fn thread_of(&self, table: &Table, row: usize) -> Option<&Thread> {
         let thread = table.threads.get(row).copied().flatten()?;
         self.threads.get(thread as usize)
-    }
-}
-
-impl Recorded {
-    /// When it ends, in nanoseconds from the origin.
-    pub fn end(&self) -> i64 {
-        self.begin.saturating_add_unsigned(self.duration)
-    }
-
-    /// The command line that shows it in its trace; none where its thread is unknown, since a critical path is that of a thread.
-    pub fn command(&self, database: &Database) -> Option<String> {
-        let paths: Vec<String> = database.sources.iter().map(|of| of.path.clone()).collect();
-        self.command_in(database, &paths, true)
-    }
-
-    /// As above with other paths of the sources, in their order: those on a machine to which the traces were
-    /// moved. Without directories, a file that relates clocks has only its name, too.
-    pub fn command_in(&self, database: &Database, paths: &[String], has_directories: bool) -> Option<String> {
-        let thread = database.threads.get(self.thread? as usize)?;
-        let own = database.sources.get(self.source);
-        let (recording, sync) = own.map_or((0, None), |of| (of.recording, of.sync.as_deref()));
-        let together = database.sources.iter().zip(paths);
-        let together = together.filter(|(of, _)| of.recording == recording);
-        let mut paths: Vec<String> = together.map(|(_, path)| shell_word(path)).collect();
-        paths.dedup();
-        let name = |sync: &str| match has_directories {
-            true => sync.to_owned(),
-            false => sync.rsplit('/').next().unwrap_or_default().to_owned(),
-        };
-        let sync = sync.map_or_else(String::new, |sync| format!(" --sync {}", shell_word(&name(sync))));
-        Some(format!(
-            "tracebraid critical-path {}{sync} --tid {} --from {}ns --to {}ns",
-            paths.join(" "),
-            thread.tid,
-            self.begin,
-            self.end(),
-        ))
-    }
-}
-
-/// A word as shells take it.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -326,14 +214,15 @@ impl Database {
             usize::MAX => vec![false; self.columns.len()],
             _ => self.names(kind)?,
         };
-        let filling = || -> Vec<Filling> { are_names.iter().map(|&is| Filling::new(is)).collect() };
-        let mut columns = filling();
+        let builders =
+            || -> Vec<ColumnBuilder> { are_names.iter().map(|&is| ColumnBuilder::new(is)).collect() };
+        let mut columns = builders();
         let mut last = None;
         while let Some(row) = rows.next().map_err(&sqlite)? {
             if table.len() >= most {
                 let full = std::mem::take(&mut columns);
                 each(self.filled(std::mem::take(&mut table), full))?;
-                columns = filling();
+                columns = builders();
             }
             self.take(&mut table, row, &mut room, last)?;
             last = table.ids.last().copied();
@@ -386,7 +275,7 @@ impl Database {
     }
 
     /// A table with its columns.
-    fn filled(&self, mut table: Table, columns: Vec<Filling>) -> Table {
+    fn filled(&self, mut table: Table, columns: Vec<ColumnBuilder>) -> Table {
         for (column, filled) in self.columns.iter().zip(columns) {
             filled.into_table(column, &mut table);
         }
@@ -624,176 +513,4 @@ fn adds_up(parts: impl Iterator<Item = u64> + Clone, duration: u64) -> bool {
     parts.clone().next().is_none()
         || sum == u128::from(duration)
         || duration == i64::MAX as u64 && sum > u128::from(duration)
-}
-
-/// The contexts when functions have other names, and which of them each is.
-fn renamed(mut names: Names, contexts: Contexts, renames: &[(String, String)]) -> (Union, Vec<ContextId>) {
-    if renames.is_empty() {
-        let ids = (0..contexts.count() as u32).map(ContextId).collect();
-        return (Union { contexts, names }, ids);
-    }
-    let known: HashMap<NameId, NameId> = renames
-        .iter()
-        .map(|(old, new)| (names.id(old), names.id(new)))
-        .collect();
-    let known = followed(&known);
-    let mut merged = vec![Contexts::EMPTY];
-    let mut found = Contexts::default();
-    for id in 1..contexts.count() as u32 {
-        let Some((around, mut frame)) = contexts.parts(ContextId(id)) else {
-            continue;
-        };
-        if let (FrameKind::Function, Some(&new)) = (frame.kind, known.get(&frame.name)) {
-            frame.name = new;
-        }
-        let around = merged.get(around.0 as usize).copied().unwrap_or_default();
-        merged.push(found.within(around, frame));
-    }
-    let union = Union {
-        contexts: found,
-        names,
-    };
-    (union, merged)
-}
-
-/// Names that lead to others which lead on: where each leads in the end. In a circle, which others may have made, some name of it.
-fn followed(known: &HashMap<NameId, NameId>) -> HashMap<NameId, NameId> {
-    let mut ends: HashMap<NameId, NameId> = HashMap::new();
-    let mut way = Vec::new();
-    for &from in known.keys() {
-        let mut at = from;
-        // Whoever is on the way has an end for now, so that a circle is left where it closes.
-        while let (Some(&next), None) = (known.get(&at), ends.get(&at)) {
-            ends.insert(at, at);
-            way.push(at);
-            at = next;
-        }
-        let end = ends.get(&at).copied().unwrap_or(at);
-        for name in way.drain(..) {
-            ends.insert(name, end);
-        }
-    }
-    ends
-}
-
-/// A column that is being read: of what kind it is shows in its values. Where there are none yet there is no room for them.
-#[derive(Debug, Default)]
-struct Filling {
-    numbers: Vec<f64>,
-    texts: Names,
-    codes: Vec<Option<u32>>,
-    /// Integers that are rounded among the numbers, with their rows.
-    large: Vec<(usize, i64)>,
-    /// True if other rows of the column have such integers.
-    are_names: bool,
-}
-
-/// Larger integers cannot be distinguished from their neighbours as floating point numbers.
-const EXACT: u64 = 1 << 53;
-
-impl Column {
-    /// True for captured values without a unit: their integers may be names.
-    fn may_be_names(&self) -> bool {
-        self.is_value && self.unit.is_empty()
-    }
-}
-
-impl Filling {
-    fn new(are_names: bool) -> Filling {
-        Filling {
-            are_names,
-            ..Filling::default()
-        }
-    }
-
-    /// The value of that row.
-    fn push(&mut self, row: usize, value: ValueRef<'_>) {
-        let number = match value {
-            ValueRef::Integer(number) => {
-                if number.unsigned_abs() > EXACT {
-                    self.large.push((row, number));
-                }
-                number as f64
-            }
-            ValueRef::Real(number) => number,
-            ValueRef::Text(bytes) => {
-                let text = String::from_utf8_lossy(bytes);
-                self.codes.resize(row, None);
-                self.codes.push(Some(self.texts.id(&text).0));
-                return;
-            }
-            _ => return,
-        };
-        self.numbers.resize(row, f64::NAN);
-        self.numbers.push(number);
-    }
-
-    /// Numbers as texts.
-    fn name_numbers(&mut self) {
-        self.codes.resize(self.codes.len().max(self.numbers.len()), None);
-        let mut large = self.large.drain(..).peekable();
-        for (row, number) in self.numbers.drain(..).enumerate() {
-            let exact = large.next_if(|(of, _)| *of == row);
-            let text = match exact {
-                Some((_, integer)) => integer.to_string(),
-                None if number.is_nan() => continue,
-                None => number.to_string(),
-            };
-            if let Some(code) = self.codes.get_mut(row) {
-                *code = Some(self.texts.id(&text).0);
-            }
-        }
-    }
-
-    /// Values of both kinds are two columns; an empty column is dropped. Captured numbers without a unit that
-    /// are too large to be distinguished from their neighbours are names, such as span ids: all values of
-    /// their column become texts, including those that SQLite stores as text since they exceed 2^63.
-    fn into_table(mut self, column: &Column, table: &mut Table) {
-        if column.may_be_names() && (self.are_names || !self.large.is_empty()) {
-            self.name_numbers();
-        }
-        if self.numbers.iter().any(|number| !number.is_nan()) {
-            self.numbers.resize(table.len(), f64::NAN);
-            table.figures.push(Figures {
-                column: column.clone(),
-                values: self.numbers,
-            });
-        }
-        if !self.codes.is_empty() {
-            self.codes.resize(table.len(), None);
-            table.texts.push(Texts {
-                column: column.clone(),
-                texts: self.texts.texts().to_vec(),
-                codes: self.codes,
-            });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_followed_to_their_ends() {
-        let ends = |pairs: &[(u32, u32)]| {
-            let known = pairs.iter().map(|&(old, new)| (NameId(old), NameId(new)));
-            let mut ends: Vec<(u32, u32)> = followed(&known.collect())
-                .into_iter()
-                .map(|(old, end)| (old.0, end.0))
-                .collect();
-            ends.sort_unstable();
-            ends
-        };
-        assert_eq!(
-            ends(&[(1, 2), (2, 3), (7, 3), (5, 6)]),
-            [(1, 3), (2, 3), (5, 6), (7, 3)]
-        );
-        // A circle has one end, whichever it is.
-        let circle = ends(&[(1, 2), (2, 1), (4, 1)]);
-        assert!(
-            circle.iter().all(|(_, end)| *end == circle[0].1 && *end <= 2),
-            "{circle:?}"
-        );
-    }
 }

@@ -3,7 +3,7 @@
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use tracebraid_language::Datum;
 
-use crate::database::pages::Record;
+use crate::database::sqlite_record::Record;
 use crate::made::Constant;
 
 #[derive(Debug)]

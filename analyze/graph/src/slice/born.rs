@@ -79,18 +79,18 @@ impl GraphSlice<'_> {
             return time;
         };
         thread.line.ends(time);
-        born.settle(thread, &mut self.steps, &mut self.born);
+        born.settle(thread, &mut self.output.steps, &mut self.born);
         born.since
     }
 
     /// Adds a new thread to the graph. Threads that are added one after the other share a step.
     fn is_born(&mut self, since: i64, actor: Actor) -> Born {
-        match self.steps.last_mut() {
+        match self.output.steps.last_mut() {
             Some(GraphStep::Born(actors)) => actors.push(actor),
-            _ => self.steps.push(GraphStep::Born(vec![actor])),
+            _ => self.output.steps.push(GraphStep::Born(vec![actor])),
         }
-        let step = self.steps.len() - 1;
-        let at = match self.steps.last() {
+        let step = self.output.steps.len() - 1;
+        let at = match self.output.steps.last() {
             Some(GraphStep::Born(actors)) => actors.len() - 1,
             _ => 0,
         };
@@ -101,9 +101,9 @@ impl GraphSlice<'_> {
     #[cold]
     pub(super) fn tell_born(&mut self, key: ThreadKey, born: Born) {
         let thread = self.threads.get_near(key, &mut self.near);
-        born.settle(thread, &mut self.steps, &mut self.born);
+        born.settle(thread, &mut self.output.steps, &mut self.born);
         if let Some((cell, actor)) = thread.cell.news().zip(thread.actor) {
-            self.steps.push(GraphStep::Lives(Box::new(BornThread {
+            self.output.steps.push(GraphStep::Lives(Box::new(BornThread {
                 key,
                 since: born.since,
                 actor,

@@ -1,43 +1,30 @@
 //! Composing a slice of time with the graph of all that came before it.
 
-use tracebraid_follow::{ByCpu, Items, Losses, ThreadKey};
+use tracebraid_follow::{Items, Losses, ThreadKey};
 use tracebraid_threads::{ThreadDirectory, ThreadState};
 
-use crate::calls::Longest;
 use crate::cause::{ActorId, Wake};
-use crate::futexes::Futexes;
-use crate::graph::{Occupied, Packet, Work};
+use crate::graph::{Packet, Work};
 use crate::graph_machine::{GraphMachine, Player};
 use crate::graph_step::{GraphItem, WakeOrigin};
-use crate::names::Told;
 use crate::packets::Sent;
 use crate::rules::GraphRules;
 use crate::slice::born::BornThread;
-use crate::slice::packets::{SlicePackets, sender};
+use crate::slice::packets::sender;
 use crate::slice::places::{Places, SlicePlaces};
-use crate::slice::requests::SliceRequests;
 use crate::slice::thread::ThreadNews;
 use crate::slice::wakes::{KeptCause, KeptWake};
-use crate::slice::works::SliceWorks;
-use crate::slice::{GraphSlice, GraphStep};
+use crate::slice::{GraphSlice, GraphStep, SliceOutput};
 
 /// A slice that was played.
 #[derive(Debug)]
 pub(crate) struct PlayedSlice {
-    steps: Vec<GraphStep>,
     /// State of threads at the end of the slice.
     threads: Vec<(ThreadKey, ThreadNews)>,
     born: Vec<BornThread>,
     /// Number of stretches of new threads.
     stretches: usize,
-    cpus: ByCpu<Vec<Occupied>>,
-    requests: SliceRequests,
-    packets: SlicePackets,
-    works: SliceWorks,
-    futexes: Futexes,
-    calls: Longest,
-    told: Vec<(u32, Told)>,
-    happened: Vec<i64>,
+    output: SliceOutput,
 }
 
 impl PlayedSlice {
@@ -54,18 +41,18 @@ impl PlayedSlice {
 
     #[cfg(test)]
     pub(super) fn steps(&self) -> &[GraphStep] {
-        &self.steps
+        &self.output.steps
     }
 
     /// Times of switches, wake-ups and interrupts, in nanoseconds from the origin.
     pub(crate) fn happened(&self) -> &[i64] {
-        &self.happened
+        &self.output.happened
     }
 
     /// Adds the slice to the graph of all earlier slices. Returns an upper bound of the number of
     /// new stretches. The remains of the slice must not be used afterwards.
     pub(crate) fn compose(&mut self, rules: &GraphRules, machine: &mut GraphMachine) -> usize {
-        let addresses = self.futexes.addresses().iter();
+        let addresses = self.output.futexes.addresses().iter();
         let places = Places {
             actors: Vec::new(),
             futexes: addresses.map(|&address| machine.futexes.place(address)).collect(),
@@ -81,7 +68,10 @@ impl PlayedSlice {
             found: Vec::new(),
             stretches: self.stretches,
         };
-        self.steps.iter_mut().for_each(|step| composing.replay(step));
+        self.output
+            .steps
+            .iter_mut()
+            .for_each(|step| composing.replay(step));
         let threads = self.threads.iter_mut();
         threads.for_each(|(key, news)| composing.install(*key, news));
         self.born.iter_mut().for_each(|born| composing.lives(born));
@@ -92,17 +82,17 @@ impl PlayedSlice {
             stretches,
             ..
         } = composing;
-        for (cpu, line) in self.cpus.iter_mut() {
+        for (cpu, line) in self.output.cpus.iter_mut() {
             machine.run(cpu, &all, std::mem::take(line));
         }
         let places = all.set(places);
-        std::mem::take(&mut self.requests).compose(&mut machine.requests, places);
-        self.packets.compose(&mut machine.packets, &all, found);
-        std::mem::take(&mut self.works).compose(&mut machine.works, places);
+        std::mem::take(&mut self.output.requests).compose(&mut machine.requests, places);
+        self.output.packets.compose(&mut machine.packets, &all, found);
+        std::mem::take(&mut self.output.works).compose(&mut machine.works, places);
         machine
             .calls
-            .merge(std::mem::take(&mut self.calls), &rules.wanted);
-        let told = self.told.drain(..);
+            .merge(std::mem::take(&mut self.output.calls), &rules.wanted);
+        let told = self.output.told.drain(..);
         told.for_each(|(trace, told)| machine.names.learn(trace, told));
         stretches
     }
@@ -116,25 +106,17 @@ impl GraphSlice<'_> {
         for (key, mut thread) in std::mem::take(&mut self.threads).into_entries() {
             match thread.born.take() {
                 Some(of) => {
-                    of.settle(&mut thread, &mut self.steps, &mut self.born);
+                    of.settle(&mut thread, &mut self.output.steps, &mut self.born);
                     born.extend(of.into_thread(key, thread));
                 }
                 None => threads.extend(thread.into_news().map(|news| (key, news))),
             }
         }
         PlayedSlice {
-            steps: self.steps,
             threads,
             born,
             stretches: self.born.stretches,
-            cpus: self.cpus,
-            requests: self.requests,
-            packets: self.packets,
-            works: self.works,
-            futexes: self.futexes,
-            calls: self.calls,
-            told: self.told,
-            happened: self.happened,
+            output: self.output,
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::rules::GraphRules;
 use crate::thread_life::TimeLine;
 
 pub(crate) use packets::sender;
-pub use part::{CutSlice, Over, PlayedPart};
+pub use part::{CutSlice, PlayedPart, RetiredSlices};
 pub(crate) use places::{Places, SlicePlaces};
 
 use born::{BornThread, Settled};
@@ -79,6 +79,14 @@ pub(crate) struct GraphSlice<'a> {
     /// Number of local thread numbers in use.
     actors: u32,
     losses: Losses,
+    born: Settled,
+    output: SliceOutput,
+}
+
+/// Results of playing a slice that composing takes as they are; those of threads depend on the end of the slice.
+#[derive(Debug, Default)]
+struct SliceOutput {
+    steps: Vec<GraphStep>,
     cpus: ByCpu<Vec<Occupied>>,
     requests: SliceRequests,
     packets: SlicePackets,
@@ -88,8 +96,6 @@ pub(crate) struct GraphSlice<'a> {
     told: Vec<(u32, Told)>,
     /// Times of switches, wake-ups and interrupts, in nanoseconds from the origin.
     happened: Vec<i64>,
-    steps: Vec<GraphStep>,
-    born: Settled,
 }
 
 impl<'a> GraphSlice<'a> {
@@ -103,16 +109,8 @@ impl<'a> GraphSlice<'a> {
             near: 0,
             actors: 0,
             losses: Losses::default(),
-            cpus: ByCpu::default(),
-            requests: SliceRequests::default(),
-            packets: SlicePackets::default(),
-            works: SliceWorks::default(),
-            futexes: Futexes::default(),
-            calls: Longest::default(),
-            told: Vec::new(),
-            happened: Vec::new(),
-            steps: Vec::new(),
             born: Settled::default(),
+            output: SliceOutput::default(),
         }
     }
 
@@ -123,7 +121,7 @@ impl<'a> GraphSlice<'a> {
         let key = |tid: i32| ThreadKey { trace, tid };
         let at = (cpu, time);
         if item.is_activity() {
-            self.happened.push(time);
+            self.output.happened.push(time);
         }
         match item {
             GraphItem::Enter(tid) => self.enters(at, key(tid)),
@@ -155,12 +153,12 @@ impl<'a> GraphSlice<'a> {
             }
             GraphItem::Issue(request, tid, issued) => {
                 let by = tid.map(|tid| self.actor(key(tid)));
-                self.requests.issues((trace, request), time, by, issued);
+                self.output.requests.issues((trace, request), time, by, issued);
             }
-            GraphItem::Complete(request) => self.requests.completes(cpu, request, time),
+            GraphItem::Complete(request) => self.output.requests.completes(cpu, request, time),
             GraphItem::Send(segment, tid) => {
                 let by = tid.map(|tid| self.actor(key(tid)));
-                self.packets.sends(segment, time, by);
+                self.output.packets.sends(segment, time, by);
             }
             seldom => self.seldom(at, seldom),
         }
@@ -191,18 +189,18 @@ impl<'a> GraphSlice<'a> {
             }
             GraphItem::Belongs { tid, pid } => self.thread(key(tid)).1.belongs(pid),
             GraphItem::Named(tid, name) => self.thread(key(tid)).1.is_called(time, name),
-            GraphItem::Tells(told) => self.told.push((trace, *told)),
+            GraphItem::Tells(told) => self.output.told.push((trace, *told)),
             GraphItem::Queue { work, queue, origin } => self.queues(at, work, (queue, origin)),
-            GraphItem::Execute(tid, work) => match self.works.begins((trace, work), time) {
+            GraphItem::Execute(tid, work) => match self.output.works.begins((trace, work), time) {
                 Some(Some(work)) => self.thread(key(tid)).1.works(work),
                 Some(None) => {}
                 None => self.keep(key(tid), at, GraphItem::Execute(tid, work)),
             },
             GraphItem::Lose => {
                 self.losses.lose(cpu);
-                self.requests.lose();
-                self.works.lose();
-                self.steps.push(GraphStep::Lose(cpu));
+                self.output.requests.lose();
+                self.output.works.lose();
+                self.output.steps.push(GraphStep::Lose(cpu));
                 self.occupies(cpu, time, Occupant::Unknown);
             }
             // Where switches of all CPUs are recorded these show where threads are.
@@ -226,7 +224,7 @@ impl<'a> GraphSlice<'a> {
         let actor = match thread.actor {
             Some(actor) => actor,
             None => {
-                self.steps.push(GraphStep::Meets(key));
+                self.output.steps.push(GraphStep::Meets(key));
                 self.actors += 1;
                 *thread.actor.insert(ActorId(self.actors - 1))
             }
@@ -255,7 +253,7 @@ impl<'a> GraphSlice<'a> {
     #[cold]
     fn keep_step(&mut self, thread: ThreadKey, step: GraphStep) {
         self.tell(thread);
-        self.steps.push(step);
+        self.output.steps.push(step);
     }
 
     /// Emits the state of a thread as a step.
@@ -264,20 +262,20 @@ impl<'a> GraphSlice<'a> {
         if let Some(born) = state.born.take() {
             self.tell_born(thread, born);
         } else if let Some(news) = state.news() {
-            self.steps.push(GraphStep::News(thread, Box::new(news)));
+            self.output.steps.push(GraphStep::News(thread, Box::new(news)));
         }
     }
 
     /// Emits who ran on a CPU so far, since a kept item may change who runs there.
     fn tell_cpu(&mut self, cpu: CpuKey) {
-        let line = std::mem::take(self.cpus.get(cpu));
+        let line = std::mem::take(self.output.cpus.get(cpu));
         if !line.is_empty() {
-            self.steps.push(GraphStep::Occupied(cpu, line));
+            self.output.steps.push(GraphStep::Occupied(cpu, line));
         }
     }
 
     fn occupies(&mut self, cpu: CpuKey, time: i64, by: Occupant) {
-        later::occupies(self.cpus.get(cpu), time, by);
+        later::occupies(self.output.cpus.get(cpu), time, by);
     }
 
     /// A thread enters a call, and was in none when it came.
@@ -346,7 +344,7 @@ impl<'a> GraphSlice<'a> {
             begin,
             end,
         };
-        self.rules.keep_call(&mut self.calls, call);
+        self.rules.keep_call(&mut self.output.calls, call);
     }
 
     #[inline]
@@ -369,7 +367,9 @@ impl<'a> GraphSlice<'a> {
         let (call, argument) = open.map_or((Syscall::OTHER, i64::from(NO_OBJECT)), |open| {
             (open.call, open.argument)
         });
-        let object = self.rules.object(&mut self.futexes, left, (call, argument));
+        let object = self
+            .rules
+            .object(&mut self.output.futexes, left, (call, argument));
         let (_, thread, losses) = self.thread(key);
         let stretch = thread.cell.leave(at, left, losses);
         thread.line.leaves(at, left, (call, object), &stretch);

@@ -18,23 +18,23 @@ pub struct CutSlice {
     /// played only on the graph.
     before: Option<(i64, ThreadDirectory)>,
     /// Composed slices, freed by the thread that plays this slice.
-    over: Over,
+    retired: RetiredSlices,
 }
 
 /// Composed slices. Freeing them takes long, so the composing thread leaves it to another thread.
 #[derive(Debug, Default)]
-pub struct Over(Vec<PlayedPart>);
+pub struct RetiredSlices(Vec<PlayedPart>);
 
-impl Over {
+impl RetiredSlices {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl Clone for Over {
+impl Clone for RetiredSlices {
     /// Returns an empty list: only the original is freed.
     fn clone(&self) -> Self {
-        Over::default()
+        RetiredSlices::default()
     }
 }
 
@@ -64,13 +64,13 @@ impl CutSlice {
         (!items.is_empty()).then_some(CutSlice {
             items,
             before,
-            over: Over::default(),
+            retired: RetiredSlices::default(),
         })
     }
 
     /// Plays the items as far as possible without the state that precedes them.
     pub fn play(self, rules: &GraphRules) -> PlayedPart {
-        drop(self.over);
+        drop(self.retired);
         PlayedPart(match self.before {
             Some(before) => Played::Slice(Box::new(PlayedSlice::new(rules, self.items, before))),
             None => Played::Items(self.items),
@@ -100,7 +100,7 @@ impl PlayedPart {
             Played::Slice(mut slice) => {
                 slice.happened().iter().for_each(|time| happens(*time));
                 let stretches = slice.compose(rules, machine);
-                machine.over.0.push(PlayedPart(Played::Slice(slice)));
+                machine.retired.0.push(PlayedPart(Played::Slice(slice)));
                 stretches
             }
             Played::Items(mut items) => {
@@ -123,12 +123,11 @@ impl GraphRules {
         let items = partial.items.cut(until);
         let directory = partial.directory.go_on(&mut partial.news, until);
         // Slices need to know from switches where threads are, and do not follow requests of an io_uring.
-        let is_plain =
-            !self.recorded.tells_all_switches() || partial.rings.is_some_and(|first| first < until);
+        let is_plain = !self.recorded.has_all_switches() || partial.rings.is_some_and(|first| first < until);
         (!items.is_empty()).then_some(CutSlice {
             items,
             before: (!is_plain).then_some((begin, directory)),
-            over: std::mem::take(&mut partial.machine.over),
+            retired: std::mem::take(&mut partial.machine.retired),
         })
     }
 }

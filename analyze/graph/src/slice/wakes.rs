@@ -57,9 +57,9 @@ impl GraphSlice<'_> {
         (is_in_call, since): (Option<bool>, i64),
     ) -> Option<Wake> {
         match origin {
-            WakeOrigin::Network(segment) => return Some(Wake::Packet(self.packets.wakes(segment))),
+            WakeOrigin::Network(segment) => return Some(Wake::Packet(self.output.packets.wakes(segment))),
             WakeOrigin::Sender(connection, _) => {
-                if is_in_call? && let Some(place) = self.packets.answers(connection, since) {
+                if is_in_call? && let Some(place) = self.output.packets.answers(connection, since) {
                     return Some(Wake::Packet(place));
                 }
             }
@@ -68,7 +68,7 @@ impl GraphSlice<'_> {
         match origin.source() {
             WakeSource::Timer => Some(Wake::Timer),
             WakeSource::Interrupt(interrupt, _) => Some(Wake::Interrupt(interrupt)),
-            WakeSource::BlockDevice => self.requests.last(cpu).map(Wake::Request),
+            WakeSource::BlockDevice => self.output.requests.last(cpu).map(Wake::Request),
             WakeSource::Thread => {
                 let trace = cpu.trace;
                 let waker = origin.waker(waking?);
@@ -100,7 +100,7 @@ impl GraphSlice<'_> {
                 None => return self.keeps_wake(at, event, (origin, None)),
             }
         } else if let WakeOrigin::Network(segment) = origin {
-            self.packets.passes(segment.connection);
+            self.output.packets.passes(segment.connection);
         }
         let wakeup = Wakeup {
             time,
@@ -157,14 +157,14 @@ impl GraphSlice<'_> {
     fn kept_cause(&mut self, cpu: CpuKey, origin: WakeOrigin, cause: Option<Wake>) -> KeptCause {
         match (cause, origin) {
             (Some(Wake::Packet(place)), _) => KeptCause::Packet(place),
-            (None, WakeOrigin::Network(segment)) => KeptCause::Packet(self.packets.wakes(segment)),
+            (None, WakeOrigin::Network(segment)) => KeptCause::Packet(self.output.packets.wakes(segment)),
             (None, WakeOrigin::Sender(connection, _)) => {
                 let connection = connection ^ 1;
-                let sent = self.packets.last_sent(connection);
-                KeptCause::Answer(self.packets.reserve(connection), connection, sent)
+                let sent = self.output.packets.last_sent(connection);
+                KeptCause::Answer(self.output.packets.reserve(connection), connection, sent)
             }
             (None | Some(Wake::Request(_)), WakeOrigin::Interrupt(WakeSource::BlockDevice)) => {
-                let last = self.requests.last(cpu);
+                let last = self.output.requests.last(cpu);
                 last.map_or(KeptCause::OfGraph, KeptCause::Request)
             }
             _ => KeptCause::OfGraph,
@@ -179,15 +179,17 @@ impl GraphSlice<'_> {
         match self.cause(cpu, (origin, waking), (Some(false), time)) {
             Some(cause) => {
                 let queue = Queue::Kernel(queue);
-                self.works.queues((trace, work), Queued { time, cause, queue });
+                self.output
+                    .works
+                    .queues((trace, work), Queued { time, cause, queue });
             }
             None => {
                 if let Some(tid) = origin.by().tid() {
                     self.tell(ThreadKey { trace, tid });
                 }
                 let item = GraphItem::Queue { work, queue, origin };
-                self.steps.push(GraphStep::Item(cpu, time, item));
-                self.works.is_composed((trace, work));
+                self.output.steps.push(GraphStep::Item(cpu, time, item));
+                self.output.works.is_composed((trace, work));
             }
         }
     }

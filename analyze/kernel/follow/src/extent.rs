@@ -25,9 +25,9 @@ impl Extent {
     pub fn of(set: &TraceSet, of: impl Fn(usize) -> bool) -> Option<Extent> {
         let mut extent: Option<Extent> = None;
         for (_, trace) in set.traces.iter().enumerate().filter(|(index, _)| of(*index)) {
-            let mut lasts = Lasts::new(trace);
+            let mut last_records = LastRecords::new(trace);
             for stream in &trace.streams {
-                let (Some(first), Some(last)) = (first(trace, stream), lasts.of(stream)) else {
+                let (Some(first), Some(last)) = (first(trace, stream), last_records.of(stream)) else {
                     continue;
                 };
                 let of_stream = Extent { first, last };
@@ -61,8 +61,8 @@ impl Extent {
         let mut extent: Option<Extent> = None;
         for (trace_index, trace) in set.traces.iter().enumerate() {
             for (stream_index, stream) in trace.streams.iter().enumerate() {
-                let mut lasts = Lasts::new(trace);
-                let guess = lasts.guess(stream);
+                let mut last_records = LastRecords::new(trace);
+                let guess = last_records.guess(stream);
                 if let Some(last) = guess.and_then(|last| Some(trace.clock(stream)?.timestamp(last))) {
                     guessed.push(GuessedEnd {
                         trace: trace_index,
@@ -70,7 +70,7 @@ impl Extent {
                         last,
                     });
                 }
-                if let Some(of_stream) = covered(trace, stream, lasts, guess) {
+                if let Some(of_stream) = covered(trace, stream, last_records, guess) {
                     extent = Some(extent.map_or(of_stream, |extent| extent.join(of_stream)));
                 }
             }
@@ -81,7 +81,7 @@ impl Extent {
     /// Time span of the packets of a stream: by their heads, or to the last event record where these do not
     /// give the end, or one that all later packets contradict. `None` if the stream has no times.
     pub fn covered(trace: &Trace, stream: &Stream) -> Option<Extent> {
-        covered(trace, stream, Lasts::new(trace), None)
+        covered(trace, stream, LastRecords::new(trace), None)
     }
 
     /// From the first event record of both to the last.
@@ -115,16 +115,16 @@ pub struct GuessedEnd {
 fn covered<'t>(
     trace: &'t Trace,
     stream: &'t Stream,
-    mut lasts: Lasts<'t>,
+    mut last_records: LastRecords<'t>,
     known: Option<u64>,
 ) -> Option<Extent> {
     let clock = trace.clock(stream)?;
     let begins = || stream.packets.iter().filter_map(|packet| packet.begin);
     let ends = stream.packets.iter().filter_map(|packet| packet.end);
     let first = begins().chain(ends).min()?;
-    let mut last = begins().chain(lasts.end(stream)).max()?;
+    let mut last = begins().chain(last_records.end(stream)).max()?;
     if !gives_its_end(stream) {
-        let of_stream = known.or_else(|| lasts.of_stream(stream));
+        let of_stream = known.or_else(|| last_records.of_stream(stream));
         last = of_stream.map_or(last, |of| of.max(last));
     }
     Some(Extent {
@@ -166,20 +166,20 @@ const HEAD: usize = 4096;
 /// Time of the last event record of a packet.
 pub(crate) fn last_of_packet(trace: &Trace, stream: &Stream, index: usize) -> Option<Timestamp> {
     let clock = trace.clock(stream)?;
-    let last = Lasts::new(trace).packet(stream, index)?;
+    let last = LastRecords::new(trace).packet(stream, index)?;
     Some(clock.timestamp(last))
 }
 
 /// Finds the last event records of a trace's streams.
-struct Lasts<'t> {
+struct LastRecords<'t> {
     trace: &'t Trace,
     /// By stream class, created on demand.
     tables: Vec<Option<(Arc<ScanTable>, Counts)>>,
 }
 
-impl<'t> Lasts<'t> {
+impl<'t> LastRecords<'t> {
     fn new(trace: &'t Trace) -> Self {
-        Lasts {
+        LastRecords {
             trace,
             tables: vec![None; trace.layout.streams.len()],
         }

@@ -21,19 +21,18 @@
 //! read so far, so the law of folding holds. Traces that have all CPUs skip all of this.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use serde::{Deserialize, Serialize};
-use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_kernel_model::events::sched::WakeStep;
-use tracebraid_kernel_model::{
-    Body, CpuSource, EventModel, IntField, KernelEvent, KernelModel, MOST_CPUS, StreamModel, TraceModel,
-};
+use tracebraid_kernel_model::{CpuSource, EventModel, KernelEvent, KernelModel, TraceModel};
 
 use crate::end_mark::{Unended, unended};
 use crate::extent::{Extent, last_of_packet};
+use crate::named_cpus::named_cpus;
+use crate::not_recorded::NotRecorded;
+use crate::sight::WakeTells;
 use crate::sources::CpuKey;
 
 /// The recorded CPUs of all traces.
@@ -53,11 +52,9 @@ struct OfTrace {
     /// The streams record their CPUs.
     is_judged: bool,
     /// The streams contain switches.
-    tells_switches: bool,
-    /// The streams contain no switches, whether they record their CPUs or not.
-    lacks_switches: bool,
+    has_switches: bool,
     /// The streams contain `sched_waking`.
-    tells_waking: bool,
+    has_waking: bool,
     /// In the order of their numbers.
     cpus: Vec<Span>,
     /// CPUs that must have run something, but have no stream.
@@ -73,159 +70,15 @@ struct OfTrace {
 #[derive(Clone, Copy, Debug)]
 struct Span {
     cpu: u32,
-    tells_switches: bool,
+    has_switches: bool,
     /// Nanoseconds from the origin; the least number if nothing is missing before.
     from: i64,
     /// End of the span; the greatest number if nothing is missing after it.
     until: i64,
 }
 
-/// Information in a wake-up about a thread that may have been on CPUs that were not recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WakeTells {
-    /// The thread has slept since it was last seen.
-    pub slept: bool,
-    /// The CPU that the thread waits for is known.
-    pub is_placed: bool,
-    /// The thread goes to a CPU that was not recorded.
-    pub is_gone: bool,
-    /// The thread can run from now on.
-    is_ready: bool,
-    /// All CPUs are recorded: nothing is uncertain.
-    is_whole: bool,
-    /// The CPU that recorded the wake-up, and the one that it names.
-    cpus: (u32, Option<u32>),
-}
-
-impl WakeTells {
-    /// Wake-up in a trace with all CPUs.
-    pub const ALL: WakeTells = WakeTells {
-        slept: true,
-        is_placed: true,
-        is_gone: false,
-        is_ready: true,
-        is_whole: true,
-        cpus: (0, None),
-    };
-
-    /// A thread is created on that CPU; its first wake-up follows there.
-    pub fn made(cpu: CpuKey) -> WakeTells {
-        WakeTells {
-            slept: true,
-            is_placed: false,
-            is_gone: false,
-            is_ready: false,
-            is_whole: false,
-            cpus: (cpu.cpu, None),
-        }
-    }
-
-    /// True where all CPUs are recorded.
-    pub fn is_whole(self) -> bool {
-        self.is_whole
-    }
-}
-
-/// Whether a thread's wait for a CPU was recorded without gaps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sight {
-    /// The thread was woken again, or from an unrecorded CPU: it has run on one.
-    is_lost: bool,
-    /// The CPU that the thread waits for is not known yet.
-    is_unplaced: bool,
-    /// A wake-up showed that the thread can run.
-    is_ready: bool,
-    /// The CPU that recorded the wake-up, and the one where the thread had run last.
-    waking: Option<(u32, Option<u32>)>,
-    /// The CPU that it waits for, if that is known.
-    place: Option<u32>,
-}
-
-impl Sight {
-    /// A wake-up; `waited`: the thread waited for a CPU before.
-    pub fn wakes(&mut self, tells: WakeTells, waited: bool) {
-        if tells.is_whole {
-            return;
-        }
-        self.is_lost |= match (tells.is_ready, waited) {
-            // It may still be running where it ran last.
-            (false, waited) => waited || !tells.slept,
-            (true, true) => {
-                // The same wake-up is recorded by the waker, or by the CPU where the thread ran last, and
-                // stays.
-                let is_same = |(cpu, target)| cpu == tells.cpus.0 || target == tells.cpus.1;
-                self.is_ready || self.waking.map_or(!tells.slept, |waking| !is_same(waking))
-            }
-            (true, false) => !tells.slept,
-        };
-        if tells.is_ready {
-            self.place = tells.cpus.1;
-        } else {
-            self.waking = Some(tells.cpus);
-        }
-        self.is_ready |= tells.is_ready;
-        self.is_unplaced = !tells.is_placed;
-    }
-
-    /// The thread was taken from its CPU, and waits for that CPU.
-    pub fn preempted_on(cpu: u32) -> Sight {
-        Sight {
-            place: Some(cpu),
-            ..Sight::default()
-        }
-    }
-
-    /// A migration. `is_gone`: the new CPU was not recorded. A thread that waited for another CPU than the
-    /// one it comes from has run on an unrecorded one.
-    pub fn moves(&mut self, from: u32, to: u32, is_gone: bool) {
-        self.is_lost |= is_gone || self.place.is_some_and(|place| place != from);
-        if self.place.is_some() {
-            self.place = Some(to);
-        }
-    }
-
-    /// A switch to the thread on that CPU: true if it may have run on an unrecorded CPU.
-    pub fn comes_lost(self, cpu: u32) -> bool {
-        self.is_lost() || self.place.is_some_and(|place| place != cpu)
-    }
-
-    /// True if the thread may have run on an unrecorded CPU.
-    pub fn is_lost(self) -> bool {
-        self.is_lost || self.is_unplaced
-    }
-}
-
-/// A CPU that was not recorded, or not all the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotRecorded {
-    /// Index of the trace.
-    pub trace: u32,
-    /// Number of the CPU.
-    pub cpu: u32,
-    /// Not recorded before that time, in nanoseconds from the origin. With `after_ns` the CPU was recorded in
-    /// between; without either it was not recorded at all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before_ns: Option<i64>,
-    /// Not recorded after that time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after_ns: Option<i64>,
-}
-
-impl NotRecorded {
-    /// True if the CPU was not recorded at all.
-    pub fn is_never(&self) -> bool {
-        self.before_ns.or(self.after_ns).is_none()
-    }
-}
-
 /// Part of a trace (one over this) below which a gap is ignored.
 const PART: i64 = 10;
-/// Packets of a stream that are searched for names of CPUs, and wake-ups and migrations that are read of each. Few, as
-/// every report of every trace waits for them, ...
-const SAMPLES: (usize, usize) = (3, 64);
-/// ... unless some CPUs are known to be missing.
-const MORE_SAMPLES: (usize, usize) = (64, usize::MAX);
-
 impl Recorded {
     /// The recorded CPUs of all traces. Reads the packet tables, and a few packets of streams with wake-ups.
     pub fn of(set: &TraceSet) -> Recorded {
@@ -346,9 +199,9 @@ impl Recorded {
         }
         let is_told_at = |time: i64| target.map(|cpu| self.tells(CpuKey { trace, cpu }, time));
         let is_told = is_told_at(time);
-        let tells_waking = self.of_trace(trace).is_some_and(|of| of.tells_waking);
+        let has_waking = self.of_trace(trace).is_some_and(|of| of.has_waking);
         WakeTells {
-            slept: is_told == Some(true) && is_told_at(since) == Some(true) && !(is_ready && tells_waking),
+            slept: is_told == Some(true) && is_told_at(since) == Some(true) && !(is_ready && has_waking),
             is_placed: is_ready && is_told == Some(true),
             is_gone: is_ready && is_told == Some(false),
             is_ready,
@@ -358,20 +211,20 @@ impl Recorded {
     }
 
     /// True if switches on all known CPUs of all traces were recorded all the time.
-    pub fn tells_all_switches(&self) -> bool {
+    pub fn has_all_switches(&self) -> bool {
         let mut judged = self.traces.iter().filter(|of| of.is_judged);
         self.ends.is_empty() && judged.all(|of| of.tells_all)
     }
 
-    /// True if no stream of that trace contains switches.
+    /// True if no stream of that trace contains switches; false if its streams do not record their CPUs.
     #[inline]
     pub fn lacks_switches(&self, trace: u32) -> bool {
-        self.of_trace(trace).is_some_and(|of| of.lacks_switches)
+        self.of_trace(trace).is_some_and(|of| !of.has_switches)
     }
 
     /// True if the traces have wake-ups from before threads can run.
-    pub fn tells_waking(&self, trace: u32) -> bool {
-        self.of_trace(trace).is_some_and(|of| of.tells_waking)
+    pub fn has_waking(&self, trace: u32) -> bool {
+        self.of_trace(trace).is_some_and(|of| of.has_waking)
     }
 
     /// Time after which a CPU was not recorded any more.
@@ -414,12 +267,7 @@ impl Recorded {
 
 impl OfTrace {
     fn new(trace: &Trace, model: &TraceModel) -> OfTrace {
-        let used = trace.streams.iter().filter(|stream| !stream.packets.is_empty());
-        let mut events = used.filter_map(|stream| model.streams.get(stream.class));
-        let mut of = OfTrace {
-            lacks_switches: !events.any(|events| events.events().iter().any(is_switch)),
-            ..OfTrace::default()
-        };
+        let mut of = OfTrace::default();
         let mut spans = Vec::new();
         for stream in trace.streams.iter().filter(|stream| !stream.packets.is_empty()) {
             let (Some(layout), Some(events)) = (
@@ -432,37 +280,36 @@ impl OfTrace {
                 continue;
             }
             let CpuSource::Packet(cpu) = events.cpu_source(layout, &stream.head) else {
-                return OfTrace {
-                    lacks_switches: of.lacks_switches,
-                    ..OfTrace::default()
-                };
+                return OfTrace::default();
             };
-            let tells_switches = events.events().iter().any(is_switch);
-            of.tells_switches |= tells_switches;
-            of.tells_waking |= events.events().iter().any(is_waking);
-            spans.push((cpu, tells_switches, stream));
+            let has_switches = events.events().iter().any(is_switch);
+            of.has_switches |= has_switches;
+            of.has_waking |= events.events().iter().any(is_waking);
+            spans.push((cpu, has_switches, stream));
         }
         of.is_judged = !spans.is_empty();
         let extent = extent(trace);
         // Where a trace has switches, their streams decide.
-        spans.sort_by_key(|(cpu, tells_switches, _)| (*cpu, !tells_switches));
-        for (cpu, tells_switches, stream) in spans {
+        spans.sort_by_key(|(cpu, has_switches, _)| (*cpu, !has_switches));
+        for (cpu, has_switches, stream) in spans {
             let (from, until) = bounds(trace, stream, extent);
             match of.cpus.last_mut() {
-                Some(last) if last.cpu == cpu && last.tells_switches != tells_switches => {}
+                Some(last) if last.cpu == cpu && last.has_switches != has_switches => {}
                 Some(last) if last.cpu == cpu => {
                     (last.from, last.until) = (last.from.min(from), last.until.max(until));
                 }
                 _ => of.cpus.push(Span {
                     cpu,
-                    tells_switches,
+                    has_switches,
                     from,
                     until,
                 }),
             }
         }
         if of.is_judged {
-            of.named = named(trace, model, &of.cpus, of.tells_switches);
+            // In a trace with switches, a stream without switches does not record its CPU.
+            let is_recorded = |cpu: u32| of.cpus.iter().any(|span| span.cpu == cpu && of.tells(span));
+            of.named = named_cpus(trace, model, is_recorded);
         }
         of.judge();
         of
@@ -483,7 +330,7 @@ impl OfTrace {
 
     /// In a trace with switches, only CPUs with streams of switches count.
     fn tells(&self, span: &Span) -> bool {
-        span.tells_switches || !self.tells_switches
+        span.has_switches || !self.has_switches
     }
 }
 
@@ -537,199 +384,4 @@ fn ends_early(trace: &Trace, stream: &Stream, end: i64) -> bool {
         begin.is_some_and(|begin| begin > end) && last(other).is_some()
     };
     trace.streams.iter().any(goes_on) && last(stream).is_none_or(|event| event.0 < end)
-}
-
-/// CPUs without a stream that wake-ups and migrations in some packets name: they must have run something.
-fn named(trace: &Trace, model: &TraceModel, cpus: &[Span], tells_switches: bool) -> BTreeSet<u32> {
-    let mut named = BTreeSet::new();
-    for samples in [SAMPLES, MORE_SAMPLES] {
-        for stream in &trace.streams {
-            if let Some(events) = model.streams.get(stream.class) {
-                names_of(trace, stream, (model, events), samples, &mut named);
-            }
-        }
-        named.retain(|cpu| {
-            let is_recorded = |span: &Span| span.tells_switches || !tells_switches;
-            !cpus.iter().any(|span| span.cpu == *cpu && is_recorded(span))
-        });
-        if named.is_empty() {
-            break;
-        }
-    }
-    named
-}
-
-/// The field that names the CPU on which a thread is about to run. `sched_waking` names the CPU where it ran
-/// last: a fallback.
-fn target<'m>(trace: &TraceModel, event: &'m EventModel) -> Option<&'m IntField> {
-    let is_ready = |event: &EventModel| matches!(&event.event, KernelEvent::Wakeup(wakeup) if wakeup.step != WakeStep::Waking);
-    match &event.event {
-        KernelEvent::Wakeup(wakeup) if wakeup.step != WakeStep::Waking => wakeup.cpu.as_ref(),
-        KernelEvent::Wakeup(wakeup) => {
-            let events = trace.streams.iter().flat_map(StreamModel::events);
-            wakeup.cpu.as_ref().filter(|_| !events.into_iter().any(is_ready))
-        }
-        KernelEvent::Migrate(migrate) => Some(&migrate.to),
-        _ => None,
-    }
-}
-
-fn names_of(
-    trace: &Trace,
-    stream: &Stream,
-    (model, events): (&TraceModel, &StreamModel),
-    (samples, most): (usize, usize),
-    named: &mut BTreeSet<u32>,
-) {
-    let Some(layout) = trace.layout.streams.get(stream.class) else {
-        return;
-    };
-    let fields: Vec<Option<&IntField>> = (0..events.classes())
-        .map(|class| target(model, events.event(class)?))
-        .collect();
-    if fields.iter().all(Option::is_none) {
-        return;
-    }
-    let chosen = |class: usize| fields.get(class).is_some_and(Option::is_some);
-    let table = Arc::new(ScanTable::new(layout, chosen));
-    let count = stream.packets.len();
-    let places: BTreeSet<usize> = match count {
-        0 => return,
-        _ if count <= samples => (0..count).collect(),
-        _ => (0..samples).map(|at| at * (count - 1) / (samples - 1)).collect(),
-    };
-    for index in places {
-        let Some(mut scanner) = Scanner::new(trace, stream, table.clone(), index..index + 1) else {
-            return;
-        };
-        if scanner.next_packet().is_none() {
-            continue;
-        }
-        let mut left = most;
-        loop {
-            let progress = scanner.scan_up_to(left);
-            left -= scanner.hits().len();
-            scanner.batch().for_each(|class, _, cursor, slots| {
-                let field = fields.get(class).copied().flatten();
-                let cpu = field.and_then(|field| field.get(&mut Body::new(cursor, slots)));
-                named.extend(
-                    // No machine has more: damaged records name no CPUs.
-                    cpu.and_then(|cpu| u32::try_from(cpu).ok())
-                        .filter(|&cpu| cpu < MOST_CPUS),
-                );
-            });
-            if progress == Progress::PacketEnd || left == 0 {
-                break;
-            }
-        }
-    }
-}
-
-/// Note for users on missing CPUs; `None` if none is missing. Times count from `begin`.
-pub(crate) fn note(
-    missing: &[NotRecorded],
-    begin: Option<i64>,
-    of_host: impl Fn(u32, String) -> String,
-) -> Option<String> {
-    let parts = parts(missing, begin, of_host);
-    (!parts.is_empty()).then(|| {
-        format!(
-            "not recorded: {}. Waits and requests that may have ended there are left out",
-            parts.join("; ")
-        )
-    })
-}
-
-/// CPUs and times, in words: `CPUs 1-3; CPU 5 before +0.500 s`.
-pub fn not_recorded(missing: &[NotRecorded], begin: Option<i64>) -> String {
-    parts(missing, begin, |_, text| text).join("; ")
-}
-
-fn parts(
-    missing: &[NotRecorded],
-    begin: Option<i64>,
-    of_host: impl Fn(u32, String) -> String,
-) -> Vec<String> {
-    let mut parts = Vec::new();
-    let mut rest = missing;
-    while let Some(first) = rest.first() {
-        let is_like = |of: &&NotRecorded| of.trace == first.trace && of.is_never() == first.is_never();
-        let like = match first.is_never() {
-            true => rest.iter().take_while(is_like).count(),
-            false => 1,
-        };
-        let (group, others) = rest.split_at(like);
-        rest = others;
-        parts.push(of_host(first.trace, part(group, begin)));
-    }
-    parts
-}
-
-/// CPUs that were never recorded, or a single partly recorded CPU.
-fn part(group: &[NotRecorded], begin: Option<i64>) -> String {
-    if let [one] = group
-        && !one.is_never()
-    {
-        let at = |time: i64| match begin {
-            Some(begin) => format!("+{:.3} s", time.saturating_sub(begin) as f64 / 1e9),
-            None => format!("{time} ns"),
-        };
-        let before = one.before_ns.map(|time| format!("before {}", at(time)));
-        let after = one.after_ns.map(|time| format!("after {}", at(time)));
-        let times: Vec<String> = before.into_iter().chain(after).collect();
-        return format!("CPU {} {}", one.cpu, times.join(" and "));
-    }
-    let cpus = if group.len() == 1 { "CPU" } else { "CPUs" };
-    format!("{cpus} {}", ranges(group.iter().map(|of| of.cpu.into())))
-}
-
-/// Ascending numbers, with those that follow each other as ranges: `1-3, 7`.
-pub fn ranges(numbers: impl IntoIterator<Item = u64>) -> String {
-    let mut found: Vec<(u64, u64)> = Vec::new();
-    for number in numbers {
-        match found.last_mut() {
-            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
-            _ => found.push((number, number)),
-        }
-    }
-    let texts = found.iter().map(|&(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    texts.collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn never(cpu: u32) -> NotRecorded {
-        NotRecorded {
-            trace: 0,
-            cpu,
-            before_ns: None,
-            after_ns: None,
-        }
-    }
-
-    #[test]
-    fn the_note_names_cpus_and_times() {
-        let text = |missing: &[NotRecorded]| note(missing, Some(1_000_000_000), |_, text| text);
-        assert_eq!(text(&[]), None);
-        let is = |missing: &[NotRecorded], expected: &str| {
-            let text = text(missing).expect("a note");
-            assert!(text.starts_with(&format!("not recorded: {expected}. ")), "{text}");
-        };
-        is(&[never(3)], "CPU 3");
-        is(&[1, 2, 3, 7].map(never), "CPUs 1-3, 7");
-        let partly = NotRecorded {
-            before_ns: Some(1_500_000_000),
-            after_ns: Some(3_000_000_000),
-            ..never(2)
-        };
-        is(
-            &[never(1), partly, never(4)],
-            "CPU 1; CPU 2 before +0.500 s and after +2.000 s; CPU 4",
-        );
-    }
 }

@@ -7,7 +7,7 @@
 //! a plain pass agree by construction, and the number of things kept depends on the number of threads.
 //!
 //! It is assumed that switches on all CPUs were recorded
-//! ([`Recorded::tells_all_switches`](tracebraid_follow::Recorded::tells_all_switches)): slices of other traces are played
+//! ([`Recorded::has_all_switches`](tracebraid_follow::Recorded::has_all_switches)): slices of other traces are played
 //! when it is known what came before.
 
 use serde::{Deserialize, Serialize};

@@ -163,7 +163,7 @@ impl<'t> Count<'t> {
             run.go_on(&of.parts, &counted);
             return;
         }
-        let counted = lane.scanner.nudge(&mut of.wanted, run.part.within.clone());
+        let counted = lane.scanner.count_next(&mut of.wanted, run.part.within.clone());
         run.add(&counted);
         run.waits = run.events == 0;
         if counted.ended || counted.refused.is_some() {

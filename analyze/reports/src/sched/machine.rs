@@ -191,7 +191,7 @@ impl<Q: RunQueue> Player<'_, Q> {
             }
             (Some(woken), _) => woken.is_ready || !wakeup.is_ready,
             (None, Now::Waiting { by: None, .. }) => true,
-            (None, Now::Waiting { .. }) => wakeup.is_ready && self.rules.recorded.tells_waking(at.cpu.trace),
+            (None, Now::Waiting { .. }) => wakeup.is_ready && self.rules.recorded.has_waking(at.cpu.trace),
             (None, _) => false,
         };
         if is_partial && is_again {
@@ -218,7 +218,7 @@ impl<Q: RunQueue> Player<'_, Q> {
             && life.woken.is_none()
             && is_ready
             && !wakeup.is_new
-            && self.rules.recorded.tells_waking(at.cpu.trace);
+            && self.rules.recorded.has_waking(at.cpu.trace);
         if !lacks_waking {
             let woken = life.woken.get_or_insert(Woken { time, by, is_ready });
             woken.is_ready |= is_ready;

@@ -249,7 +249,7 @@ impl Rules for WaitRules {
     }
 
     fn slices<'a>(&'a self, partial: &mut WaitPartial, watermark: i64) -> Vec<Slice<'a, WaitPartial>> {
-        if !self.recorded.tells_all_switches() {
+        if !self.recorded.has_all_switches() {
             partial.news = ThreadNews::default();
             self.play(partial, Some(watermark));
             return Vec::new();

@@ -21,7 +21,9 @@ use crate::options::{self, InputArgs, ReportFormat, SelectArgs, TimeArgs, TimeRa
 use crate::output;
 use crate::print::select::Selection;
 use crate::progress::Progress;
-use crate::table::{self, Column, grouped, percent};
+use crate::table::{self, Column};
+use crate::terminal_text;
+use crate::units::{self, grouped, percent};
 use crate::warnings::Warnings;
 
 /// Counts event records: in all, by name, stream and CPU, over time; and what was lost.
@@ -178,7 +180,7 @@ fn tables(report: &CountReport, top: usize) -> String {
     let mut head = format!("{} event records", grouped(report.events));
     if let (Some(first), Some(last)) = (report.first, report.last) {
         let length = last.abs_diff(first);
-        let _ = write!(head, " in {}", table::duration(length));
+        let _ = write!(head, " in {}", units::duration(length));
         if length > 0 {
             let rate = u128::from(report.events) * 1_000_000_000 / u128::from(length);
             let _ = write!(
@@ -188,7 +190,7 @@ fn tables(report: &CountReport, top: usize) -> String {
             );
         }
     }
-    let mut text = table::paragraph(&head) + "\n";
+    let mut text = terminal_text::paragraph(&head) + "\n";
     let rows = by_count(&report.by_name);
     let shown = rows.iter().take(top);
     let row =
@@ -208,20 +210,20 @@ fn tables(report: &CountReport, top: usize) -> String {
     if counts.iter().any(|&count| count > 0) {
         let part = report.rate.to.abs_diff(report.rate.from) / counts.len().max(1) as u64;
         let most = counts.iter().max().copied().unwrap_or(0);
-        let bars = table::sparkline(&counts);
+        let bars = units::sparkline(&counts);
         let _ = writeln!(
             text,
             "\n{}  |{bars}|",
-            table::paragraph(&format!(
+            terminal_text::paragraph(&format!(
                 "Over time, {} a column, {} at most:",
-                table::duration(part),
+                units::duration(part),
                 grouped(most)
             ))
         );
     }
     if report.discarded_events > 0 || report.discarded_packets > 0 || !report.losses.is_empty() {
         text.push('\n');
-        text += &table::paragraph(&format!(
+        text += &terminal_text::paragraph(&format!(
             "Lost by the tracer: {} event records, {} packets",
             grouped(report.discarded_events),
             grouped(report.discarded_packets)
@@ -232,7 +234,7 @@ fn tables(report: &CountReport, top: usize) -> String {
 
 /// Numbers that are shown as bars: two together where the terminal is too narrow for all.
 fn parts(counts: &[u64]) -> Vec<u64> {
-    let room = table::terminal_width().map_or(usize::MAX, |width| width.saturating_sub(4));
+    let room = terminal_text::terminal_width().map_or(usize::MAX, |width| width.saturating_sub(4));
     let together = if counts.len() > room { 2 } else { 1 };
     counts
         .chunks(together)
@@ -266,7 +268,7 @@ fn streams(report: &CountReport, top: usize) -> String {
             grouped(stream.events),
             percent(stream.events, report.events),
             grouped(stream.packets),
-            table::bytes(stream.bytes),
+            units::bytes(stream.bytes),
         ]
     };
     let mut rows: Vec<_> = report.streams.iter().collect();

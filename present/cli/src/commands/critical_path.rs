@@ -18,7 +18,7 @@ use crate::hints;
 use crate::options::{self, InputArgs, TimeArgs};
 use crate::output;
 use crate::spare;
-use crate::table;
+use crate::terminal_text;
 
 /// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it waited for did,
 /// across threads, threads of the kernel, disks, the network and, in traces of several machines, machines.
@@ -114,7 +114,7 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let text = match args.format {
         Format::Json => return subject.finish_json(&report, args.input.strict),
         Format::Table => {
-            missing.map_or_else(String::new, |missing| table::paragraph(&missing) + "\n")
+            missing.map_or_else(String::new, |missing| terminal_text::paragraph(&missing) + "\n")
                 + &show::text(&report, &subject.zone)
         }
         Format::Csv => show::csv(&report),

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::info::tables::View;
 use crate::lami::Analysis;
 use crate::stack_quality;
-use crate::table;
+use crate::terminal_text;
 
 /// Shows on one page what to know first of a kernel trace: how long and how loaded, who used most of
 /// the CPUs, disks and network, what took longest and when, what was lost, and what looks wrong, with
@@ -135,7 +135,7 @@ impl KernelReport for Page {
 
 impl Show for Page {
     fn summary(&self) -> String {
-        table::paragraph(&self.title) + &self.report.summary()
+        terminal_text::paragraph(&self.title) + &self.report.summary()
     }
 
     fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String> {

@@ -11,6 +11,7 @@ use tracebraid_session::control::{self, Request};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{self, Column};
+use crate::terminal_text;
 
 /// Shows the event classes of the probes of programs that are being recorded, and switches them while they run.
 ///
@@ -105,7 +106,7 @@ fn classes(control: &Control) -> std::io::Result<Vec<Row>> {
 
 fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
-        return table::paragraph("no program with probes runs in this recording");
+        return terminal_text::paragraph("no program with probes runs in this recording");
     }
     let columns = [
         Column::number("PID"),

@@ -19,7 +19,7 @@ use crate::fold::{self, FoldArgs};
 use crate::numbers;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
 use crate::output::{Output, say};
-use crate::table;
+use crate::terminal_text;
 use crate::warnings::Warnings;
 
 /// What all reports on kernel events can be asked for.
@@ -248,7 +248,7 @@ pub(super) fn show(
         }
         Format::Table => {
             let tables = report.tables(rows, &subject.zone);
-            let missing = missing.map(|missing| table::paragraph(&missing));
+            let missing = missing.map(|missing| terminal_text::paragraph(&missing));
             let parts = missing.into_iter().chain([report.summary()]).chain(tables);
             parts.collect::<Vec<_>>().join("\n")
         }

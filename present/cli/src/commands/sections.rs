@@ -10,6 +10,8 @@ use crate::commands::report::Show;
 use crate::commands::tree;
 use crate::info::tables::View as InfoView;
 use crate::table;
+use crate::terminal_text;
+use crate::units;
 
 impl Show for Report {
     fn sections(&self) -> Report {
@@ -31,10 +33,10 @@ impl Show for Report {
         let is_told = |(at, total): &(usize, &Total)| *at == 0 || is_something(&total.value);
         let totals = self.totals.iter().enumerate().filter(is_told);
         let totals: Vec<String> = totals.map(|(_, own)| total(own)).collect();
-        table::paragraph(&format!(
+        terminal_text::paragraph(&format!(
             "{} in {}",
             totals.join(", "),
-            table::duration(self.head.duration_ns)
+            units::duration(self.head.duration_ns)
         ))
     }
 
@@ -64,10 +66,10 @@ fn sentence(head: &Head, sentence: &Sentence) -> String {
     let phrase = |phrase: &Phrase| match phrase {
         Phrase::Words(words) => (*words).to_owned(),
         Phrase::Value(unit, value) => cell(head, *unit, value, None),
-        Phrase::Number(number, one, many) => table::number_of(*number, one, many),
+        Phrase::Number(number, one, many) => units::number_of(*number, one, many),
     };
     let phrases: String = sentence.0.iter().map(phrase).collect();
-    table::paragraph(&phrases)
+    terminal_text::paragraph(&phrases)
 }
 
 fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> String {
@@ -155,19 +157,19 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
         Value::None if unit == Unit::Priority => cells::id(None),
         Value::None => "-".to_owned(),
         Value::Unsigned(number) => match unit {
-            Unit::Count => table::grouped(*number),
-            Unit::Bytes => table::bytes(*number),
-            Unit::Duration => table::duration(*number),
+            Unit::Count => units::grouped(*number),
+            Unit::Bytes => units::bytes(*number),
+            Unit::Duration => units::duration(*number),
             _ => number.to_string(),
         },
         Value::Signed(number) => number.to_string(),
         Value::Float(number) => match unit {
-            Unit::Duration => table::duration(number.round() as u64),
-            Unit::Bytes => table::bytes(number.round() as u64),
+            Unit::Duration => units::duration(number.round() as u64),
+            Unit::Bytes => units::bytes(number.round() as u64),
             Unit::Share => format!("{:.2} %", number * 100.0),
             _ => format!("{number:.2}"),
         },
-        Value::Part(part, whole) => table::percent(*part, *whole),
+        Value::Part(part, whole) => units::percent(*part, *whole),
         Value::Time(time) => short_time(head, *time, zone),
         Value::Text(text) => text.clone(),
         Value::Thread(thread) => cells::name(head, thread),
@@ -177,7 +179,7 @@ fn cell(head: &Head, unit: Unit, value: &Value, zone: Option<&TimeZone>) -> Stri
             let texts = values.iter().map(|value| cell(head, unit, value, zone));
             texts.collect::<Vec<_>>().join(" ")
         }
-        Value::Rows(rows) => table::grouped(rows.len() as u64),
+        Value::Rows(rows) => units::grouped(rows.len() as u64),
     }
 }
 
@@ -207,7 +209,7 @@ const BESIDE: usize = 34;
 
 /// Columns of the longest bar.
 fn longest_bar() -> usize {
-    let room = table::terminal_width().map_or(BAR, |width| width.saturating_sub(BESIDE));
+    let room = terminal_text::terminal_width().map_or(BAR, |width| width.saturating_sub(BESIDE));
     room.clamp(1, BAR)
 }
 

@@ -14,7 +14,8 @@ use tracebraid_session::{SessionError, is_in_background, logs, put_in_background
 use crate::commands::record::{RecordArgs, Written, chunks_below, make_stamped, record, see_it, tell};
 use crate::failure::{DAMAGED, Failure};
 use crate::output::Output;
-use crate::table::{self, Column, grouped};
+use crate::table::{self, Column};
+use crate::units::{self, grouped};
 
 /// Starts a recording in the background. It goes on until `tracebraid stop`, or a limit.
 #[derive(Args, Debug)]
@@ -288,7 +289,7 @@ fn say_stopped(status: &Status) -> Result<(), Failure> {
         lost: status.lost + probes.lost,
         bytes: status.bytes + probes.bytes,
     };
-    let elapsed = table::duration(status.elapsed_ns);
+    let elapsed = units::duration(status.elapsed_ns);
     say(&format!("Recorded in {elapsed}: {written}"), &status.directory)
 }
 
@@ -373,10 +374,10 @@ fn rows(sessions: &[Going<'_>]) -> String {
         vec![
             status.name.clone(),
             status.pid.to_string(),
-            table::duration(status.elapsed_ns),
+            units::duration(status.elapsed_ns),
             grouped(status.events),
             grouped(status.lost),
-            table::bytes(status.bytes),
+            units::bytes(status.bytes),
             of_probes(|written| written.events),
             of_probes(|written| written.lost),
             match (going.kept_chunks.len() as u64, status.chunks) {

@@ -14,7 +14,9 @@ use crate::failure::Failure;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs};
 use crate::output::Output;
 use crate::stack_quality;
-use crate::table::{self, Column, grouped};
+use crate::table::{self, Column};
+use crate::terminal_text;
+use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
 /// Shows which functions used the CPU and which waited, from call stacks in the trace
@@ -210,9 +212,9 @@ fn tables(profile: &Profile, top: usize) -> String {
     let rows = if top == 0 { usize::MAX } else { top };
     let summary = format!(
         "{} of CPU time in {} samples, {} of waits in {} stacks",
-        table::duration(profile.total.cpu_ns),
+        units::duration(profile.total.cpu_ns),
         grouped(profile.total.cpu_samples),
-        table::duration(profile.total.wait_ns),
+        units::duration(profile.total.wait_ns),
         grouped(profile.total.waits)
     );
     let missing = profile.missing.iter().map(|missing| {
@@ -222,26 +224,26 @@ fn tables(profile: &Profile, top: usize) -> String {
         };
         let error = std::io::Error::from_raw_os_error(missing.error);
         let text = format!("{what} could not be recorded in some processes ({error}): that needs {remedy}");
-        table::paragraph(&text)
+        terminal_text::paragraph(&text)
     });
     let unended = match profile.unended_waits {
         0 => String::new(),
         count => {
-            let waits = table::number_of(count, "wait is", "waits are");
-            table::paragraph(&format!("{waits} left out: {}", why_unended(profile)))
+            let waits = units::number_of(count, "wait is", "waits are");
+            terminal_text::paragraph(&format!("{waits} left out: {}", why_unended(profile)))
         }
     };
     let untimed = match (profile.total.cpu_ns, profile.total.cpu_samples) {
-        (0, 1..) => table::paragraph(
+        (0, 1..) => terminal_text::paragraph(
             "the CPU time of a sample is unknown (neither a clock event nor cycles with -F): --format folded shows the number \
              of samples of each stack",
         ),
         _ => String::new(),
     };
     let quality = stack_quality::lines(&profile.quality);
-    let quality = quality.iter().map(|line| table::paragraph(line));
+    let quality = quality.iter().map(|line| terminal_text::paragraph(line));
     [
-        table::paragraph(&summary)
+        terminal_text::paragraph(&summary)
             + &missing.collect::<String>()
             + &quality.collect::<String>()
             + &unended
@@ -277,9 +279,9 @@ fn processes(profile: &Profile, rows: usize) -> String {
         let mut row = vec![
             pid,
             process.name.clone(),
-            table::duration(cpu_ns),
+            units::duration(cpu_ns),
             grouped(waits),
-            table::duration(wait_ns),
+            units::duration(wait_ns),
         ];
         if has_others {
             let of = &process.completeness;
@@ -306,13 +308,13 @@ fn functions(profile: &Profile, rows: usize) -> String {
         Column::number("Share"),
     ];
     let row = |function: &tracebraid_profile::Function| {
-        let share = |part: u64| table::percent(part, profile.total.cpu_ns);
+        let share = |part: u64| units::percent(part, profile.total.cpu_ns);
         let (own, total) = (function.own.cpu_ns, function.total.cpu_ns);
         vec![
             function.name.clone(),
-            table::duration(own),
+            units::duration(own),
             share(own),
-            table::duration(total),
+            units::duration(total),
             share(total),
         ]
     };
@@ -356,7 +358,7 @@ fn waits(profile: &Profile, rows: usize) -> String {
         let innermost = innermost(&stack.functions);
         let Sums { waits, wait_ns, .. } = stack.sums;
         vec![
-            table::duration(wait_ns),
+            units::duration(wait_ns),
             grouped(waits),
             stack.process.clone(),
             innermost.join(" < "),

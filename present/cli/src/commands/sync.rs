@@ -13,7 +13,9 @@ use crate::options::{self, ReportFormat};
 use crate::output::{self, Output};
 use crate::spare;
 use crate::sync::relate;
-use crate::table::{self, Column, grouped};
+use crate::table::{self, Column};
+use crate::terminal_text;
+use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
 /// Relates the clocks of several hosts by the TCP packets that they sent to each other: offset, drift, and how
@@ -110,7 +112,7 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
 }
 
 fn tables(found: &Synchronization) -> String {
-    let mut text = table::paragraph(&format!("Hosts, with the time of {}", found.reference));
+    let mut text = terminal_text::paragraph(&format!("Hosts, with the time of {}", found.reference));
     text += &table::render(
         &[
             Column::text("Host"),
@@ -123,16 +125,16 @@ fn tables(found: &Synchronization) -> String {
     );
     if !found.pairs.is_empty() {
         text.push('\n');
-        text += &table::paragraph(
+        text += &terminal_text::paragraph(
             "Pairs of hosts: what is added to the time of the second to get that of the first",
         );
         text += &pairs(&found.pairs);
     }
     if found.repeated_packets > 0 {
         text.push('\n');
-        text += &table::paragraph(&format!(
+        text += &terminal_text::paragraph(&format!(
             "{}, which were not used",
-            table::number_of(
+            units::number_of(
                 found.repeated_packets,
                 "packet was sent or received several times",
                 "packets were sent or received several times"
@@ -150,7 +152,7 @@ fn host_row(host: &MachineReport) -> Vec<String> {
         host.host.clone(),
         signed(host.offset_ns),
         host.error_ns
-            .map_or_else(|| "?".to_owned(), |error| format!("± {}", table::duration(error))),
+            .map_or_else(|| "?".to_owned(), |error| format!("± {}", units::duration(error))),
         drift(host.drift_ppm),
         host.through.join(", "),
     ]
@@ -220,7 +222,7 @@ fn signed(nanoseconds: Option<i64>) -> String {
 /// How long something takes: as long as the line is right, not less than no time.
 fn length(nanoseconds: i64) -> String {
     match u64::try_from(nanoseconds) {
-        Ok(length) => table::duration(length),
+        Ok(length) => units::duration(length),
         Err(_) => signed_plain(nanoseconds),
     }
 }

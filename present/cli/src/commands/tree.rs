@@ -2,7 +2,8 @@
 
 use tracebraid_tables::{Branch, Section, Unit, Value};
 
-use crate::table;
+use crate::terminal_text;
+use crate::units;
 
 /// The processes of a table's tree; none where it has none.
 fn tree<'r>(section: &Section, rows: &[&'r Vec<Value>]) -> Vec<&'r Branch> {
@@ -49,8 +50,8 @@ pub(super) fn legend(section: &Section, rows: &[&Vec<Value>]) -> String {
     if unknown == 0 {
         return String::new();
     }
-    let processes = table::number_of(unknown as u64, "process", "processes");
-    table::paragraph(&format!(
+    let processes = units::number_of(unknown as u64, "process", "processes");
+    terminal_text::paragraph(&format!(
         "  Of {processes} (marked ?) the trace does not tell who made them"
     ))
 }

@@ -7,7 +7,9 @@ use jiff::tz::TimeZone;
 use tracebraid_follow::not_recorded;
 
 use super::{DamageInfo, Info, StreamInfo, TraceInfo};
-use crate::table::{self, Column, bytes, duration, grouped, render};
+use crate::table::{Column, render};
+use crate::terminal_text;
+use crate::units::{bytes, duration, grouped};
 
 /// How it is shown.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl View {
     /// A time in a table: where there is little room without the date, if that is the trace's.
     fn short_time(&self, time: Option<i64>, begin: Option<i64>) -> String {
         let (whole, begin) = (self.time(time), self.time(begin));
-        let narrow = table::terminal_width().is_some_and(|width| width < 100);
+        let narrow = terminal_text::terminal_width().is_some_and(|width| width < 100);
         match (whole.split_once(' '), begin.split_once(' ')) {
             (Some((date, short)), Some((day, _))) if narrow && date == day && date.contains('-') => {
                 short.to_owned()
@@ -244,7 +246,7 @@ impl View {
         let is_lossy =
             |stream: &&StreamInfo| stream.lost_events + stream.lost_packets + stream.loss_counter_faults > 0;
         if !streams().any(|stream| is_lossy(&stream)) {
-            return table::paragraph("Nothing was lost, as far as the tracer counted.");
+            return terminal_text::paragraph("Nothing was lost, as far as the tracer counted.");
         }
         let columns = [
             Column::whole("Lost from"),
@@ -265,7 +267,7 @@ impl View {
         });
         let mut text = render(&columns, rows);
         for stream in streams().filter(|stream| stream.loss_counter_faults > 0) {
-            text += &table::paragraph(&format!(
+            text += &terminal_text::paragraph(&format!(
                 "  {}: the counter runs backwards {}: more may have been lost than it says",
                 name(stream),
                 crate::loss::times(stream.loss_counter_faults)

@@ -15,8 +15,9 @@ use tracebraid_ctf::trace::Trace;
 use tracebraid_language::Cpus;
 
 use super::buffer::{Buffer, Padded};
+use super::compiler::Compiler;
 use super::hidden::Hidden;
-use super::program::{Compiler, Program};
+use super::program::Program;
 use super::stamp::{JsonStamp, Stamp, StampOptions};
 use super::style::{Palette, Style};
 use super::visitor::Shower;

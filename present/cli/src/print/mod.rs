@@ -1,6 +1,7 @@
 //! Showing event records as text (the lines of babeltrace2) and as JSON.
 
 pub(crate) mod buffer;
+mod compiler;
 mod digits;
 mod escape;
 mod float;

@@ -1,4 +1,5 @@
-//! The house: which crate may import which, and that the files of a crate do not import each other in large circles.
+//! The house: which crate may import which, that the files of a crate do not import each other in large circles, and that
+//! libraries do not print.
 //!
 //! ARCHITECTURE.md describes the order that these tests hold.
 
@@ -6,3 +7,4 @@ mod circles;
 mod manifests;
 mod modules;
 mod no_test_is_lost;
+mod printing;

@@ -146,7 +146,8 @@ impl Collector<'_> {
     }
 }
 
-fn is_test(attributes: &[syn::Attribute]) -> bool {
+/// True for items that only tests contain.
+pub(crate) fn is_test(attributes: &[syn::Attribute]) -> bool {
     let is_cfg = |attribute: &&syn::Attribute| attribute.path().is_ident("cfg");
     let says_test = |attribute: &syn::Attribute| {
         attribute

@@ -4,7 +4,8 @@ use tracebraid_executions::gate::{About, Decision, Outcome, Reason};
 
 use super::Compared;
 use crate::commands::executions::amount;
-use crate::table::{number_of, safe};
+use crate::terminal_text::safe;
+use crate::units::number_of;
 
 /// What was found, in words, if it is worth saying.
 pub(super) fn why(decision: &Decision, compared: &Compared<'_>) -> Option<String> {

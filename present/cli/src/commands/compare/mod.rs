@@ -85,14 +85,14 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
             )));
         }
         if group.len() < 2 {
-            let count = crate::table::number_of(group.len() as u64, "execution", "executions");
+            let count = crate::units::number_of(group.len() as u64, "execution", "executions");
             say!("warning: group `{name}` has {count}: significance needs at least two");
         }
     }
     let both = groups.iter().flatten().count();
     let all: std::collections::BTreeSet<_> = groups.iter().flatten().collect();
     if all.len() < both {
-        let shared = crate::table::number_of((both - all.len()) as u64, "execution is", "executions are");
+        let shared = crate::units::number_of((both - all.len()) as u64, "execution is", "executions are");
         say!("warning: {shared} in both groups");
     }
     let of_groups = [0, 1].map(|at: usize| times(&table, &groups[at]));

@@ -6,7 +6,9 @@ use tracebraid_executions::{Difference, SURE, Separation, Test, TextSeparation, 
 use super::{CompareArgs, Compared, gate};
 use crate::commands::executions::{amount, title};
 use crate::csv;
-use crate::table::{self, Column, grouped, number_of};
+use crate::table::{self, Column};
+use crate::terminal_text;
+use crate::units::{grouped, number_of};
 use tracebraid_executions::gate::{About, Decision};
 
 fn shown<T>(args: &CompareArgs, mut list: Vec<T>) -> Vec<T> {
@@ -56,7 +58,7 @@ fn interval(test: &Test, unit: &str) -> String {
 
 /// For people.
 pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
-    let mut text = format!("{}\n", table::safe(compared.kind));
+    let mut text = format!("{}\n", terminal_text::safe(compared.kind));
     for (letter, (name, group)) in ["A", "B"].iter().zip(compared.names.iter().zip(&compared.groups)) {
         text.push_str(&format!("  {letter}: {} ({name})\n", grouped(group.len() as u64)));
     }
@@ -130,7 +132,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         ]
     };
     let numbers = table::render(&columns, list.iter().map(row));
-    let width = table::terminal_width();
+    let width = terminal_text::terminal_width();
     let words = list.iter().map(|of| compared.database.union.words(of.context));
     let words: Vec<Vec<String>> = words.collect();
     let shared = shared(&words);
@@ -138,7 +140,7 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
     if shared > 0 {
         let around = words.first().and_then(|first| first.get(..shared));
         text.push_str("  each within\n");
-        text.push_str(&table::way(around.unwrap_or_default(), width));
+        text.push_str(&terminal_text::way(around.unwrap_or_default(), width));
     }
     let mut lines = numbers.lines();
     lines.by_ref().take(HEAD).for_each(|line| put(&mut text, line));
@@ -147,8 +149,8 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         put(&mut text, line);
         let own = words.get(shared..).unwrap_or_default();
         match shared {
-            0 => text.push_str(&table::way(own, width)),
-            _ => text.push_str(&table::way(&[&["…".to_owned()][..], own].concat(), width)),
+            0 => text.push_str(&terminal_text::way(own, width)),
+            _ => text.push_str(&terminal_text::way(&[&["…".to_owned()][..], own].concat(), width)),
         }
     }
     lines.for_each(|line| put(&mut text, line));

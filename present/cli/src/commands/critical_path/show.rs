@@ -8,6 +8,8 @@ use crate::commands::cells;
 use crate::csv::Rows;
 use crate::info::tables::View;
 use crate::table::{self, Column};
+use crate::terminal_text;
+use crate::units;
 
 /// Trees and tables for people.
 pub(super) fn text(report: &PathReport, zone: &TimeZone) -> String {
@@ -25,10 +27,10 @@ fn path(head: &Head, row: &PathRow, zone: &TimeZone) -> String {
         .as_ref()
         .map(|call| format!("{call} of "))
         .unwrap_or_default();
-    let mut text = table::paragraph(&format!(
+    let mut text = terminal_text::paragraph(&format!(
         "Critical path of {call}{}: {} from {}",
         row.tree.name,
-        table::duration(row.duration_ns),
+        units::duration(row.duration_ns),
         view.time(Some(row.begin_ns)),
     ));
     text.push('\n');
@@ -51,7 +53,7 @@ fn path(head: &Head, row: &PathRow, zone: &TimeZone) -> String {
 fn tree(node: &Node, whole: u64, depth: usize, text: &mut String) {
     let mut line = |duration: u64, what: &str| {
         let indent = "  ".repeat(depth);
-        text.push_str(&format!("{:>12}{indent}{what}\n", table::duration(duration)));
+        text.push_str(&format!("{:>12}{indent}{what}\n", units::duration(duration)));
     };
     let large = node.large_parts(whole);
     for part in large.parts {
@@ -66,7 +68,7 @@ fn tree(node: &Node, whole: u64, depth: usize, text: &mut String) {
             times => format!(", {times} times"),
         };
         let indent = "  ".repeat(depth);
-        let duration = table::duration(child.duration_ns);
+        let duration = units::duration(child.duration_ns);
         text.push_str(&format!(
             "{duration:>12}{indent}{} {}{times}\n",
             child.link, child.name
@@ -92,9 +94,9 @@ fn reasons(row: &PathRow) -> String {
     ];
     let cells = row.summary.reasons.iter().map(|sum| {
         vec![
-            table::duration(sum.duration_ns),
-            table::percent(sum.duration_ns, row.duration_ns),
-            table::grouped(sum.parts),
+            units::duration(sum.duration_ns),
+            units::percent(sum.duration_ns, row.duration_ns),
+            units::grouped(sum.parts),
             sum.reason.name().to_owned(),
             sum.detail.clone(),
         ]
@@ -112,9 +114,9 @@ fn threads(head: &Head, row: &PathRow) -> String {
     ];
     let cells = row.summary.threads.iter().map(|sum| {
         vec![
-            table::duration(sum.duration_ns),
-            table::percent(sum.duration_ns, row.duration_ns),
-            table::duration(sum.running_ns),
+            units::duration(sum.duration_ns),
+            units::percent(sum.duration_ns, row.duration_ns),
+            units::duration(sum.running_ns),
             cells::id(sum.thread.tid),
             cells::name(head, &sum.thread),
         ]
@@ -130,8 +132,8 @@ fn hosts(head: &Head, row: &PathRow) -> String {
     let columns = [Column::number("Time"), Column::number("%"), Column::text("Host")];
     let cells = row.summary.hosts.iter().map(|&(trace, duration)| {
         vec![
-            table::duration(duration),
-            table::percent(duration, row.duration_ns),
+            units::duration(duration),
+            units::percent(duration, row.duration_ns),
             head.host(trace),
         ]
     });
@@ -156,8 +158,8 @@ fn competitors(head: &Head, row: &PathRow) -> String {
     let cells = row.summary.competitors.iter().map(|of| {
         let [tid, name] = name(&of.thread);
         vec![
-            table::duration(of.duration_ns),
-            table::grouped(of.requests),
+            units::duration(of.duration_ns),
+            units::grouped(of.requests),
             of.device.clone(),
             tid,
             name,

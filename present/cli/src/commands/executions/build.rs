@@ -27,8 +27,8 @@ use crate::options::{self, InputArgs, TimeArgs, TimeRange};
 use crate::output::Output;
 use crate::spare;
 use crate::stack_quality;
-use crate::table::{bytes, grouped, number_of};
 use crate::timings;
+use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
 /// Builds a database of executions from traces, or adds those of further traces to one.

@@ -14,7 +14,7 @@ use super::{open, rows, table};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::spare;
-use crate::table::safe;
+use crate::terminal_text::safe;
 
 /// Writes executions for other tools: folded stacks for flame graphs, or JSON with all times.
 #[derive(Args, Debug)]

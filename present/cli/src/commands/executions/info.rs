@@ -12,7 +12,9 @@ use super::{Format, open, unreadable};
 use crate::csv;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::table::{self, Column, bytes, duration, grouped};
+use crate::table::{self, Column};
+use crate::terminal_text;
+use crate::units::{bytes, duration, grouped};
 
 /// Shows what is in a database of executions.
 #[derive(Args, Debug)]
@@ -117,7 +119,7 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
     ));
     for (old, new) in &database.renames {
         let line = format!("{old} is taken for {new}");
-        text.push_str(&format!("{}\n", table::safe(&line)));
+        text.push_str(&format!("{}\n", terminal_text::safe(&line)));
     }
     text.push_str(&definitions(&database.kinds));
     text
@@ -147,9 +149,9 @@ fn definitions(kinds: &[ExecutionKind]) -> String {
     let mut text = String::new();
     let mut told: Vec<&str> = Vec::new();
     let defined = |text: &mut String, whose: &str, definition: &str| {
-        text.push_str(&format!("\n{}:\n", table::safe(whose)));
+        text.push_str(&format!("\n{}:\n", terminal_text::safe(whose)));
         for line in definition.lines().filter(|line| !line.trim().is_empty()) {
-            text.push_str(&format!("  {}\n", table::safe(line)));
+            text.push_str(&format!("  {}\n", terminal_text::safe(line)));
         }
     };
     for kind in kinds {

@@ -14,8 +14,9 @@ use crate::csv;
 use crate::failure::Failure;
 use crate::options;
 use crate::output::Output;
-use crate::table::{self as tables, Column, duration, grouped};
+use crate::table::{self as tables, Column};
 use crate::time;
+use crate::units::{self, duration, grouped};
 
 /// Lists executions, the longest first.
 #[derive(Args, Debug)]
@@ -295,7 +296,7 @@ pub(in crate::commands) fn amount(value: f64, unit: &str) -> String {
         _ if value.is_nan() => "-".to_owned(),
         _ if value.is_infinite() => format!("{sign}inf"),
         "ns" => format!("{sign}{}", duration(size.round() as u64)),
-        "bytes" => format!("{sign}{}", tables::bytes(size.round() as u64)),
+        "bytes" => format!("{sign}{}", units::bytes(size.round() as u64)),
         _ if size.fract() == 0.0 && size < 1e15 => format!("{sign}{}", grouped(size as u64)),
         // No table has room for all digits.
         _ if size >= 1e15 => format!("{value:.3e}"),

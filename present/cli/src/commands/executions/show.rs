@@ -12,8 +12,10 @@ use crate::csv;
 use crate::failure::Failure;
 use crate::options;
 use crate::output::Output;
-use crate::table::{self, Column, duration, grouped};
+use crate::table::{self, Column};
+use crate::terminal_text;
 use crate::time;
+use crate::units::{duration, grouped};
 
 /// Shows one execution: where it is in the trace, and what came one behind the other on its critical path.
 #[derive(Args, Debug)]
@@ -81,7 +83,7 @@ fn thread(database: &Database, step: &PathStep) -> String {
 
 fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     let zone = options::zone(args.gmt);
-    let mut text = table::paragraph(&format!(
+    let mut text = terminal_text::paragraph(&format!(
         "execution {}: {} long, from {} to {}",
         args.id,
         duration(found.duration),
@@ -90,14 +92,14 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     ));
     // To be typed as it stands there: it is not broken.
     match found.command(database) {
-        Some(command) => text.push_str(&format!("show it in the trace: {}\n\n", table::safe(&command))),
-        None => text.push_str(&table::paragraph(
+        Some(command) => text.push_str(&format!("show it in the trace: {}\n\n", terminal_text::safe(&command))),
+        None => text.push_str(&terminal_text::paragraph(
             "its thread is unknown, and so is its critical path: no scheduling event (sched_switch) shows which thread was \
              running when it ended",
         )),
     }
     if found.steps.is_empty() {
-        text.push_str(&table::paragraph(
+        text.push_str(&terminal_text::paragraph(
             "where its time went is unknown: this requires scheduling events (sched_switch) during the execution",
         ));
         return text;
@@ -109,13 +111,13 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
         steps.sort_by_key(|(begin, _)| *begin);
         let time: u64 = left.iter().map(|(_, step)| step.duration).sum();
         let count = grouped(left.len() as u64);
-        text.push_str(&table::paragraph(&format!(
+        text.push_str(&terminal_text::paragraph(&format!(
             "the longest steps; {count} more take {} in all, --top 0 shows them",
             duration(time)
         )));
         text.push('\n');
     }
-    let is_narrow = table::terminal_width().is_some_and(|width| width < NARROW);
+    let is_narrow = terminal_text::terminal_width().is_some_and(|width| width < NARROW);
     text.push_str(&if is_narrow {
         below(database, &steps)
     } else {
@@ -171,7 +173,7 @@ fn below(database: &Database, steps: &[(u64, PathStep)]) -> String {
         ]
     };
     let numbers = table::render(&columns, steps.iter().map(row));
-    let width = table::terminal_width();
+    let width = terminal_text::terminal_width();
     let mut text = String::new();
     let mut steps = steps.iter();
     for (place, line) in numbers.lines().enumerate() {
@@ -179,7 +181,7 @@ fn below(database: &Database, steps: &[(u64, PathStep)]) -> String {
         text.push('\n');
         // Behind the line of titles and the one below it.
         if let Some((_, step)) = (place > 1).then(|| steps.next()).flatten() {
-            text.push_str(&table::way(&frames(database, step), width));
+            text.push_str(&terminal_text::way(&frames(database, step), width));
         }
     }
     text

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options;
 use crate::output::Output;
-use crate::table::{bytes, grouped, number_of};
+use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
 /// Brings a history up to date with a trace that has grown since, such as one that is being recorded.

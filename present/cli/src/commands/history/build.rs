@@ -11,7 +11,7 @@ use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs};
 use crate::output::{Output, say};
 use crate::spare;
-use crate::table::{bytes, grouped, number_of};
+use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
 /// Builds the history of a kernel trace.

@@ -11,7 +11,7 @@ use super::unreadable;
 use crate::failure::Failure;
 use crate::options;
 use crate::output::Output;
-use crate::table::{bytes, duration, grouped};
+use crate::units::{bytes, duration, grouped};
 
 /// Shows what a history is of; with --verify also reads all of it.
 #[derive(Args, Debug)]

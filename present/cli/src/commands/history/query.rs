@@ -17,8 +17,8 @@ use crate::failure::Failure;
 use crate::options;
 use crate::output::{self, Output, say};
 use crate::spare;
-use crate::table::{grouped, number_of};
 use crate::time::TimeSpec;
+use crate::units::{grouped, number_of};
 
 /// Tells what attributes were: all at a time, or some over a range.
 ///

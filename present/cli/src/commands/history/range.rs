@@ -5,8 +5,8 @@ use tracebraid_history::History;
 
 use crate::failure::Failure;
 use crate::options;
-use crate::table::duration;
 use crate::time::TimeSpec;
+use crate::units::duration;
 
 /// A range of time.
 #[derive(Args, Debug)]

@@ -13,7 +13,8 @@ use super::unreadable;
 use crate::csv;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::table::{self, Column, duration, grouped, percent};
+use crate::table::{self, Column};
+use crate::units::{duration, grouped, percent};
 
 /// Shows how long attributes had which values, and what numbers were on average.
 ///

@@ -4,6 +4,7 @@ mod asked;
 mod choice;
 mod conditions;
 mod launch;
+mod options;
 mod rotation;
 mod say;
 mod stacks;
@@ -23,12 +24,8 @@ use clap::Args;
 use jiff::Zoned;
 use tracebraid_session::classes::check_pattern;
 use tracebraid_session::control::Server;
-use tracebraid_session::kernel::{
-    ChosenEvents, Context, EventSpec, Options, Syscalls, USUAL, is_in_user_namespace, missing_privileges,
-};
-use tracebraid_session::{
-    Launched, Probes, Session, SessionError, SessionOptions, Signals, Target, file_size_limit, forget_probes,
-};
+use tracebraid_session::kernel::{Context, EventSpec, Options};
+use tracebraid_session::{Launched, Session, SessionError, SessionOptions, Signals, Target, forget_probes};
 
 use crate::failure::{DAMAGED, Failure};
 use crate::fold;
@@ -37,6 +34,7 @@ use asked::Asked;
 use choice::{Groups, Traced};
 use conditions::Condition;
 pub(crate) use launch::become_command;
+use options::session_options;
 pub(crate) use rotation::chunks_below;
 use watch::{Ended, Limits, watch};
 pub(crate) use written::{Written, see_it};
@@ -164,12 +162,6 @@ pub(crate) struct RecordArgs {
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
-
-/// Smallest limit of a recording, in bytes.
-const LEAST: u64 = 1 << 20;
-
-/// Bytes that are kept in memory.
-const KEPT: u64 = 64 << 20;
 
 /// Runs it.
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
@@ -380,136 +372,4 @@ pub(super) fn make_stamped(name: &str) -> Result<PathBuf, Failure> {
     }
     let why = "there are too many of this second";
     Err(Failure::output(format!("{}: {why}", plain.display())))
-}
-
-/// Patterns of event classes of a command.
-fn patterns(args: &RecordArgs) -> Vec<String> {
-    if args.probes.is_empty() {
-        return vec!["*".to_owned()];
-    }
-    let wanted = args.probes.iter().filter(|pattern| *pattern != "none");
-    wanted.cloned().collect()
-}
-
-/// Maximum size of the trace in bytes. The file size limit of this process counts too: a file that exceeds it would lack its
-/// end.
-fn size_limit(args: &RecordArgs) -> Option<u64> {
-    let of_files = file_size_limit().filter(|_| args.rotate.is_none());
-    let limits = [args.max_size, of_files].into_iter().flatten();
-    limits.min().filter(|_| !args.snapshot)
-}
-
-/// What is asked for; the directory is still to be made.
-fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
-    let mut probes = Probes {
-        patterns: patterns(args),
-        ring: args.snapshot,
-        limit: size_limit(args),
-        library: None,
-    };
-    let has_probes = !args.command.is_empty() && !probes.patterns.is_empty();
-    let kernel = kernel_options(args)?;
-    let modules = stacks::modules(has_probes && probes.has_functions() && !args.snapshot);
-    // Not without being asked: programs of other C libraries or sanitizers may refuse to begin with a library preloaded.
-    if has_probes && !args.probes.is_empty() && modules.is_none() {
-        probes.library = stacks::of_probes();
-    }
-    Ok(SessionOptions {
-        kernel,
-        modules,
-        probes: has_probes.then_some(probes),
-        ..SessionOptions::default()
-    })
-}
-
-/// What is recorded of the kernel; nothing if that is not possible, nobody asked for it, and there is something
-/// else to be recorded.
-fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
-    let groups = args
-        .kernel
-        .as_ref()
-        .map_or_else(|| USUAL.to_vec(), |groups| groups.0.clone());
-    let syscalls = args
-        .syscalls
-        .as_ref()
-        .map_or(Syscalls::All, |traced| traced.0.clone().by_kernel_names());
-    if let Some(name) = syscalls.unknown().first() {
-        return Err(Failure::usage(format!("there is no system call `{name}`")));
-    }
-    let has_events = !groups.is_empty() || syscalls != Syscalls::None || !args.event.is_empty();
-    if !has_events && args.stacks.is_none() {
-        return Ok(None);
-    }
-    if args.max_size.is_some_and(|most| most < LEAST) {
-        return Err(Failure::usage(
-            "--max-size: at least 1M, of which the descriptions of all events alone take half",
-        ));
-    }
-    if size_limit(args).is_some_and(|most| most < LEAST) {
-        return Err(Failure::usage(
-            "the file size limit (`ulimit -f`) is below the 1M that a trace needs: raise the limit",
-        ));
-    }
-    let missing = missing_privileges();
-    if !missing.is_empty() && !args.event.is_empty() {
-        return Err(Failure::usage(format!("--event needs {}", missing.join(" and "))));
-    }
-    let events =
-        ChosenEvents::resolve(&args.event).map_err(|why| Failure::usage(format!("--event: {why}")))?;
-    for note in events.notes() {
-        say!("warning: {note}");
-    }
-    let is_choice = args.kernel.is_some() || args.syscalls.is_some();
-    let needs_privileges = args.command.is_empty() || is_choice && has_events;
-    let is_unprivileged = !missing.is_empty() && !needs_privileges;
-    if is_unprivileged && has_events {
-        let stacks = if args.stacks.is_some() {
-            " and its call stacks"
-        } else {
-            ""
-        };
-        say!(
-            "warning: kernel events are not recorded, since that needs {}{}: only the command's own probes{stacks} are",
-            missing.join(" and "),
-            match is_in_user_namespace() {
-                true => " in the initial user namespace (this is another one, as in a rootless container)",
-                false => "",
-            }
-        );
-    }
-    if is_unprivileged && args.stacks.is_none() {
-        return Ok(None);
-    }
-    if is_unprivileged && (args.condition.is_some() || !args.context.is_empty()) {
-        return Err(Failure::usage(format!(
-            "--where and --context need the recorder of kernel events, and this process lacks {}",
-            missing.join(" and ")
-        )));
-    }
-    let (groups, syscalls) = match is_unprivileged {
-        true => (Vec::new(), Syscalls::None),
-        false => (groups, syscalls),
-    };
-    let mut options = Options {
-        groups,
-        syscalls,
-        events,
-        conditions: args.condition.clone().unwrap_or_default().0,
-        contexts: args.context.clone(),
-        processes: (!args.pid.is_empty()).then(|| args.pid.clone()),
-        descendants: args.descendants,
-        stacks: args.stacks.as_ref().map(stacks::Wanted::of_kernel),
-        ring_bytes: args.buffer_size,
-        keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
-        limit: size_limit(args),
-        rotation: args.rotate.as_ref().map(|wanted| wanted.of_kernel(args.keep)),
-        ctf2: args.ctf2,
-        creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
-        state_dump: !args.no_state_dump && !is_unprivileged,
-        // The number of the command is not known yet.
-        unprivileged: is_unprivileged.then_some(0),
-        ..Options::default()
-    };
-    options.triggering = when::of_kernel(args, &options)?;
-    Ok(Some(options))
 }

@@ -9,7 +9,7 @@ use tracebraid_session::{Finished, SessionOptions, SessionSummary};
 use super::chunks_below;
 use super::written::{Written, see_it};
 use crate::output::say;
-use crate::table::{bytes, duration, grouped, number_of};
+use crate::units::{bytes, duration, grouped, number_of};
 
 /// Says it on standard error, which is not the command's.
 pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapsed: Duration) {

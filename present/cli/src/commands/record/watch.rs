@@ -12,7 +12,7 @@ use tracebraid_session::{Launched, Received, Session, Signals, Target};
 use super::asked::Asked;
 use super::when::Snapshots;
 use crate::failure::Failure;
-use crate::{table, time};
+use crate::{time, units};
 
 /// Why a recording ends.
 #[derive(Debug)]
@@ -218,10 +218,10 @@ impl Line {
         bar.set_message(format!(
             "Recording {:.0} s: {} events, {} a second, {} lost, {}. Ctrl-C ends it.",
             elapsed.as_secs_f64(),
-            table::grouped(progress.events),
-            table::grouped(rate as u64),
-            table::grouped(progress.lost),
-            table::bytes(progress.bytes)
+            units::grouped(progress.events),
+            units::grouped(rate as u64),
+            units::grouped(progress.lost),
+            units::bytes(progress.bytes)
         ));
         (self.shown, self.events) = (Instant::now(), progress.events);
     }

@@ -8,7 +8,7 @@ use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{CpuSet, Window};
 use tracebraid_reports::count::Count;
 
-use crate::table::{bytes, grouped};
+use crate::units::{bytes, grouped};
 
 /// What traces hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -6,7 +6,9 @@ use crate::commands::executions::Format;
 use crate::csv;
 use crate::failure::Failure;
 use crate::output::{Output, PIECE, Written};
-use crate::table::{self, Column, grouped};
+use crate::table::{self, Column};
+use crate::terminal_text;
+use crate::units::grouped;
 
 /// Shows answers.
 pub(super) struct Answer {
@@ -88,7 +90,7 @@ impl Answer {
         self.text.push_str(&table);
         match (self.rows, self.is_cut) {
             (0, _) => self.text.push_str(" (no rows)\n"),
-            (rows, true) => self.text.push_str(&table::paragraph(&format!(
+            (rows, true) => self.text.push_str(&terminal_text::paragraph(&format!(
                 "(the first {} rows; --limit 0 shows all, --format csv writes them as they come)",
                 grouped(rows as u64)
             ))),

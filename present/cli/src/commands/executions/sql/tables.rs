@@ -5,6 +5,7 @@ use tracebraid_sql::{About, Questions, Sink, SqlError, ValueRef};
 use super::answer::Answer;
 use crate::commands::executions::Format;
 use crate::table::{self, Column};
+use crate::terminal_text;
 
 /// Shows all tables with their columns.
 ///
@@ -35,9 +36,9 @@ fn text(questions: &Questions, columns: &[About]) -> String {
             Column::text("type").left_out(1),
             Column::text("what it is"),
         ];
-        text.push_str(&table::paragraph(&format!("{name}: {about}")));
+        text.push_str(&terminal_text::paragraph(&format!("{name}: {about}")));
         text.push_str(&table::render(&shown, rows));
         text.push('\n');
     }
-    text + &table::paragraph("See docs/executions-sql.md for examples.")
+    text + &terminal_text::paragraph("See docs/executions-sql.md for examples.")
 }

@@ -1,6 +1,6 @@
-//! Values of one quantity of one owner, in the order of time.
+//! A time series: values of one quantity of one CPU or thread, in the order of time.
 //!
-//! A line consists of parts: the values of a slice of time are appended as one part, without copying them (except short
+//! It consists of parts: the values of a slice of time are appended as one part, without copying them (except short
 //! parts, see [`SMALL`]). Appending is serial, and copying took 1.7 % of the CPU time of `executions build` on 45 million
 //! event records.
 
@@ -21,7 +21,7 @@ pub(crate) enum Keep {
 
 /// Values by time. For [`Keep::Sum`] and [`Keep::Growth`], each value is the total up to its time, inclusive.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Line {
+pub(crate) struct TimeSeries {
     /// Parts before `last`, none of which is empty.
     earlier: VecDeque<Part>,
     last: Part,
@@ -40,9 +40,10 @@ struct Part {
     base: u64,
 }
 
-/// Position of a value in a line: index of its part (`last` comes after `earlier`), and index in the part.
+/// Position of a value in a series: index of its part (`last` comes after `earlier`), and index in the part. A reader keeps
+/// it, because the next value that it asks for is mostly near.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LinePlace {
+pub(crate) struct SeriesCursor {
     part: usize,
     index: usize,
 }
@@ -102,7 +103,7 @@ impl Part {
     }
 }
 
-impl Line {
+impl TimeSeries {
     /// Adds a value; `time` must not be earlier than that of the last value.
     #[inline]
     pub(crate) fn add(&mut self, time: i64, value: u64, keep: Keep) {
@@ -122,7 +123,7 @@ impl Line {
     }
 
     /// Appends later values of a quantity that is kept as a total. The cost is linear in the number of parts of `later`.
-    pub(crate) fn append(&mut self, later: Line) {
+    pub(crate) fn append(&mut self, later: TimeSeries) {
         if self.is_empty() && self.before == 0 {
             *self = later;
             return;
@@ -189,25 +190,25 @@ impl Line {
         before.saturating_sub(1)
     }
 
-    /// Position of the first value that is not earlier than `time`. The search starts at `last`, and stores its result
-    /// there.
-    fn place(&self, time: i64, last: &mut LinePlace) -> LinePlace {
-        let part = self.part_before(time, last.part);
-        let start = if part == last.part { last.index } else { 0 };
+    /// Position of the first value that is not earlier than `time`. The search starts at the cursor, and moves
+    /// it there.
+    fn seek(&self, time: i64, cursor: &mut SeriesCursor) -> SeriesCursor {
+        let part = self.part_before(time, cursor.part);
+        let start = if part == cursor.part { cursor.index } else { 0 };
         let index = self.part(part).count_before(time, start);
-        *last = LinePlace { part, index };
-        *last
+        *cursor = SeriesCursor { part, index };
+        *cursor
     }
 
     /// Increase of the total from `begin` (inclusive) to `end` (exclusive), which is not earlier.
-    pub(crate) fn grown(&self, begin: i64, end: i64, place: &mut LinePlace) -> u64 {
-        let first = self.place(begin, place);
-        let last = self.place(end, place);
+    pub(crate) fn grown(&self, begin: i64, end: i64, cursor: &mut SeriesCursor) -> u64 {
+        let first = self.seek(begin, cursor);
+        let last = self.seek(end, cursor);
         self.sum(last).saturating_sub(self.sum(first))
     }
 
     /// Total of the values before a position.
-    fn sum(&self, LinePlace { part, index }: LinePlace) -> u64 {
+    fn sum(&self, SeriesCursor { part, index }: SeriesCursor) -> u64 {
         let value = match (part.checked_sub(1), index.checked_sub(1)) {
             (_, Some(last)) => self.part(part).value(last),
             (Some(before), None) => self.part(before).last(),
@@ -216,10 +217,10 @@ impl Line {
         value.unwrap_or(self.before)
     }
 
-    /// Values from `begin` (inclusive) to `end` (exclusive), for [`Keep::Each`]. Nothing is appended to such a line, so it
+    /// Values from `begin` (inclusive) to `end` (exclusive), for [`Keep::Each`]. Nothing is appended to such a series, so it
     /// has one part.
-    pub(crate) fn between(&self, begin: i64, end: i64, place: &mut LinePlace) -> &[u64] {
-        let (first, last) = (self.place(begin, place), self.place(end, place));
+    pub(crate) fn between(&self, begin: i64, end: i64, cursor: &mut SeriesCursor) -> &[u64] {
+        let (first, last) = (self.seek(begin, cursor), self.seek(end, cursor));
         self.last.values.get(first.index..last.index).unwrap_or_default()
     }
 
@@ -255,10 +256,10 @@ impl Line {
     }
 }
 
-impl PartialEq for Line {
+impl PartialEq for TimeSeries {
     /// True if both have the same values, regardless of their division into parts.
-    fn eq(&self, other: &Line) -> bool {
-        let of = |line: &Line| (line.before, line.shown, line.len());
+    fn eq(&self, other: &TimeSeries) -> bool {
+        let of = |series: &TimeSeries| (series.before, series.shown, series.len());
         of(self) == of(other) && self.values().eq(other.values())
     }
 }
@@ -267,22 +268,22 @@ impl PartialEq for Line {
 mod tests {
     use super::*;
 
-    fn added(keep: Keep, values: &[(i64, u64)]) -> Line {
-        let mut line = Line::default();
+    fn added(keep: Keep, values: &[(i64, u64)]) -> TimeSeries {
+        let mut series = TimeSeries::default();
         values
             .iter()
-            .for_each(|&(time, value)| line.add(time, value, keep));
-        line
+            .for_each(|&(time, value)| series.add(time, value, keep));
+        series
     }
 
-    fn before(line: &Line, time: i64) -> u64 {
-        line.grown(i64::MIN, time, &mut LinePlace::default())
+    fn before(series: &TimeSeries, time: i64) -> u64 {
+        series.grown(i64::MIN, time, &mut SeriesCursor::default())
     }
 
     #[test]
     fn counters_grow_and_begin_anew() {
-        let line = added(Keep::Growth, &[(10, 500), (20, 510), (20, 515), (30, 3), (40, 7)]);
-        let found = [10, 11, 20, 21, 31, 41, 99].map(|time| before(&line, time));
+        let series = added(Keep::Growth, &[(10, 500), (20, 510), (20, 515), (30, 3), (40, 7)]);
+        let found = [10, 11, 20, 21, 31, 41, 99].map(|time| before(&series, time));
         assert_eq!(found, [0, 0, 0, 15, 15, 19, 19]);
     }
 
@@ -304,10 +305,10 @@ mod tests {
 
     /// Parts of all sizes, some of which end at the time at which the next one begins.
     #[test]
-    fn parts_are_searched_as_one_line() {
+    fn parts_are_searched_as_one_series() {
         let values: Vec<(i64, u64)> = (0..9000).map(|time| (time / 2 * 10, time as u64 % 7)).collect();
         let whole = added(Keep::Sum, &values);
-        let mut joined = Line::default();
+        let mut joined = TimeSeries::default();
         let mut rest = values.as_slice();
         let mut sizes = [1, 63, 300, 2, 64, 65, 1001].into_iter().cycle();
         while let Some(size) = sizes.next().filter(|_| !rest.is_empty()) {
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!(cut.len(), 100, "fewer than half of the values are not dropped");
         cut.forget(805);
         assert_eq!(cut.len(), 19);
-        let (mut in_cut, mut in_whole) = (LinePlace { part: 0, index: 50 }, LinePlace::default());
+        let (mut in_cut, mut in_whole) = (SeriesCursor { part: 0, index: 50 }, SeriesCursor::default());
         for time in (805..1100).step_by(5) {
             let found = cut.grown(805, time, &mut in_cut);
             assert_eq!(found, whole.grown(805, time, &mut in_whole), "{time}");

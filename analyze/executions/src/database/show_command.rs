@@ -1,0 +1,45 @@
+//! The command that shows an execution in its trace.
+
+use crate::database::reader::Database;
+use crate::database::recorded_execution::Recorded;
+
+impl Recorded {
+    /// The command line that shows it in its trace; none where its thread is unknown, since a critical path is that of a thread.
+    pub fn command(&self, database: &Database) -> Option<String> {
+        let paths: Vec<String> = database.sources.iter().map(|of| of.path.clone()).collect();
+        self.command_in(database, &paths, true)
+    }
+
+    /// As above with other paths of the sources, in their order: those on a machine to which the traces were
+    /// moved. Without directories, a file that relates clocks has only its name, too.
+    pub fn command_in(&self, database: &Database, paths: &[String], has_directories: bool) -> Option<String> {
+        let thread = database.threads.get(self.thread? as usize)?;
+        let own = database.sources.get(self.source);
+        let (recording, sync) = own.map_or((0, None), |of| (of.recording, of.sync.as_deref()));
+        let together = database.sources.iter().zip(paths);
+        let together = together.filter(|(of, _)| of.recording == recording);
+        let mut paths: Vec<String> = together.map(|(_, path)| shell_word(path)).collect();
+        paths.dedup();
+        let name = |sync: &str| match has_directories {
+            true => sync.to_owned(),
+            false => sync.rsplit('/').next().unwrap_or_default().to_owned(),
+        };
+        let sync = sync.map_or_else(String::new, |sync| format!(" --sync {}", shell_word(&name(sync))));
+        Some(format!(
+            "tracebraid critical-path {}{sync} --tid {} --from {}ns --to {}ns",
+            paths.join(" "),
+            thread.tid,
+            self.begin,
+            self.end(),
+        ))
+    }
+}
+
+/// A word as shells take it.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,176 @@
+//! Facts of a trace set that a history depends on, known before event records are read.
+
+use std::sync::Arc;
+
+use tracebraid_ctf::clock::Timestamp;
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{FoldError, StreamRef};
+use tracebraid_follow::{Extent, Head, Input, NotRecorded, Recorded, Selection};
+use tracebraid_kernel_model::KernelEvent;
+
+use crate::file::{HistoryError, Meta};
+use crate::files::Files;
+use crate::kernel::wants;
+use crate::levels::{self, Levels};
+use crate::user::{self, Definition, Follows, Plan};
+
+/// Contents besides the states of CPUs, threads and disks.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Attributes of an analysis that a user defined.
+    pub definition: Option<Definition>,
+    /// Descriptors of processes, and bytes that are read and written.
+    pub files: bool,
+}
+
+/// Why there is no history.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The file cannot be written.
+    #[error(transparent)]
+    File(#[from] HistoryError),
+    /// It was cancelled.
+    #[error(transparent)]
+    Fold(#[from] FoldError),
+    /// The definition of an analysis asks for too much.
+    #[error("{0}")]
+    Definition(String),
+    /// There is nothing to tell.
+    #[error(
+        "no events that tell anything: a history needs kernel events of threads, CPUs or disks (sched_switch best of all; \
+         wake-ups, system calls, interrupts, requests to disks), tracebraid's probes, or an analysis of the events that there are"
+    )]
+    Nothing,
+}
+
+/// Facts of a trace set that are known before its events are read.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    pub(crate) input: Input,
+    /// Of an analysis that a user defined.
+    pub(crate) plan: Option<Plan>,
+    /// How descriptors are followed, if that is asked for.
+    pub(crate) files: Option<Files>,
+    begin: i64,
+    end: i64,
+    bytes: u64,
+    /// The finest one of the coarse levels.
+    pub(crate) grid: i64,
+}
+
+impl Ground {
+    /// CPUs that were not recorded, or not from the beginning.
+    pub(crate) fn not_recorded(&self) -> Vec<NotRecorded> {
+        self.input.recorded.missing()
+    }
+
+    /// Whether it is told who runs, but not what system calls are made.
+    pub(crate) fn lacks_calls(&self) -> bool {
+        let is_call = |event: &KernelEvent| matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
+        let is_switch = |event: &KernelEvent| matches!(event, KernelEvent::Switch(_));
+        self.input.sources.has(is_switch) && !self.input.sources.has(is_call)
+    }
+
+    /// Of a trace set whose state may be kept at those times, in nanoseconds from the origin.
+    pub(crate) fn of(
+        set: &TraceSet,
+        recorded: &Arc<Recorded>,
+        asked: Asked,
+        times: &[i64],
+    ) -> Result<Ground, BuildError> {
+        let plan = user::with_probes(set, asked.definition).map(|definition| Plan::new(set, definition));
+        let plan = plan.transpose().map_err(BuildError::Definition)?;
+        let files = asked.files.then(|| Files::new(times));
+        let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
+        let input = Input::sharing(set, Some(recorded), Selection::default(), |event| {
+            wants(event) || of_files(event)
+        });
+        let (begin, end) = extent(set, &input.head(), plan.as_ref()).ok_or(BuildError::Nothing)?;
+        let streams = set.traces.iter().flat_map(|trace| &trace.streams);
+        let packets = streams.flat_map(|stream| stream.packets.iter());
+        let bytes: u64 = packets.map(|packet| packet.bytes).sum();
+        let grid = levels::finest(end.0.abs_diff(begin.0), bytes);
+        Ok(Ground {
+            input,
+            plan,
+            files,
+            begin: begin.0,
+            end: end.0,
+            bytes,
+            grid,
+        })
+    }
+
+    /// Whether descriptors are followed.
+    pub(crate) fn follows_files(&self) -> bool {
+        self.files.is_some()
+    }
+
+    /// Facts that an analysis of a user depends on.
+    pub(crate) fn follows(&self) -> Follows {
+        self.plan.as_ref().map(Plan::follows).unwrap_or_default()
+    }
+
+    /// Whether there is more to know at a time than the values of attributes.
+    pub(crate) fn needs_checkpoints(&self) -> bool {
+        self.plan.is_some() || self.files.is_some()
+    }
+
+    /// The coarse levels, of which nothing is known yet.
+    pub(crate) fn levels(&self) -> Levels {
+        Levels::new(self.grid, self.end.abs_diff(self.begin))
+    }
+
+    /// When traces of machines end, if any does before others.
+    fn ends(&self, traces: usize) -> Vec<Option<i64>> {
+        let traces = (0..).take(traces);
+        let ends: Vec<Option<i64>> = traces.map(|trace| self.input.known_until_of(trace)).collect();
+        match ends.iter().flatten().any(|&end| end < self.end) {
+            true => ends,
+            false => Vec::new(),
+        }
+    }
+
+    /// Adds to what a history is of what is known now.
+    pub(crate) fn describe(&self, set: &TraceSet, meta: Meta) -> Meta {
+        let head = self.input.head();
+        let cpus = self.input.sources.cpus();
+        let mut cpus: Vec<(u32, u32)> = cpus.map(|cpu| (cpu.trace, cpu.cpu)).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        Meta {
+            program: concat!("tracebraid ", env!("CARGO_PKG_VERSION")).to_owned(),
+            hosts: (0..set.traces.len())
+                .map(|trace| name_of_host(&head, trace))
+                .collect(),
+            cpus,
+            begin: self.begin,
+            end: self.end,
+            ends: self.ends(set.traces.len()),
+            without_calls: (0..set.traces.len() as u32)
+                .filter(|&trace| !self.input.sources.tells_calls(trace as usize))
+                .collect(),
+            not_recorded: self.not_recorded(),
+            bytes: self.bytes,
+            ..meta
+        }
+    }
+}
+
+/// From the first to the last event record of the traces that are read.
+fn extent(set: &TraceSet, head: &Head, plan: Option<&Plan>) -> Option<(Timestamp, Timestamp)> {
+    let of_kernel = head.begin.zip(head.end);
+    let of_kernel = of_kernel.map(|(first, last)| Extent { first, last });
+    let reads = |trace: usize| {
+        let mut streams = StreamRef::all(set).filter(|stream| stream.trace as usize == trace);
+        plan.is_some_and(|plan| streams.any(|stream| plan.reads(stream)))
+    };
+    let of_user = Extent::of(set, reads);
+    let extent = of_kernel.into_iter().chain(of_user).reduce(Extent::join)?;
+    Some((extent.first, extent.last))
+}
+
+fn name_of_host(head: &tracebraid_follow::Head, trace: usize) -> Option<String> {
+    let host = head.hosts.iter().find(|host| host.trace as usize == trace)?;
+    Some(host.name.clone().unwrap_or_else(|| format!("trace-{trace}")))
+}

@@ -1,0 +1,171 @@
+//! The way to one field of an event class: from the end of the event header, by a skip program.
+
+use crate::bits::{Cursor, DecodeError, FixedRead};
+use crate::layout::StreamLayout;
+use crate::layout::compile::SkipBuilder;
+use crate::layout::node::{self, NodeKind};
+use crate::layout::skip::{self, SkipProgram};
+use crate::layout::tree::Part;
+use crate::schema::Scope;
+
+/// Indices in paths are less than this: the way to an element grows with its index.
+const MOST_INDEX: u64 = 256;
+
+/// The way to one field of one event class, found once; used for many event records.
+#[derive(Clone, Debug)]
+pub struct FieldRef {
+    skip: SkipProgram,
+    kind: NodeKind,
+    element: Option<NodeKind>,
+}
+
+impl FieldRef {
+    /// What the field is.
+    pub fn kind(&self) -> &NodeKind {
+        &self.kind
+    }
+
+    /// What its elements are, if it is an array.
+    pub fn element(&self) -> Option<&NodeKind> {
+        self.element.as_ref()
+    }
+
+    /// Bytes of an element that is an integer of whole bytes.
+    fn element_bytes(&self) -> Option<u64> {
+        match &self.element {
+            Some(NodeKind::Int(read, _)) if read.length % 8 == 0 => Some(u64::from(read.length / 8)),
+            _ => None,
+        }
+    }
+
+    /// Distance in bits from behind the header, if it does not depend on the data.
+    pub fn offset(&self) -> Option<u64> {
+        self.skip.constant()
+    }
+
+    /// Distance in bits from behind the header, if it does not depend on the data, and how to
+    /// read there, if the field is a fixed-length integer.
+    pub fn constant(&self) -> Option<(u64, FixedRead)> {
+        match &self.kind {
+            NodeKind::Int(read, _) | NodeKind::Bool(read) => Some((self.skip.constant()?, *read)),
+            _ => None,
+        }
+    }
+
+    /// The integer's raw value (signed ones sign-extended); `body` is behind the header.
+    #[inline(always)]
+    pub fn integer(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<u64, DecodeError> {
+        self.skip.run_again(&mut body, slots)?;
+        match &self.kind {
+            NodeKind::Int(read, _)
+            | NodeKind::Bool(read)
+            | NodeKind::BitArray(read, _)
+            | NodeKind::BitMap(read, _) => body.fixed(*read),
+            NodeKind::VarInt(class) => body.leb128(class.signed),
+            _ => Err(DecodeError::Length {
+                at: body.pos,
+                length: 0,
+            }),
+        }
+    }
+
+    /// The floating point number, rounded to `f64`; `body` is behind the header.
+    pub fn float(&self, mut body: Cursor<'_>, slots: &mut [u64]) -> Result<f64, DecodeError> {
+        self.skip.run_again(&mut body, slots)?;
+        match &self.kind {
+            NodeKind::Float(read) => Ok(crate::float::float(body.fixed(*read)?, read.length)),
+            _ => Err(DecodeError::Length {
+                at: body.pos,
+                length: 0,
+            }),
+        }
+    }
+
+    /// The string's or BLOB's bytes, up to the first null for strings, or those of an array of
+    /// integers of whole bytes; `body` is behind the header.
+    pub fn bytes<'a>(&self, mut body: Cursor<'a>, slots: &mut [u64]) -> Result<&'a [u8], DecodeError> {
+        self.skip.run_again(&mut body, slots)?;
+        match &self.kind {
+            NodeKind::Str(encoding) => body.terminated(encoding.unit_bytes()),
+            NodeKind::SizedStr(length, encoding) => {
+                let length = skip::count(*length, slots, &body, 8)?;
+                Ok(crate::bits::until_null(
+                    body.bytes(length)?,
+                    encoding.unit_bytes(),
+                ))
+            }
+            NodeKind::Blob(length) => {
+                let length = skip::count(*length, slots, &body, 8)?;
+                body.bytes(length)
+            }
+            NodeKind::Array(length) if self.element_bytes().is_some() => {
+                let bytes = self.element_bytes().unwrap_or(1);
+                let length = skip::count(*length, slots, &body, bytes * 8)?;
+                body.bytes(length * bytes)
+            }
+            _ => Err(DecodeError::Length {
+                at: body.pos,
+                length: 0,
+            }),
+        }
+    }
+}
+
+impl StreamLayout {
+    /// The way to a field of an event class: `path` names members from the scope's root down
+    /// through structs, and gives indices (decimal, below 256) of elements of arrays of fixed
+    /// length. `None` if there is no such field, or it is not in one of the scopes after the
+    /// header, or the path leads through a variant, a sequence or an optional.
+    pub fn field(&self, event: usize, scope: Scope, path: &[&str]) -> Option<FieldRef> {
+        let event = self.events.get(event)?;
+        let mut skip = SkipBuilder::at(self.place.known, self.mixed);
+        let parts = [
+            (Scope::CommonContext, &self.common_context),
+            (Scope::SpecificContext, &event.specific_context),
+            (Scope::Payload, &event.payload),
+        ];
+        for (at, tree) in parts {
+            let Some(root) = tree.root() else { continue };
+            if at == scope {
+                let part = way_to(root, path, &mut skip)?;
+                let is_array = matches!(part.kind, NodeKind::Array(_));
+                let element = part.element().filter(|_| is_array);
+                return Some(FieldRef {
+                    skip: skip.finish(),
+                    kind: part.kind.clone(),
+                    element: element.map(|element| element.kind.clone()),
+                });
+            }
+            skip.skip(root);
+        }
+        None
+    }
+}
+
+/// The part at the end of a path of names and indices, and the way to it.
+fn way_to<'n>(root: Part<'n>, path: &[&str], skip: &mut SkipBuilder) -> Option<Part<'n>> {
+    let mut part = root;
+    for step in path {
+        skip.align(part.align);
+        match &part.kind {
+            NodeKind::Array(node::Length::Static(length)) => {
+                let index: u64 = step
+                    .parse()
+                    .ok()
+                    .filter(|index| index < length && *index < MOST_INDEX)?;
+                let element = part.element()?;
+                (0..index).for_each(|_| skip.skip(element));
+                part = element;
+            }
+            NodeKind::Struct(_) => {
+                let target = part.parts().position(|member| member.name == **step)?;
+                let mut members = part.parts();
+                members.by_ref().take(target).for_each(|member| skip.skip(member));
+                part = members.next()?;
+            }
+            _ => return None,
+        }
+    }
+    skip.align(part.align);
+    Some(part)
+}

@@ -1,0 +1,14 @@
+//! Kernel traces that never were: threads that migrate in the middle of system calls, files that
+//! come and go, and events that get lost.
+//!
+//! `thread_script` decides what threads do, `tracer` what of it gets into the trace, and in which form.
+
+mod random;
+mod shape;
+mod thread_script;
+mod tracer;
+
+pub use random::Random;
+pub use shape::Shape;
+pub use thread_script::{trace, trace_with_cpus};
+pub use tracer::{CpuPlace, Scripted, scripted};
