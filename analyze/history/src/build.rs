@@ -85,6 +85,17 @@ pub fn build(
     options: Options,
     control: &Control,
 ) -> Result<Built, BuildError> {
+    let (analysis, meta) = analysis(set, paths, asked, to)?;
+    analysis.run(set, meta, options, control)
+}
+
+/// The analysis that builds the history, and what is known of it before.
+pub(crate) fn analysis(
+    set: &TraceSet,
+    paths: &[PathBuf],
+    asked: Asked,
+    to: &Path,
+) -> Result<(HistoryAnalysis, Meta), BuildError> {
     let files = asked.files;
     let own = asked.definition.as_ref().map(|definition| file::Analysis {
         name: definition.name.clone(),
@@ -114,7 +125,7 @@ pub fn build(
         output,
         ground,
     };
-    analysis.run(set, meta, options, control)
+    Ok((analysis, meta))
 }
 
 /// Facts of a trace set that are known before its events are read.
@@ -270,12 +281,15 @@ pub(crate) struct HistoryAnalysis {
     pub(crate) output: Output,
 }
 
-/// State after some chunks.
+/// State after some chunks. Once complete slices are handed on, the size is bounded by the number of CPUs, threads, disks and
+/// paths of a user's analysis, not by event records (tested in `bounds`). With descriptors, `files` also has the changes of
+/// descriptors in the last minute, however many ([`tracebraid_files::FollowedFiles`]). The values of all attributes, which
+/// settling needs, and the index of the file, which has an entry for each block, are in [`Output`].
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
-    kernel: kernel::Partial,
-    user: user::Partial,
-    files: files::Partial,
+    pub(crate) kernel: kernel::Partial,
+    pub(crate) user: user::Partial,
+    pub(crate) files: files::Partial,
 }
 
 /// Facts that are complete at the end only.
@@ -542,7 +556,7 @@ impl Output {
         }
     }
 
-    fn pipeline(&self) -> MutexGuard<'_, Pipeline> {
+    pub(crate) fn pipeline(&self) -> MutexGuard<'_, Pipeline> {
         lock(&self.pipeline)
     }
 

@@ -3,10 +3,12 @@
 //! In: a trace set, or a seed. Out: reports by plain passes in the order of time, written to be
 //! obviously right (`model_*`); generated kernel traces ([`synthetic`]), recorded ones
 //! ([`traces`]), reports of other tools ([`lttng`]). [`law`] holds every report to the law of
-//! folding: it depends on neither threads nor chunks, and equals its model.
+//! folding: it depends on neither threads nor chunks, and equals its model. [`bounds`] measures what
+//! an analysis keeps.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 
+pub mod bounds;
 pub mod devices;
 pub mod events;
 pub mod law;
