@@ -246,36 +246,9 @@ pub fn build<S: Sink + Send>(
 where
     S::Error: Send,
 {
-    let selection = Selection {
-        window: rules.window,
-        behind: rules.behind_ns,
-        ..Selection::default()
-    };
+    let selection = selection(rules);
     options.until = options.until.or(selection.read_until());
-    let graph = GraphAnalysis::new(set, selection);
-    let recorded = Some(&graph.input().recorded);
-    let names = rules.names.clone();
-    let periods = DelimitedAnalysis::sharing((set, recorded), &rules.definitions, names, rules.window)
-        .map_err(BuildError::Periods)?;
-    let counts = CountAnalysis::sharing(set, recorded, &rules.definitions).map_err(BuildError::Periods)?;
-    let extra = counts.quantities().extra();
-    sink.figures(&extra).map_err(BuildError::Sink)?;
-    let pass = Pass::new(set, (periods, graph, counts));
-    let sources = &pass.graph.input().sources;
-    let kernels = Kernels::new(set, |trace| sources.tells_switches(trace));
-    let mut sampling = Sampling::new(&kernels, samples, union.names);
-    let names = std::mem::take(&mut sampling.sampled.names);
-    let intervals = Intervals::new(set, rules.behind_ns, rules.interval_bytes);
-    let behind = (rules.behind_ns, intervals.clone());
-    let known = Known::new(&pass, (kernels, sampling), behind, rules.most_within);
-    let grid = Grid::new(intervals, known.growing.ends().collect());
-    let streaming = Streaming {
-        pass,
-        known: RwLock::new(known),
-        grid,
-        stream: Mutex::new(Stream::new((union.contexts, names), sink)),
-        control,
-    };
+    let streaming = streaming(set, rules, samples, union, control, sink)?;
     let outcome = fold(set, &streaming, options, control);
     let Streaming {
         pass, known, stream, ..
@@ -306,7 +279,51 @@ where
             .chain(pass.counts.doubts())
             .chain(pass.graph.input().head().note())
             .collect(),
-        extra,
+        extra: pass.counts.quantities().extra(),
         lacks_faults: told.faults == 0,
+    })
+}
+
+/// Events after the end of the window are read as far as they may matter.
+fn selection(rules: &BuildRules) -> Selection {
+    Selection {
+        window: rules.window,
+        behind: rules.behind_ns,
+        ..Selection::default()
+    }
+}
+
+/// The analysis that makes the executions.
+pub(crate) fn streaming<'s, S: Sink + Send>(
+    set: &TraceSet,
+    rules: &BuildRules,
+    samples: &Samples,
+    union: Union,
+    control: &'s Control,
+    sink: &'s mut S,
+) -> Result<Streaming<'s, S>, BuildError<S::Error>> {
+    let graph = GraphAnalysis::new(set, selection(rules));
+    let recorded = Some(&graph.input().recorded);
+    let names = rules.names.clone();
+    let periods = DelimitedAnalysis::sharing((set, recorded), &rules.definitions, names, rules.window)
+        .map_err(BuildError::Periods)?;
+    let counts = CountAnalysis::sharing(set, recorded, &rules.definitions).map_err(BuildError::Periods)?;
+    sink.figures(&counts.quantities().extra())
+        .map_err(BuildError::Sink)?;
+    let pass = Pass::new(set, (periods, graph, counts));
+    let sources = &pass.graph.input().sources;
+    let kernels = Kernels::new(set, |trace| sources.tells_switches(trace));
+    let mut sampling = Sampling::new(&kernels, samples, union.names);
+    let names = std::mem::take(&mut sampling.sampled.names);
+    let intervals = Intervals::new(set, rules.behind_ns, rules.interval_bytes);
+    let behind = (rules.behind_ns, intervals.clone());
+    let known = Known::new(&pass, (kernels, sampling), behind, rules.most_within);
+    let grid = Grid::new(intervals, known.growing.ends().collect());
+    Ok(Streaming {
+        pass,
+        known: RwLock::new(known),
+        grid,
+        stream: Mutex::new(Stream::new((union.contexts, names), sink)),
+        control,
     })
 }

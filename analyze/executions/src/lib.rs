@@ -40,6 +40,8 @@
 //! comparing multi-level execution traces" (2016).
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod bounds;
 mod build;
 mod compare;
 mod condition;

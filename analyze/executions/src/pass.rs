@@ -45,7 +45,9 @@ pub(crate) struct Streaming<'s, S: Sink> {
     pub(crate) control: &'s Control,
 }
 
-/// What is known after some chunks.
+/// What is known after some chunks. Once stages are taken out and composed, the size is bounded by the number of CPUs and
+/// threads, and of periods and calls in progress (tested in `bounds`): what executions are made of is in [`Known`], which
+/// drops what ended before all executions that are not given to the sink yet.
 pub(crate) type PassPartial = (DelimitedPartial, GraphPartial, CountPartial);
 
 /// An event record may be of several.
@@ -189,7 +191,7 @@ where
     }
 
     /// Makes whatever is not made yet, if a trace has no chunk that ends.
-    fn end(&self, partial: &mut PassPartial) {
+    pub(crate) fn complete(&self, partial: &mut PassPartial) {
         let has_ended = self.stream().has_ended();
         let mut slices = match has_ended {
             true => VecDeque::new(),
@@ -308,7 +310,7 @@ where
     }
 
     fn finish(&self, mut partial: PassPartial) -> Ended {
-        self.end(&mut partial);
+        self.complete(&mut partial);
         self.pass.periods.finish(partial.0)
     }
 }

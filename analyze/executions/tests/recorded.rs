@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Control, Options, fold};
+use tracebraid_engine::{Analysis, Control, FoldError, Options, fold};
 use tracebraid_executions::{
     Builder, ContextId, Ecct, FrameKind, Names, Sampled, compare, executions, ranked, with_threads,
 };
@@ -49,7 +49,8 @@ fn recorded(directory: &Path) -> Recorded {
     let graph = folded(&set, &GraphAnalysis::new(&set, Selection::default()));
     // The program itself is in the archive, as there it is found by its build id.
     let mut symbols = Symbols::new(vec![directory.join("disk-contention.debug")]);
-    let samples = Samples::new(&set, &mut symbols, &[], 1);
+    let how = (Options::default(), &Control::default());
+    let samples = Samples::new(&set, &mut symbols, &[], how).expect("nobody cancels");
     let sampled = Sampled::new(&set, &graph, &samples, Names::default());
     assert!(!sampled.threads.is_empty());
     let mut builder = Builder::new(&graph, &sampled.stacks, &sampled.threads, sampled.names.clone());
@@ -158,4 +159,15 @@ fn slow_requests_differ_by_who_else_used_the_disk() {
     let (all, logger) = (more(&|_| true), more(&|words| goes(words, &FLUSHED)));
     println!("{logger} of {all} ns are the logger's");
     assert!(logger > 0.9 * all, "{logger} of {all}");
+}
+
+#[test]
+fn cancelled_samples_are_none() {
+    let directory = tracebraid_testkit::recorded::unpacked("disk-contention");
+    let set = TraceSet::open(&[directory.join("disk-contention")]).expect("a trace");
+    let control = Control::default();
+    control.cancel();
+    let how = (Options::default(), &control);
+    let samples = Samples::new(&set, &mut Symbols::default(), &[], how);
+    assert_eq!(samples.err(), Some(FoldError::Cancelled));
 }

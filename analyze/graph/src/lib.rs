@@ -47,6 +47,8 @@
 //! `docs/critical-path.md` defines each reason.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod bounds;
 mod calls;
 mod cause;
 mod cpu_follower;

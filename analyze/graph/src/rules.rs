@@ -64,6 +64,11 @@ pub struct GraphRules {
 }
 
 /// What is known after some chunks.
+///
+/// Of one chunk it grows with the event records. Once slices are taken out and composed, the size is bounded by the number of
+/// CPUs, threads, connections, futexes and names in the traces and of requests and work in progress (tested in `bounds`), but
+/// for the graph in `machine`, which is the result: time lines, requests that are done, segments that ended waits, who had
+/// each CPU and each id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GraphPartial {
     pub(crate) people: People,

@@ -48,6 +48,17 @@ pub fn build(
     options: Options,
     control: &Control,
 ) -> Result<Built, BuildError> {
+    let (analysis, meta) = analysis(set, paths, asked, to)?;
+    analysis.run(set, meta, options, control)
+}
+
+/// The analysis that builds the history, and what is known of it before.
+pub(crate) fn analysis(
+    set: &TraceSet,
+    paths: &[PathBuf],
+    asked: Asked,
+    to: &Path,
+) -> Result<(HistoryAnalysis, Meta), BuildError> {
     let files = asked.files;
     let own = asked.definition.as_ref().map(|definition| file::Analysis {
         name: definition.name.clone(),
@@ -77,7 +88,7 @@ pub fn build(
         output,
         ground,
     };
-    analysis.run(set, meta, options, control)
+    Ok((analysis, meta))
 }
 
 impl HistoryAnalysis {

@@ -33,12 +33,15 @@ pub(crate) struct HistoryAnalysis {
     pub(crate) output: Output,
 }
 
-/// State after some chunks.
+/// State after some chunks. Once complete slices are handed on, the size is bounded by the number of CPUs, threads, disks and
+/// paths of a user's analysis, not by event records (tested in `bounds`). With descriptors, `files` also has the changes of
+/// descriptors in the last minute, however many ([`tracebraid_files::FollowedFiles`]). The values of all attributes, which
+/// settling needs, and the index of the file, which has an entry for each block, are in [`Output`].
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
-    kernel: kernel::Partial,
-    user: user::Partial,
-    files: files::Partial,
+    pub(crate) kernel: kernel::Partial,
+    pub(crate) user: user::Partial,
+    pub(crate) files: files::Partial,
 }
 
 /// Facts that are complete at the end only.
@@ -259,7 +262,7 @@ impl Output {
         }
     }
 
-    fn pipeline(&self) -> MutexGuard<'_, Pipeline> {
+    pub(crate) fn pipeline(&self) -> MutexGuard<'_, Pipeline> {
         lock(&self.pipeline)
     }
 

@@ -276,6 +276,30 @@ mod tests {
         assert_eq!(steps(&blocks[1]), [(0, 5), (64, 7)]);
     }
 
+    /// What waits for its block depends on the attributes, not on their changes.
+    #[test]
+    fn few_changes_wait() {
+        let attribute = Attribute::new(AttributeKind::ThreadCpu, 0, 1);
+        let duration = 1 << 40;
+        let mut levels = Levels::new(1 << 20, duration);
+        let of_block = usize::try_from(CELLS).expect("a few");
+        let mut most = vec![0; levels.levels.len()];
+        // Each changes in every cell of the finest grid.
+        for time in (0..duration as i64 / 8).step_by(1 << 20) {
+            levels.add(attribute, [(time, time as u64 >> 20)].into_iter());
+            levels.complete(time, |_| ());
+            for (most, level) in most.iter_mut().zip(&levels.levels) {
+                *most = level.pending.values().map(Vec::len).sum::<usize>().max(*most);
+            }
+        }
+        assert!(most.len() > 2 && most[0] == of_block, "{most:?}");
+        // A level also takes the last block of the level below at once.
+        assert!(
+            most.iter().all(|&most| most <= of_block + of_block / 8),
+            "{most:?}"
+        );
+    }
+
     #[test]
     fn a_block_is_complete_when_those_below_are() {
         let attribute = Attribute::new(AttributeKind::ThreadCpu, 0, 1);

@@ -44,6 +44,8 @@ mod assembly;
 mod attribute;
 mod batch;
 mod block;
+#[cfg(test)]
+mod bounds;
 mod build;
 mod by_attribute;
 mod checkpoint;

@@ -85,12 +85,12 @@ pub(crate) struct Pipeline {
     slices: Slices,
     grid: i64,
     /// Its shards are away while a group is settled.
-    settling: Settling,
+    pub(crate) settling: Settling,
     groups: BTreeMap<usize, Group>,
     /// The group that is settled now, or next.
     next: usize,
     ready: Vec<Job>,
-    writer: Writer,
+    pub(crate) writer: Writer,
     error: Option<io::Error>,
 }
 

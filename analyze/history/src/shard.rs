@@ -26,7 +26,7 @@ pub(crate) type Snapshot = Vec<(Attribute, u64)>;
 #[derive(Clone, Debug)]
 pub(crate) struct Shard {
     /// After all slices so far, but null.
-    values: ByAttribute<u64>,
+    pub(crate) values: ByAttribute<u64>,
     levels: Levels,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Writer {
     next: Batch,
     /// Number of bytes written.
     written: u64,
-    index: Index,
+    pub(crate) index: Index,
     text_numbers: HashMap<Arc<str>, u64>,
 }
 

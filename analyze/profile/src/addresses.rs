@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::event::Event;
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_engine::{Control, FoldError, Options};
 use tracebraid_symbols::{AddressSpace, Symbols};
 
 use crate::events::{EventOrigin, EventRole, StackSource};
 use crate::fields::Fields;
+use crate::how::How;
 use crate::kinds::Kinds;
 use crate::mapped::Around;
 use crate::naming::{NameId, Naming};
@@ -60,15 +62,27 @@ const PID: &str = "vpid";
 impl<'s> Addresses<'s> {
     /// Of all traces that tell what is loaded where. Maps of what was compiled while a process ran are looked for in those
     /// directories, and then above the traces.
-    pub fn new(set: &TraceSet, symbols: &'s mut Symbols, maps: &[PathBuf]) -> Addresses<'s> {
-        let known = |trace: &Trace| {
-            let key = trace.paths.first()?.clone();
-            Known::new(set, trace, maps).map(|known| (key, known))
-        };
-        Addresses {
-            naming: Naming::new(symbols),
-            traces: set.traces.iter().filter_map(known).collect(),
+    ///
+    /// # Errors
+    /// When it is cancelled.
+    pub fn new(
+        set: &TraceSet,
+        symbols: &'s mut Symbols,
+        maps: &[PathBuf],
+        how: (Options, &Control),
+    ) -> Result<Addresses<'s>, FoldError> {
+        let mut traces = HashMap::new();
+        for trace in &set.traces {
+            if let Some(key) = trace.paths.first()
+                && let Some(known) = Known::new(set, trace, maps, how)?
+            {
+                traces.insert(key.clone(), known);
+            }
         }
+        Ok(Addresses {
+            naming: Naming::new(symbols),
+            traces,
+        })
     }
 
     /// Whether any trace tells what is loaded where.
@@ -116,7 +130,12 @@ impl<'s> Addresses<'s> {
 }
 
 impl Known {
-    fn new(set: &TraceSet, trace: &Trace, maps: &[PathBuf]) -> Option<Known> {
+    fn new(
+        set: &TraceSet,
+        trace: &Trace,
+        maps: &[PathBuf],
+        how: How<'_>,
+    ) -> Result<Option<Known>, FoldError> {
         let kinds = Kinds::new(trace).without_stacks();
         let beside = beside_in(maps, trace);
         let teller = if kinds.any(|kind| kind == EventRole::Load) {
@@ -124,17 +143,17 @@ impl Known {
         } else if kinds.any(|kind| matches!(kind, EventRole::MapLoad | EventRole::Symbol)) {
             Teller::Kernel(Box::new(System::new(beside, trace, &kinds)))
         } else {
-            return None;
+            return Ok(None);
         };
         let mut known = Known {
             teller,
             rest: VecDeque::new(),
         };
-        kinds.read((set, 0), trace, |place, kind, fields| {
+        kinds.read(set, trace, how, |place, kind, fields| {
             known.learn(kind, &fields);
             known.rest.push_back((*place, kind, fields));
-        });
-        Some(known)
+        })?;
+        Ok(Some(known))
     }
 
     fn learn(&mut self, kind: EventRole, fields: &Fields) {

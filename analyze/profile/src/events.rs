@@ -1,5 +1,6 @@
 //! The events that tell of stacks and of what their addresses mean.
 
+use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 
 use crate::Process;
@@ -8,7 +9,7 @@ use crate::naming::{NameId, Naming};
 use crate::quality::{Runtime, StackShape};
 
 /// Kinds of events that matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum EventRole {
     /// In the trace of a process that takes its own stacks.
     Load,
@@ -41,7 +42,7 @@ pub(crate) enum EventRole {
 }
 
 /// The CPU time that a sample of perf stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Weight {
     /// Its period, which is in nanoseconds.
     Period,
@@ -98,13 +99,28 @@ impl EventRole {
 }
 
 /// Where an event was met.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct EventOrigin {
+    #[serde(with = "nanoseconds")]
     pub(crate) time: Timestamp,
     /// The CPU, or that on which the packet was begun.
     pub(crate) cpu: Option<u64>,
     /// The thread whose packet it is in.
     pub(crate) tid: Option<i64>,
+}
+
+/// Times as numbers of nanoseconds from the origin.
+mod nanoseconds {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use tracebraid_ctf::clock::Timestamp;
+
+    pub(super) fn serialize<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_i64(time.0)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+        i64::deserialize(from).map(Timestamp)
+    }
 }
 
 /// Makes stacks of the events of a machine. All events are passed twice, each time in the order of time.

@@ -1,17 +1,45 @@
 //! The fields of an event of stacks, whichever it is.
 
+use serde::{Deserialize, Serialize};
 use tracebraid_ctf::event::Event;
 use tracebraid_ctf::layout::node::Node;
 use tracebraid_ctf::schema::{Encoding, IntClass, Name};
 use tracebraid_ctf::walk::Visitor;
 
 /// Fields by name, of what these events have: integers, texts, arrays of integers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fields {
+    #[serde(with = "by_name")]
     integers: Vec<(Name, u64)>,
+    #[serde(with = "by_name")]
     texts: Vec<(Name, Vec<u8>)>,
+    #[serde(with = "by_name")]
     arrays: Vec<(Name, Vec<u64>)>,
+    /// Only while the fields are walked.
+    #[serde(skip)]
     is_in_array: bool,
+}
+
+/// Fields with their names as texts.
+mod by_name {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use tracebraid_ctf::schema::Name;
+
+    pub(super) fn serialize<S: Serializer, T: Serialize>(
+        fields: &[(Name, T)],
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(fields.iter().map(|(name, value)| (&**name, value)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+        from: D,
+    ) -> Result<Vec<(Name, T)>, D::Error> {
+        let fields = Vec::<(String, T)>::deserialize(from)?.into_iter();
+        Ok(fields
+            .map(|(name, value)| (Name::from(name.as_str()), value))
+            .collect())
+    }
 }
 
 impl Fields {
@@ -100,5 +128,21 @@ impl Visitor for Fields {
 
     fn end_array(&mut self, _: &Node) {
         self.is_in_array = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_can_cross_a_network() {
+        let fields = Fields::with(
+            &[("tid", 7), ("ip", u64::MAX)],
+            &[("comm", "a thread")],
+            &[("callstack_user", &[1, 2, 3]), ("callstack_kernel", &[])],
+        );
+        let bytes = postcard::to_allocvec(&fields).expect("fields can be encoded");
+        assert_eq!(postcard::from_bytes::<Fields>(&bytes), Ok(fields));
     }
 }

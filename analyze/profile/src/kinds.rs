@@ -8,11 +8,12 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::schema::FieldClass;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_ctf::walk::walk;
-use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_engine::{Analysis, Chunk, FoldError, Record, StreamPlace, StreamRef, fold};
 use tracebraid_kernel_model::is_switch;
 
 use crate::events::{EventOrigin, EventRole, Weight};
 use crate::fields::Fields;
+use crate::how::{How, not_cancelled};
 use crate::perf::period_of_clock;
 
 /// Which event classes of a trace matter.
@@ -52,37 +53,42 @@ impl Kinds {
         self.0.get(&class).copied()
     }
 
-    /// Gives all events of a trace that matter, in the order of time.
+    /// Gives all events of a trace that matter, in the order of time, to `to` on the calling thread. The fold has threads
+    /// of its own, so the CPU time of the calling thread is that of `to`.
+    ///
+    /// # Errors
+    /// When it is cancelled.
     pub(crate) fn read(
         &self,
-        (set, threads): (&TraceSet, usize),
+        set: &TraceSet,
         trace: &Trace,
+        (options, control): How<'_>,
         mut to: impl FnMut(&EventOrigin, EventRole, Fields),
-    ) {
+    ) -> Result<(), FoldError> {
         let index = set.traces.iter().position(|of| std::ptr::eq(of, trace));
         let Some(index) = index else {
-            return;
+            return Ok(());
         };
         let (found, events) = sync_channel(WAITING);
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let folding = scope.spawn(move || {
                 let finder = Finder {
                     kinds: self,
                     set,
                     index,
                     found,
                 };
-                let options = Options {
-                    threads,
-                    ..Options::default()
-                };
-                // Nobody cancels it; what is damaged is told by whoever reads all of the trace.
-                let _ = fold(set, &finder, options, &Control::default());
+                // Damage is reported by the command that reads all of the trace.
+                fold(set, &finder, options, control).map(drop)
             });
-            for event in events.into_iter().flatten() {
+            let events = events.into_iter().flatten();
+            for event in events.take_while(|_| !control.is_cancelled()) {
                 to(&event.place, event.kind, event.fields);
             }
-        });
+            let folded = folding.join();
+            folded.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        not_cancelled(control)
     }
 }
 
@@ -177,7 +183,7 @@ impl Sampled {
 const WAITING: usize = 4;
 
 /// An event that matters.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Found {
     place: EventOrigin,
     /// The number of its stream: of several at one time the first stream's come first.
@@ -197,8 +203,7 @@ struct Finder<'t> {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct FinderPartial {
-    /// What was found and is not given away yet: only that of all chunks is, which stays where it is.
-    #[serde(skip)]
+    /// What was found and is not given away yet.
     found: Vec<Found>,
     /// The CPU and the thread of the packet that is read: a chunk is of one stream.
     #[serde(skip)]
@@ -249,7 +254,7 @@ impl Finder<'_> {
             None => partial.found.len(),
         };
         if count > 0 {
-            // Whoever takes them takes all.
+            // A consumer that ended early was cancelled or panicked.
             let _ = self.found.send(partial.found.drain(..count).collect());
         }
     }

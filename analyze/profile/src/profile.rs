@@ -8,11 +8,13 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::schema::EnvValue;
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_engine::{Control, FoldError, Options};
 use tracebraid_symbols::{PerfMap, Symbols};
 
 use crate::events::{EventOrigin, EventRole, Sample, StackSource};
 use crate::few::Few;
 use crate::fields::Fields;
+use crate::how::{CALL_STACKS, How, not_cancelled};
 use crate::kinds::Kinds;
 use crate::mapped::{Beside, FindBeside};
 use crate::naming::{NameId, Naming};
@@ -143,31 +145,47 @@ impl Profile {
     /// (`perf-PID.map`) are looked for in those directories, and then in `symbols` above the traces.
     ///
     /// Only stacks that `wants` wants count.
+    ///
+    /// # Errors
+    /// When it is cancelled.
     pub fn new(
         set: &TraceSet,
         symbols: &mut Symbols,
         maps: &[PathBuf],
+        (options, control): (Options, &Control),
         wants: &dyn Fn(&Met<'_>) -> bool,
-    ) -> Profile {
+    ) -> Result<Profile, FoldError> {
+        control.serially(CALL_STACKS, || {
+            Profile::read(set, symbols, maps, (options, control), wants)
+        })
+    }
+
+    fn read(
+        set: &TraceSet,
+        symbols: &mut Symbols,
+        maps: &[PathBuf],
+        how: How<'_>,
+        wants: &dyn Fn(&Met<'_>) -> bool,
+    ) -> Result<Profile, FoldError> {
         let mut all = Stacks::default();
         let mut naming = Naming::new(symbols);
         let mut counts = QualityCounts::default();
-        let lacks = each((set, 0), maps, &mut naming, &mut |trace, place, sample| {
+        let lacks = each((set, how), maps, &mut naming, &mut |trace, place, sample| {
             if wants(&Met::new(trace, place, &sample)) {
                 if let Some((shape, runtime)) = sample.shape {
                     counts.add(shape, runtime, &sample.process);
                 }
                 all.add(sample);
             }
-        });
+        })?;
         counts.reaches(lacks.limits);
-        Profile {
+        Ok(Profile {
             quality: counts.finish(naming.take_nameless()),
             missing: lacks.missing.into_iter().collect(),
             unended_waits: lacks.unended_waits,
             is_switch_sampled: lacks.is_switch_sampled,
             ..all.profile(&naming)
-        }
+        })
     }
 
     fn fill(&mut self, stacks: BTreeMap<(String, Vec<String>), Sums>) {
@@ -210,12 +228,15 @@ type TakeStack<'a> = &'a mut dyn FnMut(u32, &EventOrigin, Sample);
 
 /// Gives each stack of the traces; those of a process or a machine in the order of time. What could not be taken is told
 /// in the end.
+///
+/// # Errors
+/// When it is cancelled.
 pub(crate) fn each(
-    (set, threads): (&TraceSet, usize),
+    (set, how): (&TraceSet, How<'_>),
     maps: &[PathBuf],
     naming: &mut Naming<'_>,
     to: TakeStack<'_>,
-) -> Lacks {
+) -> Result<Lacks, FoldError> {
     let mut lacks = Lacks::default();
     for (trace, index) in set.traces.iter().zip(0..) {
         let kinds = Kinds::new(trace);
@@ -227,37 +248,37 @@ pub(crate) fn each(
         };
         let reading = Reading {
             set,
-            threads,
+            how,
             trace,
             kinds: &kinds,
         };
         if kinds.any(EventRole::is_own) {
             let mut own = OwnStacks::of(trace, &beside());
-            kinds.read((set, threads), trace, |place, kind, fields| {
+            kinds.read(set, trace, how, |place, kind, fields| {
                 give(place, own.event(kind, &fields, naming));
-            });
+            })?;
             lacks.missing.extend(own.errors());
             lacks.limits = lacks.limits.join(own.limits());
         }
         if kinds.any(EventRole::is_kernels) {
             let mut system = System::new(beside(), trace, &kinds);
-            reading.of_machine(&mut system, naming, &mut give);
+            reading.of_machine(&mut system, naming, &mut give)?;
             lacks.limits = lacks.limits.join(system.limits());
         }
         if kinds.any(EventRole::is_perfs) {
             let mut perf = PerfSystem::new(beside());
-            reading.of_machine(&mut perf, naming, &mut give);
+            reading.of_machine(&mut perf, naming, &mut give)?;
             lacks.unended_waits += perf.unended();
             lacks.is_switch_sampled |= perf.is_sampled();
         }
     }
-    lacks
+    Ok(lacks)
 }
 
 /// A trace whose events are read twice, if they are not few.
 struct Reading<'t> {
     set: &'t TraceSet,
-    threads: usize,
+    how: How<'t>,
     trace: &'t Trace,
     kinds: &'t Kinds,
 }
@@ -268,25 +289,29 @@ impl Reading<'_> {
         source: &mut dyn StackSource,
         naming: &mut Naming<'_>,
         give: &mut dyn FnMut(&EventOrigin, Option<Sample>),
-    ) {
-        let how = (self.set, self.threads);
+    ) -> Result<(), FoldError> {
+        let (_, control) = self.how;
         let mut events = Few::default();
-        self.kinds.read(how, self.trace, |place, kind, fields| {
+        self.read(|place, kind, fields| {
             source.learn(kind, &fields);
             events.add(place, kind, fields);
-        });
+        })?;
         let mut to = |place: &EventOrigin, kind, fields: &Fields| {
             let sample = source.event(place, kind, fields, naming);
             give(place, sample);
         };
         match events.all() {
-            Some(events) => events
-                .iter()
-                .for_each(|(place, kind, fields)| to(place, *kind, fields)),
-            None => self.kinds.read(how, self.trace, |place, kind, fields| {
-                to(place, kind, &fields);
-            }),
+            Some(events) => {
+                let events = events.iter().take_while(|_| !control.is_cancelled());
+                events.for_each(|(place, kind, fields)| to(place, *kind, fields));
+                not_cancelled(control)
+            }
+            None => self.read(|place, kind, fields| to(place, kind, &fields)),
         }
+    }
+
+    fn read(&self, to: impl FnMut(&EventOrigin, EventRole, Fields)) -> Result<(), FoldError> {
+        self.kinds.read(self.set, self.trace, self.how, to)
     }
 }
 

@@ -8,11 +8,13 @@ use serde::Serialize;
 use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
+use tracebraid_engine::{Control, FoldError, Options};
 
 use crate::Met;
 use crate::Process;
 use crate::events::{EventOrigin, EventRole};
 use crate::fields::Fields;
+use crate::how::{CALL_STACKS, How};
 use crate::kinds::Kinds;
 use crate::nameless::{NamelessCounts, NamelessFrames};
 
@@ -309,9 +311,19 @@ impl QualityCounts {
 }
 
 impl Quality {
-    /// Of the stacks that `wants` wants, without names for their frames. Traces without stacks are not read; `threads` as for
-    /// [`crate::Samples::new`].
-    pub fn new(set: &TraceSet, threads: usize, wants: &dyn Fn(&Met<'_>) -> bool) -> Quality {
+    /// Of the stacks that `wants` wants, without names for their frames. Traces without stacks are not read.
+    ///
+    /// # Errors
+    /// When it is cancelled.
+    pub fn new(
+        set: &TraceSet,
+        (options, control): (Options, &Control),
+        wants: &dyn Fn(&Met<'_>) -> bool,
+    ) -> Result<Quality, FoldError> {
+        control.serially(CALL_STACKS, || Quality::read(set, (options, control), wants))
+    }
+
+    fn read(set: &TraceSet, how: How<'_>, wants: &dyn Fn(&Met<'_>) -> bool) -> Result<Quality, FoldError> {
         let mut counts = QualityCounts::default();
         for (trace, index) in set.traces.iter().zip(0..) {
             let kinds = Kinds::new(trace);
@@ -334,7 +346,7 @@ impl Quality {
             });
             let mut process = is_own.then(|| Process::of(trace));
             let mut runtimes = Runtimes::default();
-            kinds.read((set, threads), trace, |place, kind, fields| {
+            kinds.read(set, trace, how, |place, kind, fields| {
                 match kind {
                     EventRole::State | EventRole::OwnState => counts.reaches(Limits::of(&fields)),
                     _ => runtimes.learn(kind, &fields),
@@ -358,9 +370,9 @@ impl Quality {
                 if !is_kernel_thread && wants(&met(index, place, &fields, &process)) {
                     counts.add(shape, runtimes.of(pid), &process);
                 }
-            });
+            })?;
         }
-        counts.finish(NamelessCounts::default())
+        Ok(counts.finish(NamelessCounts::default()))
     }
 }
 

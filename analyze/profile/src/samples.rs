@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Control, FoldError, Options};
 use tracebraid_symbols::Symbols;
 
 use crate::Missing;
+use crate::how::{CALL_STACKS, How};
 use crate::naming::Naming;
 use crate::profile::each;
 use crate::quality::{Quality, QualityCounts};
@@ -41,40 +43,53 @@ pub struct SampledStack {
 }
 
 impl Samples {
-    /// Of all processes of the traces that have stacks; `maps` as for [`crate::Profile::new`], `threads` that read, 0 for as many
-    /// as the machine has.
-    pub fn new(set: &TraceSet, symbols: &mut Symbols, maps: &[PathBuf], threads: usize) -> Samples {
+    /// Of all processes of the traces that have stacks; `maps` as for [`crate::Profile::new`].
+    ///
+    /// # Errors
+    /// When it is cancelled.
+    pub fn new(
+        set: &TraceSet,
+        symbols: &mut Symbols,
+        maps: &[PathBuf],
+        (options, control): (Options, &Control),
+    ) -> Result<Samples, FoldError> {
+        control.serially(CALL_STACKS, || {
+            Samples::read(set, symbols, maps, (options, control))
+        })
+    }
+
+    fn read(
+        set: &TraceSet,
+        symbols: &mut Symbols,
+        maps: &[PathBuf],
+        how: How<'_>,
+    ) -> Result<Samples, FoldError> {
         let mut naming = Naming::new(symbols);
         let mut stacks = Vec::new();
         let mut counts = QualityCounts::default();
-        let lacks = each(
-            (set, threads),
-            maps,
-            &mut naming,
-            &mut |trace, place, mut sample| {
-                if let Some((shape, runtime)) = sample.shape {
-                    counts.add(shape, runtime, &sample.process);
-                }
-                // The kernel's way through a wait differs from one to the next and would divide what belongs together.
-                if sample.functions.len() > sample.kernel {
-                    sample.functions.drain(..sample.kernel);
-                }
-                sample.functions.reverse();
-                stacks.push(SampledStack {
-                    trace,
-                    time: place.time,
-                    tid: sample.tid.or(place.tid),
-                    functions: sample.functions,
-                    wait_ns: sample.wait_ns,
-                });
-            },
-        );
+        let lacks = each((set, how), maps, &mut naming, &mut |trace, place, mut sample| {
+            if let Some((shape, runtime)) = sample.shape {
+                counts.add(shape, runtime, &sample.process);
+            }
+            // The kernel's way through a wait differs from one to the next and would divide what belongs together.
+            if sample.functions.len() > sample.kernel {
+                sample.functions.drain(..sample.kernel);
+            }
+            sample.functions.reverse();
+            stacks.push(SampledStack {
+                trace,
+                time: place.time,
+                tid: sample.tid.or(place.tid),
+                functions: sample.functions,
+                wait_ns: sample.wait_ns,
+            });
+        })?;
         counts.reaches(lacks.limits);
-        Samples {
+        Ok(Samples {
             quality: counts.finish(naming.take_nameless()),
             names: naming.into_names(),
             stacks,
             missing: lacks.missing.into_iter().collect(),
-        }
+        })
     }
 }

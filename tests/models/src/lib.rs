@@ -5,6 +5,7 @@
 //! ([`traces`]), reports of other tools ([`lttng`]). [`law`] holds every report to the law of
 //! folding: it depends on neither threads nor chunks, and equals its model. Promise: a model uses no
 //! rule and no state machine of the report that it checks; both use the reader, statistics and tables.
+//! [`bounds`] measures what an analysis keeps.
 //!
 //! It exists because a parallel analysis is hard to see through: chunks that begin in the middle of a
 //! call, partial states with unknowns, slices that are composed. Each report is therefore written a
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 
+pub mod bounds;
 pub mod devices;
 pub mod events;
 pub mod law;

@@ -47,7 +47,15 @@ impl FunctionNames {
             .into_iter()
             .collect();
         met.sort_by_key(|&(key, time)| (time, key));
-        let mut addresses = Addresses::new(set, symbols, maps);
+        // Reading what is loaded where has threads of its own.
+        control.serially("function names", || {
+            let addresses = Addresses::new(set, symbols, maps, (options, control))?;
+            Ok(FunctionNames::of(set, met, addresses))
+        })
+    }
+
+    /// Of the functions that were met.
+    fn of(set: &TraceSet, met: Vec<(Key, i64)>, mut addresses: Addresses<'_>) -> FunctionNames {
         let mut names = HashMap::new();
         for ((index, pid, address), time) in met {
             let Some(trace) = set.traces.get(index as usize) else {
@@ -59,7 +67,7 @@ impl FunctionNames {
             let name = name.map_or_else(|| format!("[{address:#x}]"), str::to_owned);
             names.insert((index, pid, address), name);
         }
-        Ok(FunctionNames(names))
+        FunctionNames(names)
     }
 
     /// The name of one.

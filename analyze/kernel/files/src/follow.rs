@@ -120,7 +120,8 @@ pub struct FileFollower(FileRules);
 
 /// State after some chunks.
 ///
-/// Its size is bounded by that of [`Seen`] and of [`FileMachine`].
+/// Its size is bounded by that of [`Seen`] and of [`FileMachine`], whose changes of descriptors are kept for a minute, and
+/// forgotten when they have doubled.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FollowedFiles {
     pub(crate) seen: Seen,

@@ -64,7 +64,7 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
         what: lost.of_file(),
         command: "tracebraid info",
     });
-    let quality = args.report.stack_quality(&subject);
+    let quality = args.report.stack_quality(&subject)?;
     let stacks = stack_quality::lines(&quality).into_iter().map(|what| Defect {
         what,
         command: "tracebraid stacks",

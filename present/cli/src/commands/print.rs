@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::reader::{MergedReader, StreamReader};
 use tracebraid_ctf::trace::TraceSet;
+use tracebraid_engine::{Control, Options};
 use tracebraid_profile::Addresses;
 
 use crate::debug_info;
@@ -282,7 +283,12 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let colours = out.colours(args.color);
     let names = options::trace_names(&set, &args.input.paths);
     let mut symbols = debug_info::open(&args.debug_dir);
-    let addresses = args.symbols.then(|| Addresses::new(&set, &mut symbols, &[]));
+    let how = (Options::default(), &Control::default());
+    let addresses = args
+        .symbols
+        .then(|| Addresses::new(&set, &mut symbols, &[], how))
+        .transpose()
+        .map_err(|_| Failure::interrupted())?;
     if addresses.as_ref().is_some_and(Addresses::is_empty) {
         warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");
     }

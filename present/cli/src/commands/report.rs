@@ -162,11 +162,17 @@ impl ReportArgs {
     }
 
     /// How many call stacks of the selection are whole. Only traces with call stacks are read for that.
-    pub(super) fn stack_quality(&self, subject: &Subject) -> Quality {
+    ///
+    /// # Errors
+    /// When the user interrupts it.
+    pub(super) fn stack_quality(&self, subject: &Subject) -> Result<Quality, Failure> {
         let wanted = Wanted::new(&subject.set, &self.select);
         let range = subject.range.from..=subject.range.to;
         let wants = |met: &Met<'_>| range.contains(&met.time.0) && wanted.wants(met);
-        Quality::new(&subject.set, self.fold.options(None).threads, &wants)
+        let quality = fold::watched(&self.fold, |control| {
+            Quality::new(&subject.set, (self.fold.options(None), control), &wants)
+        });
+        quality.map_err(|_| Failure::interrupted())
     }
 
     /// The traces.

@@ -11,6 +11,7 @@ use tracebraid_profile::{Met, Profile, Stack, Sums};
 
 use crate::debug_info;
 use crate::failure::Failure;
+use crate::fold::{self, FoldArgs};
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs};
 use crate::output::Output;
 use crate::stack_quality;
@@ -56,6 +57,8 @@ pub(crate) struct StacksArgs {
     /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps otherwise
     #[arg(long, value_name = "DIR")]
     perf_map_dir: Vec<PathBuf>,
+    #[command(flatten)]
+    fold: FoldArgs,
 }
 
 /// Formats of stacks.
@@ -99,7 +102,11 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
         is_choice.set(true);
         (range.from..=range.to).contains(&met.time.0) && wanted.wants(met)
     };
-    let profile = Profile::new(set, &mut symbols, &args.perf_map_dir, &wants);
+    let profile = fold::watched(&args.fold, |control| {
+        let how = (args.fold.options(None), control);
+        Profile::new(set, &mut symbols, &args.perf_map_dir, how, &wants)
+    });
+    let profile = profile.map_err(|_| Failure::interrupted())?;
     if profile.processes.is_empty() && is_choice.get() {
         return Err(Failure::nothing_readable("no call stack is of what was chosen"));
     }

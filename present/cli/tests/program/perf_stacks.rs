@@ -121,6 +121,27 @@ fn stacks_are_those_of_perf_script() {
 }
 
 #[test]
+fn stacks_are_the_same_for_all_threads_and_chunks() {
+    let of_one = profile(&["-j", "1"]);
+    for options in [
+        ["-j", "2", "--chunk-size", "1K"],
+        ["-j", "5", "--chunk-size", "4K"],
+    ] {
+        assert_eq!(profile(&options), of_one, "{options:?}");
+    }
+    let trace = recorded("disk-contention").join("disk-contention");
+    let trace = trace.to_str().expect("UTF-8");
+    let folded = |options: &[&str]| text(&[&["stacks", trace, "--format", "json"], options].concat());
+    let of_one = folded(&["-j", "1"]);
+    for options in [
+        ["-j", "2", "--chunk-size", "10K"],
+        ["-j", "5", "--chunk-size", "100K"],
+    ] {
+        assert_eq!(folded(&options), of_one, "{options:?}");
+    }
+}
+
+#[test]
 fn functions_used_and_waited_what_the_program_does() {
     let found = profile(&[]);
     let of = |function: &str, which: &str| {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::memory_bound::REPORTS;
-use crate::support::{failure, recorded_trace, text};
+use crate::support::{failure, recorded, recorded_trace, text};
 use serde_json::Value;
 
 fn document(path: &Path) -> Value {
@@ -81,6 +81,13 @@ fn all_commands_that_fold_are_timed() {
     commands.push(vec!["critical-path", &trace, "--longest", "read"]);
     commands.push(vec!["history", "build", &trace, "-o", &history]);
     commands.push(executions(&trace, &database).to_vec());
+    let stacks = recorded_trace("disk-contention");
+    commands.push(vec!["stacks", &stacks]);
+    let question = "SELECT count(*) FROM intervals";
+    commands.push(vec!["executions", "sql", "--trace", &trace, question]);
+    let hosts = ["client", "server"].map(|host| recorded("twohost").join(format!("twohost-{host}")));
+    let hosts = hosts.each_ref().map(|host| host.to_str().expect("UTF-8"));
+    commands.push(vec!["sync", hosts[0], hosts[1]]);
     for command in commands {
         text(&[&command[..], &["--timings", &to]].concat());
         let found = document(Path::new(&to));
@@ -98,6 +105,62 @@ fn all_commands_that_fold_are_timed() {
         );
         std::fs::remove_file(&to).expect("the file is there");
     }
+}
+
+/// One thread takes the stacks that the others find.
+#[test]
+fn taking_call_stacks_is_serial() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (trace, to) = (recorded_trace("disk-contention"), path("timings.json"));
+    let database = path("executions");
+    for command in [
+        &["stacks", &trace][..],
+        &["report", &trace],
+        &executions(&trace, &database),
+    ] {
+        text(&[command, &["--chunk-size", "100K", "-j", "2", "--timings", &to]].concat());
+        let found = document(Path::new(&to));
+        let folds = found["folds"].as_array().expect("folds");
+        let number = |fold: &Value, key: &str| fold[key].as_u64().expect("a number");
+        let serial = |fold: &Value| {
+            number(fold, "plan_ns")
+                + sum(fold, "chunks", "merge_ns")
+                + sum(fold, "slices", "compose_ns")
+                + number(fold, "finish_ns")
+        };
+        let parallel = |fold: &Value| {
+            sum(fold, "chunks", "fold_ns") + sum(fold, "slices", "play_ns") + number(fold, "rows_ns")
+        };
+        let works = found["serial_work"].as_array().expect("work");
+        let stacks: Vec<&Value> = works
+            .iter()
+            .filter(|work| work["name"] == "call stacks")
+            .collect();
+        assert!(
+            matches!(&stacks[..], [only] if number(only, "cpu_ns") > 0),
+            "{command:?}: {works:?}"
+        );
+        let serial = folds.iter().map(serial).sum::<u64>() + sum(&found, "serial_work", "cpu_ns");
+        let seconds = |key: &str| found[key].as_f64().expect("a number");
+        assert!(
+            (seconds("serial_s") - serial as f64 / 1e9).abs() < 1e-6,
+            "{command:?}"
+        );
+        // Nothing is counted twice.
+        let all = serial + folds.iter().map(parallel).sum::<u64>();
+        assert!(all as f64 / 1e9 < seconds("cpu_s") + 1e-6, "{command:?}: {found}");
+    }
+}
+
+/// Stacks that are found, but not taken yet, are a part of the state of a chunk.
+#[test]
+fn partial_states_of_stacks_are_measured() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("timings.json");
+    let (trace, to) = (recorded_trace("disk-contention"), file.to_str().expect("UTF-8"));
+    text(&["stacks", &trace, "--timings", to]);
+    assert!(document(&file)["partial_bytes"].as_u64() > Some(10_000));
 }
 
 #[test]

@@ -254,8 +254,11 @@ fn make(
         window: window(range),
         ..BuildRules::default()
     };
-    let threads = args.fold.options(None).threads;
-    let samples = Samples::new(set, &mut symbols, &args.perf_map_dir, threads);
+    let samples = fold::watched(&args.fold, |control| {
+        let options = args.fold.options(None);
+        Samples::new(set, &mut symbols, &args.perf_map_dir, (options, control))
+    });
+    let samples = samples.map_err(|_| Failure::interrupted())?;
     let lines = stack_quality::lines(&samples.quality);
     lines.iter().for_each(|line| warnings.note(line));
     let built = fold::watched(&args.fold, |control| {

@@ -1,0 +1,79 @@
+//! What is kept while a history is built is bounded by keys (threads, CPUs, disks, paths), not by event records. With
+//! descriptors, it also depends on how often they change in a minute. The index of the file, which is written at its end, has
+//! an entry for each block.
+
+use tracebraid_ctf::trace::TraceSet;
+use tracebraid_models::bounds::{at_end, encoded_bytes, grown, repeated};
+
+use crate::build::analysis;
+use crate::ground::Asked;
+use crate::user::Definition;
+
+/// Sizes when all slices have been handed on.
+#[derive(Debug)]
+struct Sizes {
+    /// Bytes of the state of all merged chunks.
+    partial: usize,
+    /// Length of a description of the values of all attributes, which settling needs.
+    values: usize,
+    /// Bytes and blocks of the index.
+    index: (usize, usize),
+    packets: u64,
+}
+
+/// Values and sums of threads and CPUs, as a user defines them.
+const DEFINITION: &str = r#"
+[[on]]
+event = "sched_switch"
+change = [{ set = "before/{next_tid}", to = "{prev_tid}" }, { add = "switches/{cpu}" }]
+"#;
+
+fn sizes(set: &TraceSet, files: bool) -> Sizes {
+    let directory = tempfile::tempdir().expect("a directory");
+    let asked = Asked {
+        definition: Some(Definition::parse(DEFINITION).expect("a definition")),
+        files,
+    };
+    let (analysis, _) = analysis(set, &[], asked, &directory.path().join("history")).expect("a plan");
+    at_end(set, &analysis, |analysis, partial| {
+        let pipeline = analysis.output.pipeline();
+        let shards = pipeline.settling.shards.0.iter();
+        let index = &pipeline.writer.index;
+        let streams = set.streams().flat_map(|(_, stream)| &stream.packets);
+        Sizes {
+            partial: encoded_bytes(&partial),
+            values: shards.map(|shard| format!("{:?}", shard.values).len()).sum(),
+            index: (serde_json::to_vec(index).expect("JSON").len(), index.blocks.len()),
+            packets: streams.map(|packet| packet.bytes).sum(),
+        }
+    })
+}
+
+fn repeatedly(times: [u64; 2], files: bool) -> [Sizes; 2] {
+    let directory = tempfile::tempdir().expect("a directory for traces");
+    times.map(|times| sizes(&repeated("kernel-mix-small", times, directory.path()), files))
+}
+
+#[test]
+fn what_is_kept_does_not_grow_with_event_records() {
+    let [few, many] = repeatedly([5, 20], false);
+    println!("{few:?} {many:?}");
+    assert_eq!(grown("partial state", few.partial, many.partial), None);
+    assert_eq!(grown("values", few.values, many.values), None);
+    // It is the directory of the result.
+    let (bytes, blocks) = many.index;
+    assert!(
+        blocks > 3 * few.index.1 && bytes < 300 * blocks,
+        "{few:?} {many:?}"
+    );
+    assert!((bytes as u64) < many.packets / 1000, "{many:?}");
+}
+
+/// What descriptors were is kept for a minute, since calls in progress may refer to it: the state has all changes of the last
+/// minute, and up to as many older ones. A repetition lasts 4.3 seconds.
+#[test]
+fn descriptors_of_the_last_minute_are_kept() {
+    let [few, many] = repeatedly([15, 30], true);
+    println!("{few:?} {many:?}");
+    assert!(many.partial < few.partial * 5 / 4, "{few:?} {many:?}");
+}
