@@ -1,5 +1,5 @@
-//! What is kept while executions are made is bounded by keys (threads, connections, executions in progress), not by event
-//! records or by executions that have ended.
+//! Memory while executions are built: bounded by the numbers of threads, connections and executions in progress, not by the
+//! numbers of event records or of executions that have ended.
 
 use std::convert::Infallible;
 use std::sync::PoisonError;
@@ -13,7 +13,7 @@ use tracebraid_profile::Samples;
 
 use crate::build::{BuildRules, Finished, Sink, Union, streaming};
 
-/// Calls, and periods in which values are counted: all that has a state of its own.
+/// Calls, and a period whose metrics are counted: the kinds of definitions that keep state.
 const DEFINITIONS: [&str; 3] = [
     "call read",
     "call recv*",
@@ -38,8 +38,8 @@ struct Sizes {
     executions: usize,
     /// Bytes of the state of all merged chunks.
     partial: usize,
-    /// Lengths of descriptions of what composing alone has, without what is dropped before it is needed again: the graph, the
-    /// hand-overs, what was counted.
+    /// Lengths of the debug output of the graph, the turns and the time series in `Known`, which cannot be
+    /// serialized, after everything that may be dropped is dropped.
     known: [usize; 3],
 }
 
@@ -77,7 +77,7 @@ fn sizes(set: &TraceSet) -> Sizes {
 }
 
 #[test]
-fn what_is_kept_does_not_grow_with_event_records() {
+fn state_does_not_grow_with_event_records() {
     let directory = tempfile::tempdir().expect("a directory for traces");
     let [few, many] = [2, 8].map(|times| sizes(&repeated("kernel-ust-requests", times, directory.path())));
     println!("{few:?} {many:?}");

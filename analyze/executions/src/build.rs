@@ -284,7 +284,7 @@ where
     })
 }
 
-/// Events after the end of the window are read as far as they may matter.
+/// Includes events past the end of the window that may still matter.
 fn selection(rules: &BuildRules) -> Selection {
     Selection {
         window: rules.window,
@@ -293,7 +293,7 @@ fn selection(rules: &BuildRules) -> Selection {
     }
 }
 
-/// The analysis that makes the executions.
+/// The analysis that builds the executions and gives each of them to `sink`.
 pub(crate) fn streaming<'s, S: Sink + Send>(
     set: &TraceSet,
     rules: &BuildRules,

@@ -1,4 +1,4 @@
-//! Correction of probabilities for the number of tests.
+//! Correction of p-values for the number of tests.
 
 /// The least two-sided probability that a test of two groups can give, if `differing` of their values are not
 /// the most frequent one: the probability that all of these are in the smaller group, or of one way to choose

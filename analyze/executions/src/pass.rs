@@ -45,9 +45,9 @@ pub(crate) struct Streaming<'s, S: Sink> {
     pub(crate) control: &'s Control,
 }
 
-/// What is known after some chunks. Once stages are taken out and composed, the size is bounded by the number of CPUs and
-/// threads, and of periods and calls in progress (tested in `bounds`): what executions are made of is in [`Known`], which
-/// drops what ended before all executions that are not given to the sink yet.
+/// State after some chunks. Once stages are composed, the size is bounded by the number of CPUs, of threads, and of periods
+/// and calls in progress (tested in `bounds`). The graph, counts and stacks are in [`Known`], which drops those that ended
+/// before all executions that the sink does not have yet.
 pub(crate) type PassPartial = (DelimitedPartial, GraphPartial, CountPartial);
 
 /// An event record may be of several.
@@ -190,7 +190,7 @@ where
         })
     }
 
-    /// Makes whatever is not made yet, if a trace has no chunk that ends.
+    /// Plays and composes all stages that are left, if no chunk ended.
     pub(crate) fn complete(&self, partial: &mut PassPartial) {
         let has_ended = self.stream().has_ended();
         let mut slices = match has_ended {

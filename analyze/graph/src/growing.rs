@@ -172,7 +172,7 @@ impl Growing {
         graph.irqs = std::mem::take(&mut machine.names.irqs).into_entries();
         graph.disks = std::mem::take(&mut machine.names.disks).into_entries();
         graph.queues = std::mem::take(&mut machine.names.queues).into_entries();
-        // Only the graph of a whole trace leaves them out.
+        // Unused packets are left out only when a graph is built from a whole trace (`finish`).
         machine.packets.unused.clear();
         let held = machine.held.drain(..);
         held.for_each(|held| graph.by_key.add(held));

@@ -63,12 +63,12 @@ pub struct GraphRules {
     pub(crate) recorded: Arc<Recorded>,
 }
 
-/// What is known after some chunks.
+/// State after some chunks.
 ///
-/// Of one chunk it grows with the event records. Once slices are taken out and composed, the size is bounded by the number of
-/// CPUs, threads, connections, futexes and names in the traces and of requests and work in progress (tested in `bounds`), but
-/// for the graph in `machine`, which is the result: time lines, requests that are done, segments that ended waits, who had
-/// each CPU and each id.
+/// The state of one chunk grows with its event records. Once slices are composed, the size is bounded by the numbers of CPUs,
+/// threads, connections, futexes and names in the traces, and of requests and work in progress (tested in `bounds`). An
+/// exception is the graph in `machine`, which is the result: time lines, finished requests, segments that ended waits, and
+/// the threads that had each CPU and each id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GraphPartial {
     pub(crate) people: People,

@@ -77,7 +77,7 @@ struct NodeBuilder {
     key: (String, String),
     /// Index of the node that waited for this one; of node 0, its own.
     parent: usize,
-    /// Nanoseconds; until [`TreeBuilder::add_up`] without those of the nodes in `waits`.
+    /// Nanoseconds. Includes the nodes in `waits` only after [`TreeBuilder::add_up`].
     duration: u64,
     times: u64,
     parts: BTreeMap<(WaitReason, String), (u64, u64)>,

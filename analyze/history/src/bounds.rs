@@ -1,6 +1,6 @@
-//! What is kept while a history is built is bounded by keys (threads, CPUs, disks, paths), not by event records. With
-//! descriptors, it also depends on how often they change in a minute. The index of the file, which is written at its end, has
-//! an entry for each block.
+//! Memory while a history is built: bounded by the numbers of threads, CPUs, disks and paths, not by the number of event
+//! records. With descriptors, it also depends on how often they change in a minute. The index, which is written at the end of
+//! the file, has an entry for each block.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_models::bounds::{at_end, encoded_bytes, grown, repeated};
@@ -14,14 +14,14 @@ use crate::user::Definition;
 struct Sizes {
     /// Bytes of the state of all merged chunks.
     partial: usize,
-    /// Length of a description of the values of all attributes, which settling needs.
+    /// Length of the debug output of the values of all attributes, which settling needs and which cannot be serialized.
     values: usize,
     /// Bytes and blocks of the index.
     index: (usize, usize),
     packets: u64,
 }
 
-/// Values and sums of threads and CPUs, as a user defines them.
+/// A user analysis with an attribute for each thread and a sum for each CPU.
 const DEFINITION: &str = r#"
 [[on]]
 event = "sched_switch"
@@ -55,12 +55,12 @@ fn repeatedly(times: [u64; 2], files: bool) -> [Sizes; 2] {
 }
 
 #[test]
-fn what_is_kept_does_not_grow_with_event_records() {
+fn state_does_not_grow_with_event_records() {
     let [few, many] = repeatedly([5, 20], false);
     println!("{few:?} {many:?}");
     assert_eq!(grown("partial state", few.partial, many.partial), None);
     assert_eq!(grown("values", few.values, many.values), None);
-    // It is the directory of the result.
+    // The index has an entry for each block, and so grows with the file.
     let (bytes, blocks) = many.index;
     assert!(
         blocks > 3 * few.index.1 && bytes < 300 * blocks,
@@ -69,8 +69,8 @@ fn what_is_kept_does_not_grow_with_event_records() {
     assert!((bytes as u64) < many.packets / 1000, "{many:?}");
 }
 
-/// What descriptors were is kept for a minute, since calls in progress may refer to it: the state has all changes of the last
-/// minute, and up to as many older ones. A repetition lasts 4.3 seconds.
+/// Changes of descriptors are kept for a minute, since calls in progress may refer to them: the state has all changes of the
+/// last minute, and at most the same number of older ones. A repetition lasts 4.3 seconds.
 #[test]
 fn descriptors_of_the_last_minute_are_kept() {
     let [few, many] = repeatedly([15, 30], true);

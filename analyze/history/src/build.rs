@@ -35,11 +35,10 @@ pub struct Built {
     pub doubts: Vec<String>,
 }
 
-/// Builds the history of a trace set, of which `paths` tells where it is, and writes it to a file; with what is asked
-/// for besides.
+/// Builds the history of the trace set at `paths`, with the contents that `asked` adds, and writes it to a file.
 ///
 /// # Errors
-/// When the file cannot be written, `control` was told to cancel, or there is nothing to tell. Then there is no file.
+/// If the file cannot be written, `control` cancels, or no event changes an attribute. Then there is no file.
 pub fn build(
     set: &TraceSet,
     paths: &[PathBuf],
@@ -52,7 +51,7 @@ pub fn build(
     analysis.run(set, meta, options, control)
 }
 
-/// The analysis that builds the history, and what is known of it before.
+/// The analysis that builds the history, and the facts about it that are known before the fold.
 pub(crate) fn analysis(
     set: &TraceSet,
     paths: &[PathBuf],

@@ -23,19 +23,19 @@ pub struct Asked {
     pub files: bool,
 }
 
-/// Why there is no history.
+/// Errors of building a history.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The file cannot be written.
     #[error(transparent)]
     File(#[from] HistoryError),
-    /// It was cancelled.
+    /// The fold was cancelled.
     #[error(transparent)]
     Fold(#[from] FoldError),
     /// The definition of an analysis asks for too much.
     #[error("{0}")]
     Definition(String),
-    /// There is nothing to tell.
+    /// No event changes an attribute.
     #[error(
         "no events that tell anything: a history needs kernel events of threads, CPUs or disks (sched_switch best of all; \
          wake-ups, system calls, interrupts, requests to disks), tracebraid's probes, or an analysis of the events that there are"
@@ -47,14 +47,14 @@ pub enum BuildError {
 #[derive(Debug)]
 pub(crate) struct Ground {
     pub(crate) input: Input,
-    /// Of an analysis that a user defined.
+    /// The plan of an analysis that a user defined.
     pub(crate) plan: Option<Plan>,
     /// How descriptors are followed, if that is asked for.
     pub(crate) files: Option<Files>,
     begin: i64,
     end: i64,
     bytes: u64,
-    /// The finest one of the coarse levels.
+    /// Grid of the finest coarse level, in nanoseconds.
     pub(crate) grid: i64,
 }
 
@@ -64,14 +64,14 @@ impl Ground {
         self.input.recorded.missing()
     }
 
-    /// Whether it is told who runs, but not what system calls are made.
+    /// Whether the traces contain switches, but no system calls.
     pub(crate) fn lacks_calls(&self) -> bool {
         let is_call = |event: &KernelEvent| matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
         let is_switch = |event: &KernelEvent| matches!(event, KernelEvent::Switch(_));
         self.input.sources.has(is_switch) && !self.input.sources.has(is_call)
     }
 
-    /// Of a trace set whose state may be kept at those times, in nanoseconds from the origin.
+    /// Reads the facts of a trace set. `times`: nanoseconds from the origin, at which the state of descriptors is kept.
     pub(crate) fn of(
         set: &TraceSet,
         recorded: &Arc<Recorded>,
@@ -111,17 +111,17 @@ impl Ground {
         self.plan.as_ref().map(Plan::follows).unwrap_or_default()
     }
 
-    /// Whether there is more to know at a time than the values of attributes.
+    /// Whether the state at a time consists of more than the values of attributes.
     pub(crate) fn needs_checkpoints(&self) -> bool {
         self.plan.is_some() || self.files.is_some()
     }
 
-    /// The coarse levels, of which nothing is known yet.
+    /// Empty coarse levels.
     pub(crate) fn levels(&self) -> Levels {
         Levels::new(self.grid, self.end.abs_diff(self.begin))
     }
 
-    /// When traces of machines end, if any does before others.
+    /// The end of each trace of a machine; empty if all end together.
     fn ends(&self, traces: usize) -> Vec<Option<i64>> {
         let traces = (0..).take(traces);
         let ends: Vec<Option<i64>> = traces.map(|trace| self.input.known_until_of(trace)).collect();
@@ -131,7 +131,7 @@ impl Ground {
         }
     }
 
-    /// Adds to what a history is of what is known now.
+    /// Adds these facts to the metadata of a history.
     pub(crate) fn describe(&self, set: &TraceSet, meta: Meta) -> Meta {
         let head = self.input.head();
         let cpus = self.input.sources.cpus();

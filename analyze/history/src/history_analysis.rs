@@ -1,4 +1,4 @@
-//! The analysis whose report is a file: chunks become slices, which go on to the file when they are complete.
+//! The analysis whose report is a file: chunks become slices, which are written when they are complete.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,9 +33,9 @@ pub(crate) struct HistoryAnalysis {
     pub(crate) output: Output,
 }
 
-/// State after some chunks. Once complete slices are handed on, the size is bounded by the number of CPUs, threads, disks and
-/// paths of a user's analysis, not by event records (tested in `bounds`). With descriptors, `files` also has the changes of
-/// descriptors in the last minute, however many ([`tracebraid_files::FollowedFiles`]). The values of all attributes, which
+/// State after some chunks. Once complete slices are passed on, the size is bounded by the numbers of CPUs, threads, disks and
+/// paths of a user analysis, not by that of event records (tested in `bounds`). With descriptors, `files` also contains all
+/// changes of descriptors in the last minute ([`tracebraid_files::FollowedFiles`]). The values of all attributes, which
 /// settling needs, and the index of the file, which has an entry for each block, are in [`Output`].
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
@@ -52,7 +52,7 @@ pub(crate) struct Told {
 }
 
 impl HistoryAnalysis {
-    /// Hands on the slices before a time; all, if none is given.
+    /// Passes on the slices before a time; all of them without one.
     fn hand_on(&self, partial: &mut Partial, until: Option<i64>) {
         if self.ground.plan.is_some() || self.ground.files.is_some() {
             self.play_and_keep(partial, until);
@@ -79,7 +79,7 @@ impl HistoryAnalysis {
         })
     }
 
-    /// Follows what is before a time, and keeps what is known at some times until then.
+    /// Plays the slices before a time, and keeps the state at the checkpoints among them.
     fn play_and_keep(&self, partial: &mut Partial, until: Option<i64>) {
         let times = self
             .output
@@ -177,7 +177,7 @@ impl Analysis for HistoryAnalysis {
     #[inline(always)]
     fn event(&self, partial: &mut Partial, record: &mut Record<'_>) {
         let slices = &self.output.slices;
-        // What an event tells belongs to the thread that it ends, if it is a switch.
+        // A switch belongs to the thread that it takes from the CPU.
         if let Some(plan) = &self.ground.plan {
             partial.user.event(plan, record);
         }
@@ -192,7 +192,7 @@ impl Analysis for HistoryAnalysis {
             }
             if let Some(files) = &self.ground.files {
                 files.event(&mut partial.files, event, body);
-                // Some of the events tell of descriptors only.
+                // Some of the events matter for descriptors only.
                 if !wants(&event.model.event) {
                     return;
                 }
@@ -239,15 +239,15 @@ impl Analysis for HistoryAnalysis {
 #[derive(Debug)]
 pub(crate) struct Output {
     slices: Slices,
-    /// When checkpoints are made of what an analysis knows.
+    /// Times of checkpoints of the state of a user analysis.
     times: Vec<i64>,
     checkpoints: Mutex<Vec<Checkpoint>>,
-    /// Only who merges and composes takes it.
+    /// Locked only by merging and composing.
     pipeline: Mutex<Pipeline>,
 }
 
 impl Output {
-    /// At these times it is kept what is known.
+    /// Times at which the state is kept.
     pub(crate) fn new(
         slices: Slices,
         times: Vec<i64>,
@@ -287,7 +287,7 @@ impl Output {
     }
 }
 
-/// Whoever panicked is reported by the scope of threads; what is behind the lock is whole.
+/// Ignores poisoning: the scope of threads reports a panic, and the locked value is consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

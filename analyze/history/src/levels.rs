@@ -276,15 +276,15 @@ mod tests {
         assert_eq!(steps(&blocks[1]), [(0, 5), (64, 7)]);
     }
 
-    /// What waits for its block depends on the attributes, not on their changes.
+    /// The number of pending changes is bounded by the number of attributes, not by that of changes.
     #[test]
-    fn few_changes_wait() {
+    fn pending_changes_are_bounded() {
         let attribute = Attribute::new(AttributeKind::ThreadCpu, 0, 1);
         let duration = 1 << 40;
         let mut levels = Levels::new(1 << 20, duration);
         let of_block = usize::try_from(CELLS).expect("a few");
         let mut most = vec![0; levels.levels.len()];
-        // Each changes in every cell of the finest grid.
+        // The attribute changes in every cell of the finest grid.
         for time in (0..duration as i64 / 8).step_by(1 << 20) {
             levels.add(attribute, [(time, time as u64 >> 20)].into_iter());
             levels.complete(time, |_| ());
@@ -293,7 +293,7 @@ mod tests {
             }
         }
         assert!(most.len() > 2 && most[0] == of_block, "{most:?}");
-        // A level also takes the last block of the level below at once.
+        // A level receives a block of the level below at once, in addition to its own pending cells.
         assert!(
             most.iter().all(|&most| most <= of_block + of_block / 8),
             "{most:?}"

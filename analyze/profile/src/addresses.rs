@@ -60,11 +60,11 @@ struct Program {
 const PID: &str = "vpid";
 
 impl<'s> Addresses<'s> {
-    /// Of all traces that tell what is loaded where. Maps of what was compiled while a process ran are looked for in those
-    /// directories, and then above the traces.
+    /// Reads the loaded modules of all traces that record them. Maps of just-in-time compilers are searched for in `maps`, and
+    /// then above the traces.
     ///
     /// # Errors
-    /// When it is cancelled.
+    /// If the pass is cancelled.
     pub fn new(
         set: &TraceSet,
         symbols: &'s mut Symbols,
@@ -85,7 +85,7 @@ impl<'s> Addresses<'s> {
         })
     }
 
-    /// Whether any trace tells what is loaded where.
+    /// Whether any trace records loaded modules.
     pub fn is_empty(&self) -> bool {
         self.traces.is_empty()
     }

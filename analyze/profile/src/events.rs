@@ -109,7 +109,7 @@ pub(crate) struct EventOrigin {
     pub(crate) tid: Option<i64>,
 }
 
-/// Times as numbers of nanoseconds from the origin.
+/// Serializes times as nanoseconds from the origin.
 mod nanoseconds {
     use serde::{Deserialize, Deserializer, Serializer};
     use tracebraid_ctf::clock::Timestamp;

@@ -15,12 +15,12 @@ pub(crate) struct Fields {
     texts: Vec<(Name, Vec<u8>)>,
     #[serde(with = "by_name")]
     arrays: Vec<(Name, Vec<u64>)>,
-    /// Only while the fields are walked.
+    /// Used only while the fields are decoded.
     #[serde(skip)]
     is_in_array: bool,
 }
 
-/// Fields with their names as texts.
+/// Serializes fields with their names as text: [`Name`] is not serializable.
 mod by_name {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use tracebraid_ctf::schema::Name;

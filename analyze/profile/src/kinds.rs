@@ -1,4 +1,4 @@
-//! Which event records tell of stacks, and reading those alone, in the order of time.
+//! The event classes of call stacks, and a pass that reads only their event records, in the order of time.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -16,7 +16,7 @@ use crate::fields::Fields;
 use crate::how::{How, not_cancelled};
 use crate::perf::period_of_clock;
 
-/// Which event classes of a trace matter.
+/// Event classes of a trace that contribute to stacks, with their roles.
 pub(crate) struct Kinds(HashMap<(usize, usize), EventRole>);
 
 impl Kinds {
@@ -37,27 +37,27 @@ impl Kinds {
         self.0.values().any(|&kind| is_wanted(kind))
     }
 
-    /// Those that tell what addresses mean.
+    /// The classes from which addresses get their names.
     pub(crate) fn without_stacks(&self) -> Kinds {
         self.only(|kind| !(kind.is_kernels() || kind.is_own() || kind.is_perfs()))
     }
 
-    /// Those of some kinds.
+    /// The classes with a role that `is_wanted` accepts.
     pub(crate) fn only(&self, is_wanted: impl Fn(EventRole) -> bool) -> Kinds {
         let wanted = self.0.iter().filter(|&(_, &kind)| is_wanted(kind));
         Kinds(wanted.map(|(&class, &kind)| (class, kind)).collect())
     }
 
-    /// That of an event class, by the indices of its stream class and of itself.
+    /// The role of an event class, by the indices of its stream class and of itself.
     pub(crate) fn of(&self, class: (usize, usize)) -> Option<EventRole> {
         self.0.get(&class).copied()
     }
 
-    /// Gives all events of a trace that matter, in the order of time, to `to` on the calling thread. The fold has threads
-    /// of its own, so the CPU time of the calling thread is that of `to`.
+    /// Passes all events of these classes to `to`, in the order of time, on the calling thread. The fold has threads of its
+    /// own, so that the CPU time of the calling thread is that of `to`.
     ///
     /// # Errors
-    /// When it is cancelled.
+    /// If the pass is cancelled.
     pub(crate) fn read(
         &self,
         set: &TraceSet,
@@ -78,7 +78,7 @@ impl Kinds {
                     index,
                     found,
                 };
-                // Damage is reported by the command that reads all of the trace.
+                // Damage is reported by the pass that reads the whole trace.
                 fold(set, &finder, options, control).map(drop)
             });
             let events = events.into_iter().flatten();
@@ -179,31 +179,31 @@ impl Sampled {
     }
 }
 
-/// How many batches of events may wait.
+/// Maximum number of batches of events that wait for the consumer.
 const WAITING: usize = 4;
 
-/// An event that matters.
+/// An event of one of the classes, with its role.
 #[derive(Debug, Serialize, Deserialize)]
 struct Found {
     place: EventOrigin,
-    /// The number of its stream: of several at one time the first stream's come first.
+    /// Number of its stream; it orders events with equal times.
     stream: u32,
     kind: EventRole,
     fields: Fields,
 }
 
-/// Finds them.
+/// The analysis that finds the events.
 struct Finder<'t> {
     kinds: &'t Kinds,
     set: &'t TraceSet,
-    /// The trace in which they are.
+    /// Index of the trace whose events are found.
     index: usize,
     found: SyncSender<Vec<Found>>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct FinderPartial {
-    /// What was found and is not given away yet.
+    /// Events that were found and not sent yet.
     found: Vec<Found>,
     /// The CPU and the thread of the packet that is read: a chunk is of one stream.
     #[serde(skip)]
@@ -243,9 +243,9 @@ impl Finder<'_> {
         Some(())
     }
 
-    /// Gives away what is from before that time; without one, all.
+    /// Sends the events before a time; all of them without one.
     fn give(&self, partial: &mut FinderPartial, before: Option<Timestamp>) {
-        // Stable: those of one stream follow each other as they were read.
+        // Stable: events of one stream with equal times keep their order.
         partial
             .found
             .sort_by_key(|found| (found.place.time, found.stream));
@@ -254,7 +254,7 @@ impl Finder<'_> {
             None => partial.found.len(),
         };
         if count > 0 {
-            // A consumer that ended early was cancelled or panicked.
+            // The consumer ends early only if it is cancelled or panics; `read` reports both.
             let _ = self.found.send(partial.found.drain(..count).collect());
         }
     }

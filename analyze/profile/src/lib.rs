@@ -11,8 +11,8 @@
 //! Each process is read by itself, in the order of time, since a module may be loaded where another
 //! one was before. A mapped file that differs from the one that was recorded gives no names
 //! (`mapped`). The events of stacks are found in one pass (`kinds`); they are kept while they are
-//! few, else the trace is read again (`few`). One thread takes them in the order of time and names
-//! their frames; its CPU time is counted as serial ([`Control::serially`]).
+//! few, else the trace is read again (`few`). One thread processes them in the order of time and
+//! names their frames; its CPU time is counted as serial ([`Control::serially`]).
 //!
 //! [`Control::serially`]: tracebraid_engine::Control::serially
 #![forbid(unsafe_code)]

@@ -141,13 +141,13 @@ impl Sums {
 }
 
 impl Profile {
-    /// Of all processes of the traces that have stacks. Maps of what was compiled while a process ran
-    /// (`perf-PID.map`) are looked for in those directories, and then in `symbols` above the traces.
+    /// Reads the stacks of all processes of the traces. Maps of just-in-time compilers (`perf-PID.map`) are searched for in
+    /// `maps`, and then in `symbols` above the traces.
     ///
-    /// Only stacks that `wants` wants count.
+    /// Only stacks that `wants` accepts count.
     ///
     /// # Errors
-    /// When it is cancelled.
+    /// If the pass is cancelled.
     pub fn new(
         set: &TraceSet,
         symbols: &mut Symbols,
@@ -226,11 +226,11 @@ pub(crate) struct Lacks {
 /// Takes each stack of the traces: the index of its trace, where it was met, and the stack.
 type TakeStack<'a> = &'a mut dyn FnMut(u32, &EventOrigin, Sample);
 
-/// Gives each stack of the traces; those of a process or a machine in the order of time. What could not be taken is told
-/// in the end.
+/// Passes each stack of the traces to `to`; those of a process or a machine in the order of time. Returns the stacks that are
+/// known to be missing.
 ///
 /// # Errors
-/// When it is cancelled.
+/// If the pass is cancelled.
 pub(crate) fn each(
     (set, how): (&TraceSet, How<'_>),
     maps: &[PathBuf],

@@ -311,10 +311,10 @@ impl QualityCounts {
 }
 
 impl Quality {
-    /// Of the stacks that `wants` wants, without names for their frames. Traces without stacks are not read.
+    /// Quality of the stacks that `wants` accepts, without names for their frames. Traces without stacks are not read.
     ///
     /// # Errors
-    /// When it is cancelled.
+    /// If the pass is cancelled.
     pub fn new(
         set: &TraceSet,
         (options, control): (Options, &Control),

@@ -43,10 +43,10 @@ pub struct SampledStack {
 }
 
 impl Samples {
-    /// Of all processes of the traces that have stacks; `maps` as for [`crate::Profile::new`].
+    /// Reads the stacks of all processes of the traces; `maps` as for [`crate::Profile::new`].
     ///
     /// # Errors
-    /// When it is cancelled.
+    /// If the pass is cancelled.
     pub fn new(
         set: &TraceSet,
         symbols: &mut Symbols,

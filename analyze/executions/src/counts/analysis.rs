@@ -1,4 +1,4 @@
-//! The analysis that counts.
+//! The analysis that counts page faults, bytes, system calls, and values of counters and programs.
 
 use std::sync::Arc;
 
@@ -267,8 +267,8 @@ impl CountAnalysis {
         Some(())
     }
 
-    /// Moves what is known to series that are kept elsewhere: of what must be put in order, what was before that time; without
-    /// one, everything.
+    /// Moves the counted values to `series`. Samples that have to be sorted by time first are moved if they are earlier than
+    /// `before`, in nanoseconds from the origin; all of them without it.
     pub(crate) fn settle_into(
         &self,
         partial: &mut CountPartial,
@@ -279,9 +279,9 @@ impl CountAnalysis {
         self.take(&mut partial.waiting, series, before);
     }
 
-    /// Adds what was counted before that time to the series; without one, everything.
+    /// Sorts the waiting samples, and moves those earlier than `before` to `series`; all of them without it.
     fn take(&self, waiting: &mut Vec<Sample>, series: &mut CountSeries, before: Option<i64>) {
-        // Stable: those of one stream follow each other as they were read.
+        // Stable: samples of one stream with equal times keep their order.
         waiting.sort_by_key(|sample| (sample.time, sample.stream));
         let count = match before {
             Some(before) => waiting.partition_point(|sample| sample.time < before),

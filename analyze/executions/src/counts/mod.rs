@@ -1,8 +1,8 @@
-//! What threads did that can be counted, by the time when they did it: page faults, bytes, system calls, what counters of the
-//! processor and programs tell.
+//! Quantities over time: page faults, bytes, system calls, hardware counters, and values that programs record.
 //!
-//! Kept by CPU: who had it then, the execution graph knows. What programs tell is kept by thread where they tell that. Of an
-//! execution counts what was done by a thread on its critical path while the path was its own.
+//! They are kept by CPU, since the execution graph contains the thread that ran there; values of programs are kept by thread
+//! where the trace contains it. An execution is charged with the quantities of the threads on its critical path, for the time
+//! in which they are on it.
 
 mod analysis;
 mod plan;

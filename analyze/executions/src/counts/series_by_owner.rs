@@ -12,7 +12,7 @@ use crate::counts::time_series::{Keep, SeriesCursor, TimeSeries};
 /// CPU or thread of a time series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Owner {
-    /// The thread that runs there.
+    /// The thread that recorded the value.
     Cpu(CpuKey),
     Thread(ThreadKey),
 }
@@ -25,8 +25,8 @@ pub(crate) type SeriesKey = (u16, Owner);
 #[serde(from = "Vec<(SeriesKey, TimeSeries)>", into = "Vec<(SeriesKey, TimeSeries)>")]
 pub struct CountSeries(HashMap<Owner, Vec<TimeSeries>, Hasher>);
 
-/// A reader's position in each series: by owner, and in each list by index of the quantity. The next position is mostly
-/// near.
+/// A reader's position in each series: by owner, and in each list by index of the quantity. Kept between queries, because
+/// the next position is usually near.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesCursors(HashMap<Owner, Vec<SeriesCursor>, Hasher>);
 

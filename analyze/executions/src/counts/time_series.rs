@@ -41,7 +41,7 @@ struct Part {
 }
 
 /// Position of a value in a series: index of its part (`last` comes after `earlier`), and index in the part. A reader keeps
-/// it, because the next value that it asks for is mostly near.
+/// it, because the next value that it needs is usually near.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeriesCursor {
     part: usize,

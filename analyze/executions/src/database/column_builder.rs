@@ -5,20 +5,20 @@ use rusqlite::types::ValueRef;
 use crate::database::table::{Column, Figures, Table, Texts};
 use crate::names::Names;
 
-/// Values of a column while it is read. Its type shows in its values: SQLite columns may hold numbers and texts. Rows without a
-/// value take no room until a later row has one.
+/// Values of a column while it is read. A column of SQLite may hold numbers and texts, so the values determine the type. Rows
+/// without a value take no memory until a later row has one.
 #[derive(Debug, Default)]
 pub(super) struct ColumnBuilder {
     numbers: Vec<f64>,
     texts: Names,
     codes: Vec<Option<u32>>,
-    /// Integers that are rounded among the numbers, with their rows.
+    /// Exact values of integers that `numbers` contains rounded, with their rows.
     large: Vec<(usize, i64)>,
-    /// True if other rows of the column have such integers.
+    /// True if other parts of the column contain integers above [`EXACT`].
     are_names: bool,
 }
 
-/// Larger integers cannot be distinguished from their neighbours as floating point numbers.
+/// Above this, neighbouring integers may be the same floating point number.
 pub(super) const EXACT: u64 = 1 << 53;
 
 impl Column {
@@ -36,7 +36,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// The value of that row.
+    /// Adds the value of a row; rows come in ascending order.
     pub(super) fn push(&mut self, row: usize, value: ValueRef<'_>) {
         let number = match value {
             ValueRef::Integer(number) => {
@@ -58,7 +58,7 @@ impl ColumnBuilder {
         self.numbers.push(number);
     }
 
-    /// Numbers as texts.
+    /// Turns numbers into texts.
     fn name_numbers(&mut self) {
         self.codes.resize(self.codes.len().max(self.numbers.len()), None);
         let mut large = self.large.drain(..).peekable();

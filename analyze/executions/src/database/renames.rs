@@ -1,4 +1,4 @@
-//! Contexts in which functions have other names.
+//! Calling contexts after functions are renamed.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::build::Union;
 use crate::contexts::{ContextId, Contexts, FrameKind};
 use crate::names::{NameId, Names};
 
-/// The contexts when functions have other names, and which of them each is.
+/// Contexts with renamed functions, where equal ones are joined; and for each old context, the id of the new one.
 pub(super) fn renamed(
     mut names: Names,
     contexts: Contexts,
@@ -40,13 +40,14 @@ pub(super) fn renamed(
     (union, merged)
 }
 
-/// Names that lead to others which lead on: where each leads in the end. In a circle, which others may have made, some name of it.
+/// The final name of each renamed name, through chains of renames. Databases from elsewhere may contain cycles: their names
+/// all get one name of the cycle.
 fn followed(known: &HashMap<NameId, NameId>) -> HashMap<NameId, NameId> {
     let mut ends: HashMap<NameId, NameId> = HashMap::new();
     let mut way = Vec::new();
     for &from in known.keys() {
         let mut at = from;
-        // Whoever is on the way has an end for now, so that a circle is left where it closes.
+        // Names on the chain get a temporary end, so that a cycle is left where it closes.
         while let (Some(&next), None) = (known.get(&at), ends.get(&at)) {
             ends.insert(at, at);
             way.push(at);
@@ -79,7 +80,7 @@ mod tests {
             ends(&[(1, 2), (2, 3), (7, 3), (5, 6)]),
             [(1, 3), (2, 3), (5, 6), (7, 3)]
         );
-        // A circle has one end, whichever it is.
+        // All names of a cycle end at the same name.
         let circle = ends(&[(1, 2), (2, 1), (4, 1)]);
         assert!(
             circle.iter().all(|(_, end)| *end == circle[0].1 && *end <= 2),

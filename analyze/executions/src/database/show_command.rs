@@ -4,14 +4,15 @@ use crate::database::reader::Database;
 use crate::database::recorded_execution::Recorded;
 
 impl Recorded {
-    /// The command line that shows it in its trace; none where its thread is unknown, since a critical path is that of a thread.
+    /// Command line that shows the execution in its trace. `None` if the thread is unknown, since a critical path belongs to a
+    /// thread.
     pub fn command(&self, database: &Database) -> Option<String> {
         let paths: Vec<String> = database.sources.iter().map(|of| of.path.clone()).collect();
         self.command_in(database, &paths, true)
     }
 
-    /// As above with other paths of the sources, in their order: those on a machine to which the traces were
-    /// moved. Without directories, a file that relates clocks has only its name, too.
+    /// As [`Recorded::command`] with other paths of the sources, in their order, for traces that were moved. Without
+    /// `has_directories`, the file of `--sync` is given by its name alone.
     pub fn command_in(&self, database: &Database, paths: &[String], has_directories: bool) -> Option<String> {
         let thread = database.threads.get(self.thread? as usize)?;
         let own = database.sources.get(self.source);
@@ -35,7 +36,7 @@ impl Recorded {
     }
 }
 
-/// A word as shells take it.
+/// A word quoted for a shell, if necessary.
 fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -47,14 +47,14 @@ impl FunctionNames {
             .into_iter()
             .collect();
         met.sort_by_key(|&(key, time)| (time, key));
-        // Reading what is loaded where has threads of its own.
+        // The threads of the pass that reads loaded modules are counted by that pass.
         control.serially("function names", || {
             let addresses = Addresses::new(set, symbols, maps, (options, control))?;
             Ok(FunctionNames::of(set, met, addresses))
         })
     }
 
-    /// Of the functions that were met.
+    /// Names of the functions in `met`; a function without a name gets its address.
     fn of(set: &TraceSet, met: Vec<(Key, i64)>, mut addresses: Addresses<'_>) -> FunctionNames {
         let mut names = HashMap::new();
         for ((index, pid, address), time) in met {

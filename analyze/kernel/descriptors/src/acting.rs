@@ -10,7 +10,7 @@ use crate::members::Members;
 
 /// [`Belongings`](crate::belongings::Belongings), borrowed to apply acts.
 pub(crate) struct Acting<'a> {
-    pub(crate) people: &'a mut Members,
+    pub(crate) threads: &'a mut Members,
     pub(crate) earlier: &'a mut Earlier,
     pub(crate) addresses: &'a mut BTreeMap<u32, BTreeMap<i64, i32>>,
     pub(crate) numbered: &'a mut i32,
@@ -29,7 +29,7 @@ impl Acting<'_> {
     ) -> Result<(), Unclear> {
         match act {
             Act::Touch => self.touched(thread),
-            Act::Cloning(sharing) => self.people.get(thread).cloning = sharing,
+            Act::Cloning(sharing) => self.threads.get(thread).cloning = sharing,
             Act::Unshare => {
                 self.unshare(thread, time, effects);
             }
@@ -57,7 +57,7 @@ impl Acting<'_> {
     }
 
     fn belonging(&self, thread: ThreadKey) -> Belonging {
-        self.people.belonging(thread)
+        self.threads.belonging(thread)
     }
 
     /// Current table of a process.
@@ -90,16 +90,16 @@ impl Acting<'_> {
     }
 
     fn set_touched(&mut self, table: ThreadKey) {
-        // A change may copy a page of threads.
+        // Without the test, `get` could copy a page of threads for nothing.
         if self.is_untouched(table) {
-            self.people.get(table).is_touched = true;
+            self.threads.get(table).is_touched = true;
         }
     }
 
     /// True if all that is known of the contents of the table was copied from another table.
     pub(crate) fn is_untouched(&self, table: ThreadKey) -> bool {
-        let person = self.people.find(table);
-        person.is_none_or(|person| !person.is_touched)
+        let entry = self.threads.find(table);
+        entry.is_none_or(|entry| !entry.is_touched)
     }
 
     /// Returns a new table that no thread has.
@@ -111,10 +111,10 @@ impl Acting<'_> {
     }
 
     fn belongs(&mut self, thread: ThreadKey, belonging: Belonging, effects: &mut Vec<Effect>) {
-        let person = self.people.get(thread);
-        let is_touched = person.is_touched;
-        if let Some(before) = person.belonging.replace(belonging) {
-            self.earlier.push(&mut person.before, before, belonging.since);
+        let entry = self.threads.get(thread);
+        let is_touched = entry.is_touched;
+        if let Some(before) = entry.belonging.replace(belonging) {
+            self.earlier.push(&mut entry.before, before, belonging.since);
         }
         if is_touched && belonging.table != thread.tid {
             self.touch(thread.with(belonging.table));
@@ -123,8 +123,8 @@ impl Acting<'_> {
     }
 
     fn copy(&mut self, from: ThreadKey, to: ThreadKey, effects: &mut Vec<Effect>) {
-        if let Some(person) = self.people.find_mut(to) {
-            person.users = Users::default();
+        if let Some(entry) = self.threads.find_mut(to) {
+            entry.users = Users::default();
         }
         effects.push(Effect::Copied { from, to });
     }
@@ -132,14 +132,14 @@ impl Acting<'_> {
     fn unshare(&mut self, thread: ThreadKey, time: i64, effects: &mut Vec<Effect>) -> ThreadKey {
         let Belonging { pid, table, .. } = self.belonging(thread);
         let old = thread.with(table);
-        let others = self.people.find(old).map_or(0, |person| person.users.others);
+        let others = self.threads.find(old).map_or(0, |entry| entry.users.others);
         if others == 0 {
             return old;
         }
         let new = self.unused(thread);
         self.copy(old, new, effects);
         self.belongs(thread, Belonging::new(time, pid, new.tid), effects);
-        let left = &mut self.people.get(old).users;
+        let left = &mut self.threads.get(old).users;
         left.others = left.others.saturating_sub(1);
         left.shared &= left.others > 0;
         left.lent |= old == thread;
@@ -148,7 +148,7 @@ impl Acting<'_> {
 
     fn exec(&mut self, thread: ThreadKey, time: i64, effects: &mut Vec<Effect>) {
         let mut table = thread.with(self.belonging(thread).table);
-        if self.people.find(table).is_some_and(|person| person.users.shared) {
+        if self.threads.find(table).is_some_and(|entry| entry.users.shared) {
             table = self.unshare(thread, time, effects);
         }
         effects.push(Effect::Executed(table));
@@ -163,7 +163,7 @@ impl Acting<'_> {
         effects: &mut Vec<Effect>,
     ) {
         let child = parent.with(child);
-        let maker = self.people.get(parent);
+        let maker = self.threads.get(parent);
         let from = maker.belonging.unwrap_or_else(|| Belonging::alone(parent));
         // The recorded call may have failed, and the record of the call that made the child may be
         // lost.
@@ -178,11 +178,11 @@ impl Acting<'_> {
                 self.table_of_process(parent.with(pid))
             };
             self.belongs(child, Belonging::new(time, pid, table.tid), effects);
-            let users = &mut self.people.get(table).users;
+            let users = &mut self.threads.get(table).users;
             users.others += 1;
             users.shared |= pid != from.pid;
         } else {
-            let is_lent = self.people.find(child).is_some_and(|person| person.users.lent);
+            let is_lent = self.threads.find(child).is_some_and(|entry| entry.users.lent);
             let table = if is_lent { self.unused(child) } else { child };
             let is_told = how.is_some() || child_pid.is_some();
             let belonging = Belonging {
@@ -198,8 +198,8 @@ impl Acting<'_> {
 
     fn exit(&mut self, thread: ThreadKey, effects: &mut Vec<Effect>) {
         let table = thread.with(self.belonging(thread).table);
-        if let Some(person) = self.people.find_mut(table) {
-            let users = &mut person.users;
+        if let Some(entry) = self.threads.find_mut(table) {
+            let users = &mut entry.users;
             if users.others > 0 {
                 users.others -= 1;
                 users.shared &= users.others > 0;
@@ -229,7 +229,7 @@ impl Acting<'_> {
             since: before.since,
         });
         self.touch(table);
-        self.people.get(table).users.others += 1;
+        self.threads.get(table).users.others += 1;
     }
 
     /// State dump: the table of the process is at `address`. If nothing is known yet of the
@@ -243,9 +243,9 @@ impl Acting<'_> {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Unclear> {
         let has_belonging = self
-            .people
+            .threads
             .find(process)
-            .is_some_and(|person| person.belonging.is_some());
+            .is_some_and(|entry| entry.belonging.is_some());
         let addresses = self.addresses.entry(process.trace).or_default();
         let first = *addresses.entry(address).or_insert(process.tid);
         if first == process.tid {
@@ -268,7 +268,7 @@ impl Acting<'_> {
             effects.push(Effect::Left(process));
         }
         self.touch(table);
-        let users = &mut self.people.get(table).users;
+        let users = &mut self.threads.get(table).users;
         users.others += 1;
         users.shared = true;
         Ok(())

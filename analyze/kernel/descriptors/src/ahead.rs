@@ -36,7 +36,7 @@ impl<K: Held> Descriptors<K> {
         if acts.is_empty() {
             return Ok(self.nothing_ahead());
         }
-        let start = self.belongings.people.clone();
+        let start = self.belongings.threads.clone();
         let is_in_doubt = acts.iter().any(|(.., act)| is_in_doubt(act));
         let before = is_in_doubt.then(|| self.belongings.clone());
         match effects(self.belongings.acting(), acts) {
@@ -51,7 +51,7 @@ impl<K: Held> Descriptors<K> {
     /// An [`Ahead`] without effects.
     pub(crate) fn nothing_ahead(&self) -> Ahead {
         Ahead {
-            start: self.belongings.people.clone(),
+            start: self.belongings.threads.clone(),
             effects: Vec::new(),
         }
     }

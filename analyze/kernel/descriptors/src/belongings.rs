@@ -42,9 +42,9 @@ impl Belonging {
     }
 }
 
-/// Process and table of a thread, and who uses the table whose number is the thread's id.
+/// Process and table of a thread, and the users of the table whose number is the thread's id.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Person {
+pub(crate) struct ThreadEntry {
     pub(crate) belonging: Option<Belonging>,
     /// Latest of its earlier belongings.
     pub(crate) before: Past,
@@ -139,7 +139,7 @@ pub(crate) struct Unclear;
 /// Which process each thread belongs to, and which table it has. Takes a few dozen bytes a thread that was met.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Belongings {
-    pub(crate) people: Shared<Members>,
+    pub(crate) threads: Shared<Members>,
     pub(crate) earlier: Earlier,
     /// Processes by trace and address of their table, in the state dump.
     pub(crate) addresses: BTreeMap<u32, BTreeMap<i64, i32>>,
@@ -148,26 +148,26 @@ pub(crate) struct Belongings {
 }
 
 impl Belongings {
-    /// Whether it can have come about by acts: nothing in it overflows then.
+    /// Whether acts can lead to this value: then nothing in it overflows.
     pub(crate) fn is_sound(&self) -> bool {
         const MOST: usize = 1 << 30;
-        let are_few = |person: &Person| (person.users.others as usize) < MOST;
-        self.people.is_sound()
+        let are_few = |entry: &ThreadEntry| (entry.users.others as usize) < MOST;
+        self.threads.is_sound()
             && self.earlier.is_sound()
             && (0..MOST as i32).contains(&self.numbered)
-            && self.people.people().all(are_few)
+            && self.threads.entries().all(are_few)
     }
 
     /// What a thread belongs to now.
     pub(crate) fn belonging(&self, thread: ThreadKey) -> Belonging {
-        self.people.belonging(thread)
+        self.threads.belonging(thread)
     }
 
     /// Belongings of a thread that are not forgotten, latest first.
     fn all(&self, thread: ThreadKey) -> impl Iterator<Item = Belonging> {
-        let person = self.people.find(thread);
-        let now = person.and_then(|person| person.belonging);
-        let before = person.map(|person| self.earlier.from(person.before));
+        let entry = self.threads.find(thread);
+        let now = entry.and_then(|entry| entry.belonging);
+        let before = entry.map(|entry| self.earlier.from(entry.before));
         now.into_iter().chain(before.into_iter().flatten())
     }
 
@@ -192,7 +192,7 @@ impl Belongings {
     /// Borrows all fields to apply acts.
     pub(crate) fn acting(&mut self) -> Acting<'_> {
         Acting {
-            people: self.people.change(),
+            threads: self.threads.change(),
             earlier: &mut self.earlier,
             addresses: &mut self.addresses,
             numbered: &mut self.numbered,

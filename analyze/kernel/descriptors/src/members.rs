@@ -1,29 +1,29 @@
-//! Threads, in a table that can be kept as it is at little cost while it changes.
+//! Threads with their processes and tables of descriptors, in pages that copies share.
 //!
-//! Each slice of time keeps the threads as they were when it began. A trace may have hundreds of
-//! thousands of threads, of which a slice changes a few: only their pages are copied.
+//! Each slice of time keeps a copy of the threads at its begin. A trace may have hundreds of thousands
+//! of threads, and a slice changes only a few of them: only the pages of those are copied.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Table, ThreadKey};
 
-use crate::belongings::{Belonging, Person};
+use crate::belongings::{Belonging, ThreadEntry};
 use crate::shared::Shared;
 
 /// A page contains 2 to the power of this many consecutive ids: threads that are created one after
 /// another usually have consecutive ids.
 const PAGE_BITS: u32 = 6;
 
-/// The threads of consecutive ids.
+/// The threads with consecutive ids; only those that were met have an entry.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Page {
     /// A bit for each id: whether it was met.
     met: u64,
-    /// One for each bit that is set, in the order of the ids.
-    people: Vec<Person>,
+    /// An entry for each bit that is set, in the order of the ids.
+    entries: Vec<ThreadEntry>,
 }
 
 impl Page {
-    /// Index of the entry in `people` for that id, whether or not it was met.
+    /// Index in `entries` at which the entry of an id is, or would be inserted.
     fn rank(&self, bit: u64) -> usize {
         (self.met & (bit - 1)).count_ones() as usize
     }
@@ -32,67 +32,66 @@ impl Page {
         (self.met & bit != 0).then(|| self.rank(bit))
     }
 
-    fn get(&mut self, bit: u64) -> &mut Person {
+    fn get(&mut self, bit: u64) -> &mut ThreadEntry {
         let rank = self.rank(bit);
         if self.met & bit == 0 {
             self.met |= bit;
-            self.people.insert(rank, Person::default());
+            self.entries.insert(rank, ThreadEntry::default());
         }
-        &mut self.people[rank]
+        &mut self.entries[rank]
     }
 
     fn is_sound(&self) -> bool {
-        self.met.count_ones() as usize == self.people.len()
+        self.met.count_ones() as usize == self.entries.len()
     }
 }
 
-/// The page of a thread, and its bit there.
+/// Key of a thread's page, and the thread's bit in it.
 fn page(thread: ThreadKey) -> (ThreadKey, u64) {
     let bit = 1 << (thread.tid & ((1 << PAGE_BITS) - 1));
     (thread.with(thread.tid >> PAGE_BITS), bit)
 }
 
-/// Threads; who is not in it is alone in its process. Takes about 80 bytes for each thread that was
-/// met.
+/// All threads that were met, about 80 bytes each. A thread without an entry is alone in its process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Members {
     pages: Table<Shared<Page>>,
 }
 
 impl Members {
-    /// What a thread belongs to.
+    /// Process and table of a thread.
     pub(crate) fn belonging(&self, thread: ThreadKey) -> Belonging {
-        let known = self.find(thread).and_then(|person| person.belonging);
+        let known = self.find(thread).and_then(|entry| entry.belonging);
         known.unwrap_or_else(|| Belonging::alone(thread))
     }
 
     /// A thread that was met.
-    pub(crate) fn find(&self, thread: ThreadKey) -> Option<&Person> {
+    pub(crate) fn find(&self, thread: ThreadKey) -> Option<&ThreadEntry> {
         let (page, bit) = page(thread);
         let page = self.pages.find(page)?;
-        page.people.get(page.find(bit)?)
+        page.entries.get(page.find(bit)?)
     }
 
-    /// A thread that was met, to be changed.
-    pub(crate) fn find_mut(&mut self, thread: ThreadKey) -> Option<&mut Person> {
+    /// As [`Members::find`], to be changed; copies the page if another copy shares it.
+    pub(crate) fn find_mut(&mut self, thread: ThreadKey) -> Option<&mut ThreadEntry> {
         let (page, bit) = page(thread);
         let page = self.pages.find_mut(page)?;
         let at = page.find(bit)?;
-        page.change().people.get_mut(at)
+        page.change().entries.get_mut(at)
     }
 
     /// A thread, which is added if it was not met.
-    pub(crate) fn get(&mut self, thread: ThreadKey) -> &mut Person {
+    pub(crate) fn get(&mut self, thread: ThreadKey) -> &mut ThreadEntry {
         let (page, bit) = page(thread);
         self.pages.get(page).change().get(bit)
     }
 
     /// All threads that were met.
-    pub(crate) fn people(&self) -> impl Iterator<Item = &Person> {
-        self.pages.entries().flat_map(|(_, page)| &page.people)
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &ThreadEntry> {
+        self.pages.entries().flat_map(|(_, page)| &page.entries)
     }
 
-    /// Whether it can have come about by adding threads.
+    /// Whether adding threads can lead to this value: false only for serialized data from elsewhere.
     pub(crate) fn is_sound(&self) -> bool {
         self.pages.is_sound() && self.pages.entries().all(|(_, page)| page.is_sound())
     }
@@ -118,7 +117,7 @@ mod tests {
             if number % 500 == 0 {
                 kept.push((members.clone(), map.clone()));
             }
-            let known = members.find(thread).map(|person| person.users.others);
+            let known = members.find(thread).map(|entry| entry.users.others);
             assert_eq!(known, map.get(&thread).copied());
             assert_eq!(members.find_mut(thread).is_some(), known.is_some());
             members.get(thread).users.others = number;
@@ -127,9 +126,9 @@ mod tests {
         kept.push((members, map));
         for (members, map) in kept {
             assert!(members.is_sound());
-            assert_eq!(members.people().count(), map.len());
+            assert_eq!(members.entries().count(), map.len());
             for thread in threads() {
-                let known = members.find(thread).map(|person| person.users.others);
+                let known = members.find(thread).map(|entry| entry.users.others);
                 assert_eq!(known, map.get(&thread).copied());
             }
         }

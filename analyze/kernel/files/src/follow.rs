@@ -120,8 +120,8 @@ pub struct FileFollower(FileRules);
 
 /// State after some chunks.
 ///
-/// Its size is bounded by that of [`Seen`] and of [`FileMachine`], whose changes of descriptors are kept for a minute, and
-/// forgotten when they have doubled.
+/// The size is bounded by that of [`Seen`] and of [`FileMachine`]. Changes of descriptors in the latter are kept for a
+/// minute; older ones are dropped each time the number of changes has doubled.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FollowedFiles {
     pub(crate) seen: Seen,

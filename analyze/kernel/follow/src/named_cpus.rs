@@ -9,13 +9,13 @@ use tracebraid_ctf::trace::Trace;
 use tracebraid_kernel_model::events::sched::WakeStep;
 use tracebraid_kernel_model::{Body, EventModel, IntField, KernelEvent, MOST_CPUS, StreamModel, TraceModel};
 
-/// Packets of a stream that are searched for names of CPUs, and wake-ups and migrations that are read of each. Few, as
-/// every report of every trace waits for them, ...
+/// Packets of a stream that are searched for CPUs, and wake-ups and migrations that are read in each. Few, since every report
+/// waits for them; more are read in traces in which CPUs are missing ([`MORE_SAMPLES`]).
 const SAMPLES: (usize, usize) = (3, 64);
-/// ... unless some CPUs are known to be missing.
+/// As [`SAMPLES`], once a missing CPU is found.
 const MORE_SAMPLES: (usize, usize) = (64, usize::MAX);
 
-/// CPUs that are not recorded, but named by wake-ups and migrations in some packets: they must have run something.
+/// Unrecorded CPUs that wake-ups and migrations in a sample of packets name: threads must have run on them.
 pub(crate) fn named_cpus(
     trace: &Trace,
     model: &TraceModel,
@@ -90,7 +90,7 @@ fn names_of(
                 let field = fields.get(class).copied().flatten();
                 let cpu = field.and_then(|field| field.get(&mut Body::new(cursor, slots)));
                 named.extend(
-                    // No machine has more: damaged records name no CPUs.
+                    // Larger numbers come from damaged records.
                     cpu.and_then(|cpu| u32::try_from(cpu).ok())
                         .filter(|&cpu| cpu < MOST_CPUS),
                 );

@@ -1,4 +1,4 @@
-//! CPUs that were not recorded, in words.
+//! CPUs that were not recorded, and the note on them for users.
 
 use serde::{Deserialize, Serialize};
 

@@ -61,8 +61,8 @@ struct OfTrace {
     named: BTreeSet<u32>,
     /// Every known CPU was recorded all the time.
     is_whole: bool,
-    /// As above, of the CPUs by whose streams switches are told. Queried for each event record, so its cost must not grow
-    /// with the number of CPUs.
+    /// As `is_whole`, for the CPUs whose streams record switches. Read for each event record, so its cost must not depend on
+    /// the number of CPUs.
     tells_all: bool,
 }
 
