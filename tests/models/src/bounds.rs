@@ -1,4 +1,4 @@
-//! The size of what an analysis knows once all chunks and slices are merged: it must not depend on the number of event
+//! The size of the state of an analysis once all chunks and slices are merged: it must not depend on the number of event
 //! records.
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use tracebraid_engine::{
 };
 use tracebraid_testkit::grow::{Target, grow};
 
-/// An analysis whose report is made of the last state by a function.
+/// An analysis with its report replaced by `finish`, so that tests see the merged state.
 struct AtEnd<'a, A, F> {
     analysis: &'a A,
     finish: F,
@@ -78,7 +78,7 @@ impl<A: Analysis, R, F: Fn(&A, A::Partial) -> R + Sync> Analysis for AtEnd<'_, A
     }
 }
 
-/// Folds a trace in many chunks and slices; `finish` makes the result of the state of all of them.
+/// Folds a trace in small chunks and slices (200 kB), and returns the result of `finish` for the merged state.
 pub fn at_end<A: Analysis, R>(
     set: &TraceSet,
     analysis: &A,
@@ -95,15 +95,15 @@ pub fn at_end<A: Analysis, R>(
     folded.expect("the fold is not cancelled").report
 }
 
-/// Bytes of a state as it would cross a network.
+/// Bytes of a state in its serialized form (postcard).
 pub fn encoded_bytes(state: &impl Serialize) -> usize {
     postcard::to_allocvec(state)
         .expect("a state can be serialized")
         .len()
 }
 
-/// A trace of the tests' data whose activity is repeated that often: the same threads, descriptors and files, with more
-/// event records of each. `name` is the path in an archive that has the name of its first directory.
+/// A test trace repeated `times` times in `directory`: the same threads, descriptors and files, with more event records of
+/// each. `name` is a path in the archive named by its first component.
 pub fn repeated(name: &str, times: u64, directory: &Path) -> TraceSet {
     let archive = name.split('/').next().unwrap_or(name);
     let source = tracebraid_testkit::recorded::unpacked(archive).join(name);
@@ -112,10 +112,10 @@ pub fn repeated(name: &str, times: u64, directory: &Path) -> TraceSet {
     TraceSet::open(std::slice::from_ref(&destination)).expect("the trace can be opened")
 }
 
-/// Both sizes in bytes, if `many`, after four times as many event records as `few`, is not about the same.
+/// A message if `many`, the bytes after four times the event records of `few`, exceeds `few` by a fifth or more.
 pub fn grown(name: &str, few: usize, many: usize) -> Option<String> {
     assert!(few > 100, "{name}: {few} bytes");
-    // Numbers take more bytes as sums grow.
+    // The tolerance is for larger sums: integers have a variable length.
     let is_same = many < few + few / 5;
     (!is_same).then(|| format!("{name}: {few} bytes, and {many} after four times as many events"))
 }

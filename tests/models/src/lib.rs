@@ -5,15 +5,15 @@
 //! ([`traces`]), reports of other tools ([`lttng`]). [`law`] holds every report to the law of
 //! folding: it depends on neither threads nor chunks, and equals its model. Promise: a model uses no
 //! rule and no state machine of the report that it checks; both use the reader, statistics and tables.
-//! [`bounds`] measures what an analysis keeps.
+//! [`bounds`] measures the state of an analysis.
 //!
-//! It exists because a parallel analysis is hard to see through: chunks that begin in the middle of a
-//! call, partial states with unknowns, slices that are composed. Each report is therefore written a
-//! second time, as a single pass that keeps all state and has no concern for speed, and the two are
-//! compared on generated traces with losses, migrations and reused ids. Expected values written
-//! down by hand would repeat the author's mistakes, and recorded traces contain few of the rare
-//! cases. The crate is separate because the tests of reports, histories and executions use it; no
-//! part of the program depends on it.
+//! The crate exists because parallel analyses are hard to verify by reading: chunks begin in the
+//! middle of a call, partial states contain unknowns, slices are composed. Each report is therefore
+//! written a second time, as a single pass that keeps all state and ignores speed, and both are
+//! compared on generated traces with losses, migrations and reused ids. Expected values written by
+//! hand would repeat the author's mistakes, and recorded traces contain few of the rare cases. The
+//! crate is separate because the tests of reports, histories and executions use it; the program does
+//! not depend on it.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! No other crate compares names of kernel events and of system calls.
+//! Other crates do not contain names of kernel events or compare names of system calls.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use syn::buffer::{Cursor, TokenBuffer};
 use crate::calls::CALLS;
 use crate::plain::PLAIN;
 
-/// Beginnings of the names of system calls' events.
+/// Prefixes of the names of system call events.
 const CALL_EVENTS: [&str; 8] = [
     "syscall_entry_",
     "syscall_exit_",
@@ -20,16 +20,16 @@ const CALL_EVENTS: [&str; 8] = [
     "syscalls:",
 ];
 
-/// Folders of all crates, but those of fuzz targets, which have a workspace of their own.
-const ROOMS: [&str; 7] = ["analyze", "bench", "ctf", "import", "present", "record", "tests"];
+/// Folders of all crates except the fuzz targets, which have a workspace of their own.
+const FOLDERS: [&str; 7] = ["analyze", "bench", "ctf", "import", "present", "record", "tests"];
 
-/// Where names may stand besides this crate.
-const OTHERS: [&str; 4] = [
-    // Records events: it gives them their names, and attaches to tracepoints by name.
+/// Paths outside of this crate that may contain names.
+const ALLOWED: [&str; 4] = [
+    // The recorder names the events that it writes, and attaches to tracepoints by name.
     "record/kernel/src",
-    // Lists what an imported file lacks; it may not know of analyses.
+    // Lists the events that an imported file lacks; `import` must not depend on analyses.
     "import/src/summary.rs",
-    // Plain models, which would repeat this crate's faults if they used it, and generated traces.
+    // Plain models must not use this crate, or they would repeat its faults; generated traces need names.
     "tests/models/src",
     "tests/testkit/src",
 ];
@@ -50,14 +50,14 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// A source file that is not of tests alone.
+/// True for a source file that does not contain only tests.
 fn is_program(path: &Path) -> bool {
     let stem = path.file_stem().and_then(|stem| stem.to_str());
     let is_of_tests = stem.is_some_and(|stem| stem == "tests" || stem.ends_with("_tests"));
     !is_of_tests && path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// The tokens of a program, without attributes, comments and items for tests. Brackets are tokens, too.
+/// The tokens of a source file, without attributes, comments and test items. Brackets are tokens, too.
 fn tokens(text: &str) -> Vec<String> {
     let stream = text.parse().expect("a program consists of tokens");
     let mut found = Vec::new();
@@ -85,10 +85,10 @@ fn collect(mut at: Cursor<'_>, found: &mut Vec<String>) {
     }
 }
 
-/// The text in the brackets of an attribute, and what follows.
+/// The text in the brackets of an attribute, and the position after it.
 fn attribute(at: Cursor<'_>) -> Option<(String, Cursor<'_>)> {
     let (_, after) = at.punct().filter(|(punct, _)| punct.as_char() == '#')?;
-    // An attribute of what it stands in: `#![...]`.
+    // An inner attribute: `#![...]`.
     let after = match after.punct() {
         Some((punct, inner)) if punct.as_char() == '!' => inner,
         _ => after,
@@ -97,7 +97,7 @@ fn attribute(at: Cursor<'_>) -> Option<(String, Cursor<'_>)> {
     Some((inside.token_stream().to_string(), after))
 }
 
-/// What follows an item, which ends with a block, a semicolon or, as a field, a comma.
+/// The position after an item, which ends with a block, a semicolon or, for a field, a comma.
 fn after_item(mut at: Cursor<'_>) -> Cursor<'_> {
     while let Some((token, after)) = at.token_tree() {
         at = after;
@@ -116,7 +116,7 @@ fn is_of_event(literal: &str) -> bool {
     is_plain || is_call
 }
 
-/// Names of calls that are words of other languages, too (`read`, `exit`), are recognized by what is compared only.
+/// Ignores names of calls that are common words (`read`, `exit`): [`comparisons`] finds these.
 fn is_of_call(literal: &str) -> bool {
     let is_word = literal.bytes().all(|letter| letter.is_ascii_lowercase());
     !is_word && CALLS.iter().any(|call| call.0 == literal)
@@ -130,7 +130,7 @@ fn literal(token: &str) -> Option<&str> {
     text.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// Places at which a program compares the name of a call with anything.
+/// The number of statements that compare the name of a call.
 fn comparisons(tokens: &[String]) -> usize {
     let statements = tokens.split(|token| matches!(&**token, ";" | "Brace"));
     let is_comparison = |statement: &&[String]| {
@@ -159,13 +159,13 @@ fn names(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn names_of_events_stand_nowhere_else() {
+fn names_of_events_occur_nowhere_else() {
     let root = root();
     let mut files = Vec::new();
-    for room in ROOMS {
+    for folder in FOLDERS {
         let before = files.len();
-        sources(&root.join(room), &mut files);
-        assert!(files.len() > before, "{room} has no files");
+        sources(&root.join(folder), &mut files);
+        assert!(files.len() > before, "{folder} has no files");
     }
     assert!(files.len() > 900, "{} files were read", files.len());
     let mut met = Vec::new();
@@ -177,17 +177,17 @@ fn names_of_events_stand_nowhere_else() {
         }
         let text = fs::read_to_string(&file).expect("a program is text");
         let names = names(&text);
-        match OTHERS.iter().find(|other| path.starts_with(other)) {
+        match ALLOWED.iter().find(|other| path.starts_with(other)) {
             Some(other) if !names.is_empty() => needed.push(*other),
             Some(_) => {}
             None => met.extend(names.iter().map(|name| format!("{}: {name}", path.display()))),
         }
     }
-    assert_eq!(met, [""; 0], "compared outside of the kernel model");
-    for other in OTHERS {
+    assert_eq!(met, [""; 0], "names outside of the kernel model");
+    for other in ALLOWED {
         assert!(
             needed.contains(&other),
-            "{other} has no names: it needs no exception"
+            "{other} contains no names and needs no exception"
         );
     }
 }

@@ -1,7 +1,8 @@
-//! Kernel traces that never were: threads that migrate in the middle of system calls, files that
-//! come and go, and events that get lost.
+//! Generated kernel traces: threads that migrate in the middle of system calls, files that come and
+//! go, and events that get lost.
 //!
-//! `thread_script` decides what threads do, `tracer` what of it gets into the trace, and in which form.
+//! `thread_script` simulates the threads; `tracer` decides which of their events are recorded, and
+//! encodes them.
 
 mod random;
 mod shape;

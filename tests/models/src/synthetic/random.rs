@@ -1,4 +1,4 @@
-//! Random numbers that are the same for a seed everywhere.
+//! Reproducible random numbers: the same for a seed on every machine.
 
 /// Xorshift generator with 64 bits of state.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Random {
     pub fn below(&mut self, bound: u64) -> u64 {
         (self.number() >> 11) % bound.max(1)
     }
-    /// True in so many of a thousand cases.
+    /// True with the given probability, in thousandths.
     pub fn chance(&mut self, thousandths: u64) -> bool {
         self.below(1000) < thousandths
     }

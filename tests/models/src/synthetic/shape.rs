@@ -8,27 +8,26 @@ pub struct Shape {
     pub cpus: u64,
     pub threads: u64,
     pub steps: u64,
-    /// Events of a thousand that are lost without a word.
+    /// Share of events that are lost and not counted, in thousandths.
     pub silent_losses: u64,
-    /// Packets of a thousand that are lost, and counted.
+    /// Share of packets that are lost and counted, in thousandths.
     pub lost_packets: u64,
-    /// Packets of a thousand before which events are lost, and counted.
+    /// Share of packets with counted losses of events before them, in thousandths.
     pub counted_losses: u64,
-    /// Bytes of a packet.
+    /// Size of a packet in bytes.
     pub packet: usize,
-    /// Which tracer's names.
+    /// The tracer whose names the events have.
     pub naming: Naming,
-    /// Exits tell what stands in memory: the two descriptors of a pipe, the peer of a connection.
+    /// Exits record values in memory: the two descriptors of a pipe, the peer of a connection.
     pub told_memory: bool,
-    /// All that becomes of threads is told: each is made by a `clone` with its flags, none gets
-    /// the id of another one.
+    /// The life of every thread is recorded: each is created by a `clone` with its flags, and ids are not reused.
     pub told_threads: bool,
-    /// By a `clone3`, whose flags stand in memory. Then no thread gets descriptors for itself: what
-    /// tells its process does not tell that.
+    /// Threads are created by `clone3`, whose flags are in memory and not recorded. No thread then gets a descriptor table of
+    /// its own, since nothing in the trace would show it.
     pub clone3: bool,
-    /// Each event tells its thread.
+    /// Each event has the context `tid`.
     pub tid_context: bool,
-    /// And its process, and both as numbered in a namespace.
+    /// Each event also has the contexts `pid`, `vpid` and `vtid`.
     pub pid_context: bool,
     /// System calls have streams of their own.
     pub two_streams: bool,

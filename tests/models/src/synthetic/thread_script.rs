@@ -1,4 +1,4 @@
-//! Threads of a machine that never was, step by step.
+//! A simulated machine: in each step, a thread makes a system call or the scheduler acts.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ struct Task {
     tid: i32,
     pid: i32,
     name: String,
-    /// The call it is in: name, and what its exit gives.
+    /// The call in progress: its name and its result.
     call: Option<(&'static str, i64)>,
     /// The flags of its last `clone`.
     flags: i64,
@@ -72,7 +72,7 @@ pub fn trace(seed: u64, shape: Shape) -> (PathBuf, TraceSet) {
     trace_with_cpus(seed, shape, CpuPlace::Packets)
 }
 
-/// As above, with the CPU in a given field.
+/// As [`trace`], with the CPU in a given field.
 pub fn trace_with_cpus(seed: u64, shape: Shape, place: CpuPlace) -> (PathBuf, TraceSet) {
     let mut machine = ThreadScript::new(seed, shape);
     machine.tracer.place = place;
@@ -82,10 +82,10 @@ pub fn trace_with_cpus(seed: u64, shape: Shape, place: CpuPlace) -> (PathBuf, Tr
     machine.tracer.open()
 }
 
-/// CPUs and the threads that they run.
+/// CPUs, and the threads that they run.
 struct ThreadScript {
     random: Random,
-    /// Decides what only the scheduler's events tell, and nothing else.
+    /// Used only for events of the scheduler.
     scheduler: Random,
     tracer: Tracer,
     tasks: Vec<Task>,

@@ -1,4 +1,4 @@
-//! A tracer: events become records, packets and streams, and some get lost.
+//! A simulated tracer: encodes events as records, packets and streams, and loses some of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,21 +19,21 @@ struct Class {
 /// Field in which a trace records the CPU of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPlace {
-    /// A stream for each CPU, in its packet contexts.
+    /// A stream for each CPU: the CPU is in its packet contexts.
     Packets,
-    /// One stream for all CPUs, in a context of all events ...
+    /// One stream for all CPUs: the CPU is in a context of all events.
     Context(&'static str),
-    /// ... or a field before those of the payload.
+    /// One stream for all CPUs: the CPU is in a field before those of the payload.
     Payload(&'static str),
 }
 
-/// Writes events as a tracer would that loses some of them.
+/// Writes events like a tracer, and loses some of them.
 pub(super) struct Tracer {
     classes: Vec<Class>,
     pub(super) shape: Shape,
     pub(super) place: CpuPlace,
     streams: Vec<Stream>,
-    /// Decides what gets lost, and nothing else.
+    /// Used only for losses.
     random: Random,
 }
 
@@ -267,7 +267,7 @@ impl Stream {
     }
 }
 
-/// An event on a CPU at a time: who makes it, its name and its fields as LTTng has them.
+/// CPU, time, thread, name and fields (as in LTTng) of an event.
 pub type Scripted<'a> = (u64, u64, Maker, &'a str, Vec<Field<'a>>);
 
 /// Writes a trace of those events and opens it.

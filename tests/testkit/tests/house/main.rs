@@ -1,7 +1,7 @@
-//! The house: which crate may import which, that the files of a crate do not import each other in large circles, and that
-//! libraries do not print.
+//! Rules of the workspace: which crate may import which, that the files of a crate do not import each other in large cycles,
+//! and that libraries do not print.
 //!
-//! ARCHITECTURE.md describes the order that these tests hold.
+//! ARCHITECTURE.md describes these rules.
 
 mod circles;
 mod manifests;

@@ -11,8 +11,8 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Folders of the crates that make the program, from the ground up: a crate depends only on crates of earlier lines.
-const FLOORS: &[&[&str]] = &[
+/// Folders of the crates of the program in layers, the lowest first: a crate depends only on crates of lower layers.
+const LAYERS: &[&[&str]] = &[
     &[
         "analyze/storage",
         "analyze/file-identity",
@@ -36,10 +36,10 @@ const FLOORS: &[&[&str]] = &[
     &["present/cli"],
 ];
 
-/// Folders of crates that are no part of the program.
+/// Folders of crates that are not part of the program.
 const BESIDE: &[&str] = &["bench", "tests/testkit", "tests/models"];
 
-/// What the tests of a crate need besides what the crate may need: the crate, the dependency, and why.
+/// Dependencies that only the tests of a crate may have: the crate, the dependency, and why.
 const NEEDED_BY_TESTS: &[(&str, &str, &str)] = &[(
     "analyze/history",
     "record/probe",
@@ -50,7 +50,7 @@ const NEEDED_BY_TESTS: &[(&str, &str, &str)] = &[(
 struct Crate {
     folder: String,
     needs: BTreeSet<String>,
-    /// Of its tests only.
+    /// Dependencies of its tests only.
     needs_for_tests: BTreeSet<String>,
 }
 
@@ -88,74 +88,74 @@ fn table(path: &Path) -> Table {
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The floor of a crate of the program.
-fn floor(folder: &str) -> Option<usize> {
-    FLOORS.iter().position(|floor| floor.contains(&folder))
+/// Index in [`LAYERS`]; `None` for a crate that is not part of the program.
+fn layer(folder: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&folder))
 }
 
 #[test]
 fn every_crate_has_its_place() {
     for found in crates() {
         let folder = &*found.folder;
-        let is_placed = floor(folder).is_some() != BESIDE.contains(&folder);
-        assert!(is_placed, "{folder} stands on no floor, or on two");
+        let is_placed = layer(folder).is_some() != BESIDE.contains(&folder);
+        assert!(is_placed, "{folder} must be either in a layer or beside the program");
     }
     let folders: BTreeSet<_> = crates().into_iter().map(|found| found.folder).collect();
-    let placed = FLOORS.iter().copied().flatten().chain(BESIDE);
+    let placed = LAYERS.iter().copied().flatten().chain(BESIDE);
     for folder in placed {
         assert!(
             folders.contains(*folder),
-            "{folder} is no member of the workspace"
+            "{folder} is not a member of the workspace"
         );
     }
 }
 
 #[test]
-fn crates_depend_on_lower_floors_only() {
+fn crates_depend_on_lower_layers_only() {
     for found in crates() {
-        let Some(own) = floor(&found.folder) else { continue };
+        let Some(own) = layer(&found.folder) else { continue };
         for need in &found.needs {
-            let below = floor(need);
+            let below = layer(need);
             assert!(
                 below.is_some_and(|below| below < own),
-                "{} depends on {need}, which does not stand below it",
+                "{} depends on {need}, which is not in a lower layer",
                 found.folder
             );
         }
     }
 }
 
-/// The first folder of a path.
-fn room(folder: &str) -> &str {
+/// First component of a path.
+fn top_folder(folder: &str) -> &str {
     folder.split('/').next().unwrap_or_default()
 }
 
-/// Rooms and crates that a crate may depend on. Everything meets in `ctf`: what writes traces knows nothing of analyses, and
-/// analyses know nothing of who wrote a trace.
+/// Top folders and crates that a crate may depend on. Crates that write traces and crates that analyze them have only `ctf` in
+/// common: writers do not depend on analyses, nor analyses on the tracer.
 fn may_need(folder: &str) -> &'static [&'static str] {
-    match (folder, room(folder)) {
+    match (folder, top_folder(folder)) {
         (_, "ctf") => &[],
         (_, "import") => &["ctf", "import"],
-        // Descriptions of tracepoints, and whether a file is still the one that was recorded, serve both.
+        // Recorders and readers share the descriptions of tracepoints and the identity of recorded files.
         (_, "record") => &["record", "ctf", "import/tracepoint", "analyze/file-identity"],
         (_, "analyze") => &["analyze", "ctf"],
         ("present/cli", _) => &["present", "analyze", "import", "record", "ctf"],
         (_, "present") => &["present", "analyze", "ctf"],
-        // Tests of `ctf` use the generator, which thus knows nothing above it.
+        // Tests of `ctf` use the generator, which therefore must not depend on analyses.
         ("tests/testkit", _) => &["ctf"],
         (_, "tests") => &["tests", "analyze", "ctf"],
-        // Measures the library, and the program from outside.
+        // Measures the library; it runs the program as a process.
         (_, "bench") => &["analyze", "ctf"],
-        _ => panic!("{folder}: a room without a direction"),
+        _ => panic!("{folder}: no dependencies are defined for this folder"),
     }
 }
 
 fn is_among(need: &str, may: &[&str]) -> bool {
-    may.iter().any(|may| *may == need || *may == room(need))
+    may.iter().any(|may| *may == need || *may == top_folder(need))
 }
 
 #[test]
-fn rooms_depend_one_way() {
+fn folders_depend_one_way() {
     for found in crates() {
         for need in &found.needs {
             let is_allowed = is_among(need, may_need(&found.folder));
@@ -164,18 +164,18 @@ fn rooms_depend_one_way() {
     }
 }
 
-/// Tests may use those of `tests` besides; nothing else does.
+/// Only tests may also depend on crates in `tests`.
 #[test]
-fn tests_depend_on_what_their_crate_may_and_on_tools_for_tests() {
+fn tests_depend_on_allowed_crates_and_test_crates() {
     let mut used = Vec::new();
     for found in crates() {
         for need in &found.needs_for_tests {
-            let is_allowed = is_among(need, may_need(&found.folder)) || room(need) == "tests";
+            let is_allowed = is_among(need, may_need(&found.folder)) || top_folder(need) == "tests";
             let exception = (&*found.folder, &**need);
             let is_exception = NEEDED_BY_TESTS.iter().any(|of| (of.0, of.1) == exception);
             assert!(
                 is_allowed != is_exception,
-                "tests of {} depend on {need}, an exception: {is_exception}",
+                "tests of {} depend on {need} (exception: {is_exception})",
                 found.folder
             );
             used.extend(is_exception.then(|| need.clone()));
@@ -184,11 +184,11 @@ fn tests_depend_on_what_their_crate_may_and_on_tools_for_tests() {
     assert_eq!(used.len(), NEEDED_BY_TESTS.len(), "all exceptions are needed");
 }
 
-/// The server and the formats of other tools get answers, and do not read traces.
+/// The server and the exporters get results and do not read traces.
 #[test]
 fn only_the_program_runs_analyses() {
     for found in crates() {
-        let presents = room(&found.folder) == "present" && found.folder != "present/cli";
+        let presents = top_folder(&found.folder) == "present" && found.folder != "present/cli";
         for need in found.needs.iter().filter(|_| presents) {
             let reads_traces =
                 need == "analyze/engine" || need.starts_with("analyze/kernel/") || need == "ctf";

@@ -1,4 +1,4 @@
-//! Libraries return results and do not print: who prints decides on the format, the width and the language of errors.
+//! Libraries return results and do not print: the program decides on format, width and the wording of errors.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use syn::visit::{self, Visit};
 use crate::manifests::root;
 use crate::modules::is_test;
 
-/// Folders of libraries that read traces.
+/// Folders of crates that must not print.
 const SILENT: &[&str] = &["analyze", "ctf", "import", "present/export", "present/server"];
 
 /// Macros that write to standard output or standard error.
 const PRINTS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
 
-/// Uses of standard output and standard error in a file, but for its tests.
+/// Uses of standard output and standard error in a file, except in its tests.
 #[derive(Default)]
 struct Prints(Vec<String>);
 
@@ -50,7 +50,7 @@ fn prints(text: &str) -> Vec<String> {
     prints.0
 }
 
-/// True for files of tests, which manifests or modules name so.
+/// True for files of tests, by the naming convention `tests.rs` or `NAME_tests.rs`.
 fn is_of_tests(path: &Path) -> bool {
     let stem = path
         .file_stem()
@@ -59,7 +59,7 @@ fn is_of_tests(path: &Path) -> bool {
     stem == "tests" || stem.ends_with("_tests")
 }
 
-/// Number of files that were read below a folder.
+/// Checks the source files below a folder, and returns their number.
 fn check(folder: &Path, is_source: bool) -> usize {
     let mut files = 0;
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -77,7 +77,7 @@ fn check(folder: &Path, is_source: bool) -> usize {
 
 #[test]
 fn libraries_do_not_print() {
-    let files: usize = SILENT.iter().map(|room| check(&root().join(room), false)).sum();
+    let files: usize = SILENT.iter().map(|folder| check(&root().join(folder), false)).sum();
     assert!(files > 600, "only {files} files were found");
 }
 
