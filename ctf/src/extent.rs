@@ -134,7 +134,7 @@ pub(crate) fn follows(first: &PacketHead, second: &PacketHead) -> bool {
     is_numbered && is_later
 }
 
-/// True if a packet's end is a time. It is 0, or all ones, if the tracer ended before it wrote it.
+/// True if a packet's end was written. It is 0 or all ones if the tracer ended too early.
 pub(crate) fn is_written(end: u64, begin: Option<u64>) -> bool {
     end != u64::MAX && (end > 0 || begin == Some(0))
 }

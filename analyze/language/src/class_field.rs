@@ -13,7 +13,7 @@ use crate::datum::Datum;
 #[derive(Clone, Debug)]
 pub struct ClassField(Getter);
 
-/// Where a value comes from.
+/// Source of the value.
 #[derive(Clone, Debug)]
 enum Getter {
     Const(Datum),
@@ -28,8 +28,8 @@ enum Getter {
 }
 
 impl ClassField {
-    /// For the class with that index in that stream class of that trace; `None` if it has no such
-    /// field, or the field is an array, a structure and the like.
+    /// The field in the event class with index `event` of a stream class. `None` if the class has no
+    /// such field, or the field is an array, a structure or the like.
     pub fn new(field: &Field, trace: &Trace, stream: &StreamLayout, event: usize) -> Option<ClassField> {
         let compiler = Compiler { trace, stream, event };
         let found = match field {

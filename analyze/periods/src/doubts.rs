@@ -1,4 +1,4 @@
-//! Doubts about definitions: names that the traces lack.
+//! Warnings about definitions: names that the traces do not contain.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_language::ClassField;
@@ -8,10 +8,9 @@ use tracebraid_language::periods::{Capture, Condition, Period, Periods, Source};
 
 use crate::running::{Running, is_thread};
 
-/// Messages on names in the definitions that the traces lack: each field is searched for in the event classes
-/// that the names in its condition select.
-///
-/// The thread that runs needs no field where switches tell it.
+/// Messages on names in the definitions that the traces do not contain: each field is searched for in the event
+/// classes that the names in its condition select. Fields of the running thread are not needed if the traces
+/// contain switches.
 pub(super) fn of(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Vec<String> {
     let told = |expr: Expr| match running {
         Some(_) => without_thread(&expr),

@@ -1,6 +1,6 @@
 //! The reports beside those of lttng-analyses, number by number.
 //!
-//! Its numbers are reproduced by its own rules first (`support/lttng.rs`), so that what differs
+//! Its numbers are reproduced by its own rules first (`tests/models/src/lttng.rs`), so that what differs
 //! from ours can be told call by call and switch by switch.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! `sched` beside `schedstats`, `schedtop` and `schedfreq` of lttng-analyses, number by number.
 //!
-//! Its numbers are reproduced by its own rules first (`support/lttng_sched.rs`), so that what
+//! Its numbers are reproduced by its own rules first (`tests/models/src/lttng_sched.rs`), so that what
 //! differs from ours can be told latency by latency.
 
 use std::collections::{BTreeMap, BTreeSet};

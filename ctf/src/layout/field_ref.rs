@@ -1,4 +1,4 @@
-//! The way to one field of an event class: from the end of the event header, by a skip program.
+//! Location of a field of an event class: a skip program from the end of the event header to the field.
 
 use crate::bits::{Cursor, DecodeError, FixedRead};
 use crate::layout::StreamLayout;
@@ -8,10 +8,10 @@ use crate::layout::skip::{self, SkipProgram};
 use crate::layout::tree::Part;
 use crate::schema::Scope;
 
-/// Indices in paths are less than this: the way to an element grows with its index.
+/// Indices in paths are less than this: the skip program to an element grows with its index.
 const MOST_INDEX: u64 = 256;
 
-/// The way to one field of one event class, found once; used for many event records.
+/// Location of a field of an event class, found once and used for many event records.
 #[derive(Clone, Debug)]
 pub struct FieldRef {
     skip: SkipProgram,
@@ -38,7 +38,7 @@ impl FieldRef {
         }
     }
 
-    /// Distance in bits from behind the header, if it does not depend on the data.
+    /// Distance in bits from the end of the header, if it does not depend on the data.
     pub fn offset(&self) -> Option<u64> {
         self.skip.constant()
     }
@@ -112,7 +112,7 @@ impl FieldRef {
 }
 
 impl StreamLayout {
-    /// The way to a field of an event class: `path` names members from the scope's root down
+    /// Location of a field of an event class: `path` names members from the scope's root down
     /// through structs, and gives indices (decimal, below 256) of elements of arrays of fixed
     /// length. `None` if there is no such field, or it is not in one of the scopes after the
     /// header, or the path leads through a variant, a sequence or an optional.

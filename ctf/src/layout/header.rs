@@ -98,18 +98,18 @@ impl FastHeader {
 /// A field, how to read it, and its position in bits.
 type Leaf<'n> = (&'n Node, FixedRead, u64);
 
-/// Recognises such a header if its fields are aligned to at most what the header is aligned to.
+/// Recognises a header whose fields are aligned to at most the alignment of the header.
 pub(super) fn recognise(header: Part<'_>) -> Option<FastHeader> {
     recognise_at(header, 0, header.align.max(8))
 }
 
-/// Most headers that [`by_offset`] returns.
+/// Maximum number of headers that [`by_offset`] returns.
 pub(crate) const MOST_OFFSETS: usize = 8;
 
-/// Recognises a header whose fields are aligned to more than the header itself, as those of LTTng
-/// where fields are aligned to their sizes. The positions of the fields depend on the offset of the
-/// event record: returns the header for each multiple of its alignment below the greatest alignment
-/// of a field. Empty if there is none.
+/// Recognises a header with fields that are aligned to more than the header itself, such as LTTng's
+/// headers on machines that need natural alignment. The positions of such fields depend on the offset
+/// of the event record, so one header is returned for each multiple of the header's alignment below
+/// the greatest alignment of a field. Empty if the header is not recognised.
 pub(super) fn by_offset(header: Part<'_>) -> Box<[FastHeader]> {
     let aligns = header.inside().iter().map(|node| node.align);
     let modulus = aligns.fold(header.align, u32::max);
@@ -194,7 +194,7 @@ fn of_role<'l, 'n>(leaves: &'l [Leaf<'n>], role: Roles) -> impl Iterator<Item = 
 
 #[derive(Clone)]
 struct Fields<'n> {
-    /// Where the header begins: so many bits past a multiple of `align`.
+    /// Begin of the header, in bits past a multiple of `align`.
     start: u64,
     /// Greatest alignment, in bits, for which positions are known.
     align: u32,

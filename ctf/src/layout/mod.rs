@@ -67,8 +67,8 @@ pub struct StreamLayout {
     pub(crate) header_check: Option<SkipProgram>,
     /// The header, where it can be read without walking and nothing else needs its fields.
     pub fast_header: Option<FastHeader>,
-    /// The same for each possible offset of an event record modulo the greatest alignment of a field,
-    /// where the positions of fields depend on that; else empty.
+    /// As `fast_header`, for each possible offset of an event record modulo the greatest alignment of
+    /// a field of the header, if positions of fields depend on that offset; else empty.
     headers_by_offset: Box<[FastHeader]>,
     /// Common context.
     pub common_context: Tree,
@@ -269,7 +269,7 @@ impl TraceLayout {
             headers_by_offset = Box::default();
         }
         let common = common_context.root();
-        // Where in a byte it ends does not depend on the offset.
+        // The bit of a byte at which the header ends is the same for all offsets.
         let any_header = fast_header.as_ref().or(headers_by_offset.first());
         let place = BodyPlace::new(event_align, start, any_header);
         let events: Vec<_> = class
@@ -400,7 +400,7 @@ impl StreamLayout {
     }
 
     /// The header of event records at each multiple of their alignment below a common modulus. One
-    /// element if the header is the same everywhere; none if it has to be walked over.
+    /// element if the header is the same at all offsets; none if it has to be walked over.
     pub(crate) fn fast_headers(&self) -> &[FastHeader] {
         match &self.fast_header {
             Some(everywhere) => std::slice::from_ref(everywhere),

@@ -1,4 +1,4 @@
-//! Packets by their heads: each begins where the one before ends.
+//! Finding packets by their heads: each packet begins where the previous one ends.
 
 use std::io;
 

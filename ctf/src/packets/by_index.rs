@@ -1,4 +1,4 @@
-//! Packets by the index of a file.
+//! Finding packets by the index of a file.
 
 use crate::damage::Damage;
 use crate::extent::{ends_before_begin, is_written};

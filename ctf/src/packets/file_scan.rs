@@ -17,7 +17,7 @@ pub(crate) struct FileScan {
     pub(crate) indexed: bool,
     /// A packet of the file has a UUID that is not the metadata's.
     pub(crate) is_foreign: bool,
-    /// Byte ranges of the file that are of no packet.
+    /// Byte ranges of the file that belong to no packet.
     pub(crate) skipped: Vec<Range<u64>>,
     /// Indices of packets whose head does not contain the end of the content: it is taken to end
     /// after the last byte that is not zero.

@@ -8,8 +8,8 @@ use crate::packets::packet_finder::{HEAD_BYTES, MOST_HEAD_BYTES, PacketFinder};
 use crate::stream::Packet;
 
 impl PacketFinder<'_> {
-    /// Clock value of a packet's first event record, which may be earlier than the beginning that the
-    /// head gives (barectf had such a fault), or the only time of a head without one.
+    /// Clock value of a packet's first event record. It may be earlier than the begin in the head
+    /// (barectf had such a fault), and replaces a missing begin.
     ///
     /// Costs no further access to the file for most packets: the bytes after the head were read
     /// with it.

@@ -9,10 +9,10 @@ use crate::packets::file_scan::FileScan;
 use crate::packets::packet_finder::PacketFinder;
 use crate::stream::Packet;
 
-/// Maximum number of packets of a file that are looked at because they may lie within another.
+/// Maximum number of candidates for packets within another that are examined in a file.
 const MOST_HIDDEN: u64 = 1024;
 
-/// The packet found last, whose size is judged by those of its neighbours.
+/// The packet found last; its size is compared with those of its neighbours.
 #[derive(Default)]
 pub(super) struct LastPacket {
     packet: Option<Packet>,
@@ -21,7 +21,7 @@ pub(super) struct LastPacket {
     scan: usize,
     /// Bits of the packet before it.
     before: Option<u64>,
-    /// It was searched for other packets.
+    /// The packet was searched for other packets.
     pub(super) is_searched: bool,
 }
 
@@ -55,7 +55,7 @@ impl PacketFinder<'_> {
     /// Offset of a packet within the last one, whose head gives too large a size.
     ///
     /// `next` is the head at `offset`, the end of the last packet: `None` for the end of the file,
-    /// `Some(None)` for bytes that are no head. Padding is searched only if the size is suspect:
+    /// `Some(None)` for bytes that are not a head. Padding is searched only if the size is suspect:
     /// searching all padding would read the whole file.
     pub(super) fn hidden_packet(
         &mut self,

@@ -1,4 +1,4 @@
-//! Reading the head of a packet at an offset of a file, and collecting what is wrong with packets.
+//! Reads heads of packets at offsets of a file, and collects the faults of packets.
 
 use std::fs::File;
 use std::io;
@@ -28,9 +28,9 @@ pub(super) struct PacketFinder<'a> {
     pub(super) slots: Vec<u64>,
     /// Offset of the packet whose head was decoded last, to which the registers belong.
     pub(super) decoded: Option<u64>,
-    /// Occurrences of the magic number that `resync` has looked at.
+    /// Number of occurrences of the magic number that `resync` has examined.
     pub(super) candidates: u64,
-    /// Packets that `hidden` has looked at.
+    /// Number of candidates that `hidden` has examined.
     pub(super) hidden: u64,
     faults: u64,
     pub(super) foreign: Foreign,
@@ -60,7 +60,7 @@ impl<'a> PacketFinder<'a> {
         })
     }
 
-    /// The bytes with which packets begin, if they do.
+    /// The magic number in the byte order of the trace; `None` if packets have none.
     pub(super) fn magic(&self) -> Option<[u8; 4]> {
         self.layout.leading_magic(MAGIC as u32)
     }

@@ -1,4 +1,4 @@
-//! A packet of the index beside its own head: which of the two to believe.
+//! Resolves contradictions between the index and the head of a packet.
 
 use crate::extent::is_written;
 use crate::packet::PacketHead;

@@ -1,4 +1,4 @@
-//! Resynchronisation: the next packet of a file after bytes that are of no packet.
+//! Resynchronisation: finds the next packet of a file after bytes that belong to no packet.
 
 use std::io;
 

@@ -17,7 +17,7 @@ use crate::window::WINDOW;
 
 /// Reads the event records of some packets of a stream in their order.
 ///
-/// Damage never stops it: it is recorded, and what is sound behind it is read.
+/// Damage never stops the reader: it is recorded, and sound data after it is read.
 #[derive(Debug)]
 pub struct StreamReader<'t> {
     trace: &'t Trace,
@@ -115,7 +115,7 @@ impl<'t> StreamReader<'t> {
         self.begun
     }
 
-    /// Bytes of its packets that lie behind it.
+    /// Bytes of its packets that have been read.
     pub fn position(&self) -> u64 {
         let begun = self.stream.packets.get(..self.packets.start).unwrap_or_default();
         let begun: u64 = begun.iter().map(|packet| packet.bytes).sum();
@@ -208,7 +208,7 @@ impl<'t> StreamReader<'t> {
         })
     }
 
-    /// Goes to the event record behind the next one.
+    /// Skips the next event record: the one after it becomes the next.
     #[inline]
     pub fn advance(&mut self) {
         if let Some(found) = &self.next {
@@ -374,7 +374,7 @@ impl<'t> StreamReader<'t> {
         self.next
     }
 
-    /// The packet as its own head has it, where an index told of another.
+    /// Corrects the packet by its own head, where the index differs.
     fn checked(&mut self, packet: Packet, head: &PacketHead) -> Packet {
         let (packet, complaint) = packets::reconcile_with_head(self.trace, self.stream, packet, head);
         if let Some(complaint) = complaint {
@@ -392,7 +392,7 @@ impl<'t> StreamReader<'t> {
             .unwrap_or_default()
     }
 
-    /// The clock goes back at the position: told of once in a packet.
+    /// Reports, once for each packet, that the clock goes back at the position.
     #[cold]
     fn tell_step_back(&mut self, clock: u64) {
         self.went_back = true;
@@ -405,8 +405,8 @@ impl<'t> StreamReader<'t> {
         self.damage.push(damage);
     }
 
-    /// The rest of the packet cannot be decoded: without its length nothing says where the next
-    /// event record begins.
+    /// Reports that the rest of the packet cannot be decoded: without the length of an event
+    /// record, the begin of the next one is unknown.
     fn give_up(&mut self, error: DecodeError) {
         let Some(packet) = self.packet.take() else { return };
         let at = self.pos.min(packet.content_bits) >> 3;
@@ -461,7 +461,7 @@ pub(crate) fn written_content(trace: &Trace, stream: &Stream, index: usize) -> O
     }
 }
 
-/// Words for the event record that cannot be decoded.
+/// Message for an event record that cannot be decoded.
 pub fn describe(error: DecodeError) -> String {
     match error {
         DecodeError::Length { length: 0, .. } => "an event record without a single bit".to_owned(),
@@ -469,7 +469,7 @@ pub fn describe(error: DecodeError) -> String {
     }
 }
 
-/// Words for a clock that goes back.
+/// Message for a clock that goes back.
 pub(crate) fn went_back(before: u64, now: u64) -> String {
     format!(
         "the clock goes back by {} cycles here",

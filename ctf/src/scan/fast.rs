@@ -1,5 +1,5 @@
-//! The hot loops: event records whose header has id and timestamp at constant places, and whose
-//! body has a [`Shape`].
+//! The hot loops: event records whose header has id and timestamp at offsets that are constant or
+//! depend only on the record's offset in the packet, and whose body has a [`Shape`].
 
 use super::guess::{add_guessed, prefetch_ahead};
 use super::header::{Form, Forms, Header, IDS, specialised};
@@ -25,7 +25,7 @@ pub(super) fn first_step(entry: u64) -> u32 {
     (entry >> 32) as u32 & (u32::MAX >> 1)
 }
 
-/// What the hot loops look things up in.
+/// Tables of the hot loops.
 #[derive(Debug)]
 pub(super) struct Fast {
     header: Header,
@@ -93,8 +93,8 @@ impl RecordPlaces {
     }
 }
 
-/// The forms of the header at each place. `None` if fewer places are told apart than have forms of
-/// their own, or if a header could have no whole byte: what might have no size would never end.
+/// The forms of the header at each place. `None` if there are fewer places than forms, or if a form
+/// has less than a byte: scanning records without a size would not end.
 fn forms_by_place(
     layout: &StreamLayout,
     header: Header,
@@ -168,7 +168,7 @@ impl Fast {
         Some(fast)
     }
 
-    /// The entries of all ids, for event records whose header has this one of its forms.
+    /// The entries of all ids, for event records with the form of the header that `form` selects.
     fn entries(
         &mut self,
         layout: &StreamLayout,

@@ -2,9 +2,9 @@
 //!
 //! The loops are compiled for each [`Header`] in the list of `specialised!`. The usual headers are
 //! constants there: LTTng's two with their extended forms, and that of babeltrace2 and barectf
-//! (64-bit id, 64-bit time). For all others byte order and padding are constants, and offsets,
-//! shifts and masks are read from the table into registers; or for each record from a table by its
-//! place, where fields are aligned to more than the header.
+//! (64-bit id, 64-bit time). For all others, byte order and padding are constants, and offsets,
+//! shifts and masks are read from the table: once, into registers, or, where fields are aligned to
+//! more than the header, for each record by its place.
 
 use crate::layout::StreamLayout;
 use crate::layout::header::{BitField, FastHeader, HeaderForm};
@@ -32,7 +32,7 @@ pub(super) struct Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) usual: Form,
-    /// The form behind the escape value of the id.
+    /// The form after the escape value of the id.
     pub(super) extended: Option<Form>,
     /// The id where headers have none, else 0.
     pub(super) only_id: u64,
@@ -49,7 +49,7 @@ pub(super) struct Header {
     /// The forms depend on the place of the event record: `usual` and `extended` are those of the
     /// first place.
     pub(super) varies: bool,
-    /// Bytes that forms at other places reach further than those at the first.
+    /// Bytes by which the reach of forms at other places exceeds that of those at the first.
     slack: usize,
 }
 
@@ -231,7 +231,7 @@ impl Header {
         Some(known.iter().find(is_known).copied().unwrap_or(header))
     }
 
-    /// The same with that byte order and padding, of which the compiler then knows, and forms that do
+    /// The header with byte order and padding as constants for the compiler, and with forms that do
     /// not vary.
     #[inline(always)]
     pub(super) fn with(self, big: bool, is_padded: bool) -> Header {
@@ -245,13 +245,13 @@ impl Header {
         }
     }
 
-    /// The same with forms that vary.
+    /// The header with forms that vary.
     #[inline(always)]
     pub(super) fn varying(self) -> Header {
         Header { varies: true, ..self }
     }
 
-    /// Its forms where they do not vary.
+    /// The forms, if they do not vary.
     #[inline(always)]
     pub(super) fn forms(self) -> Forms {
         Forms {

@@ -1,10 +1,10 @@
-//! Errors of the front end: what is wrong at which byte offset.
+//! Errors of the front end: a message and a byte offset.
 
 use std::borrow::Cow;
 
 use crate::schema::MOST_LEVELS;
 
-/// What is wrong, and where.
+/// An error in TSDL text.
 #[derive(Debug)]
 pub(super) struct Error {
     /// Byte offset of the offending token.
@@ -39,7 +39,7 @@ pub(super) fn short(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text without control characters and of bearable length, for messages.
+/// A text without control characters, shortened for messages.
 pub(super) fn visible(text: &str) -> String {
     let visible = |c: char| {
         if c.is_control() {

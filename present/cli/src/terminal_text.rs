@@ -18,7 +18,7 @@ pub(crate) fn terminal_width() -> Option<usize> {
 
 /// Text without control characters: names of threads and functions may contain escape sequences, which a terminal would obey.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
-    // Characters that change the direction of writing are as bad.
+    // Characters that change the direction of writing could hide text as well.
     let is_safe = |letter: char| {
         !letter.is_control()
             && !matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -63,7 +63,7 @@ pub(crate) fn shorten(text: &mut String, width: usize) {
     text.push_str(&end);
 }
 
-/// The end of a text, as long as it is no wider than that.
+/// The longest end of a text that is at most `width` columns wide.
 fn tail(text: &str, width: usize) -> String {
     let mut starts = text.char_indices().map(|(start, _)| &text[start..]);
     starts
@@ -129,7 +129,7 @@ fn message_within(text: &str, width: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A context below its numbers, the outermost frame first: all of it, on as many lines as it takes.
+/// A calling context below its numbers, the outermost frame first, on as many lines as needed.
 pub(crate) fn way(frames: &[String], width: Option<usize>) -> String {
     const INDENT: usize = 6;
     const SEPARATOR: &str = " > ";

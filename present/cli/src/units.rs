@@ -1,6 +1,6 @@
 //! Numbers, sizes and times in words, with a unit that suits them.
 
-/// A number with its thousands apart.
+/// A number with separated thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,6 +1,6 @@
-//! The directory of the process's trace: where it is, its name, its options, and the file that counts losses.
+//! Directory of the process's trace: path, name, options, and the file that counts losses.
 //!
-//! Safety. Memory is mapped here and used by nobody else before it is returned or unmapped.
+//! Safety. Memory is mapped here, and not used elsewhere before it is returned or unmapped.
 
 #![allow(unsafe_code)]
 
@@ -12,8 +12,8 @@ use crate::packet::{HEAD, Head, Packet};
 use crate::sys::{self, Errno, Path, below};
 use crate::{clock, kept, parents};
 
-/// Reports on standard error that nothing is recorded, unless that descriptor may be something else: what a program
-/// reads as well, or a connection.
+/// Reports on standard error that nothing is recorded, unless the descriptor may be a file that the program also reads, or a
+/// connection.
 pub(crate) fn report_unrecorded(session: &Path, error: Errno) {
     let mut text = Path::new();
     text.push(b"libtracebraid_probe: process ");
@@ -42,12 +42,12 @@ pub(crate) fn session() -> Option<Path> {
     (!path.overflowed()).then_some(path)
 }
 
-/// The options. Without the file they are the usual ones; but not if it may not be read.
+/// The options: the defaults if the file does not exist; an error if it cannot be read.
 pub(crate) fn read_config(session: &Path) -> Result<Config, Errno> {
     let mut config = Config::new();
     // Signal handlers, in which a process may begin, have small stacks.
     let text = sys::private(MOST_BYTES)?;
-    // SAFETY: so many bytes, of nobody else.
+    // SAFETY: `MOST_BYTES` bytes were mapped, to which nothing else refers.
     let bytes = unsafe { core::slice::from_raw_parts_mut(text, MOST_BYTES) };
     let file = sys::open(&below(session, b"/probe.conf"), libc::O_RDONLY);
     let read = file.and_then(|file| sys::read(&file, bytes));
@@ -77,7 +77,7 @@ pub(crate) fn program_name(buffer: &mut [u8; 32]) -> &[u8] {
     if name.is_empty() { b"unknown" } else { name }
 }
 
-/// Makes the trace's directory under a hidden name; gives that and the name that it will have.
+/// Makes the trace's directory under a hidden name. Returns that name and the final one.
 pub(crate) fn make_directory(session: &Path, name: &[u8]) -> Result<(Path, Path), Errno> {
     let parent = parents::make(session);
     for attempt in 0..100 {
@@ -120,12 +120,12 @@ fn write_date(path: &mut Path, seconds: u64) {
     );
 }
 
-/// A stream of one packet that never has event records: it counts what was lost with no buffer.
+/// Makes a stream of one packet without event records: it counts events that were lost for lack of a buffer.
 pub(crate) fn make_losses(path: &Path, uuid: [u8; 16]) -> Result<*mut AtomicU64, Errno> {
     let file = sys::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
     sys::allocate(&file, HEAD)?;
     let address = sys::map(&file, HEAD)?;
-    // SAFETY: mapped for ever.
+    // SAFETY: never unmapped.
     let packet = unsafe { Packet::at(address) };
     packet.begin(&Head {
         uuid,

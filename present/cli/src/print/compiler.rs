@@ -17,19 +17,19 @@ use super::style::Style;
 const READY_VALUES: u64 = 64;
 /// Indices of elements below this have their text ready.
 const READY_INDICES: u64 = 64;
-/// Arrays of a constant length up to this become so many steps.
+/// Arrays of a constant length up to this are unrolled into steps.
 const UNROLLED: u64 = 16;
-/// Programs within each other: those of elements and options. What is nested deeper is walked over.
+/// Maximum depth of nested programs (of elements and options); fields nested deeper are walked over.
 const MOST_DEPTH: u32 = 8;
 
-/// Compiles programs.
+/// Compiles line programs.
 pub(crate) struct Compiler {
     program: Program,
     /// Constant text since the last value.
     pending: Buffer,
-    /// Alignment in bits that was met since the last value.
+    /// Greatest alignment in bits since the last value.
     align: u32,
-    /// How many programs it is within.
+    /// Number of enclosing programs.
     depth: u32,
 }
 
@@ -134,7 +134,7 @@ impl Compiler {
         }
     }
 
-    /// Adds a field that is no structure.
+    /// Adds a field that is not a structure.
     fn value(&mut self, part: Part<'_>, names: bool) {
         match &part.kind {
             NodeKind::Int(read, class) => self.integer(part, *read, class),

@@ -34,10 +34,10 @@ pub(super) enum LineOp {
     Enumeration(FixedRead, Box<Enumeration>),
     /// Null-terminated, in UTF-8.
     Text,
-    /// So many bytes of which those before the first null count, in UTF-8.
+    /// A number of bytes, shown up to the first null, in UTF-8.
     SizedText(Length),
     Elements(Box<Elements>),
-    /// One of the programs.
+    /// Runs one of the programs.
     Variant(Box<(Arc<Choice>, Box<[Program]>)>),
     /// Walk over it; the flag: with names.
     Walk(Tree, bool),
@@ -52,12 +52,12 @@ pub(super) struct Enumeration {
     pub(super) ready: Box<[Padded]>,
 }
 
-/// Elements of an array: so many times the program.
+/// Elements of an array: the program runs once for each.
 #[derive(Debug)]
 pub(super) struct Elements {
     pub(super) length: Length,
     pub(super) program: Program,
-    /// What stands before the first elements.
+    /// Separator and index of the first elements.
     pub(super) ready: Box<[Padded]>,
     /// The array itself, for lengths that need its checks.
     pub(super) tree: Tree,
@@ -128,7 +128,7 @@ impl Program {
     /// Shows what is at the cursor.
     ///
     /// # Errors
-    /// When the data is not what the layout says; some of it has then been put.
+    /// If the data contradicts the layout; a part of the output has then been written.
     pub(crate) fn run(
         &self,
         cursor: &mut Cursor<'_>,

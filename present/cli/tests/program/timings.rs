@@ -107,9 +107,9 @@ fn all_commands_that_fold_are_timed() {
     }
 }
 
-/// One thread takes the stacks that the others find.
+/// The CPU time of the thread that processes stacks counts as serial.
 #[test]
-fn taking_call_stacks_is_serial() {
+fn processing_call_stacks_is_serial() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (trace, to) = (recorded_trace("disk-contention"), path("timings.json"));
@@ -153,7 +153,7 @@ fn taking_call_stacks_is_serial() {
     }
 }
 
-/// Stacks that are found, but not taken yet, are a part of the state of a chunk.
+/// The state of a chunk contains the stacks that were found and not processed yet.
 #[test]
 fn partial_states_of_stacks_are_measured() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -98,7 +98,10 @@ fn every_crate_has_its_place() {
     for found in crates() {
         let folder = &*found.folder;
         let is_placed = layer(folder).is_some() != BESIDE.contains(&folder);
-        assert!(is_placed, "{folder} must be either in a layer or beside the program");
+        assert!(
+            is_placed,
+            "{folder} must be either in a layer or beside the program"
+        );
     }
     let folders: BTreeSet<_> = crates().into_iter().map(|found| found.folder).collect();
     let placed = LAYERS.iter().copied().flatten().chain(BESIDE);

@@ -77,7 +77,10 @@ fn check(folder: &Path, is_source: bool) -> usize {
 
 #[test]
 fn libraries_do_not_print() {
-    let files: usize = SILENT.iter().map(|folder| check(&root().join(folder), false)).sum();
+    let files: usize = SILENT
+        .iter()
+        .map(|folder| check(&root().join(folder), false))
+        .sum();
     assert!(files > 600, "only {files} files were found");
 }
 

@@ -10,10 +10,10 @@ use super::{RecordArgs, stacks, when};
 use crate::failure::Failure;
 use crate::output::say;
 
-/// Smallest limit of a recording, in bytes.
+/// Smallest size limit of a trace, in bytes.
 const LEAST: u64 = 1 << 20;
 
-/// Bytes that are kept in memory.
+/// Default of `--max-size` with `--snapshot`: bytes that are kept in memory.
 const KEPT: u64 = 64 << 20;
 
 /// Patterns of event classes of a command.
@@ -33,7 +33,7 @@ fn size_limit(args: &RecordArgs) -> Option<u64> {
     limits.min().filter(|_| !args.snapshot)
 }
 
-/// What is asked for; the directory is still to be made.
+/// Options of the session; its directory must still be made.
 pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failure> {
     let mut probes = Probes {
         patterns: patterns(args),
@@ -56,8 +56,8 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
     })
 }
 
-/// What is recorded of the kernel; nothing if that is not possible, nobody asked for it, and there is something
-/// else to be recorded.
+/// Options of the kernel recorder. `None` if the kernel cannot be recorded, no option asks for it, and something else is
+/// recorded.
 fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     let groups = args
         .kernel
