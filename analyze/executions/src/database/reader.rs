@@ -57,7 +57,7 @@ impl Database {
 /// What others put into the file is not done when it is read: functions in views and tables, pages that cannot be.
 const CAREFUL: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;";
 
-/// Columns of times, and of the path where it tells them.
+/// Columns of times; the path where only it contains them.
 const TIMES: &str = "times, CASE WHEN times IS NULL THEN path END";
 const NO_TIMES: &str = "x'', NULL";
 
@@ -65,10 +65,10 @@ const NO_TIMES: &str = "x'', NULL";
 const DURATION: &str = "duration_ns";
 
 impl Database {
-    /// Opens a database; it is not written to.
+    /// Opens a database for reading.
     ///
     /// # Errors
-    /// When it is none, or what stands in it cannot be.
+    /// If the file is not a database of executions, or its contents contradict each other.
     pub fn open(path: &Path) -> Result<Database, DatabaseError> {
         if let Some(what) = special(path) {
             return Err(DatabaseError::Special {
@@ -484,7 +484,7 @@ impl Database {
             return Ok(None);
         };
         let id: i64 = row.get(0).map_err(&sqlite)?;
-        // Whoever goes on behind it shall come to an end, whatever the file says that its tables are.
+        // A caller that continues after this id must reach an end, even if the file replaces tables by views.
         let found = read(row).filter(|_| id >= from);
         let found = found.ok_or_else(|| {
             DatabaseError::damaged(
