@@ -51,6 +51,12 @@ impl Stream {
         }
     }
 
+    /// Whether no packet begins before the packet ahead of it. Packets may be in another order than
+    /// that of time, as in a copy of a ring buffer.
+    pub fn is_in_order_of_time(&self) -> bool {
+        self.packets.iter().filter_map(|packet| packet.begin).is_sorted()
+    }
+
     /// Whether a packet may hold event records at or after `from` and before `until`, in cycles.
     #[inline]
     pub fn may_hold(&self, packet: usize, from: u64, until: u64) -> bool {

@@ -77,6 +77,8 @@ pub struct Plan {
     pub chunks: Vec<Chunk>,
     /// By chunk: once it is merged, everything before this time is.
     pub watermarks: Vec<Timestamp>,
+    /// The packets of each stream are in the order of time.
+    pub is_in_order: bool,
 }
 
 /// How to cut.
@@ -156,13 +158,23 @@ impl Plan {
             watermarks[index] = earliest;
             earliest = earliest.min(chunk.earliest);
         }
-        Plan { chunks, watermarks }
+        Plan {
+            chunks,
+            watermarks,
+            is_in_order: are_in_order(set, groups),
+        }
     }
 
     /// Bytes of all chunks.
     pub fn bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.bytes).sum()
     }
+}
+
+/// Whether the packets of each stream are in the order of time.
+pub fn are_in_order(set: &TraceSet, groups: &[Vec<StreamRef>]) -> bool {
+    let mut streams = groups.iter().flatten().filter_map(|stream| stream.of(set));
+    streams.all(|(_, stream)| stream.is_in_order_of_time())
 }
 
 /// When the packets of a stream begin.

@@ -58,7 +58,7 @@ mod schedule;
 mod timings;
 
 pub use analysis::{Analysis, Composition, Record, Slice, StreamPlace};
-pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, first_reaching};
+pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, are_in_order, first_reaching};
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
 pub use feed::{Feed, Shared, StreamPart};

@@ -100,7 +100,9 @@ impl<'a, A: Analysis> Merge<'a, A> {
         let (Some(state), Some(&watermark)) = (&mut self.state, self.job.plan.watermarks.get(index)) else {
             return Vec::new();
         };
-        if self.unsliced < self.slice_bytes && !is_last {
+        // Where times go back, what was recorded late may belong to a slice that was taken before: there is one slice.
+        let is_due = self.unsliced >= self.slice_bytes && self.job.plan.is_in_order;
+        if !is_due && !is_last {
             return Vec::new();
         }
         self.unsliced = 0;

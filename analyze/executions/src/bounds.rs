@@ -80,7 +80,6 @@ fn sizes(set: &TraceSet) -> Sizes {
 fn state_does_not_grow_with_event_records() {
     let directory = tempfile::tempdir().expect("a directory for traces");
     let [few, many] = [2, 8].map(|times| sizes(&repeated("kernel-ust-requests", times, directory.path())));
-    println!("{few:?} {many:?}");
     assert!(few.executions > 5000 && many.executions > 3 * few.executions);
     assert_eq!(grown("partial state", few.partial, many.partial), None);
     for (few, many) in few.known.into_iter().zip(many.known) {

@@ -53,7 +53,6 @@ fn state_grows_with_created_threads_only() {
     ] {
         let directory = tempfile::tempdir().expect("a directory for traces");
         let [few, many] = times.map(|times| sizes(&repeated(name, times, directory.path())));
-        println!("{few:?} {many:?}");
         let created = many.threads - few.threads;
         assert!(many.state < few.state + THREAD * created, "{few:?} {many:?}");
         // The graph grows with the event records.

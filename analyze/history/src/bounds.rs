@@ -57,7 +57,6 @@ fn repeatedly(times: [u64; 2], files: bool) -> [Sizes; 2] {
 #[test]
 fn state_does_not_grow_with_event_records() {
     let [few, many] = repeatedly([5, 20], false);
-    println!("{few:?} {many:?}");
     assert_eq!(grown("partial state", few.partial, many.partial), None);
     assert_eq!(grown("values", few.values, many.values), None);
     // The index has an entry for each block, and so grows with the file.
@@ -74,6 +73,5 @@ fn state_does_not_grow_with_event_records() {
 #[test]
 fn descriptors_of_the_last_minute_are_kept() {
     let [few, many] = repeatedly([15, 30], true);
-    println!("{few:?} {many:?}");
     assert!(many.partial < few.partial * 5 / 4, "{few:?} {many:?}");
 }

@@ -92,6 +92,19 @@ fn twohost_server() {
     holds_for("twohost-server");
 }
 
+/// As in a copy of a ring buffer: the last packet of each file comes first.
+#[test]
+fn packets_in_another_order() {
+    let directory = tempfile::tempdir().expect("a directory for a trace");
+    let Some(set) = tracebraid_models::traces::rotated("kernel-mix-small", directory.path()) else {
+        return;
+    };
+    let name = "rotated";
+    as_in_one_piece::<CpuAnalysis>(name, &set, ALL, LARGE);
+    as_in_one_piece::<IoAnalysis>(name, &set, ALL, LARGE);
+    for_each_per_cpu!(as_in_one_piece(name, &set, ALL, LARGE));
+}
+
 #[test]
 fn many_threads() {
     holds_for("many-threads");

@@ -1,6 +1,7 @@
 //! Real traces.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_testkit::recorded;
@@ -46,6 +47,24 @@ pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
         shared(&format!("ours/{archive}.tar.xz"))?
     };
     Some(recorded::kept(&path).join(inner).join("kernel"))
+}
+
+/// A copy in `directory` of one of our kernel traces, in which the last packet of each file comes first.
+/// It has no index.
+pub fn rotated(name: &str, directory: &Path) -> Option<TraceSet> {
+    let original = ours(name, name)?;
+    fs::copy(original.join("metadata"), directory.join("metadata")).expect("a copy");
+    let set = TraceSet::open(&[original]).expect("the trace can be opened");
+    for stream in set.traces.iter().flat_map(|trace| &trace.streams) {
+        let (Some(file), Some(packet)) = (stream.files.first(), stream.packets.last()) else {
+            continue;
+        };
+        let data = fs::read(&file.path).expect("a file of the trace");
+        let (earlier, last) = data.split_at(packet.offset as usize);
+        let name = file.path.file_name().expect("the name of a file");
+        fs::write(directory.join(name), [last, earlier].concat()).expect("a copy");
+    }
+    Some(TraceSet::open(&[directory]).expect("the trace can be opened"))
 }
 
 /// The kernel traces that the tests use, by name.

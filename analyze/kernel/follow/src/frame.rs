@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Record, StreamPlace, StreamRef};
+use tracebraid_engine::{Analysis, Record, StreamPlace, StreamRef, are_in_order};
 use tracebraid_kernel_model::{Body, EventModel, KernelEvent};
 
 use crate::end_mark::Unended;
@@ -161,6 +161,8 @@ pub struct Input {
     pub selection: Selection,
     /// Which CPUs were recorded.
     pub recorded: Arc<Recorded>,
+    /// The packets of each stream are in the order of time.
+    pub(crate) is_in_order: bool,
     head: Head,
     /// By trace: its last event record.
     ends: Vec<Option<i64>>,
@@ -248,6 +250,7 @@ impl Input {
             .map(|extent| Some(extent.as_ref()?.last.0))
             .collect();
         Input {
+            is_in_order: are_in_order(set, &sources.groups()),
             sources,
             selection,
             recorded,

@@ -186,6 +186,11 @@ impl<R: Rules> Analysis for PerCpu<R> {
     }
 
     fn slices<'a>(&'a self, partial: &mut R::Partial, watermark: Timestamp) -> Vec<Slice<'a, R::Partial>> {
+        if !self.input.is_in_order {
+            // A slice is played as if nothing in it were earlier than its beginning. Here, only `finish` plays.
+            self.rules.settle(partial, watermark.0);
+            return Vec::new();
+        }
         self.rules.slices(partial, watermark.0)
     }
 

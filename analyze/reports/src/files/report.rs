@@ -61,7 +61,12 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
         rows::slowest(&names, &threads, class, &longest)
     }));
     let mut log = std::mem::take(&mut tally.log);
-    log.sort_by_key(|told| (told.end(), tally.threads.key(told.place as usize)));
+    // In which order calls that end at the same time are found depends on the slices.
+    log.sort_by_key(|told| {
+        let thread = tally.threads.key(told.place as usize);
+        let call = (told.begin, told.call, told.class, told.fd, told.result);
+        (told.end(), thread, call)
+    });
     sections.push(rows::log(&names, &threads, &log));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
