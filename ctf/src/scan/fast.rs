@@ -105,7 +105,7 @@ fn forms_by_place(
     if !header.varies {
         return Some(forms);
     }
-    if places.count() % headers.len() != 0 {
+    if !places.count().is_multiple_of(headers.len()) {
         return None;
     }
     for (forms, fast) in forms.iter_mut().zip(headers.iter().cycle()) {
