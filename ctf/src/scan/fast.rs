@@ -339,15 +339,9 @@ impl Fast {
                     next = at + extended.bytes() + (entry & BYTES) as usize;
                 }
                 if entry & VARIABLE != 0 {
-                    // Not inlined: it would occupy the registers of the loop, and most records have a
-                    // constant size.
-                    let (steps, first) = (&self.steps, first_step(entry));
-                    let past = match header.order() {
-                        (false, false) => steps.follow_apart::<false, false>(&content, next, first),
-                        (false, true) => steps.follow_apart::<false, true>(&content, next, first),
-                        (true, false) => steps.follow_apart::<true, false>(&content, next, first),
-                        (true, true) => steps.follow_apart::<true, true>(&content, next, first),
-                    };
+                    let past = self
+                        .steps
+                        .follow(header.order(), content, next, first_step(entry));
                     match past {
                         Some(past) => next = add_guessed(at, past - at),
                         None => break,

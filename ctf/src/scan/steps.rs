@@ -265,17 +265,6 @@ impl Steps {
         }
     }
 
-    /// [`Steps::follow`], but never inlined.
-    #[inline(never)]
-    pub(super) fn follow_apart<const BIG: bool, const ALIGNED: bool>(
-        &self,
-        content: &Content<'_>,
-        at: usize,
-        first: u32,
-    ) -> Option<usize> {
-        self.follow((BIG, ALIGNED), *content, at, first)
-    }
-
     #[inline(always)]
     fn branch(&self, step: &ScanStep, value: u64) -> Option<Transition> {
         let table = self
