@@ -50,7 +50,7 @@ pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
 }
 
 /// A copy in `directory` of one of our kernel traces, in which the last packet of each file comes first.
-/// It has no index.
+/// The copy has no index: that of the original would contradict it.
 pub fn rotated(name: &str, directory: &Path) -> Option<TraceSet> {
     let original = ours(name, name)?;
     fs::copy(original.join("metadata"), directory.join("metadata")).expect("a copy");

@@ -1,6 +1,6 @@
 //! A time series: values of one quantity of one CPU or thread, in the order of time.
 //!
-//! It consists of parts: the values of a slice of time are appended as one part, without copying them (except short
+//! A series consists of parts: the values of a slice of time are appended as one part, without copying them (except short
 //! parts, see [`SMALL`]). Appending is serial, and copying took 1.7 % of the CPU time of `executions build` on 45 million
 //! event records.
 

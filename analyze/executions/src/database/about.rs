@@ -88,11 +88,11 @@ fn around(definitions: &Definitions, place: usize) -> impl Iterator<Item = (&Con
 /// A trace.
 #[derive(Clone, Debug, Default)]
 pub struct SourceAbout {
-    /// What the user calls the recording.
+    /// Name that the user gave to the recording.
     pub label: String,
     /// Where it is.
     pub path: String,
-    /// Its machine.
+    /// Hostname, if the trace contains it.
     pub host: Option<String>,
 }
 

@@ -20,41 +20,41 @@ use crate::names::{NameId, Names};
 /// A trace that executions come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// What the user calls the recording.
+    /// Name that the user gave to the recording.
     pub label: String,
-    /// Where it was.
+    /// Directory or file from which it was read.
     pub path: String,
-    /// Its machine.
+    /// Hostname, if the trace contains it.
     pub host: Option<String>,
-    /// What was read together has one number.
+    /// Number of the recording: traces that were read together have the same.
     pub recording: i64,
-    /// What related the clocks of its machines: `auto`, or a file.
+    /// Source of the relation between the clocks of several machines: `auto`, or the path of a file.
     pub sync: Option<String>,
 }
 
 /// A kind of executions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionKind {
-    /// Its id in the database.
+    /// Id in the database.
     pub id: i64,
-    /// Its name.
+    /// Name that the user gave to the kind.
     pub name: String,
-    /// Its delimiters.
+    /// Delimiters, as the user defined them.
     pub definition: String,
-    /// Labels of recordings that were added with other delimiters, and those.
+    /// Recordings that were added with other delimiters: label and delimiters.
     pub otherwise: Vec<(String, String)>,
-    /// How many there are.
+    /// Number of executions.
     pub executions: u64,
 }
 
 /// A thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// The id of its trace.
+    /// Id of the trace in the database.
     pub source: i64,
-    /// Its id on the machine.
+    /// Thread id on its machine.
     pub tid: i32,
-    /// Its name.
+    /// Name when the execution ended, if it is known.
     pub name: Option<String>,
 }
 
