@@ -82,6 +82,27 @@ fn several_may_claim_too_much() {
     assert_eq!((events, counted, told.len()), (10, 10, 2), "{told:?}");
 }
 
+/// The tracer of probes writes the head of the next packet before it shortens the open one, and may be killed in
+/// between.
+#[test]
+fn an_empty_packet_at_the_end_of_an_open_one_is_not_yet_there() {
+    for (discarded, told_of) in [(0, 0), (1, 1)] {
+        let mut packets = packets();
+        let mut next = Packet::new(0, 5, &[]);
+        (next.begin, next.end) = (500, 500);
+        next.discarded = discarded;
+        next.padding += 4096 - next.bytes().len();
+        packets[4].sizes = Some(((lttng::HEAD + packets[4].events.len()) as u64 * 8, 2 * 4096 * 8));
+        packets.push(next);
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("metadata"), METADATA).unwrap();
+        fs::write(place.path().join("stream"), lttng::file(&packets)).unwrap();
+        let trace = Trace::open(place.path()).unwrap();
+        assert_eq!(trace.damage.len(), told_of, "{:?}", trace.damage);
+        assert_eq!(trace.streams[0].packets.len(), 5 + told_of);
+    }
+}
+
 /// What a buffer had held before may look like an earlier packet.
 #[test]
 fn remains_in_padding_are_no_packets() {

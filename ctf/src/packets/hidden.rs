@@ -51,6 +51,16 @@ impl LastPacket {
     }
 }
 
+/// True if `hidden`, which begins `rest` bytes before the end of the packet of `head`, is a packet
+/// that its tracer did not get to publish: the probe's writes the head of the next packet into the
+/// padding of the open one, and only then shortens that. A program that is killed in between leaves
+/// both, and nothing is wrong with either.
+fn is_unpublished(head: &PacketHead, hidden: &PacketHead, rest: u64) -> bool {
+    hidden.content_bits == Some(hidden.end_of_head)
+        && hidden.total_bits == Some(rest.saturating_mul(8))
+        && hidden.discarded == head.discarded
+}
+
 impl PacketFinder<'_> {
     /// Offset of a packet within the last one, whose head gives too large a size.
     ///
@@ -89,7 +99,8 @@ impl PacketFinder<'_> {
                     || is_next(head, &hidden)
                     || self.following_packet(found, &hidden)?.is_some())
             {
-                return Ok(Some(found));
+                let is_published = !is_unpublished(head, &hidden, packet.offset.saturating_add(packet.bytes).saturating_sub(found));
+                return Ok(is_published.then_some(found));
             }
             at = found.saturating_add(1);
         }
