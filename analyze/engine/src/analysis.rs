@@ -100,6 +100,14 @@ pub trait Analysis: Sync {
         Vec::new()
     }
 
+    /// With one thread, in place of [`slices`](Analysis::slices): resolves on the state itself what happened before the
+    /// watermark, where that is cheaper than to play slices apart and to compose them. Gives the same report. Returns
+    /// false if there are slices only.
+    fn resolve(&self, partial: &mut Self::Partial, watermark: Timestamp) -> bool {
+        let _ = (partial, watermark);
+        false
+    }
+
     /// Further slices, for work in several steps of which each needs what another one found: asked for after each
     /// composition. They are played beside all others, and composed after those that were there already. Before the
     /// report is made, all of them are.

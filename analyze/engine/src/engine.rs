@@ -94,7 +94,9 @@ pub fn fold<A: Analysis>(
         (0, chunk_bytes) => chunk_bytes.saturating_mul(2),
         (slice_bytes, _) => slice_bytes,
     };
-    let merge = Merge::new(&job, slice_bytes, meter);
+    // Timings of one thread tell what more threads would have to do: slices too.
+    let is_alone = threads == 1 && !meter.is_on();
+    let merge = Merge::new(&job, (slice_bytes, is_alone), meter);
     let (merge, residents) = schedule::run(&job, merge, threads)?;
     merge.finish(residents).ok_or(FoldError::Cancelled)
 }

@@ -12,7 +12,7 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_engine::{Analysis, Chunk, Composition, Control, Record, Slice, StreamPlace, StreamRef};
 use tracebraid_follow::KernelAnalysis;
-use tracebraid_graph::{GraphAnalysis, GraphPartial};
+use tracebraid_graph::{CutSlice, GraphAnalysis, GraphPartial};
 use tracebraid_periods::Ended;
 
 use crate::build::Sink;
@@ -150,14 +150,20 @@ where
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays the calls and the graph of a stage.
-    fn stage<'a>(&'a self, partial: &mut PassPartial, stage: Stage) -> Slice<'a, PassPartial> {
+    /// Plays the calls and the graph of a stage. Where no other thread composes meanwhile (`is_alone`), the graph is played as it
+    /// is composed.
+    fn stage<'a>(
+        &'a self,
+        partial: &mut PassPartial,
+        (stage, is_alone): (Stage, bool),
+    ) -> Slice<'a, PassPartial> {
         let calls = self.pass.periods.cut_calls(&mut partial.0, stage.until);
         let rules = self.pass.graph.rules();
         let cut = rules.cut(&mut partial.1, stage.until);
         Box::new(move |_| {
             let (until, cut): (Vec<Option<i64>>, Vec<_>) = self.grid.parts(stage, cut).into_iter().unzip();
-            let played = cut.into_iter().map(|cut| Some(cut?.play(rules))).collect();
+            let play = |cut: CutSlice| if is_alone { cut.unplayed() } else { cut.play(rules) };
+            let played = cut.into_iter().map(|cut| cut.map(play)).collect();
             let cuts: Vec<i64> = until.iter().map(|until| until.unwrap_or(i64::MAX)).collect();
             let calls = calls.map(|calls| calls.play(&cuts));
             self.composition(move |stream, partial| {
@@ -193,16 +199,16 @@ where
     /// Plays and composes all stages that are left, if no chunk ended.
     pub(crate) fn complete(&self, partial: &mut PassPartial) {
         let has_ended = self.stream().has_ended();
-        let mut slices = match has_ended {
-            true => VecDeque::new(),
-            false => {
-                let stage = self.stream().stage(self.grid.intervals(), i64::MAX);
-                stage
-                    .map(|stage| self.stage(partial, stage))
-                    .into_iter()
-                    .collect()
-            }
-        };
+        if !has_ended {
+            self.resolve_before(partial, i64::MAX);
+        }
+    }
+
+    /// Plays and composes the stages before a time (nanoseconds from the origin), on this thread.
+    fn resolve_before(&self, partial: &mut PassPartial, until: i64) {
+        let stage = self.stream().stage(self.grid.intervals(), until);
+        let stage = stage.map(|stage| self.stage(partial, (stage, true)));
+        let mut slices: VecDeque<_> = stage.into_iter().collect();
         while let Some(slice) = slices.pop_front() {
             let mut resident = PassPartial::default();
             slice(&mut resident)(partial);
@@ -299,9 +305,14 @@ where
     fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
         let stage = self.stream().stage(self.grid.intervals(), watermark.0);
         stage
-            .map(|stage| self.stage(partial, stage))
+            .map(|stage| self.stage(partial, (stage, false)))
             .into_iter()
             .collect()
+    }
+
+    fn resolve(&self, partial: &mut PassPartial, watermark: Timestamp) -> bool {
+        self.resolve_before(partial, watermark.0);
+        true
     }
 
     fn follow_up<'a>(&'a self, _: &mut PassPartial) -> Vec<Slice<'a, PassPartial>> {

@@ -255,6 +255,16 @@ impl Rules for GraphRules {
         })]
     }
 
+    fn resolve(&self, partial: &mut GraphPartial, watermark: i64) -> bool {
+        let Some(cut) = self.cut(partial, watermark) else {
+            return true;
+        };
+        let machine = &mut partial.machine;
+        let added = cut.unplayed().compose(self, machine, |_| {});
+        machine.forget(&self.classes, self.from, (added, watermark));
+        true
+    }
+
     fn finish(&self, input: &Input, mut partial: GraphPartial) -> Graph {
         for (cpu, lane) in std::mem::take(&mut partial.lanes) {
             if let Some(active) = lane.into_now() {

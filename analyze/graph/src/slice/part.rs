@@ -68,6 +68,11 @@ impl CutSlice {
         })
     }
 
+    /// Leaves it to composing to play the items, which is cheaper where only one thread plays.
+    pub fn unplayed(self) -> PlayedPart {
+        PlayedPart(Played::Items(self.items))
+    }
+
     /// Plays the items as far as possible without the state that precedes them.
     pub fn play(self, rules: &GraphRules) -> PlayedPart {
         drop(self.retired);

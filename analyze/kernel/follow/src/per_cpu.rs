@@ -76,6 +76,12 @@ pub trait Rules: Sync + Sized {
         Vec::new()
     }
 
+    /// See [`Analysis::resolve`].
+    fn resolve(&self, partial: &mut Self::Partial, watermark: i64) -> bool {
+        let _ = (partial, watermark);
+        false
+    }
+
     /// See [`Analysis::follow_up`].
     fn follow_up<'a>(&'a self, partial: &mut Self::Partial) -> Vec<Slice<'a, Self::Partial>> {
         let _ = partial;
@@ -192,6 +198,10 @@ impl<R: Rules> Analysis for PerCpu<R> {
             return Vec::new();
         }
         self.rules.slices(partial, watermark.0)
+    }
+
+    fn resolve(&self, partial: &mut R::Partial, watermark: Timestamp) -> bool {
+        self.input.is_in_order && self.rules.resolve(partial, watermark.0)
     }
 
     fn follow_up<'a>(&'a self, partial: &mut R::Partial) -> Vec<Slice<'a, R::Partial>> {
