@@ -44,12 +44,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The thread that folds a chunk allocates its items, and another thread frees them. glibc takes the
-/// lock of the allocating thread's arena to free them: `files` with two threads was hardly faster than
-/// with one (0.50 s and 0.53 s). mimalloc takes no lock. jemalloc needed more memory, and larger thread
-/// caches in glibc made no difference.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tracebraid_allocator::Allocator = tracebraid_allocator::Allocator;
 
 fn main() -> ExitCode {
     if let Some(code) = commands::become_command() {

@@ -18,6 +18,7 @@ const LAYERS: &[&[&str]] = &[
         "analyze/file-identity",
         "record/probe",
         "record/unwind",
+        "present/allocator",
     ],
     &["ctf", "analyze/symbols", "record/modules"],
     &["import/tracepoint", "analyze/engine", "analyze/kernel/model"],
