@@ -99,8 +99,8 @@ impl PacketFinder<'_> {
                     || is_next(head, &hidden)
                     || self.following_packet(found, &hidden)?.is_some())
             {
-                let is_published = !is_unpublished(head, &hidden, packet.offset.saturating_add(packet.bytes).saturating_sub(found));
-                return Ok(is_published.then_some(found));
+                let rest = packet.offset.saturating_add(packet.bytes).saturating_sub(found);
+                return Ok(Some(found).filter(|_| !is_unpublished(head, &hidden, rest)));
             }
             at = found.saturating_add(1);
         }
