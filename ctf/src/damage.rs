@@ -14,6 +14,10 @@ pub struct Damage {
     pub message: String,
     /// Bytes that were skipped, if any were.
     pub skipped: Option<u64>,
+    /// The index of the file and the head of the packet contradict each other: times and losses that were
+    /// taken from the index before the packet was read may be wrong. Opening with
+    /// [`IndexCheck::Every`](crate::index::IndexCheck) does without such an index.
+    pub contradicts_index: bool,
 }
 
 impl Damage {
@@ -24,6 +28,7 @@ impl Damage {
             offset: Some(offset),
             message: message.into(),
             skipped: None,
+            contradicts_index: false,
         }
     }
 
@@ -34,12 +39,19 @@ impl Damage {
             offset: None,
             message: message.into(),
             skipped: None,
+            contradicts_index: false,
         }
     }
 
     /// Says how many bytes were skipped.
     pub fn skipping(mut self, bytes: u64) -> Self {
         self.skipped = Some(bytes);
+        self
+    }
+
+    /// Marks a contradiction between a packet and the index of its file.
+    pub(crate) fn contradicting_index(mut self) -> Self {
+        self.contradicts_index = true;
         self
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::clock::OUT_OF_RANGE;
 use crate::damage::Damage;
+use crate::index::IndexCheck;
 use crate::layout::TraceLayout;
 use crate::packets::{self, FileScan};
 use crate::special::special;
@@ -21,6 +22,10 @@ impl Trace {
     /// # Errors
     /// When the metadata cannot be read; damage of data streams is recorded in the trace.
     pub fn open(directory: &Path) -> Result<Trace, OpenError> {
+        Self::open_checking(directory, IndexCheck::Ends)
+    }
+
+    fn open_checking(directory: &Path, check: IndexCheck) -> Result<Trace, OpenError> {
         if directory.is_file() {
             let path = directory.to_owned();
             return Err(OpenError::NotDirectory { path });
@@ -39,6 +44,7 @@ impl Trace {
             directory,
             Arc::new(text),
             Arc::new(TraceLayout::new(Arc::new(class))),
+            check,
         )
     }
 
@@ -46,6 +52,7 @@ impl Trace {
         directory: &Path,
         metadata: Arc<Vec<u8>>,
         layout: Arc<TraceLayout>,
+        index_check: IndexCheck,
     ) -> Result<Trace, OpenError> {
         let mut trace = Trace {
             paths: vec![directory.to_owned()],
@@ -58,6 +65,7 @@ impl Trace {
             correction: None,
             is_synchronized: false,
             mixed_cpus: OnceLock::new(),
+            index_check,
         };
         let io_error = |error| OpenError::Io {
             path: directory.to_owned(),
@@ -77,10 +85,10 @@ impl Trace {
         let mut index = directory.join("index").join(name).into_os_string();
         index.push(".idx");
         let index = PathBuf::from(index);
-        let index = index.is_file().then_some(index);
+        let index = index.is_file().then_some((index.as_path(), self.index_check));
         let scanned = std::fs::metadata(path).and_then(|meta| {
             let bytes = meta.len();
-            let scans = packets::find(&self.layout, path, bytes, index.as_deref(), &mut self.damage)?;
+            let scans = packets::find(&self.layout, path, bytes, index, &mut self.damage)?;
             Ok((bytes, scans))
         });
         match scanned {
@@ -159,10 +167,10 @@ impl Trace {
 
     /// The same directories, read with other metadata. What cannot be read again is left out.
     fn with_metadata_of(self, other: &Trace) -> Trace {
-        let mut parts = self
-            .paths
-            .iter()
-            .filter_map(|path| Self::with_layout(path, other.metadata.clone(), other.layout.clone()).ok());
+        let mut parts = self.paths.iter().filter_map(|path| {
+            let (metadata, layout) = (other.metadata.clone(), other.layout.clone());
+            Self::with_layout(path, metadata, layout, self.index_check).ok()
+        });
         let Some(mut trace) = parts.next() else {
             return self;
         };
@@ -252,6 +260,14 @@ impl TraceSet {
     /// # Errors
     /// When not a single trace can be opened, or one of the paths is no directory.
     pub fn open<P: AsRef<Path>>(paths: &[P]) -> Result<TraceSet, OpenError> {
+        Self::open_checking(paths, IndexCheck::Ends)
+    }
+
+    /// As [`TraceSet::open`], with indexes of stream files checked that far.
+    ///
+    /// # Errors
+    /// As [`TraceSet::open`].
+    pub fn open_checking<P: AsRef<Path>>(paths: &[P], check: IndexCheck) -> Result<TraceSet, OpenError> {
         let mut set = TraceSet::default();
         let mut first_error = None;
         for path in paths {
@@ -267,7 +283,7 @@ impl TraceSet {
             // All traces found may have been removed before they are opened, while others were added.
             for attempt in 1.. {
                 let is_last = attempt == MOST_ATTEMPTS;
-                if set.open_below(path, is_last, &mut first_error)? {
+                if set.open_below((path, check), is_last, &mut first_error)? {
                     break;
                 }
             }
@@ -284,7 +300,7 @@ impl TraceSet {
     /// with --keep are, is left out. False if all traces were, unless this is the last attempt.
     fn open_below(
         &mut self,
-        path: &Path,
+        (path, check): (&Path, IndexCheck),
         is_last: bool,
         first_error: &mut Option<OpenError>,
     ) -> Result<bool, OpenError> {
@@ -293,7 +309,7 @@ impl TraceSet {
             error,
         })?;
         let is_empty = found.directories.is_empty() && found.unread.is_empty();
-        let opened = found.open();
+        let opened = found.open(check);
         let are_gone = !is_empty && opened.is_empty() && found.unread.is_empty();
         if are_gone && !is_last {
             return Ok(false);
@@ -344,10 +360,10 @@ struct Found {
 
 impl Found {
     /// Opens the traces, except those that have been removed since the search.
-    fn open(&self) -> Vec<(PathBuf, Result<Trace, OpenError>)> {
+    fn open(&self, check: IndexCheck) -> Vec<(PathBuf, Result<Trace, OpenError>)> {
         let directories = self.directories.iter().cloned();
         let opened = directories.map(|directory| {
-            let trace = Trace::open(&directory);
+            let trace = Trace::open_checking(&directory, check);
             (directory, trace)
         });
         opened.filter(|(directory, _)| directory.exists()).collect()
@@ -452,7 +468,7 @@ mod tests {
         let found = Found::below(place.path()).unwrap();
         assert_eq!(found.directories.len(), 2);
         std::fs::rename(place.path().join("old"), place.path().join(".old")).unwrap();
-        let opened = found.open();
+        let opened = found.open(IndexCheck::Ends);
         assert_eq!(opened.len(), 1);
         assert!(opened[0].0.ends_with("new") && opened[0].1.is_ok());
     }

@@ -8,6 +8,7 @@ use crate::clock::ClockConversion;
 use crate::correction::Correction;
 use crate::damage::Damage;
 use crate::error::MetadataError;
+use crate::index::IndexCheck;
 use crate::layout::TraceLayout;
 use crate::schema::Uuid;
 use crate::stream::Stream;
@@ -36,6 +37,8 @@ pub struct Trace {
     pub is_synchronized: bool,
     /// The CPUs of its events in streams that several CPUs share, once an analysis has looked for them.
     pub mixed_cpus: OnceLock<Vec<u32>>,
+    /// How its indexes were checked: it may be opened again with more metadata.
+    pub(crate) index_check: IndexCheck,
 }
 
 /// Why a directory could not be opened as a trace.

@@ -26,3 +26,4 @@ mod tsdl_schema;
 mod write_lttng;
 mod write_metadata;
 mod write_streams;
+mod wrong_index;

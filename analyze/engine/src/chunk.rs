@@ -178,13 +178,13 @@ pub fn are_in_order(set: &TraceSet, groups: &[Vec<StreamRef>]) -> bool {
 }
 
 /// When the packets of a stream begin.
-struct Begins<'a> {
+pub(crate) struct Begins<'a> {
     stream: &'a Stream,
     clock: Option<ClockConversion>,
 }
 
 impl<'a> Begins<'a> {
-    fn new(trace: &Trace, stream: &'a Stream) -> Self {
+    pub(crate) fn new(trace: &Trace, stream: &'a Stream) -> Self {
         Begins {
             stream,
             clock: trace.clock(stream),
@@ -201,7 +201,7 @@ impl<'a> Begins<'a> {
             && reaches.all(|reach| reach.is_some())
     }
 
-    fn at(&self, packet: usize) -> Timestamp {
+    pub(crate) fn at(&self, packet: usize) -> Timestamp {
         let begin = self.stream.packets.get(packet).and_then(|packet| packet.begin);
         self.clock
             .zip(begin)

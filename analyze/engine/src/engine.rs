@@ -1,5 +1,8 @@
 //! Folding a trace set: from the plan of its chunks to the report.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::damage::Damage;
 use tracebraid_ctf::trace::TraceSet;
@@ -7,6 +10,7 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::analysis::Analysis;
 use crate::chunk::{Chunk, Cut, DAWN, DUSK, Plan};
 use crate::control::Control;
+use crate::edges;
 use crate::feed::{Feed, Tables};
 use crate::merge::Merge;
 use crate::schedule;
@@ -27,6 +31,9 @@ pub struct Options {
     /// Event records before this time are not given, nor packets read that end before it: whoever goes on
     /// knows what they told. Analyses that scan packets themselves get those that reach over it whole.
     pub since: Option<Timestamp>,
+    /// Goes on where the index of a stream file contradicts the file: for reports that do not depend on when
+    /// packets begin and end.
+    pub accepts_wrong_indexes: bool,
 }
 
 /// What a fold gives.
@@ -39,11 +46,33 @@ pub struct Outcome<R> {
 }
 
 /// Why there is no report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldError {
     /// It was cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// Indexes contradict their stream files, which are named in order: not necessarily all that do. The plan
+    /// rests on them; traces that are opened with
+    /// [`IndexCheck::Every`](tracebraid_ctf::index::IndexCheck) do not use such indexes.
+    #[error("{}", wrong_indexes(.0))]
+    WrongIndexes(Vec<PathBuf>),
+}
+
+fn wrong_indexes(files: &[PathBuf]) -> String {
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    format!(
+        "{}: the index tells of other packets than the file has",
+        files.join(", ")
+    )
+}
+
+impl FoldError {
+    /// The error for damage that was found, if some of it is of an index.
+    pub(crate) fn of_damage(damage: &[Damage]) -> Option<FoldError> {
+        let files = damage.iter().filter(|damage| damage.contradicts_index);
+        let files: BTreeSet<PathBuf> = files.map(|damage| damage.path.clone()).collect();
+        (!files.is_empty()).then(|| FoldError::WrongIndexes(files.into_iter().collect()))
+    }
 }
 
 /// Bytes of merged chunks that a slice of time contains. Composing a slice takes as long as it has threads, descriptors and
@@ -53,7 +82,7 @@ const SLICE_BYTES: u64 = 16 << 20;
 /// Folds a trace set.
 ///
 /// # Errors
-/// When `control` was told to cancel.
+/// When `control` was told to cancel, and when an index contradicts its stream file, unless that is accepted.
 pub fn fold<A: Analysis>(
     set: &TraceSet,
     analysis: &A,
@@ -62,18 +91,21 @@ pub fn fold<A: Analysis>(
 ) -> Result<Outcome<A::Report>, FoldError> {
     let mut meter = Meter::new(control.timings());
     let watch = Stopwatch::start();
-    let plan = Plan::new(
-        set,
-        &analysis.groups(set),
-        Cut {
-            threshold: options.chunk_bytes,
-            packets: analysis.lanes(),
-            until: options.until.unwrap_or(DUSK),
-            since: options.since.unwrap_or(DAWN),
-        },
-    );
+    let groups = analysis.groups(set);
+    let cut = Cut {
+        threshold: options.chunk_bytes,
+        packets: analysis.lanes(),
+        until: options.until.unwrap_or(DUSK),
+        since: options.since.unwrap_or(DAWN),
+    };
+    let plan = Plan::new(set, &groups, cut);
     control.plan(plan.bytes());
     let tables = Tables::new(set, analysis);
+    if !options.accepts_wrong_indexes
+        && let Some(error) = FoldError::of_damage(&edges::damage(set, &groups, cut, &tables))
+    {
+        return Err(error);
+    }
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -85,6 +117,7 @@ pub fn fold<A: Analysis>(
         plan: &plan,
         tables: &tables,
         control,
+        accepts_wrong_indexes: options.accepts_wrong_indexes,
         is_timed: meter.is_on(),
     };
     meter.times().threads = threads;
@@ -108,6 +141,7 @@ pub(crate) struct Job<'a, A: Analysis> {
     pub(crate) plan: &'a Plan,
     pub(crate) tables: &'a Tables,
     pub(crate) control: &'a Control,
+    accepts_wrong_indexes: bool,
     pub(crate) is_timed: bool,
 }
 
@@ -128,10 +162,13 @@ impl<A: Analysis> Job<'_, A> {
         })
     }
 
-    /// Folds a chunk; `None` if the fold is cancelled.
-    pub(crate) fn run(&self, chunk: &Chunk, resident: &mut A::Partial) -> Option<Folded<A>> {
+    /// Folds a chunk.
+    ///
+    /// # Errors
+    /// When the fold is cancelled, or an index contradicts a packet of the chunk.
+    pub(crate) fn run(&self, chunk: &Chunk, resident: &mut A::Partial) -> Result<Folded<A>, FoldError> {
         if self.control.is_cancelled() {
-            return None;
+            return Err(FoldError::Cancelled);
         }
         let watch = Stopwatch::start();
         let mut partial = self.analysis.begin(chunk);
@@ -142,6 +179,11 @@ impl<A: Analysis> Job<'_, A> {
         self.analysis.exchange(&mut partial, resident);
         self.control.advance(chunk.bytes);
         let damage = feed.take_damage();
+        if !self.accepts_wrong_indexes
+            && let Some(error) = FoldError::of_damage(&damage)
+        {
+            return Err(error);
+        }
         let mut times = ChunkTimes {
             bytes: chunk.bytes,
             fold_ns: watch.elapsed(),
@@ -152,7 +194,7 @@ impl<A: Analysis> Job<'_, A> {
             times.partial_bytes = encoded_bytes(&partial);
             times.measure_ns = watch.elapsed();
         }
-        Some(Folded {
+        Ok(Folded {
             partial,
             damage,
             times,

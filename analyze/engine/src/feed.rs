@@ -30,7 +30,7 @@ impl Tables {
         Tables(set.traces.iter().enumerate().map(table).collect())
     }
 
-    fn of(&self, trace: u32, stream_class: usize) -> Option<Arc<ScanTable>> {
+    pub(crate) fn of(&self, trace: u32, stream_class: usize) -> Option<Arc<ScanTable>> {
         self.0.get(trace as usize)?.get(stream_class).cloned()
     }
 }

@@ -21,7 +21,7 @@ const AHEAD: usize = 4;
 /// Folds all chunks and plays all slices on that many threads.
 ///
 /// # Errors
-/// When the fold is cancelled.
+/// When the fold is cancelled, or an index is wrong.
 pub(crate) fn run<'a, A: Analysis>(
     job: &'a Job<'a, A>,
     mut merge: Merge<'a, A>,
@@ -30,7 +30,7 @@ pub(crate) fn run<'a, A: Analysis>(
     if threads == 1 {
         let mut resident = job.resident();
         for chunk in &job.plan.chunks {
-            let folded = job.run(chunk, &mut resident).ok_or(FoldError::Cancelled)?;
+            let folded = job.run(chunk, &mut resident)?;
             let mut slices = VecDeque::from(merge.merge(chunk.index, folded));
             while let Some(slice) = slices.pop_front() {
                 slices.extend(merge.compose(slice.play(&mut resident)));
@@ -56,6 +56,10 @@ pub(crate) fn run<'a, A: Analysis>(
     });
     if job.control.is_cancelled() {
         return Err(FoldError::Cancelled);
+    }
+    let work = board.work.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(error) = work.error {
+        return Err(error);
     }
     let merge = board.merge.into_inner().unwrap_or_else(PoisonError::into_inner);
     let residents = board.residents.into_inner();
@@ -90,6 +94,8 @@ struct Work<'a, A: Analysis> {
     waiting: usize,
     /// A worker panicked: nothing that waits for it will come.
     is_broken: bool,
+    /// Why there will be no report.
+    error: Option<FoldError>,
 }
 
 impl<A: Analysis> Default for Work<'_, A> {
@@ -105,6 +111,7 @@ impl<A: Analysis> Default for Work<'_, A> {
             is_merging: false,
             waiting: 0,
             is_broken: false,
+            error: None,
         }
     }
 }
@@ -125,7 +132,7 @@ enum MergeStep<'a, A: Analysis> {
 
 impl<'a, A: Analysis> Work<'a, A> {
     fn turn(&mut self, chunks: usize, ahead: usize) -> Turn<'a, A> {
-        if self.is_broken {
+        if self.is_broken || self.error.is_some() {
             return Turn::End;
         }
         if let Some((number, slice)) = self.pending.pop_front() {
@@ -182,13 +189,21 @@ impl<'a, A: Analysis> Board<'a, A> {
         }
         match turn {
             Turn::Fold(index) => {
-                let chunk = self.job.plan.chunks.get(index);
-                let Some(folded) = chunk.and_then(|chunk| self.job.run(chunk, resident)) else {
+                let Some(chunk) = self.job.plan.chunks.get(index) else {
                     return false;
                 };
+                let folded = self.job.run(chunk, resident);
                 let mut work = self.lock();
-                work.folded.insert(index, folded);
-                self.merge(work);
+                match folded {
+                    Ok(folded) => {
+                        work.folded.insert(index, folded);
+                        self.merge(work);
+                    }
+                    Err(error) => {
+                        work.error.get_or_insert(error);
+                        return false;
+                    }
+                }
             }
             Turn::Play(number, slice) => {
                 let played = slice.play(resident);

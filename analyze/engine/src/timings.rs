@@ -129,6 +129,11 @@ impl Timings {
         self.lock().serial.clone()
     }
 
+    /// Forgets all of these.
+    pub fn forget(&self) {
+        *self.lock() = Collected::default();
+    }
+
     fn add(&self, fold: FoldTimes) {
         self.lock().folds.push(fold);
     }

@@ -222,9 +222,9 @@ pub enum BuildError<E> {
     /// The definitions cannot be followed.
     #[error("{0}")]
     Periods(String),
-    /// It was cancelled.
-    #[error("cancelled")]
-    Cancelled,
+    /// The traces were not read to their end.
+    #[error(transparent)]
+    Fold(FoldError),
     /// They cannot be kept.
     #[error(transparent)]
     Sink(E),
@@ -234,7 +234,7 @@ pub enum BuildError<E> {
 /// `union`.
 ///
 /// # Errors
-/// When the definitions cannot be followed, when it is cancelled, and what the sink says: then the fold is cancelled.
+/// When the definitions cannot be followed, those of the fold, and what the sink says: then the fold is cancelled.
 pub fn build<S: Sink + Send>(
     set: &TraceSet,
     rules: &BuildRules,
@@ -261,7 +261,7 @@ where
     if let Some(error) = error {
         return Err(BuildError::Sink(error));
     }
-    let outcome = outcome.map_err(|FoldError::Cancelled| BuildError::Cancelled)?;
+    let outcome = outcome.map_err(BuildError::Fold)?;
     Ok(Built {
         union,
         unfinished: outcome.report.unfinished,

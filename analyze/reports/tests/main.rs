@@ -29,3 +29,4 @@ mod sched;
 mod states;
 mod views;
 mod waits;
+mod wrong_indexes;

@@ -3,16 +3,18 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tracebraid_ctf::damage::Damage;
+use tracebraid_ctf::index::IndexCheck;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Options, fold};
+use tracebraid_engine::{FoldError, Options, Outcome, fold};
 use tracebraid_executions::database::trace_path;
 use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_graph::{Graph, GraphAnalysis};
 
 use crate::questions::Cancelled;
 
-/// Opens traces. They stay for as long as the program runs, since rows that SQLite holds refer to them.
-pub type OpenTraces = Box<dyn Fn() -> Result<&'static TraceSet, String> + Send + Sync>;
+/// Opens traces, with their indexes checked that far. They stay for as long as the program runs, since rows that
+/// SQLite holds refer to them.
+pub type OpenTraces = Box<dyn Fn(IndexCheck) -> Result<&'static TraceSet, String> + Send + Sync>;
 
 /// Traces, and what is made of them.
 pub struct Traces {
@@ -21,6 +23,8 @@ pub struct Traces {
     options: Options,
     cancelled: Cancelled,
     set: OnceLock<Result<&'static TraceSet, String>>,
+    /// The traces once more, without indexes that turned out to be wrong.
+    checked: OnceLock<Result<&'static TraceSet, String>>,
     graph: OnceLock<Result<Graph, String>>,
     /// Damage that was told of.
     told: Mutex<Vec<String>>,
@@ -38,6 +42,7 @@ impl Traces {
             options,
             cancelled: Cancelled::default(),
             set: OnceLock::new(),
+            checked: OnceLock::new(),
             graph: OnceLock::new(),
             told: Mutex::default(),
         }
@@ -53,7 +58,14 @@ impl Traces {
 
     /// The traces.
     pub(crate) fn set(&self) -> Result<&'static TraceSet, String> {
-        self.set.get_or_init(|| (self.open)()).clone()
+        let first = || self.set.get_or_init(|| (self.open)(IndexCheck::Ends));
+        self.checked.get().unwrap_or_else(first).clone()
+    }
+
+    fn checked(&self) -> Result<&'static TraceSet, String> {
+        self.checked
+            .get_or_init(|| (self.open)(IndexCheck::Every))
+            .clone()
     }
 
     /// What each is called: as in the table `source`.
@@ -64,20 +76,29 @@ impl Traces {
     /// What their threads did; made at the first use.
     pub(crate) fn graph(&self) -> Result<&Graph, String> {
         let graph = self.graph.get_or_init(|| {
-            let set = self.set()?;
-            let analysis = GraphAnalysis::new(set, Selection::default());
-            if let Some(lack) = analysis.lacks() {
-                (self.heard)(lack);
-            }
-            if let Some(missing) = analysis.input().head().note() {
-                (self.heard)(&missing);
-            }
-            let outcome = fold(set, &analysis, self.options, &self.cancelled.0);
-            let outcome = outcome.map_err(|_| "interrupted".to_owned())?;
+            let outcome = match self.folded(self.set()?) {
+                Err(FoldError::WrongIndexes(_)) => self.folded(self.checked()?),
+                outcome => outcome,
+            };
+            let outcome = outcome.map_err(|error| match error {
+                FoldError::Cancelled => "interrupted".to_owned(),
+                FoldError::WrongIndexes(_) => error.to_string(),
+            })?;
             self.damaged(&outcome.damage);
             Ok(outcome.report)
         });
         graph.as_ref().map_err(String::clone)
+    }
+
+    fn folded(&self, set: &TraceSet) -> Result<Outcome<Graph>, FoldError> {
+        let analysis = GraphAnalysis::new(set, Selection::default());
+        if let Some(lack) = analysis.lacks() {
+            (self.heard)(lack);
+        }
+        if let Some(missing) = analysis.input().head().note() {
+            (self.heard)(&missing);
+        }
+        fold(set, &analysis, self.options, &self.cancelled.0)
     }
 
     /// Tells of damage.

@@ -27,7 +27,7 @@ pub(crate) fn folded<A: Analysis>(set: &TraceSet, analysis: &A, options: Options
 /// Traces that are opened already.
 pub(crate) fn opened(set: &'static TraceSet, options: Options) -> Traces {
     let heard = |what: &str| panic!("{what}");
-    Traces::new(Box::new(move || Ok(set)), Box::new(heard), options)
+    Traces::new(Box::new(move |_| Ok(set)), Box::new(heard), options)
 }
 
 /// A database of the requests of a recorded trace.

@@ -261,7 +261,7 @@ fn wakers_are_those_of_sched() {
 
 #[test]
 fn traces_that_cannot_be_opened_are_told_of() {
-    let open = || Err("they are gone".to_owned());
+    let open = |_| Err("they are gone".to_owned());
     let traces = tracebraid_sql::Traces::new(Box::new(open), Box::new(|_| ()), Options::default());
     let questions = Questions::new(None, Some(traces)).expect("no file");
     for table in ["events", "intervals", "trace_threads"] {

@@ -2,20 +2,25 @@
 
 use crate::damage::Damage;
 use crate::extent::{ends_before_begin, is_written};
-use crate::index::IndexEntry;
+use crate::index::{IndexCheck, IndexEntry};
 use crate::packet::PacketHead;
+use crate::packets::contradiction::has_other_values;
 use crate::packets::file_scan::FileScan;
 use crate::packets::packet_finder::PacketFinder;
 use crate::stream::Packet;
 
 impl PacketFinder<'_> {
     /// Packets by the index, which is trusted if its first and last entries agree with the heads of
-    /// their packets.
-    pub(super) fn by_index(&mut self, entries: &[IndexEntry]) -> Option<FileScan> {
+    /// their packets, or every entry does. Of an index whose times are in no order every entry is compared:
+    /// there are few, and which times are wrong is decided before packets are read (`misplaced`).
+    pub(super) fn by_index(&mut self, entries: &[IndexEntry], check: IndexCheck) -> Option<FileScan> {
         let mut scan = self.agreeing_scan(entries)?;
         let has_begin = scan.head.begin.is_some();
         let head = &scan.head;
         scan.packets = entries.iter().map(|entry| packet_of(entry, head)).collect();
+        if check == IndexCheck::Every || !is_plausible(&scan.packets, &scan.head) {
+            self.agrees_with_all(&scan)?;
+        }
         for packet in &scan.packets {
             if let Some(damage) = ends_before_begin(self.path, packet) {
                 self.report_fault(damage);
@@ -35,9 +40,9 @@ impl PacketFinder<'_> {
         let mut scan: Option<FileScan> = None;
         for entry in [first, last] {
             let head = self.head(entry.offset, 0).ok()?.ok()?;
-            if !self.agrees(&head, entry, entries)? {
-                let message = "its index is not used: it tells of another packet here than the file has";
-                self.damage.push(Damage::at(self.path, entry.offset, message));
+            let is_same_stream = scan.as_ref().is_none_or(|scan| scan.id == head.stream_id);
+            if !self.agrees(&head, entry, entries)? || !is_same_stream {
+                self.report_other_packet(entry.offset);
                 return None;
             }
             if let Some(scan) = &mut scan {
@@ -49,6 +54,26 @@ impl PacketFinder<'_> {
             scan.get_or_insert_with(|| FileScan::new(head, true));
         }
         scan
+    }
+
+    /// `None` if a packet of the scan contradicts its head. A head that cannot be decoded contradicts nothing:
+    /// were its offset wrong, the size of the packet before it would be, too.
+    fn agrees_with_all(&mut self, scan: &FileScan) -> Option<()> {
+        for packet in &scan.packets {
+            let Ok(Ok(head)) = self.head(packet.offset, 0) else {
+                continue;
+            };
+            if has_other_values(&head, packet, (scan.class, scan.id)) || self.has_other_size(&head, packet) {
+                self.report_other_packet(packet.offset);
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn report_other_packet(&mut self, offset: u64) {
+        let message = "its index is not used: it tells of another packet here than the file has";
+        self.damage.push(Damage::at(self.path, offset, message));
     }
 
     /// True if an entry agrees with the head of its packet; `None` if the stream's class is unknown.
@@ -65,6 +90,10 @@ impl PacketFinder<'_> {
                 && (has_size || entries.len() <= 1)
                 && is_equal(head.begin, entry.begin)
                 && is_equal(head.end, entry.end)
+                && is_equal(head.discarded, entry.discarded)
+                && entry
+                    .sequence
+                    .is_none_or(|sequence| is_equal(head.sequence, sequence))
                 && class_id == entry.stream_class
                 && entry.content_bits >= head.end_of_head,
         )
@@ -78,10 +107,18 @@ impl PacketFinder<'_> {
     }
 }
 
+/// True if no packet begins before the one before it, ends before it begins, or is too small for a head.
+fn is_plausible(packets: &[Packet], head: &PacketHead) -> bool {
+    let can_be = |packet: &Packet| {
+        packet.end.is_none_or(|end| Some(end) >= packet.begin) && packet.content_bits >= head.end_of_head
+    };
+    packets.is_sorted_by_key(|packet| packet.begin) && packets.iter().all(can_be)
+}
+
 /// The packet of an entry. Fields that the heads of the stream do not have are left out.
 fn packet_of(entry: &IndexEntry, head: &PacketHead) -> Packet {
     let begin = head.begin.map(|_| entry.begin);
-    let is_end = |end: &u64| is_written(*end, Some(entry.begin));
+    let is_end = |end: &u64| is_written(*end, begin);
     Packet {
         file: 0,
         offset: entry.offset,

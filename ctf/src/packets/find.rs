@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::damage::Damage;
-use crate::index;
+use crate::index::{self, IndexCheck};
 use crate::layout::TraceLayout;
 use crate::packets::file_scan::FileScan;
 use crate::packets::foreign::Foreign;
@@ -15,15 +15,15 @@ pub(crate) fn find(
     layout: &TraceLayout,
     path: &Path,
     bytes: u64,
-    index_path: Option<&Path>,
+    index: Option<(&Path, IndexCheck)>,
     damage: &mut Vec<Damage>,
 ) -> io::Result<Vec<FileScan>> {
     let mut finder = PacketFinder::new(layout, path, bytes, damage)?;
-    if let Some(index_path) = index_path {
+    if let Some((index_path, check)) = index {
         let read = index::read(index_path).map_err(|error| error.to_string());
         match read.and_then(|content| index::parse(&content, bytes).map_err(|error| error.to_string())) {
             Ok(entries) => {
-                if let Some(mut scan) = finder.by_index(&entries) {
+                if let Some(mut scan) = finder.by_index(&entries, check) {
                     scan.is_foreign = finder.report_foreign(true);
                     return Ok(vec![scan]);
                 }

@@ -7,6 +7,7 @@
 
 mod by_heads;
 mod by_index;
+mod contradiction;
 mod file_scan;
 mod find;
 mod first_record;

@@ -1,27 +1,33 @@
 //! Resolves contradictions between the index and the head of a packet.
 
+use crate::damage::Damage;
 use crate::extent::is_written;
 use crate::packet::PacketHead;
+use crate::packets::contradiction::{has_other_times, has_other_values};
 use crate::packets::foreign::foreign_uuid;
-use crate::stream::{Packet, Stream};
+use crate::packets::packet_finder::PacketFinder;
+use crate::stream::{DataFile, Packet, Stream};
 use crate::trace::Trace;
 
 const OTHER_PACKET: &str = "the index tells of another packet here than the file has";
 
 /// The packet with the values of its own head, since the entry of an index may be of another
-/// packet, and a message if the two disagree. The clock starts from the `begin` of the result.
+/// packet, and damage if the two disagree. The clock starts from the `begin` of the result.
 pub(crate) fn reconcile_with_head(
     trace: &Trace,
     stream: &Stream,
     packet: Packet,
     head: &PacketHead,
-) -> (Packet, Option<String>) {
-    let file = stream.files.get(packet.file as usize);
+) -> (Packet, Option<Damage>) {
+    let Some(file) = stream.files.get(packet.file as usize) else {
+        return (packet, None);
+    };
+    let damage = |message: String| Damage::at(&file.path, packet.offset, message);
     // With an index, the packets between the first and the last were not checked before.
-    let foreign = (head.is_foreign && file.is_some_and(|file| !file.is_foreign))
+    let foreign = (head.is_foreign && !file.is_foreign)
         .then(|| foreign_uuid(Some(1), head.uuid.unwrap_or_default(), trace.uuid()));
-    if !file.is_some_and(|file| file.indexed) {
-        return (packet, foreign);
+    if !file.indexed {
+        return (packet, foreign.map(damage));
     }
     let whole = packet.bytes.saturating_mul(8);
     let content = head
@@ -29,41 +35,51 @@ pub(crate) fn reconcile_with_head(
         .or(head.total_bits)
         .unwrap_or(packet.content_bits);
     let total = head.total_bits.unwrap_or(whole);
-    // The head of a misplaced packet has other times than those that it counts with.
-    let clock = if packet.is_misplaced {
-        packet.clock
-    } else {
-        head.begin
-    };
-    let has_other_times = clock != packet.clock;
-    let is_other = content != packet.content_bits || has_other_times;
-    // By the index, the next packet begins where this one ends.
-    let complaint = if !is_other && total > whole {
-        Some(format!(
+    let contradicts = has_other_values(head, &packet, (stream.class, stream.id))
+        || total != whole && has_other_size(trace, file, head, &packet);
+    let found = if contradicts {
+        Some(damage(OTHER_PACKET.to_owned()).contradicting_index())
+    } else if content == packet.content_bits && total > whole {
+        // By the index, the next packet begins where this one ends.
+        Some(damage(format!(
             "the packet's size ({} bytes) is not true: by the index it has {} bytes",
             total / 8,
             packet.bytes
-        ))
-    } else if is_other || total != whole {
-        Some(OTHER_PACKET.to_owned())
+        )))
+    } else if content != packet.content_bits || total != whole {
+        Some(damage(OTHER_PACKET.to_owned()))
     } else {
-        foreign
+        foreign.map(damage)
     };
     let is_possible = content >= head.end_of_head && content <= whole;
-    let content_bits = if is_possible { content } else { packet.content_bits };
-    let (begin, end) = if has_other_times {
-        (clock, head.end.filter(|&end| is_written(end, clock)))
-    } else {
-        (packet.begin, packet.end)
+    let packet = Packet {
+        content_bits: if is_possible { content } else { packet.content_bits },
+        ..packet
     };
-    (
-        Packet {
-            content_bits,
-            clock,
-            begin,
-            end,
-            ..packet
-        },
-        complaint,
-    )
+    (with_times_of(head, packet), found)
+}
+
+/// As [`PacketFinder::has_other_size`], of a file that is being read.
+fn has_other_size(trace: &Trace, file: &DataFile, head: &PacketHead, packet: &Packet) -> bool {
+    let mut damage = Vec::new();
+    PacketFinder::new(&trace.layout, &file.path, file.bytes, &mut damage)
+        .is_ok_and(|mut finder| finder.has_other_size(head, packet))
+}
+
+/// The packet with the times of its head, where the index has others.
+fn with_times_of(head: &PacketHead, packet: Packet) -> Packet {
+    if !has_other_times(head, &packet) {
+        return packet;
+    }
+    let begin = if head.begin == packet.clock {
+        packet.begin
+    } else {
+        head.begin
+    };
+    Packet {
+        clock: head.begin,
+        begin,
+        end: head.end.filter(|&end| is_written(end, head.begin)),
+        ..packet
+    }
 }

@@ -376,11 +376,8 @@ impl<'t> StreamReader<'t> {
 
     /// Corrects the packet by its own head, where the index differs.
     fn checked(&mut self, packet: Packet, head: &PacketHead) -> Packet {
-        let (packet, complaint) = packets::reconcile_with_head(self.trace, self.stream, packet, head);
-        if let Some(complaint) = complaint {
-            let damage = Damage::at(self.path(&packet), packet.offset, complaint);
-            self.damage.push(damage);
-        }
+        let (packet, damage) = packets::reconcile_with_head(self.trace, self.stream, packet, head);
+        self.damage.extend(damage);
         packet
     }
 

@@ -197,12 +197,9 @@ impl<'t> Scanner<'t> {
             };
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
-                    let (packet, complaint) =
+                    let (packet, damage) =
                         crate::packets::reconcile_with_head(self.trace, self.stream, *packet, &head);
-                    if let Some(complaint) = complaint {
-                        let damage = Damage::at(self.path(&packet), packet.offset, complaint);
-                        self.damage.push(damage);
-                    }
+                    self.damage.extend(damage);
                     self.packet = Some(packet);
                     self.pos = head.end_of_head;
                     // The clock starts anew in each packet: packets can be read in any order.

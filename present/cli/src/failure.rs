@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use tracebraid_engine::FoldError;
+
 use crate::output::say;
 
 /// The exit code for damage under `--strict`, and for output that cannot be written.
@@ -24,6 +26,20 @@ const NOT_RUN: u8 = 126;
 pub(crate) struct Failure {
     code: u8,
     message: String,
+    may_be_of_indexes: bool,
+}
+
+impl From<FoldError> for Failure {
+    fn from(error: FoldError) -> Failure {
+        match error {
+            FoldError::Cancelled => Failure::interrupted(),
+            FoldError::WrongIndexes(_) => Failure {
+                code: DAMAGED,
+                message: error.to_string(),
+                may_be_of_indexes: true,
+            },
+        }
+    }
 }
 
 impl Failure {
@@ -32,6 +48,7 @@ impl Failure {
         Failure {
             code: USAGE,
             message: message.into(),
+            may_be_of_indexes: false,
         }
     }
 
@@ -40,6 +57,7 @@ impl Failure {
         Failure {
             code: NOTHING_READABLE,
             message: message.into(),
+            may_be_of_indexes: false,
         }
     }
 
@@ -48,6 +66,7 @@ impl Failure {
         Failure {
             code: DAMAGED,
             message: message.into(),
+            may_be_of_indexes: false,
         }
     }
 
@@ -59,6 +78,7 @@ impl Failure {
                 _ => NOT_RUN,
             },
             message: message.into(),
+            may_be_of_indexes: false,
         }
     }
 
@@ -67,6 +87,7 @@ impl Failure {
         Failure {
             code,
             message: message.into(),
+            may_be_of_indexes: false,
         }
     }
 
@@ -75,6 +96,20 @@ impl Failure {
         Failure {
             code: INTERRUPTED,
             message: "interrupted".to_owned(),
+            may_be_of_indexes: false,
+        }
+    }
+
+    /// Whether a command that begins anew without wrong indexes of stream files may succeed.
+    pub(crate) fn may_be_of_indexes(&self) -> bool {
+        self.may_be_of_indexes
+    }
+
+    /// The same, unless it is because of wrong indexes of stream files.
+    pub(crate) fn unless_of_indexes(self) -> Self {
+        Failure {
+            may_be_of_indexes: true,
+            ..self
         }
     }
 

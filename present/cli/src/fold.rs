@@ -51,7 +51,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 /// Folds, showing progress on a terminal; `until` is the time at and behind which nothing matters.
 ///
 /// # Errors
-/// When the user interrupted it.
+/// When the user interrupted it, or an index is wrong.
 pub(crate) fn run<A: Analysis>(
     set: &TraceSet,
     analysis: &A,
@@ -67,7 +67,7 @@ pub(crate) fn run<A: Analysis>(
 /// As [`run`], but leaves it to the caller to report damage.
 ///
 /// # Errors
-/// When the user interrupted it.
+/// When the user interrupted it, or an index is wrong.
 pub(crate) fn run_without_warnings<A: Analysis>(
     set: &TraceSet,
     analysis: &A,
@@ -75,7 +75,7 @@ pub(crate) fn run_without_warnings<A: Analysis>(
     until: Option<Timestamp>,
 ) -> Result<Outcome<A::Report>, Failure> {
     let outcome = watched(args, |control| fold(set, analysis, args.options(until), control));
-    outcome.map_err(|_| Failure::interrupted())
+    outcome.map_err(Failure::from)
 }
 
 impl FoldArgs {

@@ -19,8 +19,17 @@ static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Traces that were imported, each with its file.
 static ORIGINS: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
 
-/// Damage that was found while files were imported, and nobody has told yet.
-static DAMAGE: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Damage that was found while files were imported.
+static DAMAGE: Mutex<Damages> = Mutex::new(Damages {
+    found: Vec::new(),
+    told: 0,
+});
+
+struct Damages {
+    found: Vec<String>,
+    /// Number of those that have been told.
+    told: usize,
+}
 
 /// More phrases than this would hide what comes then.
 const MOST_LACKS: usize = 8;
@@ -37,6 +46,9 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
     if !is_importable(path) {
         return Ok(path.to_owned());
     }
+    if let Some(trace) = imported_before(path) {
+        return Ok(trace);
+    }
     output::end_cleanly();
     // Messages name the trace by the file's name.
     let name = path.file_name().unwrap_or(path.as_os_str());
@@ -49,9 +61,18 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
     eprintln!("{}", said(path, &summary));
     if let Ok(mut damage) = DAMAGE.lock() {
         let damages = summary.damage.iter();
-        damage.extend(damages.map(|damage| format!("{}: {damage}", path.display())));
+        let damages = damages.map(|damage| format!("{}: {damage}", path.display()));
+        damage.found.extend(damages);
     }
     Ok(to)
+}
+
+/// The trace that a file was imported into.
+fn imported_before(path: &Path) -> Option<PathBuf> {
+    let origins = ORIGINS.lock().ok()?;
+    let mut origins = origins.iter();
+    let (trace, _) = origins.find(|(_, file)| file == path)?;
+    Some(trace.clone())
 }
 
 /// Imports a file into that directory, which is not there yet.
@@ -116,10 +137,19 @@ pub(crate) fn named(message: &str) -> String {
 
 /// The damage that nobody has told yet.
 pub(crate) fn take_damage() -> Vec<String> {
-    DAMAGE
-        .lock()
-        .map(|mut damage| std::mem::take(&mut *damage))
-        .unwrap_or_default()
+    let Ok(mut damage) = DAMAGE.lock() else {
+        return Vec::new();
+    };
+    let untold = damage.found.get(damage.told..).unwrap_or_default().to_vec();
+    damage.told = damage.found.len();
+    untold
+}
+
+/// The command begins anew: all damage counts once more. Files stay imported.
+pub(crate) fn begin_anew() {
+    if let Ok(mut damage) = DAMAGE.lock() {
+        damage.told = 0;
+    }
 }
 
 /// Makes a temporary directory that nobody else can look into.

@@ -18,6 +18,7 @@ mod failure;
 mod fold;
 mod hints;
 mod imported;
+mod indexes;
 mod info;
 mod lami;
 mod loss;
@@ -59,7 +60,11 @@ fn main() -> ExitCode {
         .collect();
     let code = match lami::Phase::of(&arguments) {
         Some(phase) => phase.answer(commands::lami),
-        None => commands::run(cli::Cli::parse().command).unwrap_or_else(failure::Failure::report),
+        None => {
+            let command = cli::Cli::parse().command;
+            let code = indexes::beginning_anew(|| commands::run(&command));
+            code.unwrap_or_else(failure::Failure::report)
+        }
     };
     imported::clean();
     match timings::write() {

@@ -13,6 +13,7 @@ use tracebraid_follow::Extent;
 use tracebraid_language::glob::Glob;
 
 use crate::failure::Failure;
+use crate::indexes;
 use crate::numbers::{self, Numbers};
 use crate::time::TimeSpec;
 
@@ -203,7 +204,8 @@ pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
 /// When there is not one, or a file cannot be imported.
 pub(crate) fn open_paths(paths: &[PathBuf]) -> Result<TraceSet, Failure> {
     let paths = crate::imported::resolve(paths)?;
-    TraceSet::open(&paths).map_err(|error| Failure::nothing_readable(error.to_string()))
+    TraceSet::open_checking(&paths, indexes::check())
+        .map_err(|error| Failure::nothing_readable(error.to_string()))
 }
 
 /// Bytes of all streams.

@@ -1,23 +1,53 @@
 //! Where results go: standard output or a file, written in large pieces.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Once};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
 use serde::Serialize;
 
 use crate::failure::{Failure, INTERRUPTED as INTERRUPTED_CODE};
 
 /// Says a line on standard error, as far as anybody listens: that nobody does is no reason to end, as `eprintln` would.
+/// A command that begins anew says nothing twice.
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "{}", $crate::terminal_text::message(&format!($($text)*)));
-    }};
+    ($($text:tt)*) => {
+        $crate::output::say_once(&$crate::terminal_text::message(&format!($($text)*)))
+    };
 }
 pub(crate) use say;
+
+/// Lines on standard error.
+#[derive(Default)]
+struct Said {
+    /// Before the command began anew.
+    before: HashSet<String>,
+    since: HashSet<String>,
+}
+
+static SAID: LazyLock<Mutex<Said>> = LazyLock::new(Mutex::default);
+
+fn said() -> MutexGuard<'static, Said> {
+    SAID.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes a line to standard error, unless it was written before the command began anew.
+pub(crate) fn say_once(line: &str) {
+    let mut said = said();
+    if !said.before.contains(line) {
+        let _ = writeln!(io::stderr(), "{line}");
+        said.since.insert(line.to_owned());
+    }
+}
+
+/// The command begins anew.
+pub(crate) fn begin_anew() {
+    let mut said = said();
+    said.before = std::mem::take(&mut said.since);
+}
 
 /// Bytes that are gathered before they are written.
 pub(crate) const PIECE: usize = 64 * 1024;

@@ -35,7 +35,12 @@ impl Known {
 
     fn ran(&mut self, set: &TraceSet) {
         let analysis = CpuAnalysis::new(set, Selection::default());
-        let Ok(outcome) = fold(set, &analysis, Options::default(), &Control::default()) else {
+        // Which threads there are does not depend on when packets begin.
+        let options = Options {
+            accepts_wrong_indexes: true,
+            ..Options::default()
+        };
+        let Ok(outcome) = fold(set, &analysis, options, &Control::default()) else {
             return;
         };
         for thread in outcome.report.rows("threads").filter_map(|row| row.thread()) {

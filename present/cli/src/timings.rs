@@ -32,6 +32,13 @@ pub(crate) fn collect(path: &Path, control: &Control) {
     control.collect(asked.timings.clone());
 }
 
+/// What was measured before the command began anew is not of what it does now.
+pub(crate) fn begin_anew() {
+    if let Some(asked) = ASKED.get() {
+        asked.timings.forget();
+    }
+}
+
 /// Counts the CPU time of work that only one thread can do, besides the folds: gives what the work gives, which also
 /// gives the CPU time in nanoseconds of a thread of its own.
 pub(crate) fn serially<T>(name: &'static str, work: impl FnOnce() -> (T, u64)) -> T {

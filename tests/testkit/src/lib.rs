@@ -25,3 +25,4 @@ pub mod rng;
 pub mod skip;
 pub mod value;
 pub mod write;
+pub mod wrong_index;

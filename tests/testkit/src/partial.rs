@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use tracebraid_ctf::trace::TraceSet;
 
+use crate::index::{self, IndexEntry};
 use crate::recorded;
 
 /// Number of CPUs of the trace, 0 to 3.
 pub const CPUS: u32 = 4;
+
+const ALL: [u32; CPUS as usize] = [0, 1, 2, 3];
 
 /// CPUs whose channel files are kept, and true if their packet indexes are kept, too.
 pub const KEPT: [(&[u32], bool); 6] = [
@@ -37,7 +40,7 @@ impl PartialTrace {
     pub fn of(kept: &[u32], with_index: bool) -> PartialTrace {
         let name = kept.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
         let directory = std::env::temp_dir().join(format!(
-            "tracebraid-partial-{}-{name}-{:?}",
+            "tracebraid-partial-{}-{name}-{with_index}-{:?}",
             std::process::id(),
             std::thread::current().id()
         ));
@@ -57,10 +60,7 @@ impl PartialTrace {
 
     /// All CPUs; of `cpu` only the packets in that range.
     pub fn cut(cpu: u32, packets: Range<usize>) -> PartialTrace {
-        let copy = PartialTrace::of(&[0, 1, 2, 3], false);
-        let directory = copy.0.with_extension(format!("cut-{}", packets.start));
-        std::fs::rename(&copy.0, &directory).expect("a new name");
-        let copy = PartialTrace(directory);
+        let copy = PartialTrace::of(&ALL, false).renamed(&format!("cut-{}", packets.start));
         let set = copy.open();
         let mut streams = set.traces[0].streams.iter();
         let stream = streams.find(|stream| stream.files[0].path.ends_with(format!("kchan_{cpu}")));
@@ -71,6 +71,24 @@ impl PartialTrace {
         let whole = std::fs::read(&file).expect("the file");
         std::fs::write(&file, &whole[bytes]).expect("a part of it");
         copy
+    }
+
+    /// All CPUs, with their indexes, and a change of that of the last CPU: its stream has nine packets.
+    pub fn with_changed_index(name: &str, change: impl FnOnce(&mut Vec<IndexEntry>)) -> PartialTrace {
+        let copy = PartialTrace::of(&ALL, true).renamed(&format!("changed-{name}"));
+        let path = copy.0.join("index/kchan_3.idx");
+        let mut entries = index::decode(&std::fs::read(&path).expect("an index")).expect("entries");
+        change(&mut entries);
+        std::fs::write(&path, index::encode(&entries)).expect("a copy");
+        copy
+    }
+
+    /// Under another name, so that further copies of the same CPUs can be made.
+    fn renamed(mut self, extension: &str) -> PartialTrace {
+        let directory = self.0.with_extension(extension);
+        std::fs::rename(&self.0, &directory).expect("a new name");
+        self.0 = directory;
+        self
     }
 
     /// All variants, each with the CPUs that have a channel file.

@@ -19,7 +19,12 @@ pub fn seen_cpus(set: &TraceSet, trace: usize) -> &[u32] {
             return Vec::new();
         }
         let finder = Finder { set, trace, cpus };
-        let outcome = fold(set, &finder, Options::default(), &Control::default());
+        // The numbers of the CPUs do not depend on when packets begin.
+        let options = Options {
+            accepts_wrong_indexes: true,
+            ..Options::default()
+        };
+        let outcome = fold(set, &finder, options, &Control::default());
         outcome.map(|outcome| outcome.report).unwrap_or_default()
     })
 }

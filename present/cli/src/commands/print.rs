@@ -288,7 +288,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         .symbols
         .then(|| Addresses::new(&set, &mut symbols, &[], how))
         .transpose()
-        .map_err(|_| Failure::interrupted())?;
+        .map_err(Failure::from)?;
     if addresses.as_ref().is_some_and(Addresses::is_empty) {
         warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");
     }

@@ -16,6 +16,7 @@ use crate::commands::stacks::Wanted;
 use crate::commands::views::ViewArgs;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::indexes;
 use crate::numbers;
 use crate::options::{self, InputArgs, SelectArgs, TimeArgs, TimeRange};
 use crate::output::{Output, say};
@@ -92,7 +93,7 @@ impl ShowArgs {
 
     /// Says how far it is, if that is asked for: Trace Compass reads lines up to the results.
     pub(super) fn say_progress(&self) -> Result<(), Failure> {
-        if self.output_progress {
+        if self.output_progress && !indexes::is_anew() {
             Output::print("0 reading\n")?;
         }
         Ok(())
@@ -172,7 +173,7 @@ impl ReportArgs {
         let quality = fold::watched(&self.fold, |control| {
             Quality::new(&subject.set, (self.fold.options(None), control), &wants)
         });
-        quality.map_err(|_| Failure::interrupted())
+        quality.map_err(Failure::from)
     }
 
     /// The traces.

@@ -106,7 +106,7 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
         let how = (args.fold.options(None), control);
         Profile::new(set, &mut symbols, &args.perf_map_dir, how, &wants)
     });
-    let profile = profile.map_err(|_| Failure::interrupted())?;
+    let profile = profile.map_err(Failure::from)?;
     if profile.processes.is_empty() && is_choice.get() {
         return Err(Failure::nothing_readable("no call stack is of what was chosen"));
     }

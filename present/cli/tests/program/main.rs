@@ -56,4 +56,5 @@ mod view;
 mod waits;
 mod widths;
 mod without_switches;
+mod wrong_indexes;
 mod wrong_times;

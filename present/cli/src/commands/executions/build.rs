@@ -250,7 +250,7 @@ fn make(
     });
     let rules = BuildRules {
         definitions: definitions.clone(),
-        names: names.map_err(|_| Failure::interrupted())?,
+        names: names.map_err(Failure::from)?,
         window: window(range),
         ..BuildRules::default()
     };
@@ -258,7 +258,7 @@ fn make(
         let options = args.fold.options(None);
         Samples::new(set, &mut symbols, &args.perf_map_dir, (options, control))
     });
-    let samples = samples.map_err(|_| Failure::interrupted())?;
+    let samples = samples.map_err(Failure::from)?;
     let lines = stack_quality::lines(&samples.quality);
     lines.iter().for_each(|line| warnings.note(line));
     let built = fold::watched(&args.fold, |control| {
@@ -267,7 +267,7 @@ fn make(
     });
     let built = built.map_err(|error| match error {
         BuildError::Periods(message) => Failure::usage(message),
-        BuildError::Cancelled => Failure::interrupted(),
+        BuildError::Fold(error) => error.into(),
         BuildError::Sink(error) => Failure::output(error.to_string()),
     })?;
     warnings.reading(&built.damage);

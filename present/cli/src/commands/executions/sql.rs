@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use tracebraid_ctf::index::IndexCheck;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_executions::database::Database;
 use tracebraid_sql::{Questions, SqlError, TextPosition, Traces};
@@ -16,6 +17,7 @@ use self::answer::Answer;
 use super::Format;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
+use crate::indexes;
 use crate::options;
 use crate::output::{Output, say};
 use crate::warnings::Warnings;
@@ -110,13 +112,17 @@ fn text(question: &str) -> Result<String, Failure> {
 fn traces(args: &SqlArgs, file: Option<&Path>) -> Traces {
     let (given, sync) = (args.trace.clone(), args.sync.clone());
     let file = file.map(Path::to_owned);
-    let open = move || -> Result<&'static TraceSet, String> {
+    let open = move |check| -> Result<&'static TraceSet, String> {
+        if check == IndexCheck::Every {
+            indexes::begin_anew();
+        }
         let (paths, known) = match &file {
             Some(file) if given.is_empty() => sources(file)?,
             _ => (given.clone(), None),
         };
         let sync = sync.as_ref().or(known.as_ref());
-        let opened = options::open_paths(&paths).and_then(|mut set| {
+        let opened = indexes::beginning_anew(|| {
+            let mut set = options::open_paths(&paths)?;
             if let Some(from) = sync {
                 crate::sync::apply(from, &mut set)?;
             }

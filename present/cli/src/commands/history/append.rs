@@ -99,9 +99,11 @@ fn failure(error: &AppendError) -> Failure {
     let message = error.to_string();
     match error {
         AppendError::Build(error) => build::failure(error),
+        // The history may have been built without a wrong index, from which other packets are known here.
         AppendError::Other { .. } => Failure::usage(format!(
             "{message}; if build had --sync FILE, append needs the same file"
-        )),
+        ))
+        .unless_of_indexes(),
         AppendError::Analysis { .. } => Failure::usage(message),
         AppendError::Old { .. } => Failure::nothing_readable(message),
         AppendError::Busy { .. } => Failure::output(message),

@@ -98,7 +98,7 @@ pub(super) fn failure(error: &BuildError) -> Failure {
     match error {
         BuildError::File(error @ HistoryError::Io { .. }) => Failure::output(error.to_string()),
         BuildError::File(error) => super::unreadable(error),
-        BuildError::Fold(_) => Failure::interrupted(),
+        BuildError::Fold(error) => error.clone().into(),
         BuildError::Definition(error) => Failure::usage(error.clone()),
         BuildError::Nothing => Failure::nothing_readable(error.to_string()),
     }

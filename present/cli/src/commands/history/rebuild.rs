@@ -9,6 +9,7 @@ use super::build::failure;
 use crate::failure::Failure;
 use crate::fold::{self, FoldArgs};
 use crate::options;
+use crate::output::say;
 
 /// Does something with a history. If that fails since the history is damaged, and its trace is still there, the history is
 /// built again, and it is done once more.
@@ -20,7 +21,7 @@ pub(super) fn mending<T>(file: &Path, mut work: impl FnMut() -> Result<T, Failur
     let Some((error, meta)) = damage(file) else {
         return Err(refused);
     };
-    eprintln!("tracebraid: {error}");
+    say!("tracebraid: {error}");
     again(file, &meta)?;
     work()
 }
@@ -46,8 +47,9 @@ fn again(file: &Path, meta: &Meta) -> Result<(), Failure> {
              what is wanted, perhaps with --sync: tracebraid history build {paths} -o {0}",
             file.display()
         ))
+        .unless_of_indexes()
     })?;
-    eprintln!("tracebraid: building it again from {paths}");
+    say!("tracebraid: building it again from {paths}");
     let definition = meta
         .analysis
         .as_ref()
