@@ -53,7 +53,20 @@ impl Stream {
 
     /// Whether no packet begins before the packet ahead of it. Packets may be in another order than
     /// that of time, as in a copy of a ring buffer.
+    ///
+    /// Found when the trace is opened, since each chunk plan and each report asks. A correction of
+    /// the clock does not change it: the times of packets stay in cycles.
     pub fn is_in_order_of_time(&self) -> bool {
+        debug_assert_eq!(self.is_in_order_of_time, self.begins_are_sorted());
+        self.is_in_order_of_time
+    }
+
+    /// Finds whether packets are in the order of time; they must not change afterwards.
+    pub(crate) fn learn_order(&mut self) {
+        self.is_in_order_of_time = self.begins_are_sorted();
+    }
+
+    fn begins_are_sorted(&self) -> bool {
         self.packets.iter().filter_map(|packet| packet.begin).is_sorted()
     }
 
@@ -99,6 +112,7 @@ mod tests {
             packets: times.iter().map(packet).collect(),
             head: PacketHead::default(),
             is_mixed: false,
+            is_in_order_of_time: false,
         }
     }
 

@@ -226,6 +226,7 @@ mod tests {
             packets,
             head,
             is_mixed: false,
+            is_in_order_of_time: false,
         }
     }
 

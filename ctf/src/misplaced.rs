@@ -277,6 +277,7 @@ mod tests {
             packets: packets.collect(),
             head: PacketHead::default(),
             is_mixed: false,
+            is_in_order_of_time: false,
         };
         let mut damage = Vec::new();
         stream.mend_times(Path::new("stream"), &mut damage);

@@ -152,7 +152,10 @@ impl Trace {
                 }
             }
         }
-        streams.iter_mut().for_each(Stream::order);
+        for stream in &mut streams {
+            stream.order();
+            stream.learn_order();
+        }
         self.streams = streams;
     }
 
@@ -213,6 +216,7 @@ fn stream_of(scan: FileScan, path: &Path, bytes: u64) -> Stream {
         packets: scan.packets,
         head: scan.head,
         is_mixed: scan.is_mixed,
+        is_in_order_of_time: false,
     }
 }
 

@@ -189,6 +189,34 @@ impl Header {
     }
 }
 
+/// The packet at the beginning of the bytes: its header, version and content; or what is wrong with
+/// it. `first`: version and UUID of the first packet.
+fn packet(
+    bytes: &[u8],
+    byte_order: ByteOrder,
+    first: Option<(CtfVersion, Uuid)>,
+) -> Result<(Header, CtfVersion, &[u8]), String> {
+    if bytes.len() < HEADER_SIZE {
+        return Err("its header is cut".to_owned());
+    }
+    let header = Header::decode(bytes, byte_order)
+        .ok_or("no magic number 0x75d11d57 in the byte order of the first packet")?;
+    let version = header.check()?;
+    if first.is_some_and(|(expected, _)| expected != version) {
+        return Err("its version is not that of the first packet".to_owned());
+    }
+    if first.is_some_and(|(_, expected)| expected != header.uuid) {
+        return Err("its UUID is not that of the first packet".to_owned());
+    }
+    let content_bytes = header.content_bits as usize / 8;
+    let content = bytes.get(HEADER_SIZE..content_bytes);
+    let content = content.ok_or_else(|| {
+        let there = bytes.len();
+        format!("its content is cut: {there} bytes of {content_bytes}")
+    })?;
+    Ok((header, version, content))
+}
+
 fn unpack(file: &[u8], byte_order: ByteOrder) -> Result<Unpacked<'_>, MetadataError> {
     let mut text = Vec::with_capacity(file.len());
     let mut first: Option<(CtfVersion, Uuid)> = None;
@@ -198,49 +226,13 @@ fn unpack(file: &[u8], byte_order: ByteOrder) -> Result<Unpacked<'_>, MetadataEr
         .get(offset..)
         .filter(|rest| !rest.iter().all(|&byte| byte == 0))
     {
-        let fail = |text: &[u8], message: &str| {
-            Err(MetadataError::at(
-                text,
-                text.len(),
-                format!(
-                    "metadata packet {} (at byte {offset} of the file): {message}",
-                    count + 1
-                ),
-            ))
-        };
-        if rest.len() < HEADER_SIZE {
-            return fail(&text, "its header is cut");
-        }
-        let Some(header) = Header::decode(rest, byte_order) else {
-            return fail(
-                &text,
-                "no magic number 0x75d11d57 in the byte order of the first packet",
-            );
-        };
-        let version = match header.check() {
-            Ok(version) => version,
-            Err(message) => return fail(&text, &message),
-        };
-        match first {
-            None => first = Some((version, header.uuid)),
-            Some((expected, _)) if expected != version => {
-                return fail(&text, "its version is not that of the first packet");
-            }
-            Some((_, expected)) if expected != header.uuid => {
-                return fail(&text, "its UUID is not that of the first packet");
-            }
-            Some(_) => {}
-        }
-        let Some(content) = rest.get(HEADER_SIZE..header.content_bits as usize / 8) else {
-            return fail(
-                &text,
-                &format!(
-                    "its content is cut: {} bytes of {}",
-                    rest.len(),
-                    header.content_bits / 8
-                ),
-            );
-        };
+        let packet = packet(rest, byte_order, first).map_err(|message| {
+            let number = count + 1;
+            let message = format!("metadata packet {number} (at byte {offset} of the file): {message}");
+            MetadataError::at(&text, text.len(), message)
+        });
+        let (header, version, content) = packet?;
+        first.get_or_insert((version, header.uuid));
         text.extend_from_slice(content);
         offset = offset.saturating_add(header.packet_bits as usize / 8);
         count += 1;

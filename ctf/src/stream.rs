@@ -21,6 +21,8 @@ pub struct Stream {
     /// first one gives (as the number of a CPU) does not hold for all. Known of the heads that were
     /// read: with an index only of the last one's.
     pub is_mixed: bool,
+    /// No packet begins before the packet ahead of it; false until [`Stream::learn_order`].
+    pub(crate) is_in_order_of_time: bool,
 }
 
 /// A file with packets.

@@ -271,30 +271,7 @@ fn by_time(set: &TraceSet, group: usize, streams: &[StreamRef], cut: Cut, chunks
             Some((stream_ref, stream, Begins::new(trace, stream)))
         })
         .collect();
-    let divisible = members.iter().all(|(_, _, begins)| begins.are_known());
-    let mut begins: Vec<(Timestamp, u64)> = members
-        .iter()
-        .flat_map(|(_, stream, begins)| {
-            stream
-                .packets
-                .iter()
-                .enumerate()
-                .map(|(index, packet)| (begins.at(index), packet.bytes))
-        })
-        .filter(|(begin, _)| *begin < cut.until && *begin >= cut.since)
-        .collect();
-    begins.sort_unstable();
-    let threshold = cut.of_streams(members.iter().map(|(_, stream, _)| *stream));
-    let mut bounds = vec![cut.since];
-    let mut bytes = 0u64;
-    for (begin, packet_bytes) in begins {
-        if bytes >= threshold && divisible && Some(&begin) > bounds.last() {
-            bounds.push(begin);
-            bytes = 0;
-        }
-        bytes += packet_bytes;
-    }
-    bounds.push(DUSK);
+    let bounds = slice_bounds(&members, cut);
     for bound in bounds.windows(2) {
         let [from, to] = [bound[0], bound[1]];
         let mut bytes = 0;
@@ -326,6 +303,35 @@ fn by_time(set: &TraceSet, group: usize, streams: &[StreamRef], cut: Cut, chunks
             });
         }
     }
+}
+
+/// Times at which slices begin, and the end of the last one.
+fn slice_bounds(members: &[(StreamRef, &Stream, Begins<'_>)], cut: Cut) -> Vec<Timestamp> {
+    let divisible = members.iter().all(|(_, _, begins)| begins.are_known());
+    let mut begins: Vec<(Timestamp, u64)> = members
+        .iter()
+        .flat_map(|(_, stream, begins)| {
+            stream
+                .packets
+                .iter()
+                .enumerate()
+                .map(|(index, packet)| (begins.at(index), packet.bytes))
+        })
+        .filter(|(begin, _)| *begin < cut.until && *begin >= cut.since)
+        .collect();
+    begins.sort_unstable();
+    let threshold = cut.of_streams(members.iter().map(|(_, stream, _)| *stream));
+    let mut bounds = vec![cut.since];
+    let mut bytes = 0u64;
+    for (begin, packet_bytes) in begins {
+        if bytes >= threshold && divisible && Some(&begin) > bounds.last() {
+            bounds.push(begin);
+            bytes = 0;
+        }
+        bytes += packet_bytes;
+    }
+    bounds.push(DUSK);
+    bounds
 }
 
 /// Packets that can hold event records in `from..to`.

@@ -376,140 +376,135 @@ fn damaged_databases_do_no_harm() {
     assert!(refused > 30, "{refused}");
 }
 
+/// Statements that make another database of a sound one, and what it is refused with.
+const HOSTILE: &[(&str, &str)] = &[
+    (
+        "DROP TABLE name; CREATE VIEW name AS WITH RECURSIVE n(id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM n) \
+         SELECT id, 'x' || id AS text FROM n",
+        "no table `name`",
+    ),
+    (
+        "CREATE TRIGGER t AFTER INSERT ON kind BEGIN DELETE FROM source; END",
+        "has triggers",
+    ),
+    (
+        "ALTER TABLE execution ADD COLUMN large AS (zeroblob(1000000000))",
+        "are calculated",
+    ),
+    (
+        "DROP TABLE thread; CREATE TABLE thread (id, source, tid, name)",
+        "have no numbers",
+    ),
+    (
+        "UPDATE context SET around = id + 1 WHERE id = 2",
+        "context 2 is none",
+    ),
+    ("UPDATE context SET around = id WHERE id = 2", "context 2 is none"),
+    ("UPDATE context SET kind = 9 WHERE id = 3", "context 3 is none"),
+    ("UPDATE context SET name = -1 WHERE id = 3", "context 3 is none"),
+    ("DELETE FROM context WHERE id = 2", "contexts are not in order"),
+    (
+        "INSERT INTO name VALUES ((SELECT max(id) + 1 FROM name), 'deep');
+        WITH RECURSIVE n(at) AS (SELECT max(id) + 1 FROM context UNION ALL SELECT at + 1 FROM n LIMIT 5000)
+        INSERT INTO context SELECT at, at - 1, 0, (SELECT max(id) FROM name) FROM n",
+        "contexts are not in order",
+    ),
+    ("UPDATE name SET text = 'twice'", "names are not in order"),
+    (
+        "UPDATE name SET id = 1000000 WHERE id = 2",
+        "names are not in order",
+    ),
+    (
+        "UPDATE name SET text = x'00' WHERE id = 2",
+        "`text` is of type Blob",
+    ),
+    (
+        "UPDATE thread SET tid = 99999999999 WHERE id = 1",
+        "99999999999 is out of range",
+    ),
+    ("UPDATE source SET id = 7 WHERE id = 2", "traces are not in order"),
+    (
+        "UPDATE execution SET begin_ns = 'x' WHERE id = 9",
+        "`begin_ns` is of type Text",
+    ),
+    (
+        "UPDATE execution SET source = 3 WHERE id = 9",
+        "execution 9: its source",
+    ),
+    (
+        "UPDATE execution SET thread = 1000000 WHERE id = 9",
+        "execution 9: its thread",
+    ),
+    (
+        "UPDATE execution SET id = -1 WHERE id = 9",
+        "execution -1: its id is none",
+    ),
+    (
+        "UPDATE execution SET path = x'80', times = NULL WHERE id = 9",
+        "execution 9: its times",
+    ),
+    (
+        "UPDATE execution SET times = x'ffffffffff01' WHERE id = 9",
+        "execution 9: its times",
+    ),
+    (
+        "UPDATE execution SET times = 'text' WHERE id = 9",
+        "execution 9: its times",
+    ),
+    (
+        "UPDATE execution SET duration_ns = duration_ns + 1 WHERE id = 9",
+        "execution 9: its times add up to",
+    ),
+    (
+        "UPDATE execution SET duration_ns = -1 WHERE id = 9",
+        "and its duration is 18446744073709551615 ns",
+    ),
+    (
+        "UPDATE execution SET timer_ns = duration_ns + 1 WHERE id = 9",
+        "execution 9: the times of its reasons add up to",
+    ),
+    (
+        "UPDATE execution SET times = x'' WHERE id = 9",
+        "execution 9: its reasons add up to",
+    ),
+];
+
+/// A database, and its bytes.
+fn sound() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
+    let recording = recording();
+    let (directory, path) = place();
+    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    let bytes = std::fs::read(&path).expect("a file");
+    (directory, path, bytes)
+}
+
+/// Writes the bytes of a sound database, and changes them.
+fn change(path: &Path, sound: &[u8], statements: &str) {
+    std::fs::write(path, sound).expect("a file");
+    let connection = rusqlite::Connection::open(path).expect("a database");
+    connection.execute_batch(statements).expect("statements");
+}
+
 /// Files of others may be anything that SQLite takes: what cannot be is refused with what it is, at once.
 #[test]
 fn hostile_databases_are_refused() {
-    let recording = recording();
-    let (_directory, path) = place();
-    written(&path, &recording, &about(&recording, "one", &[]), None, false);
-    let sound = std::fs::read(&path).expect("a file");
-    let endless = "AS WITH RECURSIVE n(id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM n) SELECT id, 'x' || id AS text FROM n";
-    let deep = "INSERT INTO name VALUES ((SELECT max(id) + 1 FROM name), 'deep');
-        WITH RECURSIVE n(at) AS (SELECT max(id) + 1 FROM context UNION ALL SELECT at + 1 FROM n LIMIT 5000)
-        INSERT INTO context SELECT at, at - 1, 0, (SELECT max(id) FROM name) FROM n";
-    let cases = [
-        (
-            format!("DROP TABLE name; CREATE VIEW name {endless}"),
-            "no table `name`",
-        ),
-        (
-            "CREATE TRIGGER t AFTER INSERT ON kind BEGIN DELETE FROM source; END".to_owned(),
-            "has triggers",
-        ),
-        (
-            "ALTER TABLE execution ADD COLUMN large AS (zeroblob(1000000000))".to_owned(),
-            "are calculated",
-        ),
-        (
-            "DROP TABLE thread; CREATE TABLE thread (id, source, tid, name)".to_owned(),
-            "have no numbers",
-        ),
-        (
-            "UPDATE context SET around = id + 1 WHERE id = 2".to_owned(),
-            "context 2 is none",
-        ),
-        (
-            "UPDATE context SET around = id WHERE id = 2".to_owned(),
-            "context 2 is none",
-        ),
-        (
-            "UPDATE context SET kind = 9 WHERE id = 3".to_owned(),
-            "context 3 is none",
-        ),
-        (
-            "UPDATE context SET name = -1 WHERE id = 3".to_owned(),
-            "context 3 is none",
-        ),
-        (
-            "DELETE FROM context WHERE id = 2".to_owned(),
-            "contexts are not in order",
-        ),
-        (deep.to_owned(), "contexts are not in order"),
-        (
-            "UPDATE name SET text = 'twice'".to_owned(),
-            "names are not in order",
-        ),
-        (
-            "UPDATE name SET id = 1000000 WHERE id = 2".to_owned(),
-            "names are not in order",
-        ),
-        (
-            "UPDATE name SET text = x'00' WHERE id = 2".to_owned(),
-            "`text` is of type Blob",
-        ),
-        (
-            "UPDATE thread SET tid = 99999999999 WHERE id = 1".to_owned(),
-            "99999999999 is out of range",
-        ),
-        (
-            "UPDATE source SET id = 7 WHERE id = 2".to_owned(),
-            "traces are not in order",
-        ),
-        (
-            "UPDATE execution SET begin_ns = 'x' WHERE id = 9".to_owned(),
-            "`begin_ns` is of type Text",
-        ),
-        (
-            "UPDATE execution SET source = 3 WHERE id = 9".to_owned(),
-            "execution 9: its source",
-        ),
-        (
-            "UPDATE execution SET thread = 1000000 WHERE id = 9".to_owned(),
-            "execution 9: its thread",
-        ),
-        (
-            "UPDATE execution SET id = -1 WHERE id = 9".to_owned(),
-            "execution -1: its id is none",
-        ),
-        (
-            "UPDATE execution SET path = x'80', times = NULL WHERE id = 9".to_owned(),
-            "execution 9: its times",
-        ),
-        (
-            "UPDATE execution SET times = x'ffffffffff01' WHERE id = 9".to_owned(),
-            "execution 9: its times",
-        ),
-        (
-            "UPDATE execution SET times = 'text' WHERE id = 9".to_owned(),
-            "execution 9: its times",
-        ),
-        (
-            "UPDATE execution SET duration_ns = duration_ns + 1 WHERE id = 9".to_owned(),
-            "execution 9: its times add up to",
-        ),
-        (
-            "UPDATE execution SET duration_ns = -1 WHERE id = 9".to_owned(),
-            "and its duration is 18446744073709551615 ns",
-        ),
-        (
-            "UPDATE execution SET timer_ns = duration_ns + 1 WHERE id = 9".to_owned(),
-            "execution 9: the times of its reasons add up to",
-        ),
-        (
-            "UPDATE execution SET times = x'' WHERE id = 9".to_owned(),
-            "execution 9: its reasons add up to",
-        ),
-    ];
-    for (statements, expected) in cases {
-        std::fs::write(&path, &sound).expect("a file");
-        let connection = rusqlite::Connection::open(&path).expect("a database");
-        connection
-            .execute_batch(&format!(
-                "PRAGMA foreign_keys = OFF; DROP VIEW executions; {statements}"
-            ))
-            .expect("statements");
-        drop(connection);
+    let (_directory, path, sound) = sound();
+    for &(statements, expected) in HOSTILE {
+        let all = format!("PRAGMA foreign_keys = OFF; DROP VIEW executions; {statements}");
+        change(&path, &sound, &all);
         let read = Database::open(&path).and_then(|database| Ok(database.table(&database.kinds[0])?.len()));
-        let error = read.expect_err(&statements).to_string();
+        let error = read.expect_err(statements).to_string();
         assert!(error.contains(expected), "{statements}: {error}");
     }
-    // Steps that are not the duration are not shown as if they were; of one without any nobody knows where its time went.
-    std::fs::write(&path, &sound).expect("a file");
-    let connection = rusqlite::Connection::open(&path).expect("a database");
+}
+
+/// Steps that are not the duration are not shown as if they were; of one without any nobody knows where its time went.
+#[test]
+fn steps_that_contradict_the_duration_are_refused() {
+    let (_directory, path, sound) = sound();
     let statements = "UPDATE execution SET duration_ns = 5 WHERE id = 9;
         UPDATE execution SET duration_ns = 5, path = x'', times = NULL WHERE id = 10";
-    connection.execute_batch(statements).expect("statements");
-    drop(connection);
+    change(&path, &sound, statements);
     let database = Database::open(&path).expect("a database");
     let error = database.execution(9).expect_err("it is refused").to_string();
     assert!(
@@ -518,13 +513,13 @@ fn hostile_databases_are_refused() {
     );
     let unknown = database.execution(10).expect("it is read").expect("it is there");
     assert_eq!((unknown.duration, unknown.end() - unknown.begin), (5, 5));
-    // Executions of no kind are passed over.
-    std::fs::write(&path, &sound).expect("a file");
-    let connection = rusqlite::Connection::open(&path).expect("a database");
-    connection
-        .execute_batch("PRAGMA foreign_keys = OFF; UPDATE execution SET kind = 77 WHERE id <= 500")
-        .expect("a statement");
-    drop(connection);
+}
+
+#[test]
+fn executions_of_no_kind_are_passed_over() {
+    let (_directory, path, sound) = sound();
+    let statements = "PRAGMA foreign_keys = OFF; UPDATE execution SET kind = 77 WHERE id <= 500";
+    change(&path, &sound, statements);
     let database = Database::open(&path).expect("a database");
     assert_eq!(
         (database.kinds[0].executions, table(&database).len()),
@@ -565,9 +560,8 @@ fn pages_that_are_there_twice_are_refused() {
     assert!(error.contains("its executions are not in order"), "{error}");
 }
 
-/// Values of programs are columns; what is called like another column has a name of its own, and conditions find it.
-#[test]
-fn values_are_columns_under_names_of_their_own() {
+/// A recording with values of programs, in a database with it twice.
+fn with_values() -> (tempfile::TempDir, PathBuf, Recording) {
     let mut recording = recording();
     let more = "
 call io : *sync*
@@ -577,10 +571,16 @@ value id = app:request_end count
     let all = REQUESTS.replace("event = $evt.$name", "switches = $evt.id") + more;
     recording.rules.definitions = Definitions::default();
     recording.rules.definitions.file(&all).expect("definitions");
-    let (_directory, path) = place();
+    let (directory, path) = place();
     for (label, appends) in [("one", false), ("two", true)] {
         written(&path, &recording, &about(&recording, label, &[]), None, appends);
     }
+    (directory, path, recording)
+}
+
+#[test]
+fn nothing_is_appended_twice_or_at_once() {
+    let (_directory, path, recording) = with_values();
     // The same again would count twice; and one is appended at a time.
     let again = |label: &str| Writer::append(&path, &about(&recording, label, &[])).map(|(writer, _)| writer);
     let twice = again("two").expect_err("it is there").to_string();
@@ -590,6 +590,12 @@ value id = app:request_end count
     assert!(busy.contains("another build"), "{busy}");
     drop(other);
     drop(again("four").expect("nobody appends any more"));
+}
+
+/// Values of programs are columns; what is called like another column has a name of its own, and conditions find it.
+#[test]
+fn values_are_columns_under_names_of_their_own() {
+    let (_directory, path, _) = with_values();
     let database = Database::open(&path).expect("a database");
     assert_eq!(
         database
@@ -628,8 +634,12 @@ value id = app:request_end count
     );
     assert!(column(&calls, "ret").iter().all(|&result| result == 0.0));
     assert!(column(&calls, "system_calls").iter().all(|&begun| begun >= 1.0));
-    drop(database);
-    // Names of 64 bits, which SQLite has as integers or, beyond 2^63, as text: one column of texts, all found.
+}
+
+/// Names of 64 bits, which SQLite has as integers or, beyond 2^63, as text: one column of texts, all found.
+#[test]
+fn names_of_64_bits_are_texts() {
+    let (_directory, path, _) = with_values();
     let connection = rusqlite::Connection::open(&path).expect("a database");
     let spans = "UPDATE execution SET switches_value = 5216120438844067843 WHERE switches_value = 7;
         UPDATE execution SET switches_value = '17571871944214396930' WHERE switches_value = 8";

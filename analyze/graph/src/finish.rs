@@ -5,7 +5,7 @@ use std::hash::BuildHasherDefault;
 use std::net::SocketAddr;
 
 use tracebraid_engine::parallel;
-use tracebraid_follow::{CpuKey, Input, KeyHasher, ThreadKey};
+use tracebraid_follow::{CpuKey, Input, KeyHasher, People, ThreadKey};
 
 use crate::graph::{Actor, Graph, Occupied};
 use crate::graph_machine::GraphMachine;
@@ -50,27 +50,9 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         ..
     } = machine;
     calls.merge(of_several, &rules.wanted);
-    let mut last: HashMap<ThreadKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
-    for (place, line) in lines.iter().enumerate() {
-        last.insert(line.key, place);
-    }
     let (numbers, addresses) = Numbers::new(&rules.classes, &packets.unused, &futexes);
-    let last = |place: usize, key: ThreadKey| last.get(&key) == Some(&place);
-    let actor = |(place, actor): (usize, &mut Actor)| {
-        numbers.renumber(actor);
-        actor.line.shrink_to_fit();
-        // What is known of an id is known of the last thread that had it.
-        if last(place, actor.key) {
-            let known = people.thread(actor.key);
-            actor.pid = actor.pid.or(known.pid);
-            actor.name = known.name.or(actor.name.take());
-        }
-    };
+    finish_lines(&mut lines, &numbers, &people);
     let text = |(hash, (from, to)): (u64, (SocketAddr, SocketAddr))| (hash, format!("{from} > {to}"));
-    let pieces = (0..).step_by(SOME).zip(lines.chunks_mut(SOME));
-    parallel::map_large(pieces.collect(), |(first, lines): (usize, &mut [Actor])| {
-        (first..).zip(lines).for_each(actor);
-    });
     Graph {
         head: input.head(),
         known_from: rules.from,
@@ -90,6 +72,29 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
         connections: parallel::map(connections.into_entries(), text),
         calls: calls.into_calls(&rules.wanted),
     }
+}
+
+/// Gives threads their final names and processes, and their time lines final numbers.
+fn finish_lines(lines: &mut [Actor], numbers: &Numbers<'_>, people: &People) {
+    let mut last: HashMap<ThreadKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
+    for (place, line) in lines.iter().enumerate() {
+        last.insert(line.key, place);
+    }
+    let last = |place: usize, key: ThreadKey| last.get(&key) == Some(&place);
+    let actor = |(place, actor): (usize, &mut Actor)| {
+        numbers.renumber(actor);
+        actor.line.shrink_to_fit();
+        // What is known of an id is known of the last thread that had it.
+        if last(place, actor.key) {
+            let known = people.thread(actor.key);
+            actor.pid = actor.pid.or(known.pid);
+            actor.name = known.name.or(actor.name.take());
+        }
+    };
+    let pieces = (0..).step_by(SOME).zip(lines.chunks_mut(SOME));
+    parallel::map_large(pieces.collect(), |(first, lines): (usize, &mut [Actor])| {
+        (first..).zip(lines).for_each(actor);
+    });
 }
 
 /// Traces that end before others do: when.

@@ -37,14 +37,6 @@ pub(crate) fn resume(
     let mut index = kept(index, cut, &levels_now);
     let values = after(source, &index, 0)?;
     let losses = index.losses.iter().map(|&(_, losses)| losses).sum();
-    let checkpoints = index.checkpoints.iter().map(|kept| kept.length);
-    let used: u64 = index
-        .blocks
-        .iter()
-        .map(|block| block.length)
-        .chain(checkpoints)
-        .sum();
-    let unused = source.end.saturating_sub(used);
     let fine: Vec<BlockRef> = of_level(&index, 0).copied().collect();
     let mut refills = Vec::new();
     for &(level, grid) in &levels_now {
@@ -56,30 +48,8 @@ pub(crate) fn resume(
         .iter()
         .map(|&(level, _)| Ok((level, after(source, &index, level)?)));
     let of_levels: Vec<_> = of_levels.collect::<Result<_, HistoryError>>()?;
-    let mut writer = match unused > used.max(MOST_UNUSED) {
-        true => {
-            let mut writer = Writer::create(&source.path, of)?;
-            for block in &mut index.blocks {
-                let copied = writer.copy(source.bytes(block)?);
-                block.offset = copied.map_err(|error| writer.failed(error))?;
-            }
-            for kept in &mut index.checkpoints {
-                let copied = writer.copy(source.checkpoint(kept)?);
-                kept.offset = copied.map_err(|error| writer.failed(error))?;
-            }
-            writer
-        }
-        false => Writer::behind(&source.path, source.end)?,
-    };
-    let mut settling = Settling::new(levels);
-    settling.shards.take_over(&values);
-    for block in &index.blocks {
-        let has_snapshot = block.has_snapshot;
-        match block.level {
-            0 => settling.fine_snapshots.take_over(block.weight, has_snapshot),
-            level => settling.coarse_snapshots.count(level, block.length, has_snapshot),
-        }
-    }
+    let mut writer = writer(source, &mut index, of)?;
+    let mut settling = settling(levels, &index, &values);
     writer.take_over(index);
     for (level, values) in of_levels {
         settling.shards.go_on(level, values);
@@ -100,6 +70,48 @@ pub(crate) fn resume(
         values,
         losses,
     })
+}
+
+/// Appends to the file, or, if too much of it is unused, to a copy of the blocks and checkpoints that
+/// stay.
+fn writer(source: &Source, index: &mut Index, of: &Meta) -> Result<Writer, HistoryError> {
+    let checkpoints = index.checkpoints.iter().map(|kept| kept.length);
+    let used: u64 = index
+        .blocks
+        .iter()
+        .map(|block| block.length)
+        .chain(checkpoints)
+        .sum();
+    let unused = source.end.saturating_sub(used);
+    match unused > used.max(MOST_UNUSED) {
+        true => {
+            let mut writer = Writer::create(&source.path, of)?;
+            for block in &mut index.blocks {
+                let copied = writer.copy(source.bytes(block)?);
+                block.offset = copied.map_err(|error| writer.failed(error))?;
+            }
+            for kept in &mut index.checkpoints {
+                let copied = writer.copy(source.checkpoint(kept)?);
+                kept.offset = copied.map_err(|error| writer.failed(error))?;
+            }
+            Ok(writer)
+        }
+        false => Writer::behind(&source.path, source.end),
+    }
+}
+
+/// Values and snapshots at the cut.
+fn settling(levels: Levels, index: &Index, values: &BTreeMap<Attribute, u64>) -> Settling {
+    let mut settling = Settling::new(levels);
+    settling.shards.take_over(values);
+    for block in &index.blocks {
+        let has_snapshot = block.has_snapshot;
+        match block.level {
+            0 => settling.fine_snapshots.take_over(block.weight, has_snapshot),
+            level => settling.coarse_snapshots.count(level, block.length, has_snapshot),
+        }
+    }
+    settling
 }
 
 /// What stays: blocks that end before the cut, but coarse ones only if the grids are the same.

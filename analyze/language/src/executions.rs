@@ -267,22 +267,7 @@ impl Definitions {
         if self.values.iter().any(|value| value.name == name) {
             return wrong(place, "a value of that name is defined already");
         }
-        let kind = match words.take("(") {
-            true => {
-                let at = words.skip();
-                // Names of definitions may be patterns.
-                let of = words.until(")").trim_end();
-                let kind = self.find(of);
-                if kind.is_none() {
-                    return wrong(at, "no definition of that name stands before this");
-                }
-                if !words.take(")") {
-                    return wrong(words.skip(), "`)` is expected here");
-                }
-                kind
-            }
-            false => None,
-        };
+        let kind = self.kind_of_value(&mut words)?;
         if !words.take("=") {
             return wrong(
                 words.skip(),
@@ -294,28 +279,8 @@ impl Definitions {
         if events.is_empty() {
             return wrong(at, "a pattern of names of events is expected here");
         }
-        let mut of = None;
-        if words.take(".") {
-            let at = words.skip();
-            let word = words.word();
-            let found = match word.starts_with('$') {
-                true => old_field(word).inspect(|field| self.periods.old_forms.add(word, spelling(field))),
-                false => field(word),
-            };
-            of = Some(found.map_err(|message| FilterError::new(text, at, message))?);
-        }
-        let at = words.skip();
-        let how = match words.word() {
-            "" if of.is_some() => How::Sum,
-            "sum" if of.is_some() => How::Sum,
-            "last" if of.is_some() => How::Last,
-            "max" if of.is_some() => How::Max,
-            "count" => How::Count,
-            "" | "sum" | "last" | "max" => {
-                return wrong(at, "` . ` and a field are expected before this, or `count`");
-            }
-            _ => return wrong(at, "`sum`, `last`, `max`, `count` or the end is expected here"),
-        };
+        let field = self.field_of_value(&mut words)?;
+        let how = how_to_attach(&mut words, field.is_some())?;
         let at = words.skip();
         if !words.rest().is_empty() {
             return wrong(at, "the end is expected here");
@@ -327,10 +292,58 @@ impl Definitions {
             name,
             kind,
             events: Glob::new(events),
-            field: of,
+            field,
             how,
         });
         Ok(())
+    }
+
+    /// `(KIND)`, if it comes next.
+    fn kind_of_value(&self, words: &mut Words<'_>) -> Result<Option<usize>, FilterError> {
+        if !words.take("(") {
+            return Ok(None);
+        }
+        let at = words.skip();
+        // Names of definitions may be patterns.
+        let name = words.until(")").trim_end();
+        let kind = self.find(name);
+        if kind.is_none() {
+            let message = "no definition of that name stands before this";
+            return Err(FilterError::new(words.text, at, message));
+        }
+        if !words.take(")") {
+            return Err(FilterError::new(words.text, words.skip(), "`)` is expected here"));
+        }
+        Ok(kind)
+    }
+
+    /// `. FIELD`, if it comes next.
+    fn field_of_value(&mut self, words: &mut Words<'_>) -> Result<Option<Field>, FilterError> {
+        if !words.take(".") {
+            return Ok(None);
+        }
+        let at = words.skip();
+        let word = words.word();
+        let found = match word.starts_with('$') {
+            true => old_field(word).inspect(|field| self.periods.old_forms.add(word, spelling(field))),
+            false => field(word),
+        };
+        let found = found.map_err(|message| FilterError::new(words.text, at, message))?;
+        Ok(Some(found))
+    }
+}
+
+/// `HOW`; without it, values of a field are added up.
+fn how_to_attach(words: &mut Words<'_>, has_field: bool) -> Result<How, FilterError> {
+    let (text, at) = (words.text, words.skip());
+    let wrong = |message: &str| Err(FilterError::new(text, at, message));
+    match words.word() {
+        "" | "sum" if has_field => Ok(How::Sum),
+        "last" if has_field => Ok(How::Last),
+        "max" if has_field => Ok(How::Max),
+        "count" => Ok(How::Count),
+        "" | "sum" | "last" | "max" => wrong("` . ` and a field are expected before this, or `count`"),
+        _ => wrong("`sum`, `last`, `max`, `count` or the end is expected here"),
     }
 }
 

@@ -206,24 +206,18 @@ mod tests {
             quoted,
             Expr::Compare(expected, Operator::Greater, Value::Integer(5))
         );
-        // Syntax of period definitions.
-        for (one, other) in [
-            ("$evt.$name =* 'sched_*'", "name =~ 'sched_*'"),
-            ("$evt.next_tid == 3", "next_tid == 3"),
-            (
-                "$evt.$cpu < 2 && $evt.$payload.a.b == 1",
-                "cpu < 2 && payload.a.b == 1",
-            ),
-            ("f =* \"x*\" || has($evt.fd)", "f ~ \"x*\" || has(fd)"),
-        ] {
-            assert_eq!(parse(one).unwrap(), parse(other).unwrap(), "{one}");
-        }
-        let note = |text: &str| parse_noting(text, &|_| Ok(())).unwrap().1.note();
-        assert_eq!(note("next_tid == 3 && has(ctx.vtid)"), None);
         assert_eq!(
-            note("$evt.$name == 'a' && $evt.next_tid == 3").unwrap(),
-            "old syntax: write `name` for `$evt.$name`, `next_tid` for `$evt.next_tid`"
+            parse("has(payload.fd)").unwrap(),
+            Expr::Has(path(Where::Payload, &["fd"]))
         );
+        assert_eq!(
+            parse("lttng_ust_statedump:*").unwrap(),
+            Expr::Event(Glob::new("lttng_ust_statedump:*"))
+        );
+    }
+
+    #[test]
+    fn fields_are_compared_with_values() {
         assert!(parse("ctx.\"x\"").is_err() && parse("payload.\"x\" > 5").is_err());
         assert_eq!(
             parse("ctx.vtid >= 0x10").unwrap(),
@@ -242,10 +236,6 @@ mod tests {
             )
         );
         assert_eq!(
-            parse("has(payload.fd)").unwrap(),
-            Expr::Has(path(Where::Payload, &["fd"]))
-        );
-        assert_eq!(
             parse("time < 2026-11-21T01:43:15.2").unwrap(),
             Expr::Compare(
                 Field::Time,
@@ -253,9 +243,26 @@ mod tests {
                 Value::Text("2026-11-21T01:43:15.2".into())
             )
         );
+    }
+
+    #[test]
+    fn syntax_of_period_definitions_is_old_syntax_of_expressions() {
+        for (one, other) in [
+            ("$evt.$name =* 'sched_*'", "name =~ 'sched_*'"),
+            ("$evt.next_tid == 3", "next_tid == 3"),
+            (
+                "$evt.$cpu < 2 && $evt.$payload.a.b == 1",
+                "cpu < 2 && payload.a.b == 1",
+            ),
+            ("f =* \"x*\" || has($evt.fd)", "f ~ \"x*\" || has(fd)"),
+        ] {
+            assert_eq!(parse(one).unwrap(), parse(other).unwrap(), "{one}");
+        }
+        let note = |text: &str| parse_noting(text, &|_| Ok(())).unwrap().1.note();
+        assert_eq!(note("next_tid == 3 && has(ctx.vtid)"), None);
         assert_eq!(
-            parse("lttng_ust_statedump:*").unwrap(),
-            Expr::Event(Glob::new("lttng_ust_statedump:*"))
+            note("$evt.$name == 'a' && $evt.next_tid == 3").unwrap(),
+            "old syntax: write `name` for `$evt.$name`, `next_tid` for `$evt.next_tid`"
         );
     }
 

@@ -62,74 +62,17 @@ fn of<'a>(found: &'a Found, kind: &'a str, number: i64) -> impl Iterator<Item = 
 fn as_modelled(what: &str, set: &TraceSet, asked: Asked) -> usize {
     let found = find(set, asked);
     let report = json(set, asked.selection(), asked.views().into());
-    let mut met = 0;
-    for (section, kind) in [
-        ("interrupts", "irq"),
-        ("softirqs", "softirq"),
-        ("functions", "hrtimer"),
-        ("functions", "timer"),
-    ] {
-        for row in rows(&report, section)
-            .iter()
-            .filter(|row| row["kind"] == kind || section == "softirqs")
-        {
-            let number = match kind {
-                "hrtimer" | "timer" => {
-                    let name = row["name"].as_str().expect("a name");
-                    i64::from_str_radix(name.trim_start_matches("0x"), 16)
-                        .or_else(|_| u64::from_str_radix(name.trim_start_matches("0x"), 16).map(|n| n as i64))
-                        .expect("an address")
-                }
-                _ => row["number"].as_i64().expect("a number"),
-            };
-            let expected = sums(of(&found, kind, number).map(Handled::duration));
-            assert_eq!(told(row), expected, "{what}, {asked:?}: {kind} {number}");
-            met += expected[0] as usize;
-            if kind == "irq" {
-                let names = found.names[&number].join(", ");
-                assert_eq!(row["name"], names.as_str(), "{what}");
-            }
-        }
-    }
-    assert_eq!(
-        met,
-        found.handled.len(),
-        "{what}, {asked:?}: all handlers are in the tables"
-    );
-    let mut raises = 0;
-    for row in rows(&report, "raises") {
-        let number = row["number"].as_i64().expect("a number");
-        let latencies = of(&found, "softirq", number).filter_map(Handled::latency);
-        assert_eq!(
-            told(row),
-            sums(latencies),
-            "{what}, {asked:?}: latency of {number}"
-        );
-        let raised = found.raises.get(&number).copied().unwrap_or(0);
-        assert_eq!(
-            int(row, "raises"),
-            raised,
-            "{what}, {asked:?}: raises of {number}"
-        );
-        raises += raised;
-    }
-    assert_eq!(raises, found.raises.values().sum::<u64>(), "{what}");
+    let what = format!("{what}, {asked:?}");
+    let met = handlers_are_as_modelled(&what, &report, &found);
+    raises_are_as_modelled(&what, &report, &found);
     for row in rows(&report, "cpus") {
         let cpu = int(row, "cpu") as u32;
         let expected = found.cpus.get(&cpu).copied().unwrap_or_default();
         let times = (int(row, "interrupt_ns"), int(row, "softirq_ns"));
-        assert_eq!(times, expected, "{what}, {asked:?}: CPU {cpu}");
+        assert_eq!(times, expected, "{what}: CPU {cpu}");
     }
-    assert_eq!(
-        int(&report["total"], "unfinished"),
-        found.unfinished,
-        "{what}, {asked:?}"
-    );
-    assert_eq!(
-        int(&report["total"], "unknown_begin"),
-        found.orphans,
-        "{what}, {asked:?}"
-    );
+    assert_eq!(int(&report["total"], "unfinished"), found.unfinished, "{what}");
+    assert_eq!(int(&report["total"], "unknown_begin"), found.orphans, "{what}");
     let log: Vec<_> = rows(&report, "log")
         .iter()
         .map(|row| row["begin_ns"].as_i64())
@@ -137,8 +80,59 @@ fn as_modelled(what: &str, set: &TraceSet, asked: Asked) -> usize {
     let mut expected = found.handled.clone();
     expected.sort_by_key(|handled| (handled.end, handled.cpu, std::cmp::Reverse(handled.begin)));
     let expected: Vec<_> = expected.iter().map(|handled| Some(handled.begin)).collect();
-    assert!(log == expected, "{what}, {asked:?}: the log");
+    assert!(log == expected, "{what}: the log");
     met
+}
+
+/// The tables of handlers. Returns how many handlers there were.
+fn handlers_are_as_modelled(what: &str, report: &Json, found: &Found) -> usize {
+    let mut met = 0;
+    for (section, kind) in [
+        ("interrupts", "irq"),
+        ("softirqs", "softirq"),
+        ("functions", "hrtimer"),
+        ("functions", "timer"),
+    ] {
+        for row in rows(report, section)
+            .iter()
+            .filter(|row| row["kind"] == kind || section == "softirqs")
+        {
+            let number = match kind {
+                "hrtimer" | "timer" => address(row["name"].as_str().expect("a name")),
+                _ => row["number"].as_i64().expect("a number"),
+            };
+            let expected = sums(of(found, kind, number).map(Handled::duration));
+            assert_eq!(told(row), expected, "{what}: {kind} {number}");
+            met += expected[0] as usize;
+            if kind == "irq" {
+                let names = found.names[&number].join(", ");
+                assert_eq!(row["name"], names.as_str(), "{what}");
+            }
+        }
+    }
+    assert_eq!(met, found.handled.len(), "{what}: all handlers are in the tables");
+    met
+}
+
+/// An address of 64 bits, as it is shown.
+fn address(text: &str) -> i64 {
+    let digits = text.trim_start_matches("0x");
+    i64::from_str_radix(digits, 16)
+        .or_else(|_| u64::from_str_radix(digits, 16).map(|address| address as i64))
+        .expect("an address")
+}
+
+fn raises_are_as_modelled(what: &str, report: &Json, found: &Found) {
+    let mut raises = 0;
+    for row in rows(report, "raises") {
+        let number = row["number"].as_i64().expect("a number");
+        let latencies = of(found, "softirq", number).filter_map(Handled::latency);
+        assert_eq!(told(row), sums(latencies), "{what}: latency of {number}");
+        let raised = found.raises.get(&number).copied().unwrap_or(0);
+        assert_eq!(int(row, "raises"), raised, "{what}: raises of {number}");
+        raises += raised;
+    }
+    assert_eq!(raises, found.raises.values().sum::<u64>(), "{what}");
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
+use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{KernelAnalysis, Selection, Views, Window};
+use tracebraid_models::model_sched::{Queue, queues};
 use tracebraid_models::naming::{Field, Maker, TEXT, Value};
 use tracebraid_models::synthetic::{Scripted, Shape, scripted};
 use tracebraid_reports::sched::{SchedAnalysis, SchedOptions};
@@ -342,7 +344,7 @@ fn losses_end_what_waits_there() {
     }
 }
 
-/// On recorded traces without losses run queues are those of a plain pass.
+/// On recorded traces without losses run queues, and who preempted whom, are those of a plain pass.
 #[test]
 fn queues_are_those_of_a_model() {
     for name in [
@@ -359,62 +361,67 @@ fn queues_are_those_of_a_model() {
         let outcome = fold(&set, &analysis, Options::default(), &Control::default());
         let report = outcome.expect("nobody cancels").report;
         let report = serde_json::to_value(report).expect("a report can be serialized");
-        let duration = report["duration_ns"].as_u64().expect("a duration") as f64;
-        let row = |(cpu, queue): (u32, tracebraid_models::model_sched::Queue)| {
-            json!([
-                cpu,
-                queue.queued as f64 / duration,
-                queue.longest,
-                queue.waits.len(),
-                queue.waits.iter().sum::<u64>(),
-                queue.waits.iter().max()
-            ])
-        };
-        let expected: Json = tracebraid_models::model_sched::queues(&set)
-            .into_iter()
-            .map(row)
-            .collect();
-        let names = [
-            "cpu",
-            "average_length",
-            "max_length",
-            "waits",
-            "wait_ns",
-            "max_wait_ns",
-        ];
-        assert_eq!(fields(&report, "queues", &names), expected, "{name}");
-        let mut preempted: BTreeMap<(i64, i64), Vec<u64>> = BTreeMap::new();
-        for (_, queue) in tracebraid_models::model_sched::queues(&set) {
-            for ((tid, by), waits) in queue.preempted {
-                preempted
-                    .entry((tid.into(), by.into()))
-                    .or_default()
-                    .extend(waits);
-            }
-        }
-        let expected: BTreeMap<(i64, i64), (u64, u64, u64)> = preempted
-            .into_iter()
-            .map(|(who, waits)| {
-                let greatest = waits.iter().max().copied().unwrap_or(0);
-                (who, (waits.len() as u64, waits.iter().sum(), greatest))
-            })
-            .collect();
-        let rows = report["preempted_by"].as_array().expect("a list");
-        let found: BTreeMap<(i64, i64), (u64, u64, u64)> = rows
-            .iter()
-            .map(|row| {
-                let id = |value: &Json| value.as_i64().expect("a thread");
-                let number = |key: &str| row[key].as_u64().expect("a number");
-                let sums = (number("count"), number("total_ns"), number("max_ns"));
-                ((id(&row["tid"]), id(&row["preemptor"]["tid"])), sums)
-            })
-            .collect();
-        assert_eq!(found.len(), rows.len(), "{name}: a row for each pair");
-        assert_eq!(found, expected, "{name}");
-        assert!(
-            name == "twohost-server" || found.len() > 3,
-            "{name}: {}",
-            found.len()
-        );
+        queues_are_as_modelled(name, &report, &set);
+        preemptions_are_as_modelled(name, &report, &set);
     }
+}
+
+fn queues_are_as_modelled(name: &str, report: &Json, set: &TraceSet) {
+    let duration = report["duration_ns"].as_u64().expect("a duration") as f64;
+    let row = |(cpu, queue): (u32, Queue)| {
+        json!([
+            cpu,
+            queue.queued as f64 / duration,
+            queue.longest,
+            queue.waits.len(),
+            queue.waits.iter().sum::<u64>(),
+            queue.waits.iter().max()
+        ])
+    };
+    let expected: Json = queues(set).into_iter().map(row).collect();
+    let names = [
+        "cpu",
+        "average_length",
+        "max_length",
+        "waits",
+        "wait_ns",
+        "max_wait_ns",
+    ];
+    assert_eq!(fields(report, "queues", &names), expected, "{name}");
+}
+
+fn preemptions_are_as_modelled(name: &str, report: &Json, set: &TraceSet) {
+    let mut preempted: BTreeMap<(i64, i64), Vec<u64>> = BTreeMap::new();
+    for (_, queue) in queues(set) {
+        for ((tid, by), waits) in queue.preempted {
+            preempted
+                .entry((tid.into(), by.into()))
+                .or_default()
+                .extend(waits);
+        }
+    }
+    let expected: BTreeMap<(i64, i64), (u64, u64, u64)> = preempted
+        .into_iter()
+        .map(|(who, waits)| {
+            let greatest = waits.iter().max().copied().unwrap_or(0);
+            (who, (waits.len() as u64, waits.iter().sum(), greatest))
+        })
+        .collect();
+    let rows = report["preempted_by"].as_array().expect("a list");
+    let found: BTreeMap<(i64, i64), (u64, u64, u64)> = rows
+        .iter()
+        .map(|row| {
+            let id = |value: &Json| value.as_i64().expect("a thread");
+            let number = |key: &str| row[key].as_u64().expect("a number");
+            let sums = (number("count"), number("total_ns"), number("max_ns"));
+            ((id(&row["tid"]), id(&row["preemptor"]["tid"])), sums)
+        })
+        .collect();
+    assert_eq!(found.len(), rows.len(), "{name}: a row for each pair");
+    assert_eq!(found, expected, "{name}");
+    assert!(
+        name == "twohost-server" || found.len() > 3,
+        "{name}: {}",
+        found.len()
+    );
 }

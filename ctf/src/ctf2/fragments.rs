@@ -241,7 +241,7 @@ impl Builder {
         object.only(&[COMMON, IDENTITY, &own])?;
         let id = object.uint("id", 0, u64::MAX)?.unwrap_or(0);
         if self.streams.contains_key(&id) {
-            let at = object.get("id").map_or(object.at, |value| value.at);
+            let at = object.place("id");
             return Err(Fault::new(
                 at,
                 format!("duplicate data stream class with the `id` {id}"),
@@ -300,14 +300,12 @@ impl Builder {
         let has_uuid = self.trace.uuid.is_some();
         let parent = self.streams.get_mut(&stream_id);
         let Some(state) = parent else {
-            let at = object
-                .get("data-stream-class-id")
-                .map_or(object.at, |value| value.at);
+            let at = object.place("data-stream-class-id");
             let message = format!("no data stream class with the `id` {stream_id} has been defined before");
             return Err(Fault::new(at, message));
         };
         if !state.event_ids.insert(id) {
-            let at = object.get("id").map_or(object.at, |value| value.at);
+            let at = object.place("id");
             let message =
                 format!("duplicate event record class with the `id` {id} in data stream class {stream_id}");
             return Err(Fault::new(at, message));
@@ -332,10 +330,8 @@ impl Builder {
         let specific_context = next(Scope::SpecificContext, &specific)?;
         let payload_class = next(Scope::Payload, &payload)?;
         let parts = [&state.event_header, &state.common_context, &specific, &payload];
-        if parts
-            .iter()
-            .all(|part| part.as_ref().is_none_or(|class| class.is_empty))
-        {
+        let is_empty = |part: &&Option<Arc<RawClass>>| part.as_ref().is_none_or(|class| class.is_empty);
+        if parts.iter().all(is_empty) {
             let message = "an event record of this class would be empty: expecting one or more bits";
             return Err(Fault::new(object.at, message));
         }
@@ -441,7 +437,7 @@ fn clock_offset(value: &Value, frequency: u64) -> Result<(i64, i64)> {
         None => 0,
     };
     let cycles = object.uint("cycles", 0, u64::MAX)?.unwrap_or(0);
-    let at = object.get("cycles").map_or(object.at, |value| value.at);
+    let at = object.place("cycles");
     if cycles >= frequency {
         let message = format!("`cycles` {cycles}: expecting less than the frequency, {frequency}");
         return Err(Fault::new(at, message));

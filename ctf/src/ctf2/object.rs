@@ -63,6 +63,11 @@ impl<'a> Object<'a> {
             .map(|property| &property.value)
     }
 
+    /// Byte offset of a property's value; that of the object without one.
+    pub(super) fn place(&self, key: &str) -> usize {
+        self.get(key).map_or(self.at, |value| value.at)
+    }
+
     /// A required property's value.
     pub(super) fn need(&self, key: &str) -> Result<&'a Value> {
         self.get(key)

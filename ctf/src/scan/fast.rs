@@ -101,7 +101,7 @@ fn forms_by_place(
     places: RecordPlaces,
 ) -> Option<[Forms; MOST_PLACES]> {
     let headers = layout.fast_headers();
-    let mut forms = [header.forms(); MOST_PLACES];
+    let mut forms = [header.forms; MOST_PLACES];
     if !header.varies {
         return Some(forms);
     }
@@ -160,7 +160,7 @@ impl Fast {
         };
         let all = fast.entries(layout, chosen, |forms| Some(forms.usual));
         fast.usual = fast.usual_of(layout, &all);
-        fast.extended = match header.extended {
+        fast.extended = match header.forms.extended {
             None => Box::default(),
             Some(_) if places.count() == 1 => all,
             Some(_) => fast.entries(layout, chosen, |forms| forms.extended),
@@ -203,7 +203,7 @@ impl Fast {
     fn entry(&mut self, shape: &Shape) -> Option<u64> {
         let bytes = u64::from(shape.first.bytes);
         // What might have no size would never end.
-        let least = self.header.usual.bytes() as u64 + bytes;
+        let least = self.header.forms.usual.bytes() as u64 + bytes;
         let (true, true) = (least > 0, bytes <= BYTES) else {
             return None;
         };
@@ -215,7 +215,7 @@ impl Fast {
 
     /// The table of the usual form, from that of all ids.
     fn usual_of(&self, layout: &StreamLayout, all: &[u64]) -> Box<[u64]> {
-        let mask = self.header.usual.id.mask;
+        let mask = self.header.forms.usual.id.mask;
         let extended = layout.fast_headers().first().and_then(|header| header.extended);
         let escape = extended
             .and_then(|(id, _)| usize::try_from(id).ok())
@@ -286,7 +286,7 @@ impl Fast {
     pub(super) fn forms(&self, header: Header, at: usize) -> Forms {
         match header.varies {
             true => self.forms[self.places.place(at) % MOST_PLACES],
-            false => header.forms(),
+            false => header.forms,
         }
     }
 

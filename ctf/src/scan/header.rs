@@ -31,9 +31,8 @@ pub(super) struct Form {
 /// Headers of a stream class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    pub(super) usual: Form,
-    /// The form after the escape value of the id.
-    pub(super) extended: Option<Form>,
+    /// At the first place, if they depend on the place of the event record.
+    pub(super) forms: Forms,
     /// The id where headers have none, else 0.
     pub(super) only_id: u64,
     pub(super) big: bool,
@@ -46,8 +45,7 @@ pub(super) struct Header {
     pub(super) is_direct: bool,
     /// Timestamps may be less than the clock.
     pub(super) may_go_back: bool,
-    /// The forms depend on the place of the event record: `usual` and `extended` are those of the
-    /// first place.
+    /// The forms depend on the place of the event record.
     pub(super) varies: bool,
     /// Bytes by which the reach of forms at other places exceeds that of those at the first.
     slack: usize,
@@ -134,6 +132,7 @@ impl Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Forms {
     pub(super) usual: Form,
+    /// The form after the escape value of the id.
     pub(super) extended: Option<Form>,
 }
 
@@ -148,6 +147,12 @@ impl Forms {
             },
         })
     }
+
+    /// Bytes that reading them may load.
+    fn reach(self) -> usize {
+        let extended = self.extended.map_or(0, Form::reach);
+        self.usual.reach().max(extended)
+    }
 }
 
 fn forms_of(header: &FastHeader) -> impl Iterator<Item = &HeaderForm> {
@@ -158,8 +163,10 @@ fn forms_of(header: &FastHeader) -> impl Iterator<Item = &HeaderForm> {
 
 impl Header {
     const SHORT: Header = Header {
-        usual: Form::new(Field::NONE, Field::NONE, 0),
-        extended: None,
+        forms: Forms {
+            usual: Form::new(Field::NONE, Field::NONE, 0),
+            extended: None,
+        },
         only_id: 0,
         big: false,
         pad: 0,
@@ -171,19 +178,26 @@ impl Header {
     };
     /// LTTng's compact header: 5 and 27 bits, or 32 and 64.
     pub(super) const COMPACT: Header = Header {
-        usual: Form::new(Field::new(0, 0, 5), Field::new(0, 5, 27), 32),
-        extended: Some(Form::new(Field::new(0, 8, 32), Field::new(5, 0, 64), 104)),
+        forms: Forms {
+            usual: Form::new(Field::new(0, 0, 5), Field::new(0, 5, 27), 32),
+            extended: Some(Form::new(Field::new(0, 8, 32), Field::new(5, 0, 64), 104)),
+        },
         ..Header::SHORT
     };
     /// LTTng's large header: 16 and 32 bits, or 32 and 64.
     pub(super) const LARGE: Header = Header {
-        usual: Form::new(Field::new(0, 0, 16), Field::new(0, 16, 32), 48),
-        extended: Some(Form::new(Field::new(0, 16, 32), Field::new(6, 0, 64), 112)),
+        forms: Forms {
+            usual: Form::new(Field::new(0, 0, 16), Field::new(0, 16, 32), 48),
+            extended: Some(Form::new(Field::new(0, 16, 32), Field::new(6, 0, 64), 112)),
+        },
         ..Header::SHORT
     };
     /// 64 and 64 bits: of what babeltrace2 writes, and barectf as it comes.
     pub(super) const WIDE: Header = Header {
-        usual: Form::new(Field::new(0, 0, 64), Field::new(8, 0, 64), 128),
+        forms: Forms {
+            usual: Form::new(Field::new(0, 0, 64), Field::new(8, 0, 64), 128),
+            extended: None,
+        },
         is_direct: false,
         may_go_back: true,
         ..Header::SHORT
@@ -197,10 +211,8 @@ impl Header {
         let forms = || places.iter().flat_map(forms_of);
         let is = |big| forms().any(|form| Form::is_multibyte_in(form, big));
         let big = is(true) || (prefers_big && !is(false));
-        let Forms { usual, extended } = Forms::of(fast, big)?;
         let header = Header {
-            usual,
-            extended,
+            forms: Forms::of(fast, big)?,
             varies: places.len() > 1,
             slack: 0,
             only_id: match (fast.compact.id, layout.events.as_slice()) {
@@ -251,15 +263,6 @@ impl Header {
         Header { varies: true, ..self }
     }
 
-    /// The forms, if they do not vary.
-    #[inline(always)]
-    pub(super) fn forms(self) -> Forms {
-        Forms {
-            usual: self.usual,
-            extended: self.extended,
-        }
-    }
-
     /// `big` and `is_padded`: the properties of a layout on which following a record's steps depends.
     #[inline(always)]
     pub(super) fn order(self) -> (bool, bool) {
@@ -268,8 +271,7 @@ impl Header {
 
     /// Bytes that reading the header may load.
     pub(super) fn reach(self) -> usize {
-        let extended = self.extended.map_or(0, Form::reach);
-        self.usual.reach().max(extended) + self.slack
+        self.forms.reach() + self.slack
     }
 
     /// Eight bytes in the header's byte order.
@@ -393,7 +395,8 @@ mod tests {
         let large = large.replace("MOST", "65534").replace("align(8)", "align(16)");
         let large = of(&large).unwrap();
         assert!(large.varies);
-        assert_eq!((large.usual.bytes(), large.extended.unwrap().bytes()), (8, 24));
+        let Forms { usual, extended } = large.forms;
+        assert_eq!((usual.bytes(), extended.unwrap().bytes()), (8, 24));
         // The timestamp of the extended form begins at 16.
         assert_eq!(large.reach(), 24);
     }
@@ -402,7 +405,7 @@ mod tests {
     fn headers_without_id_and_time_have_the_only_id() {
         let none = of("struct { integer { size = 8; align = 8; } flags; }").unwrap();
         assert_eq!(
-            (none.only_id, none.usual.id, none.usual.time),
+            (none.only_id, none.forms.usual.id, none.forms.usual.time),
             (3, Field::NONE, Field::NONE)
         );
     }

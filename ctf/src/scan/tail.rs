@@ -20,7 +20,7 @@ impl Fast {
     /// A position at which an event record of the content seems to begin, given an earlier clock value.
     pub(super) fn guess_place(&self, content: Content<'_>, clock: u64) -> Option<ScanPosition> {
         let header = self.header();
-        if header.usual.time.mask.count_ones() < LEAST_BITS {
+        if header.forms.usual.time.mask.count_ones() < LEAST_BITS {
             return None;
         }
         let unit = header.pad + 1;

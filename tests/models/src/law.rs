@@ -10,7 +10,7 @@ use serde::Serialize;
 use tracebraid_clocks::PacketAnalysis;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_follow::{CpuSet, KernelAnalysis, Selection, Views, Window};
 use tracebraid_graph::GraphAnalysis;
 use tracebraid_reports::cpu::CpuAnalysis;
@@ -26,6 +26,7 @@ use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
 use tracebraid_tables::View;
 
+use crate::forwarding::Forwarding;
 use crate::synthetic::Random;
 use crate::{model_cpu, model_io};
 
@@ -216,17 +217,20 @@ pub fn any_tree_of<A: Analysis<Report: Serialize>>(name: &str, set: &TraceSet, a
         return;
     }
     let mut random = Random::new(seed + 77);
-    let keeper = Keeper {
+    let kept = Mutex::new(Vec::new());
+    let keep = |state: &A::Partial| kept.lock().expect("no test failed before").push(sent::<A>(state));
+    let chunks = Forwarding {
         analysis,
-        kept: Mutex::new(Vec::new()),
+        take_chunk: Some(&keep),
+        finish: |_: &A, _| (),
     };
     let options = Options {
         threads: 1,
         chunk_bytes: 5000,
         ..Options::default()
     };
-    fold(set, &keeper, options, &Control::default()).expect("nobody cancels");
-    let mut states = keeper.kept.into_inner().expect("no test failed before");
+    fold(set, &chunks, options, &Control::default()).expect("nobody cancels");
+    let mut states = kept.into_inner().expect("no test failed before");
     assert!(states.len() > 20, "there is something to merge");
     while states.len() > 1 {
         let at = random.below(states.len() as u64 - 1) as usize;
@@ -247,41 +251,4 @@ fn sent<A: Analysis>(state: &A::Partial) -> String {
 
 fn received<A: Analysis>(text: &str) -> A::Partial {
     serde_json::from_str(text).expect("a state can be deserialized")
-}
-
-/// Keeps the partial state of each chunk.
-struct Keeper<'a, A: Analysis> {
-    analysis: &'a A,
-    kept: Mutex<Vec<String>>,
-}
-
-impl<A: Analysis> Analysis for Keeper<'_, A> {
-    type Partial = A::Partial;
-    type Report = ();
-
-    fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
-        self.analysis.groups(set)
-    }
-    fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
-        self.analysis.wants(trace, stream_class, class)
-    }
-    fn begin(&self, chunk: &Chunk) -> A::Partial {
-        self.analysis.begin(chunk)
-    }
-    fn packet(&self, partial: &mut A::Partial, packet: &StreamPlace<'_>) {
-        self.analysis.packet(partial, packet);
-    }
-    fn cut(&self, partial: &mut A::Partial, packet: &StreamPlace<'_>, time: Timestamp) {
-        self.analysis.cut(partial, packet, time);
-    }
-    fn event(&self, partial: &mut A::Partial, record: &mut Record<'_>) {
-        self.analysis.event(partial, record);
-    }
-    fn end(&self, partial: &mut A::Partial, chunk: &Chunk) {
-        self.analysis.end(partial, chunk);
-        let text = sent::<A>(partial);
-        self.kept.lock().expect("no test failed before").push(text);
-    }
-    fn merge(&self, _: &mut A::Partial, _: A::Partial) {}
-    fn finish(&self, _: A::Partial) {}
 }

@@ -20,6 +20,7 @@
 pub mod bounds;
 pub mod devices;
 pub mod events;
+mod forwarding;
 pub mod law;
 pub mod lttng;
 pub mod lttng_sched;

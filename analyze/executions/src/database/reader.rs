@@ -61,6 +61,9 @@ const CAREFUL: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;
 const TIMES: &str = "times, CASE WHEN times IS NULL THEN path END";
 const NO_TIMES: &str = "x'', NULL";
 
+/// Columns of [`Database::select`] before those of figures and values.
+const FIXED: usize = 6;
+
 /// The column of durations.
 const DURATION: &str = "duration_ns";
 
@@ -190,25 +193,13 @@ impl Database {
         most: usize,
         mut each: impl FnMut(Table) -> Result<(), E>,
     ) -> Result<(), E> {
-        let fixed = 6;
-        let mut select = format!("SELECT id, begin_ns, source, thread, {times}");
-        for column in &self.columns {
-            select.push_str(", ");
-            select.push_str(&quoted(&column.name));
-        }
-        select.push_str(" FROM execution WHERE kind = ?1 ORDER BY id");
         let sqlite = DatabaseError::sqlite(&self.path);
-        let mut statement = self.connection.prepare(&select).map_err(&sqlite)?;
+        let mut statement = self.connection.prepare(&self.select(times)).map_err(&sqlite)?;
         let mut rows = statement.query([kind.id]).map_err(&sqlite)?;
         let mut table = Table::default();
         let mut room = Room::of(&self.connection).map_err(&sqlite)?;
         let duration = self.columns.iter().position(|column| column.name == DURATION);
-        let of_reasons: Vec<String> = WaitReason::ALL.map(|reason| Metric::Time(reason).name()).into();
-        let is_reason: Vec<bool> = self
-            .columns
-            .iter()
-            .map(|column| !column.is_value && of_reasons.contains(&column.name))
-            .collect();
+        let is_reason = self.are_reasons();
         // Large integers may be in another part of the rows.
         let are_names = match most {
             usize::MAX => vec![false; self.columns.len()],
@@ -228,7 +219,7 @@ impl Database {
             last = table.ids.last().copied();
             let mut reasons = 0;
             for (place, column) in columns.iter_mut().enumerate() {
-                let value = row.get_ref(fixed + place).map_err(&sqlite)?;
+                let value = row.get_ref(FIXED + place).map_err(&sqlite)?;
                 room.take(value).ok_or_else(|| self.is_too_much())?;
                 if Some(place) == duration {
                     self.check_times(&table, value)?;
@@ -239,21 +230,32 @@ impl Database {
                 column.push(table.len() - 1, value);
             }
             if let Some(place) = duration {
-                let value = row.get_ref(fixed + place).map_err(&sqlite)?;
-                self.check_reasons(&table, reasons, value)?;
-                let is_nowhere = times == TIMES && table.rows.of(table.len() - 1).is_empty();
-                if is_nowhere && reasons > 0 {
-                    let id = table.ids.last().copied().unwrap_or_default();
-                    let told =
-                        format!("execution {id}: its reasons add up to {reasons} ns, but it has no times");
-                    return Err(DatabaseError::damaged(&self.path, told).into());
-                }
+                let value = row.get_ref(FIXED + place).map_err(&sqlite)?;
+                self.check_reasons(&table, (reasons, value), times == TIMES)?;
             }
         }
         if !table.is_empty() {
             each(self.filled(table, columns))?;
         }
         Ok(())
+    }
+
+    /// The query for all executions of a kind, in the order of their ids.
+    fn select(&self, times: &str) -> String {
+        let mut select = format!("SELECT id, begin_ns, source, thread, {times}");
+        for column in &self.columns {
+            select.push_str(", ");
+            select.push_str(&quoted(&column.name));
+        }
+        select.push_str(" FROM execution WHERE kind = ?1 ORDER BY id");
+        select
+    }
+
+    /// By column: true if it contains the time of a wait reason.
+    fn are_reasons(&self) -> Vec<bool> {
+        let reasons: Vec<String> = WaitReason::ALL.map(|reason| Metric::Time(reason).name()).into();
+        let is_reason = |column: &Column| !column.is_value && reasons.contains(&column.name);
+        self.columns.iter().map(is_reason).collect()
     }
 
     /// By column: true if its captured integers are names, because one of them exceeds 2^53.
@@ -333,25 +335,29 @@ impl Database {
         }
     }
 
-    /// Checks that the last execution did not spend more in reasons than its duration.
+    /// Checks that the last execution did not spend more in reasons than its duration, and, if
+    /// `has_times`, that they come with times.
     fn check_reasons(
         &self,
         table: &Table,
-        reasons: u128,
-        duration: ValueRef<'_>,
+        (reasons, duration): (u128, ValueRef<'_>),
+        has_times: bool,
     ) -> Result<(), DatabaseError> {
-        let Some(duration) = known(duration) else {
-            return Ok(());
-        };
-        // A duration too long for SQLite is stored as the longest.
-        if reasons <= u128::from(duration) || duration == i64::MAX as u64 {
-            return Ok(());
-        }
         let id = table.ids.last().copied().unwrap_or_default();
-        let told = format!(
-            "execution {id}: the times of its reasons add up to {reasons} ns, more than its duration of {duration} ns"
-        );
-        Err(DatabaseError::damaged(&self.path, told))
+        let damaged = |told: String| Err(DatabaseError::damaged(&self.path, told));
+        // A duration too long for SQLite is stored as the longest.
+        let is_exceeded = |duration: &u64| reasons > u128::from(*duration) && *duration != i64::MAX as u64;
+        if let Some(duration) = known(duration).filter(is_exceeded) {
+            return damaged(format!(
+                "execution {id}: the times of its reasons add up to {reasons} ns, more than its duration of {duration} ns"
+            ));
+        }
+        if has_times && reasons > 0 && table.rows.of(table.len() - 1).is_empty() {
+            return damaged(format!(
+                "execution {id}: its reasons add up to {reasons} ns, but it has no times"
+            ));
+        }
+        Ok(())
     }
 
     /// Both are not told: nobody knows which of them is right.

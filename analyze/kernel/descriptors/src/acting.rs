@@ -14,24 +14,21 @@ pub(crate) struct Acting<'a> {
     pub(crate) earlier: &'a mut Earlier,
     pub(crate) addresses: &'a mut BTreeMap<u32, BTreeMap<i64, i32>>,
     pub(crate) numbered: &'a mut i32,
+    /// Effects of acts are appended here.
+    pub(crate) effects: &'a mut Vec<Effect>,
+    /// Returns true if no descriptor in a table is known to be open; without it, an act that depends
+    /// on that is [`Unclear`].
+    pub(crate) is_empty: Option<&'a dyn Fn(ThreadKey) -> bool>,
 }
 
 impl Acting<'_> {
-    /// Applies an act and appends its effects. `is_empty` returns true if no descriptor in a table
-    /// is known to be open; without it, an act that depends on that is [`Unclear`].
-    pub(crate) fn act(
-        &mut self,
-        thread: ThreadKey,
-        time: i64,
-        act: Act,
-        is_empty: Option<&dyn Fn(ThreadKey) -> bool>,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), Unclear> {
+    /// Applies an act and appends its effects.
+    pub(crate) fn act(&mut self, thread: ThreadKey, time: i64, act: Act) -> Result<(), Unclear> {
         match act {
             Act::Touch => self.touched(thread),
             Act::Cloning(sharing) => self.threads.get(thread).cloning = sharing,
             Act::Unshare => {
-                self.unshare(thread, time, effects);
+                self.unshare(thread, time);
             }
             Act::Fork {
                 child,
@@ -39,19 +36,19 @@ impl Acting<'_> {
                 parent_pid,
             } => {
                 if let Some(pid) = parent_pid {
-                    self.member(thread, time, pid, effects);
+                    self.member(thread, time, pid);
                 }
-                self.fork(thread, time, child, child_pid, effects);
+                self.fork(thread, time, child, child_pid);
             }
-            Act::Exec => self.exec(thread, time, effects),
-            Act::End => self.exit(thread, effects),
+            Act::Exec => self.exec(thread, time),
+            Act::End => self.exit(thread),
             Act::Member { pid, table } => {
                 if let Some(address) = table {
-                    self.table(thread.with(pid), time, address, is_empty, effects)?;
+                    self.table(thread.with(pid), time, address)?;
                 }
-                self.member(thread, time, pid, effects);
+                self.member(thread, time, pid);
             }
-            Act::Holds(holder) => self.holds(thread.trace, holder, effects),
+            Act::Holds(holder) => self.holds(thread.trace, holder),
         }
         Ok(())
     }
@@ -110,7 +107,7 @@ impl Acting<'_> {
         thread.with(ThreadKey::UNKNOWN - *self.numbered)
     }
 
-    fn belongs(&mut self, thread: ThreadKey, belonging: Belonging, effects: &mut Vec<Effect>) {
+    fn belongs(&mut self, thread: ThreadKey, belonging: Belonging) {
         let entry = self.threads.get(thread);
         let is_touched = entry.is_touched;
         if let Some(before) = entry.belonging.replace(belonging) {
@@ -119,17 +116,17 @@ impl Acting<'_> {
         if is_touched && belonging.table != thread.tid {
             self.touch(thread.with(belonging.table));
         }
-        effects.push(Effect::Belongs(thread, belonging));
+        self.effects.push(Effect::Belongs(thread, belonging));
     }
 
-    fn copy(&mut self, from: ThreadKey, to: ThreadKey, effects: &mut Vec<Effect>) {
+    fn copy(&mut self, from: ThreadKey, to: ThreadKey) {
         if let Some(entry) = self.threads.find_mut(to) {
             entry.users = Users::default();
         }
-        effects.push(Effect::Copied { from, to });
+        self.effects.push(Effect::Copied { from, to });
     }
 
-    fn unshare(&mut self, thread: ThreadKey, time: i64, effects: &mut Vec<Effect>) -> ThreadKey {
+    fn unshare(&mut self, thread: ThreadKey, time: i64) -> ThreadKey {
         let Belonging { pid, table, .. } = self.belonging(thread);
         let old = thread.with(table);
         let others = self.threads.find(old).map_or(0, |entry| entry.users.others);
@@ -137,8 +134,8 @@ impl Acting<'_> {
             return old;
         }
         let new = self.unused(thread);
-        self.copy(old, new, effects);
-        self.belongs(thread, Belonging::new(time, pid, new.tid), effects);
+        self.copy(old, new);
+        self.belongs(thread, Belonging::new(time, pid, new.tid));
         let left = &mut self.threads.get(old).users;
         left.others = left.others.saturating_sub(1);
         left.shared &= left.others > 0;
@@ -146,22 +143,15 @@ impl Acting<'_> {
         new
     }
 
-    fn exec(&mut self, thread: ThreadKey, time: i64, effects: &mut Vec<Effect>) {
+    fn exec(&mut self, thread: ThreadKey, time: i64) {
         let mut table = thread.with(self.belonging(thread).table);
         if self.threads.find(table).is_some_and(|entry| entry.users.shared) {
-            table = self.unshare(thread, time, effects);
+            table = self.unshare(thread, time);
         }
-        effects.push(Effect::Executed(table));
+        self.effects.push(Effect::Executed(table));
     }
 
-    fn fork(
-        &mut self,
-        parent: ThreadKey,
-        time: i64,
-        child: i32,
-        child_pid: Option<i32>,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn fork(&mut self, parent: ThreadKey, time: i64, child: i32, child_pid: Option<i32>) {
         let child = parent.with(child);
         let maker = self.threads.get(parent);
         let from = maker.belonging.unwrap_or_else(|| Belonging::alone(parent));
@@ -177,7 +167,7 @@ impl Acting<'_> {
             } else {
                 self.table_of_process(parent.with(pid))
             };
-            self.belongs(child, Belonging::new(time, pid, table.tid), effects);
+            self.belongs(child, Belonging::new(time, pid, table.tid));
             let users = &mut self.threads.get(table).users;
             users.others += 1;
             users.shared |= pid != from.pid;
@@ -189,14 +179,14 @@ impl Acting<'_> {
                 maker: (!is_told).then_some((from.pid, from.table)),
                 ..Belonging::new(time, pid, table.tid)
             };
-            self.belongs(child, belonging, effects);
-            self.copy(parent.with(from.table), table, effects);
+            self.belongs(child, belonging);
+            self.copy(parent.with(from.table), table);
         }
         // An earlier thread with this id may have changed a table that another thread has.
         self.touch(child);
     }
 
-    fn exit(&mut self, thread: ThreadKey, effects: &mut Vec<Effect>) {
+    fn exit(&mut self, thread: ThreadKey) {
         let table = thread.with(self.belonging(thread).table);
         if let Some(entry) = self.threads.find_mut(table) {
             let users = &mut entry.users;
@@ -207,10 +197,10 @@ impl Acting<'_> {
             }
             users.lent = false;
         }
-        effects.push(Effect::Closed(table));
+        self.effects.push(Effect::Closed(table));
     }
 
-    fn member(&mut self, thread: ThreadKey, time: i64, pid: i32, effects: &mut Vec<Effect>) {
+    fn member(&mut self, thread: ThreadKey, time: i64, pid: i32) {
         let before = self.belonging(thread);
         if before.pid == pid {
             return;
@@ -219,11 +209,11 @@ impl Acting<'_> {
             Some((process, table)) if process == pid => thread.with(table),
             _ => self.table_of_process(thread.with(pid)),
         };
-        self.belongs(thread, Belonging::new(time, pid, table.tid), effects);
+        self.belongs(thread, Belonging::new(time, pid, table.tid));
         if before.table != thread.tid {
             return;
         }
-        effects.push(Effect::Moved {
+        self.effects.push(Effect::Moved {
             from: thread,
             to: table,
             since: before.since,
@@ -234,14 +224,7 @@ impl Acting<'_> {
 
     /// State dump: the table of the process is at `address`. If nothing is known yet of the
     /// process, and another process has the same address, both share the table.
-    fn table(
-        &mut self,
-        process: ThreadKey,
-        time: i64,
-        address: i64,
-        is_empty: Option<&dyn Fn(ThreadKey) -> bool>,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), Unclear> {
+    fn table(&mut self, process: ThreadKey, time: i64, address: i64) -> Result<(), Unclear> {
         let has_belonging = self
             .threads
             .find(process)
@@ -251,7 +234,7 @@ impl Acting<'_> {
         if first == process.tid {
             return Ok(());
         }
-        let is_empty = match is_empty {
+        let is_empty = match self.is_empty {
             _ if has_belonging => false,
             Some(is_empty) => is_empty(process),
             None if self.is_untouched(process) => true,
@@ -263,9 +246,9 @@ impl Acting<'_> {
             return Ok(());
         }
         let table = self.table_of_process(process.with(first));
-        self.belongs(process, Belonging::new(time, process.tid, table.tid), effects);
+        self.belongs(process, Belonging::new(time, process.tid, table.tid));
         if table != process {
-            effects.push(Effect::Left(process));
+            self.effects.push(Effect::Left(process));
         }
         self.touch(table);
         let users = &mut self.threads.get(table).users;
@@ -274,7 +257,7 @@ impl Acting<'_> {
         Ok(())
     }
 
-    fn holds(&mut self, trace: u32, holder: Holder, effects: &mut Vec<Effect>) {
+    fn holds(&mut self, trace: u32, holder: Holder) {
         let pid = match holder {
             Holder::Process(pid) => Some(pid),
             Holder::Table(address) => self
@@ -285,7 +268,7 @@ impl Acting<'_> {
         if let Some(pid) = pid {
             let table = self.table_of_process(ThreadKey { trace, tid: pid });
             self.touch(table);
-            effects.push(Effect::Held(table));
+            self.effects.push(Effect::Held(table));
         }
     }
 }

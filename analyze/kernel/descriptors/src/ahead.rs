@@ -2,8 +2,7 @@
 
 use tracebraid_follow::ThreadKey;
 
-use crate::acting::Acting;
-use crate::belongings::{Act, Effect};
+use crate::belongings::{Act, Belongings, Effect};
 use crate::contents::Held;
 use crate::descriptors::Descriptors;
 use crate::members::Members;
@@ -39,7 +38,7 @@ impl<K: Held> Descriptors<K> {
         let start = self.belongings.threads.clone();
         let is_in_doubt = acts.iter().any(|(.., act)| is_in_doubt(act));
         let before = is_in_doubt.then(|| self.belongings.clone());
-        match effects(self.belongings.acting(), acts) {
+        match effects(&mut self.belongings, acts) {
             Ok(effects) => Ok(Ahead { start, effects }),
             Err(unclear) => {
                 self.belongings = before.unwrap_or_default();
@@ -59,24 +58,26 @@ impl<K: Held> Descriptors<K> {
     /// Applies each [`Act::Touch`] of acts that are not passed to [`Descriptors::look_ahead`].
     pub fn touch_all(&mut self, acts: &[ThreadAct]) {
         let touches = acts.iter().filter(|(.., act)| *act == Some(Act::Touch));
-        let mut acting = self.belongings.acting();
+        // Touches have no effects.
+        let mut effects = Vec::new();
+        let mut acting = self.belongings.acting(&mut effects, None);
         touches.for_each(|(thread, ..)| acting.touched(*thread));
     }
 }
 
 /// Effects, each with the number of its act. [`Act::Touch`] is not counted.
-fn effects(mut acting: Acting<'_>, acts: &[ThreadAct]) -> Result<Vec<(u32, Effect)>, UnclearAct> {
+fn effects(belongings: &mut Belongings, acts: &[ThreadAct]) -> Result<Vec<(u32, Effect)>, UnclearAct> {
     let (mut effects, mut of_act, mut number) = (Vec::new(), Vec::new(), 0);
+    let mut acting = belongings.acting(&mut of_act, None);
     for (at, &(thread, time, act)) in acts.iter().enumerate() {
         let act = act.ok_or(UnclearAct(at))?;
-        let done = acting.act(thread, time, act, None, &mut of_act);
-        done.map_err(|_| UnclearAct(at))?;
-        for effect in of_act.drain(..) {
-            if matches!(effect, Effect::Moved { from, .. } if !acting.is_untouched(from)) {
-                return Err(UnclearAct(at));
-            }
-            effects.push((number, effect));
+        acting.act(thread, time, act).map_err(|_| UnclearAct(at))?;
+        let is_unclear =
+            |effect: &Effect| matches!(effect, Effect::Moved { from, .. } if !acting.is_untouched(*from));
+        if acting.effects.iter().any(is_unclear) {
+            return Err(UnclearAct(at));
         }
+        effects.extend(acting.effects.drain(..).map(|effect| (number, effect)));
         number += u32::from(act != Act::Touch);
     }
     Ok(effects)

@@ -190,12 +190,18 @@ impl Belongings {
     }
 
     /// Borrows all fields to apply acts.
-    pub(crate) fn acting(&mut self) -> Acting<'_> {
+    pub(crate) fn acting<'a>(
+        &'a mut self,
+        effects: &'a mut Vec<Effect>,
+        is_empty: Option<&'a dyn Fn(ThreadKey) -> bool>,
+    ) -> Acting<'a> {
         Acting {
             threads: self.threads.change(),
             earlier: &mut self.earlier,
             addresses: &mut self.addresses,
             numbered: &mut self.numbered,
+            effects,
+            is_empty,
         }
     }
 

@@ -111,9 +111,7 @@ impl<K: Held> Descriptors<K> {
         } = self;
         let is_empty = |table| contents.is_empty(table);
         // Nothing is unclear where it is known what is in tables.
-        let _ = belongings
-            .acting()
-            .act(thread, time, act, Some(&is_empty), effects);
+        let _ = belongings.acting(effects, Some(&is_empty)).act(thread, time, act);
         let mut holder = None;
         for effect in effects.drain(..) {
             if let Effect::Held(table) = effect {

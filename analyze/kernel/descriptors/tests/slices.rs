@@ -133,8 +133,8 @@ fn in_slice(sliced: &mut Sliced<FdType>, change: Change) -> Change<ValueId> {
 /// What a late call did to its table.
 type Outcome = Box<dyn Fn(i32, (FdType, bool)) -> (FdType, bool)>;
 
-/// Follows what happens in a slice, if that can be done; gives what was asked for.
-fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done]) -> Option<Vec<FdType>> {
+/// Acts of a slice, with one before each change.
+fn acts_of(all: &[Done]) -> Vec<ThreadAct> {
     let mut acts: Vec<ThreadAct> = Vec::new();
     for (time, thread, deed) in all {
         if matches!(
@@ -145,6 +145,12 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
         }
         acts.extend(act_of(deed).map(|act| (*thread, *time, Some(act))));
     }
+    acts
+}
+
+/// Follows what happens in a slice, if that can be done; gives what was asked for.
+fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done]) -> Option<Vec<FdType>> {
+    let acts = acts_of(all);
     let ahead = match descriptors.look_ahead(&acts) {
         Ok(ahead) => ahead,
         Err(UnclearAct(at)) => {
@@ -189,6 +195,26 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
     late_tables.sort_unstable();
     sliced.end(since, &late_tables);
     let mut known = Resolved::default();
+    let what = |kind| kind;
+    let outcomes = outcomes(descriptors, &mut sliced, late, &mut known);
+    let by = |call: u32, fd, before| outcomes[call as usize](fd, before);
+    let mut answer = |asked: Result<ValueId, FdType>| match asked {
+        Ok(value) => sliced.resolve_one(&mut known, value, descriptors, &what, &by),
+        Err(kind) => kind,
+    };
+    let answers = asked.into_iter().map(&mut answer).collect();
+    sliced.install(&mut known, descriptors, since, &what, &by, &[0, 1, 2, 3, 4]);
+    descriptors.forget(since);
+    Some(answers)
+}
+
+/// What each late call did.
+fn outcomes(
+    descriptors: &Descriptors,
+    sliced: &mut Sliced<FdType>,
+    late: Vec<(Moment, ThreadKey, Deed)>,
+    known: &mut Resolved<FdType>,
+) -> Vec<Outcome> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     let what = |kind| kind;
     for (moment, table, deed) in late {
@@ -198,7 +224,7 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
         };
         let mut now = |fd| {
             let value = sliced.now(table, fd, Some(moment));
-            sliced.resolve_one(&mut known, value, descriptors, &what, &by)
+            sliced.resolve_one(known, value, descriptors, &what, &by)
         };
         let outcome: Outcome = match deed {
             Deed::LateRename(to, kind) => {
@@ -209,15 +235,7 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
         };
         outcomes.push(outcome);
     }
-    let by = |call: u32, fd, before| outcomes[call as usize](fd, before);
-    let mut answer = |asked: Result<ValueId, FdType>| match asked {
-        Ok(value) => sliced.resolve_one(&mut known, value, descriptors, &what, &by),
-        Err(kind) => kind,
-    };
-    let answers = asked.into_iter().map(&mut answer).collect();
-    sliced.install(&mut known, descriptors, since, &what, &by, &[0, 1, 2, 3, 4]);
-    descriptors.forget(since);
-    Some(answers)
+    outcomes
 }
 
 fn outcome(change: Change, now: &mut dyn FnMut(i32) -> FdType) -> Outcome {

@@ -107,35 +107,7 @@ pub(super) fn make(
     partial: CountPartial,
     losses: Vec<LossRow>,
 ) -> CountReport {
-    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
-    for ((trace, class), counts) in &partial.classes {
-        let layout = set
-            .traces
-            .get(*trace as usize)
-            .and_then(|trace| trace.layout.streams.get(*class as usize));
-        for (event, &count) in layout.into_iter().flat_map(|layout| &layout.events).zip(counts) {
-            if count > 0 {
-                *by_name.entry(event.name.to_string()).or_default() += count;
-            }
-        }
-    }
-    let streams: Vec<StreamRow> = partial
-        .streams
-        .iter()
-        .filter_map(|(&stream, count)| {
-            let (_, content) = stream.of(set)?;
-            Some(StreamRow {
-                trace: stream.trace,
-                file: file_of(set, stream),
-                cpu: cpu_of(set, stream),
-                events: count.events,
-                packets: content.packets.len() as u64,
-                bytes: content.bytes(),
-                first: count.times.map(|times| times.0),
-                last: count.times.map(|times| times.1),
-            })
-        })
-        .collect();
+    let (by_name, streams) = (by_name(set, &partial), stream_rows(set, &partial));
     let lost = |kind| {
         losses
             .iter()
@@ -162,6 +134,43 @@ pub(super) fn make(
         streams,
         has_wrong_guess: false,
     }
+}
+
+/// Event records by name, of all event classes of that name.
+fn by_name(set: &TraceSet, partial: &CountPartial) -> BTreeMap<String, u64> {
+    let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+    for ((trace, class), counts) in &partial.classes {
+        let layout = set
+            .traces
+            .get(*trace as usize)
+            .and_then(|trace| trace.layout.streams.get(*class as usize));
+        for (event, &count) in layout.into_iter().flat_map(|layout| &layout.events).zip(counts) {
+            if count > 0 {
+                *by_name.entry(event.name.to_string()).or_default() += count;
+            }
+        }
+    }
+    by_name
+}
+
+fn stream_rows(set: &TraceSet, partial: &CountPartial) -> Vec<StreamRow> {
+    partial
+        .streams
+        .iter()
+        .filter_map(|(&stream, count)| {
+            let (_, content) = stream.of(set)?;
+            Some(StreamRow {
+                trace: stream.trace,
+                file: file_of(set, stream),
+                cpu: cpu_of(set, stream),
+                events: count.events,
+                packets: content.packets.len() as u64,
+                bytes: content.bytes(),
+                first: count.times.map(|times| times.0),
+                last: count.times.map(|times| times.1),
+            })
+        })
+        .collect()
 }
 
 fn file_of(set: &TraceSet, stream: StreamRef) -> String {

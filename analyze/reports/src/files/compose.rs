@@ -8,7 +8,8 @@ use crate::files::slice_steps::{Cell, Input, Late, LateWhat, SliceFile, SliceSte
 use crate::files::unmerged::{Unmerged, numbered};
 use crate::files::{FilesRules, Played};
 use tracebraid_files::{
-    Around, Call, CallSink, Exited, File, FileId, FileItem, FileMachine, Made, Naming, Need, Parked, connects,
+    Around, Call, CallSink, Entered, Exited, File, FileId, FileItem, FileMachine, Made, Naming, Need, Parked,
+    connects,
 };
 use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
@@ -201,10 +202,7 @@ impl Composer<'_, '_> {
                 made.entered.text = self.text(made.entered.text);
                 made.exited.text = self.text(made.exited.text);
                 let (trace, tid) = (cpu.trace, made.tid);
-                let held = match held {
-                    Some((first, second)) => (self.held(first), self.held(second)),
-                    None => self.machine.held(ThreadKey { trace, tid }, &made.entered),
-                };
+                let held = self.held_at_entry(ThreadKey { trace, tid }, &made.entered, held);
                 self.made(&end, cpu, &made, held)
             }
             LateWhat::Arrives(tid, mut exited) => {
@@ -216,10 +214,7 @@ impl Composer<'_, '_> {
             LateWhat::Leaves(tid, mut entered, held) => {
                 entered.text = self.text(entered.text);
                 let trace = cpu.trace;
-                let held = match held {
-                    Some((first, second)) => (self.held(first), self.held(second)),
-                    None => self.machine.held(ThreadKey { trace, tid }, &entered),
-                };
+                let held = self.held_at_entry(ThreadKey { trace, tid }, &entered, held);
                 let leaves = CallItem::Leaves(tid, Parked { entered, held });
                 let whole = self.machine.thread(cpu, tid).play(cpu, time, &leaves);
                 whole.map_or(LateChange::Nothing, |whole| self.whole(&end, tid, whole))
@@ -232,6 +227,19 @@ impl Composer<'_, '_> {
                 self.install(thread, cell);
                 LateChange::Nothing
             }
+        }
+    }
+
+    /// The files of the descriptors that a call names, at its beginning: `held`, if that is in the slice.
+    fn held_at_entry(
+        &mut self,
+        thread: ThreadKey,
+        entered: &Entered,
+        held: Option<(ValueId, ValueId)>,
+    ) -> (FileId, FileId) {
+        match held {
+            Some((first, second)) => (self.held(first), self.held(second)),
+            None => self.machine.held(thread, entered),
         }
     }
 

@@ -7,7 +7,7 @@ use tracebraid_kernel_model::{FdType, Syscall};
 use crate::io::partial::IoPartial;
 use crate::io::sections;
 use crate::io::sums::Sums;
-use crate::io::totals::{Losses, Sheet};
+use crate::io::totals::{Losses, Sheet, Totals};
 use crate::io::{IoAnalysis, IoOptions};
 use tracebraid_follow::{People, Process, Thread, ThreadKey};
 use tracebraid_tables::Report;
@@ -122,9 +122,43 @@ fn order(stats: &IoStats) -> std::cmp::Reverse<(u64, u64)> {
 
 pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> Report {
     let (totals, people) = partial.finish(&analysis.rules);
+    let (accounts, syscalls) = sums(analysis, &totals, &people);
+    let mut total = Account::default();
+    accounts.values().for_each(|account| total.add(account));
+    let mut syscalls: Vec<_> = syscalls
+        .into_iter()
+        .map(|(call, sums)| IoSyscall {
+            call,
+            stats: stats(&sums, Losses::default()),
+        })
+        .collect();
+    syscalls.sort_by_key(|row| (order(&row.stats), row.call.name()));
+    let head = analysis.input.head();
+    let stats = total.stats();
+    Report {
+        totals: sections::totals(&stats),
+        summary: sections::summary(&head, &stats),
+        is_chosen: Some(stats.sums.calls > 0),
+        notes: unmatched(&analysis.rules.options, &syscalls),
+        sections: vec![
+            sections::types(&total.types()),
+            sections::syscalls(&syscalls),
+            sections::processes(processes(&accounts, &people)),
+            sections::threads(threads(&accounts, &people)),
+        ],
+        head,
+        ..Report::default()
+    }
+}
+
+/// Sums of the chosen calls, by thread and by system call.
+fn sums(
+    analysis: &IoAnalysis,
+    totals: &Totals,
+    people: &People,
+) -> (BTreeMap<ThreadKey, Account>, BTreeMap<Syscall, Sums>) {
     let mut accounts: BTreeMap<ThreadKey, Account> = BTreeMap::new();
     let mut syscalls: BTreeMap<Syscall, Sums> = BTreeMap::new();
-    let mut total = Account::default();
     let filter = &analysis.input.selection.threads;
     let chosen = analysis.rules.options.calls.chosen();
     for (key, sheet) in totals
@@ -160,31 +194,7 @@ pub(super) fn report(analysis: &IoAnalysis, partial: IoPartial) -> Report {
                 .add(&Account::of(&Vec::new(), *losses));
         }
     }
-    accounts.values().for_each(|account| total.add(account));
-    let mut syscalls: Vec<_> = syscalls
-        .into_iter()
-        .map(|(call, sums)| IoSyscall {
-            call,
-            stats: stats(&sums, Losses::default()),
-        })
-        .collect();
-    syscalls.sort_by_key(|row| (order(&row.stats), row.call.name()));
-    let head = analysis.input.head();
-    let stats = total.stats();
-    Report {
-        totals: sections::totals(&stats),
-        summary: sections::summary(&head, &stats),
-        is_chosen: Some(stats.sums.calls > 0),
-        notes: unmatched(&analysis.rules.options, &syscalls),
-        sections: vec![
-            sections::types(&total.types()),
-            sections::syscalls(&syscalls),
-            sections::processes(processes(&accounts, &people)),
-            sections::threads(threads(&accounts, &people)),
-        ],
-        head,
-        ..Report::default()
-    }
+    (accounts, syscalls)
 }
 
 fn threads(accounts: &BTreeMap<ThreadKey, Account>, people: &People) -> Vec<IoThread> {

@@ -28,10 +28,7 @@ struct Row {
 
 pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartial) -> Report {
     let SyscallPartial {
-        people,
-        mut sums,
-        open,
-        ..
+        people, sums, open, ..
     } = partial;
     let shows =
         |key: ThreadKey| Some(people.thread(key)).filter(|thread| rules.selection.threads.shows(thread));
@@ -49,76 +46,48 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
         .flat_map(|(_, calls, _)| calls)
         .map(|(call, _)| *call)
         .collect();
+    let notes = rules.options.calls.unmatched(counted.into_iter());
     let (mut rows, mut longest) = (Vec::new(), Vec::new());
     for (thread, calls, of_thread) in parts {
         let Some(thread) = thread else { continue };
         rows.push(Row { thread, calls });
         longest.extend(of_thread);
     }
-    let notes = rules.options.calls.unmatched(counted.into_iter());
     let by_call = by_call(&rows);
     if rules.options.views.ranges.is_some() {
         return frequencies(rules, input, &by_call);
     }
-    let all = by_call.values().fold(CallStats::default(), |mut all, stats| {
-        all.merge(stats);
-        all
-    });
-    let totals = vec![
-        Total::new("calls", "system calls", all.durations.summary().count().into()).or_one("system call"),
-        Total::new("errors", "errors", all.failed().into()).or_one("error"),
-        Total::new("unfinished", "unfinished calls", (unfinished as u64).into()).or_one("unfinished call"),
-        Total::new("unknown_thread", "events of unknown threads", sums.nobodys.into())
-            .or_one("event of an unknown thread"),
-    ];
     let mut sections = vec![
         of_calls(&by_call),
         of_threads(&rows),
         of_both(&rows),
         of_errors(&by_call),
     ];
-    // The calls of a thread share it.
-    let who = rows.iter().map(|row| {
-        let Thread { trace, tid, .. } = *row.thread;
-        let tid = tid.unwrap_or(ThreadKey::UNKNOWN);
-        (ThreadKey { trace, tid }, Arc::clone(&row.thread))
-    });
-    let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
-    // Of calls that began at once in a thread and took as long, the last ones in their order come first.
-    let order = |call: &Call| (Reverse(call.duration), call.begin, call.thread, Reverse(*call));
-    keep_first_by_key(&mut longest, top, order);
-    let list = |key, title: &str, view, calls: &[Call]| Section {
-        key,
-        title: title.to_owned(),
-        view,
-        columns: vec![
-            Column::new("begin_ns", "Begin", Unit::Time),
-            Column::new("duration_ns", "Duration", Unit::Duration),
-            SYSCALL,
-            Column::new("result", "Result", Unit::Text).left_out(1),
-            THREAD,
-        ],
-        rows: parallel::map(calls.iter().collect(), |call| {
-            Some(one(call, Arc::clone(who.get(&call.thread)?)))
-        })
-        .into_iter()
-        .flatten()
-        .collect(),
-        is_long: true,
-        ..Section::default()
-    };
-    sections.push(list("longest", "Longest calls", View::Top, &longest));
-    sums.log.sort_by_key(|call| (call.end(), call.thread, *call));
-    sections.push(list("log", "Calls", View::Log, &sums.log));
+    sections.extend(single_calls(&rows, longest, sums.log, top));
     sections.retain(|section| rules.options.views.shows(section.view));
     Report {
         head: input.head(),
-        totals,
+        totals: totals(&by_call, unfinished as u64, sums.nobodys),
         sections,
         ranges: ranges(&by_call),
         notes,
         ..Report::default()
     }
+}
+
+/// `unknown`: entries and exits of unknown threads.
+fn totals(by_call: &BTreeMap<Syscall, CallStats>, unfinished: u64, unknown: u64) -> Vec<Total> {
+    let all = by_call.values().fold(CallStats::default(), |mut all, stats| {
+        all.merge(stats);
+        all
+    });
+    vec![
+        Total::new("calls", "system calls", all.durations.summary().count().into()).or_one("system call"),
+        Total::new("errors", "errors", all.failed().into()).or_one("error"),
+        Total::new("unfinished", "unfinished calls", unfinished.into()).or_one("unfinished call"),
+        Total::new("unknown_thread", "events of unknown threads", unknown.into())
+            .or_one("event of an unknown thread"),
+    ]
 }
 
 fn by_call<'a>(rows: &'a [Row]) -> BTreeMap<Syscall, CallStats> {
@@ -252,6 +221,45 @@ fn of_errors(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
 /// Name of an error, or its number.
 fn error(errno: i64) -> String {
     errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
+}
+
+/// Lists of single calls: the `top` longest ones, and all of them in the order of their ends.
+fn single_calls(rows: &[Row], mut longest: Vec<Call>, mut log: Vec<Call>, top: usize) -> [Section; 2] {
+    // The calls of a thread share it.
+    let who = rows.iter().map(|row| {
+        let Thread { trace, tid, .. } = *row.thread;
+        let tid = tid.unwrap_or(ThreadKey::UNKNOWN);
+        (ThreadKey { trace, tid }, Arc::clone(&row.thread))
+    });
+    let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
+    // Of calls that began at once in a thread and took as long, the last ones in their order come first.
+    let order = |call: &Call| (Reverse(call.duration), call.begin, call.thread, Reverse(*call));
+    keep_first_by_key(&mut longest, top, order);
+    log.sort_by_key(|call| (call.end(), call.thread, *call));
+    let list = |key, title: &str, view, calls: &[Call]| Section {
+        key,
+        title: title.to_owned(),
+        view,
+        columns: vec![
+            Column::new("begin_ns", "Begin", Unit::Time),
+            Column::new("duration_ns", "Duration", Unit::Duration),
+            SYSCALL,
+            Column::new("result", "Result", Unit::Text).left_out(1),
+            THREAD,
+        ],
+        rows: parallel::map(calls.iter().collect(), |call| {
+            Some(one(call, Arc::clone(who.get(&call.thread)?)))
+        })
+        .into_iter()
+        .flatten()
+        .collect(),
+        is_long: true,
+        ..Section::default()
+    };
+    [
+        list("longest", "Longest calls", View::Top, &longest),
+        list("log", "Calls", View::Log, &log),
+    ]
 }
 
 fn one(call: &Call, thread: Arc<Thread>) -> Vec<Value> {

@@ -11,6 +11,7 @@ use tracebraid_ctf::reader::{MergedReader, StreamReader};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options};
 use tracebraid_profile::Addresses;
+use tracebraid_symbols::Symbols;
 
 use crate::debug_info;
 use crate::failure::Failure;
@@ -283,15 +284,7 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
     let colours = out.colours(args.color);
     let names = options::trace_names(&set, &args.input.paths);
     let mut symbols = debug_info::open(&args.debug_dir);
-    let how = (Options::default(), &Control::default());
-    let addresses = args
-        .symbols
-        .then(|| Addresses::new(&set, &mut symbols, &[], how))
-        .transpose()
-        .map_err(Failure::from)?;
-    if addresses.as_ref().is_some_and(Addresses::is_empty) {
-        warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");
-    }
+    let addresses = addresses(args, &set, &mut symbols, &mut warnings)?;
     let mut job = Job {
         range,
         offset,
@@ -316,6 +309,24 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         warnings.note(&loss.to_string());
     }
     Ok(warnings.finish(args.input.strict))
+}
+
+/// Names of addresses, for `--symbols`.
+fn addresses<'s>(
+    args: &PrintArgs,
+    set: &TraceSet,
+    symbols: &'s mut Symbols,
+    warnings: &mut Warnings,
+) -> Result<Option<Addresses<'s>>, Failure> {
+    if !args.symbols {
+        return Ok(None);
+    }
+    let how = (Options::default(), &Control::default());
+    let addresses = Addresses::new(set, symbols, &[], how).map_err(|_| Failure::interrupted())?;
+    if addresses.is_empty() {
+        warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");
+    }
+    Ok(Some(addresses))
 }
 
 /// Nanoseconds of `--clock-offset` and `--clock-offset-ns`.

@@ -10,7 +10,7 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::layout::tree::Part;
 use tracebraid_ctf::layout::{StreamLayout, TraceLayout};
 use tracebraid_ctf::reader::StreamReader;
-use tracebraid_ctf::schema::EnvValue;
+use tracebraid_ctf::schema::{EnvValue, EventClass};
 use tracebraid_ctf::trace::Trace;
 use tracebraid_language::Cpus;
 
@@ -316,12 +316,11 @@ impl LineMaker<'_> {
 
     /// Properties and name, as babeltrace2 separates them.
     fn head(&self, head: &mut Buffer, stream: &StreamLayout, index: usize) {
-        let (properties, palette) = (self.options.properties, self.options.palette);
+        let palette = self.options.palette;
         let named = self.options.names.header;
         // Behind a named time everything begins with a comma.
         let lead = if named && stream.clock.is_some() { ", " } else { "" };
-        let environment = |name: &str| self.trace.layout.class.env(name);
-        if let Some(name) = self.trace_name().filter(|_| properties.trace) {
+        if let Some(name) = self.trace_name().filter(|_| self.options.properties.trace) {
             head.put(lead.as_bytes());
             if named {
                 put_key(head, palette, "trace");
@@ -331,9 +330,10 @@ impl LineMaker<'_> {
                 head.put(b", ");
             }
         }
+        let class = self.event_class(stream, index);
         let mut shown = 0;
-        let mut property = |head: &mut Buffer, key: &str, value: Option<String>| {
-            let Some(value) = value else { return };
+        for (key, value) in self.properties(class) {
+            let Some(value) = value else { continue };
             head.put(lead.as_bytes());
             if named {
                 put_key(head, palette, key);
@@ -342,44 +342,7 @@ impl LineMaker<'_> {
             }
             head.put(value.as_bytes());
             shown += 1;
-        };
-        let string = |name| match environment(name) {
-            Some(EnvValue::Str(text)) => Some(text.clone()),
-            _ => None,
-        };
-        let wanted = |is: bool, value: Option<String>| value.filter(|_| is);
-        property(
-            head,
-            "trace:hostname",
-            wanted(properties.hostname, string("hostname")),
-        );
-        property(head, "trace:domain", wanted(properties.domain, string("domain")));
-        property(
-            head,
-            "trace:procname",
-            wanted(properties.procname, string("procname")),
-        );
-        let vpid = match environment("vpid") {
-            Some(EnvValue::Int(vpid)) => Some(format!("({vpid})")),
-            _ => None,
-        };
-        property(head, "trace:vpid", wanted(properties.vpid, vpid));
-        let class = self
-            .trace
-            .layout
-            .class
-            .streams
-            .iter()
-            .find(|class| class.id == stream.id);
-        let class = class.and_then(|class| class.events.get(index));
-        let level = class.and_then(|class| class.log_level).and_then(|level| {
-            LOG_LEVELS
-                .get(usize::try_from(level).ok()?)
-                .map(|name| format!("{name} ({level})"))
-        });
-        property(head, "loglevel", wanted(properties.log_level, level));
-        let emf = class.and_then(|class| class.model_emf_uri.as_deref().map(str::to_owned));
-        property(head, "model.emf.uri", wanted(properties.emf, emf));
+        }
         if shown > 0 && !named {
             head.put(b" ");
         }
@@ -401,6 +364,38 @@ impl LineMaker<'_> {
         head.put(name.unwrap_or("<unknown>").as_bytes());
         head.put(palette.reset.as_bytes());
         head.put(if named { b", " } else { b": " });
+    }
+
+    fn event_class(&self, stream: &StreamLayout, index: usize) -> Option<&EventClass> {
+        let class = self.trace.layout.class.stream_class(stream.id)?;
+        class.events.get(index)
+    }
+
+    /// Keys and values of the properties, in the order of the line; `None` for those that are not
+    /// wanted or not in the trace.
+    fn properties(&self, class: Option<&EventClass>) -> [(&'static str, Option<String>); 6] {
+        let wanted = self.options.properties;
+        let trace = &self.trace.layout.class;
+        let string = |name| trace.env_str(name).map(str::to_owned);
+        let vpid = match trace.env("vpid") {
+            Some(EnvValue::Int(vpid)) => Some(format!("({vpid})")),
+            _ => None,
+        };
+        let level = class.and_then(|class| class.log_level).and_then(|level| {
+            LOG_LEVELS
+                .get(usize::try_from(level).ok()?)
+                .map(|name| format!("{name} ({level})"))
+        });
+        let emf = class.and_then(|class| class.model_emf_uri.as_deref().map(str::to_owned));
+        let property = |key, is_wanted: bool, value: Option<String>| (key, value.filter(|_| is_wanted));
+        [
+            property("trace:hostname", wanted.hostname, string("hostname")),
+            property("trace:domain", wanted.domain, string("domain")),
+            property("trace:procname", wanted.procname, string("procname")),
+            property("trace:vpid", wanted.vpid, vpid),
+            property("loglevel", wanted.log_level, level),
+            property("model.emf.uri", wanted.emf, emf),
+        ]
     }
 
     fn json_head(&self, head: &mut Buffer, stream: &StreamLayout, index: usize) {

@@ -54,45 +54,12 @@ impl<'t> Selection<'t> {
         extent: impl Fn() -> Option<(i64, i64)>,
         zone: &TimeZone,
     ) -> Result<Option<Self>, Failure> {
-        let mut parts = Vec::new();
+        let mut parts = of_options(set, select);
         let known = OnceCell::new();
         let time_of = |text: &str| {
             text.parse::<TimeSpec>()?
                 .resolve(*known.get_or_init(&extent), zone)
         };
-        let numbers = |field: Field, values: &mut dyn Iterator<Item = i128>| {
-            let one = |value| Expr::Compare(field.clone(), Operator::Equal, Value::Integer(value));
-            Expr::Or(values.map(one).collect())
-        };
-        if !select.cpu.is_empty() {
-            parts.push(numbers(
-                Field::Cpu,
-                &mut crate::numbers::all(&select.cpu).into_iter().map(Into::into),
-            ));
-        }
-        if !select.tid.is_empty() {
-            parts.push(numbers(Field::Tid, &mut select.tid.iter().map(|&tid| tid.into())));
-        }
-        if !select.pid.is_empty() {
-            parts.push(numbers(Field::Pid, &mut select.pid.iter().map(|&pid| pid.into())));
-        }
-        if !select.procname.is_empty() {
-            let one =
-                |name: &String| Expr::Compare(Field::Procname, Operator::Matches, Value::Text(name.clone()));
-            parts.push(Expr::Or(select.procname.iter().map(one).collect()));
-        }
-        let recorders = if select.no_recorder {
-            options::recorders(set)
-        } else {
-            Vec::new()
-        };
-        for (_, pid) in recorders {
-            // On another machine that number is somebody else's.
-            let is = |field, pid| Expr::Compare(field, Operator::Equal, Value::Integer(pid));
-            let named = Field::Environment(options::RECORDER.to_owned());
-            let recorder = Expr::And(vec![is(Field::Pid, pid.into()), is(named, pid.into())]);
-            parts.push(Expr::Not(Box::new(recorder)));
-        }
         if !names.is_empty() {
             parts.push(Expr::Or(
                 names.iter().map(|name| Expr::Event(Glob::new(name))).collect(),
@@ -189,4 +156,44 @@ impl<'t> Selection<'t> {
             lane.values.clone_from(&head.values);
         }
     }
+}
+
+/// Conditions of the options, of which all must hold.
+fn of_options(set: &TraceSet, select: &SelectArgs) -> Vec<Expr> {
+    let mut parts = Vec::new();
+    if !select.cpu.is_empty() {
+        let cpus = crate::numbers::all(&select.cpu).into_iter();
+        parts.push(is_one_of(&Field::Cpu, cpus.map(Into::into)));
+    }
+    if !select.tid.is_empty() {
+        parts.push(is_one_of(&Field::Tid, select.tid.iter().map(|&tid| tid.into())));
+    }
+    if !select.pid.is_empty() {
+        parts.push(is_one_of(&Field::Pid, select.pid.iter().map(|&pid| pid.into())));
+    }
+    if !select.procname.is_empty() {
+        let one =
+            |name: &String| Expr::Compare(Field::Procname, Operator::Matches, Value::Text(name.clone()));
+        parts.push(Expr::Or(select.procname.iter().map(one).collect()));
+    }
+    let recorders = if select.no_recorder {
+        options::recorders(set)
+    } else {
+        Vec::new()
+    };
+    for (_, pid) in recorders {
+        // The same number on another machine is another process.
+        let named = Field::Environment(options::RECORDER.to_owned());
+        let recorder = Expr::And(vec![equals(Field::Pid, pid.into()), equals(named, pid.into())]);
+        parts.push(Expr::Not(Box::new(recorder)));
+    }
+    parts
+}
+
+fn is_one_of(field: &Field, values: impl Iterator<Item = i128>) -> Expr {
+    Expr::Or(values.map(|value| equals(field.clone(), value)).collect())
+}
+
+fn equals(field: Field, value: i128) -> Expr {
+    Expr::Compare(field, Operator::Equal, Value::Integer(value))
 }

@@ -1,7 +1,9 @@
 //! A comparison as tables, JSON and CSV.
 
 use serde_json::{Value, json};
-use tracebraid_executions::{Difference, SURE, Separation, Test, TextSeparation, ranked, worth_showing};
+use tracebraid_executions::{
+    Difference, SURE, Separation, Spread, Test, TextSeparation, ranked, worth_showing,
+};
 
 use super::{CompareArgs, Compared, gate};
 use crate::commands::executions::{amount, title};
@@ -324,18 +326,6 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Deci
         "value",
         "allowed",
     ]);
-    let tested = |groups: &[tracebraid_executions::Spread; 2], test: &Test| {
-        let (low, high) = test.interval.unzip();
-        [
-            cell(Some(groups[0].mean)),
-            cell(Some(groups[1].mean)),
-            cell(Some(test.more)),
-            cell(low),
-            cell(high),
-            cell(Some(test.effect)),
-            cell(Some(test.chance)),
-        ]
-    };
     for of in shown(args, ranked(&compared.differences, args.whole)) {
         let name = compared.database.union.words(of.context).join(";");
         let cells = ["context".to_owned(), name]
@@ -352,33 +342,64 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Deci
         ]));
     }
     for of in shown(args, compared.apart.texts.iter().collect()) {
-        let [a, b] = of.shares;
-        let numbers = [a, b, b - a].map(|share| share.to_string());
-        let tested = [of.association, of.chance].map(|number| number.to_string());
-        let none = [String::new(), String::new()];
-        let cells = ["text".to_owned(), of.name.clone()].into_iter().chain(numbers);
-        let cells = cells.chain(none).chain(tested).chain([String::new()]);
-        rows.add(cells.chain([of.value.clone().unwrap_or_default(), String::new()]));
+        rows.add(text_cells(of));
     }
     for of in decisions {
-        let [a, b] = of.means.map_or([None, None], |means| means.map(Some)).map(cell);
-        let none = String::new;
-        rows.add([
-            "gate".to_owned(),
-            of.condition.clone(),
-            a,
-            b,
-            cell(of.difference()),
-            none(),
-            none(),
-            none(),
-            cell(of.chance),
-            none(),
-            of.outcome.name().to_owned(),
-            cell(of.allowed),
-        ]);
+        rows.add(gate_cells(of));
     }
     rows.finish()
+}
+
+/// Cells from `mean_a` to `chance`.
+fn tested(groups: &[Spread; 2], test: &Test) -> [String; 7] {
+    let (low, high) = test.interval.unzip();
+    [
+        cell(Some(groups[0].mean)),
+        cell(Some(groups[1].mean)),
+        cell(Some(test.more)),
+        cell(low),
+        cell(high),
+        cell(Some(test.effect)),
+        cell(Some(test.chance)),
+    ]
+}
+
+fn text_cells(of: &TextSeparation) -> [String; 12] {
+    let [a, b] = of.shares;
+    let none = String::new;
+    [
+        "text".to_owned(),
+        of.name.clone(),
+        a.to_string(),
+        b.to_string(),
+        (b - a).to_string(),
+        none(),
+        none(),
+        of.association.to_string(),
+        of.chance.to_string(),
+        none(),
+        of.value.clone().unwrap_or_default(),
+        none(),
+    ]
+}
+
+fn gate_cells(of: &Decision) -> [String; 12] {
+    let [a, b] = of.means.map_or([None, None], |means| means.map(Some)).map(cell);
+    let none = String::new;
+    [
+        "gate".to_owned(),
+        of.condition.clone(),
+        a,
+        b,
+        cell(of.difference()),
+        none(),
+        none(),
+        none(),
+        cell(of.chance),
+        none(),
+        of.outcome.name().to_owned(),
+        cell(of.allowed),
+    ]
 }
 
 #[cfg(test)]

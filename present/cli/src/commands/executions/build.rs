@@ -133,6 +133,13 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     let contexts = built.union.contexts.count() as u64 - 1;
     let size = timings::serially("database", || writer.finish_timed(&built))
         .map_err(|error| Failure::output(error.to_string()))?;
+    let text = summary(args, executions, contexts, (size, packets));
+    Output::open(None)?.write(text.as_bytes())?;
+    Ok(warnings.finish(args.input.strict))
+}
+
+/// One line on what was written: `size` bytes, of traces with `packets` bytes of packets.
+fn summary(args: &BuildArgs, executions: u64, contexts: u64, (size, packets): (u64, u64)) -> String {
     let added = if args.append { " added" } else { "" };
     let of_packets = match args.append || packets == 0 {
         // What was there before is of other packets.
@@ -142,7 +149,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
             format!(", {share:.1} % of {} of packets", bytes(packets))
         }
     };
-    let text = format!(
+    format!(
         "{}: {}{added}, {}{}; {} ({} bytes){of_packets}\n",
         args.output.display(),
         number_of(executions, "execution", "executions"),
@@ -150,9 +157,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         if args.append { " in all" } else { "" },
         bytes(size),
         grouped(size),
-    );
-    Output::open(None)?.write(text.as_bytes())?;
-    Ok(warnings.finish(args.input.strict))
+    )
 }
 
 /// Tells which kinds are delimited otherwise than those of that name that are in the database: compared with each other, they

@@ -1,6 +1,7 @@
 //! `tracebraid record`: records what a machine does.
 
 mod asked;
+mod checks;
 mod choice;
 mod conditions;
 mod launch;
@@ -22,10 +23,9 @@ use std::time::Duration;
 
 use clap::Args;
 use jiff::Zoned;
-use tracebraid_session::classes::check_pattern;
 use tracebraid_session::control::Server;
-use tracebraid_session::kernel::{Context, EventSpec, Options};
-use tracebraid_session::{Launched, Session, SessionError, SessionOptions, Signals, Target, forget_probes};
+use tracebraid_session::kernel::{Context, EventSpec};
+use tracebraid_session::{Launched, Session, SessionError, SessionOptions, Signals, forget_probes};
 
 use crate::failure::{DAMAGED, Failure};
 use crate::fold;
@@ -170,50 +170,10 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
 
 /// Records; a session in the background answers questions meanwhile.
 pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Result<ExitCode, Failure> {
-    if args.command.is_empty() && args.pid.is_empty() && !args.system {
-        let message =
-            "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
-        return Err(Failure::usage(message));
-    }
-    if args.descendants && args.pid.is_empty() {
-        let message = "--descendants needs --pid: it adds the existing descendants of these processes";
-        return Err(Failure::usage(message));
-    }
-    let processes = args.pid.iter().map(|&process| Target::find(process));
-    let processes: Result<Vec<Target>, _> = processes.collect();
-    let processes = processes.map_err(|error| Failure::usage(error.to_string()))?;
-    for pattern in &args.probes {
-        check_pattern(pattern).map_err(|why| Failure::usage(format!("--probes: {why}")))?;
-    }
-    if args.command.is_empty()
-        && args
-            .probes
-            .iter()
-            .any(|pattern| pattern != "*" && pattern != "none")
-    {
-        say!(
-            "warning: --probes is about the probes of a command: those of programs that run already are not recorded"
-        );
-    }
+    let processes = checks::targets(args)?;
+    checks::probes(args)?;
     let mut options = session_options(args)?;
-    if options.kernel.is_none() && !args.when.is_empty() {
-        return Err(Failure::usage("--when needs the recorder of kernel events"));
-    }
-    if options.kernel.is_none() && args.rotate.is_some() {
-        say!("warning: --rotate has no effect: kernel events are not recorded");
-    }
-    if options.kernel.is_none() && options.probes.is_none() && options.modules.is_none() {
-        return Err(Failure::usage(
-            "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
-        ));
-    }
-    let follows = |kernel: &Options| kernel.unprivileged.is_none();
-    if args.follow_daemons && !options.kernel.as_ref().is_some_and(follows) {
-        return Err(Failure::usage(
-            "--follow-daemons needs the recorder of kernel events: CAP_BPF and CAP_PERFMON, and --kernel or --syscalls other \
-             than none",
-        ));
-    }
+    checks::recorders(args, &options)?;
     let is_new = make_directory(args.output.as_deref(), &mut options)?;
     let begun = begin(args, &mut options);
     let (session, mut command, mut signals) = begun.inspect_err(|_| clear(&options.directory, is_new))?;

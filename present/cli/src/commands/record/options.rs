@@ -59,10 +59,8 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
 /// Options of the kernel recorder. `None` if the kernel cannot be recorded, no option asks for it, and something else is
 /// recorded.
 fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
-    let groups = args
-        .kernel
-        .as_ref()
-        .map_or_else(|| USUAL.to_vec(), |groups| groups.0.clone());
+    let groups = args.kernel.as_ref().map(|groups| groups.0.clone());
+    let groups = groups.unwrap_or_else(|| USUAL.to_vec());
     let syscalls = args
         .syscalls
         .as_ref()
@@ -74,42 +72,14 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     if !has_events && args.stacks.is_none() {
         return Ok(None);
     }
-    if args.max_size.is_some_and(|most| most < LEAST) {
-        return Err(Failure::usage(
-            "--max-size: at least 1M, of which the descriptions of all events alone take half",
-        ));
-    }
-    if size_limit(args).is_some_and(|most| most < LEAST) {
-        return Err(Failure::usage(
-            "the file size limit (`ulimit -f`) is below the 1M that a trace needs: raise the limit",
-        ));
-    }
+    check_sizes(args)?;
     let missing = missing_privileges();
-    if !missing.is_empty() && !args.event.is_empty() {
-        return Err(Failure::usage(format!("--event needs {}", missing.join(" and "))));
-    }
-    let events =
-        ChosenEvents::resolve(&args.event).map_err(|why| Failure::usage(format!("--event: {why}")))?;
-    for note in events.notes() {
-        say!("warning: {note}");
-    }
+    let events = events(args, &missing)?;
     let is_choice = args.kernel.is_some() || args.syscalls.is_some();
     let needs_privileges = args.command.is_empty() || is_choice && has_events;
     let is_unprivileged = !missing.is_empty() && !needs_privileges;
     if is_unprivileged && has_events {
-        let stacks = if args.stacks.is_some() {
-            " and its call stacks"
-        } else {
-            ""
-        };
-        say!(
-            "warning: kernel events are not recorded, since that needs {}{}: only the command's own probes{stacks} are",
-            missing.join(" and "),
-            match is_in_user_namespace() {
-                true => " in the initial user namespace (this is another one, as in a rootless container)",
-                false => "",
-            }
-        );
+        warn_unprivileged(args, &missing);
     }
     if is_unprivileged && args.stacks.is_none() {
         return Ok(None);
@@ -146,4 +116,48 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     };
     options.triggering = when::of_kernel(args, &options)?;
     Ok(Some(options))
+}
+
+fn check_sizes(args: &RecordArgs) -> Result<(), Failure> {
+    if args.max_size.is_some_and(|most| most < LEAST) {
+        return Err(Failure::usage(
+            "--max-size: at least 1M, of which the descriptions of all events alone take half",
+        ));
+    }
+    if size_limit(args).is_some_and(|most| most < LEAST) {
+        return Err(Failure::usage(
+            "the file size limit (`ulimit -f`) is below the 1M that a trace needs: raise the limit",
+        ));
+    }
+    Ok(())
+}
+
+/// The events of `--event`, where the privileges for them are not among the `missing` ones.
+fn events(args: &RecordArgs, missing: &[&str]) -> Result<ChosenEvents, Failure> {
+    if !missing.is_empty() && !args.event.is_empty() {
+        return Err(Failure::usage(format!("--event needs {}", missing.join(" and "))));
+    }
+    let events =
+        ChosenEvents::resolve(&args.event).map_err(|why| Failure::usage(format!("--event: {why}")))?;
+    for note in events.notes() {
+        say!("warning: {note}");
+    }
+    Ok(events)
+}
+
+/// Warns that kernel events are not recorded, for which privileges are `missing`.
+fn warn_unprivileged(args: &RecordArgs, missing: &[&str]) {
+    let stacks = if args.stacks.is_some() {
+        " and its call stacks"
+    } else {
+        ""
+    };
+    say!(
+        "warning: kernel events are not recorded, since that needs {}{}: only the command's own probes{stacks} are",
+        missing.join(" and "),
+        match is_in_user_namespace() {
+            true => " in the initial user namespace (this is another one, as in a rootless container)",
+            false => "",
+        }
+    );
 }

@@ -1,0 +1,66 @@
+//! Whether arguments of `record` ask for something that can be recorded.
+
+use tracebraid_session::classes::check_pattern;
+use tracebraid_session::kernel::Options;
+use tracebraid_session::{SessionOptions, Target};
+
+use super::RecordArgs;
+use crate::failure::Failure;
+use crate::output::say;
+
+/// The processes of `--pid`, once it is clear what to record.
+pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
+    if args.command.is_empty() && args.pid.is_empty() && !args.system {
+        let message =
+            "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
+        return Err(Failure::usage(message));
+    }
+    if args.descendants && args.pid.is_empty() {
+        let message = "--descendants needs --pid: it adds the existing descendants of these processes";
+        return Err(Failure::usage(message));
+    }
+    let processes = args.pid.iter().map(|&process| Target::find(process));
+    let processes: Result<Vec<Target>, _> = processes.collect();
+    processes.map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Checks `--probes`.
+pub(super) fn probes(args: &RecordArgs) -> Result<(), Failure> {
+    for pattern in &args.probes {
+        check_pattern(pattern).map_err(|why| Failure::usage(format!("--probes: {why}")))?;
+    }
+    if args.command.is_empty()
+        && args
+            .probes
+            .iter()
+            .any(|pattern| pattern != "*" && pattern != "none")
+    {
+        say!(
+            "warning: --probes is about the probes of a command: those of programs that run already are not recorded"
+        );
+    }
+    Ok(())
+}
+
+/// Checks arguments that need one of the recorders of the session.
+pub(super) fn recorders(args: &RecordArgs, options: &SessionOptions) -> Result<(), Failure> {
+    if options.kernel.is_none() && !args.when.is_empty() {
+        return Err(Failure::usage("--when needs the recorder of kernel events"));
+    }
+    if options.kernel.is_none() && args.rotate.is_some() {
+        say!("warning: --rotate has no effect: kernel events are not recorded");
+    }
+    if options.kernel.is_none() && options.probes.is_none() && options.modules.is_none() {
+        return Err(Failure::usage(
+            "nothing is to be recorded: --kernel none, --syscalls none, no probes, no stacks",
+        ));
+    }
+    let follows = |kernel: &Options| kernel.unprivileged.is_none();
+    if args.follow_daemons && !options.kernel.as_ref().is_some_and(follows) {
+        return Err(Failure::usage(
+            "--follow-daemons needs the recorder of kernel events: CAP_BPF and CAP_PERFMON, and --kernel or --syscalls other \
+             than none",
+        ));
+    }
+    Ok(())
+}
