@@ -31,8 +31,8 @@ pub struct Options {
     /// Event records before this time are not given, nor packets read that end before it: whoever goes on
     /// knows what they told. Analyses that scan packets themselves get those that reach over it whole.
     pub since: Option<Timestamp>,
-    /// Goes on where the index of a stream file contradicts the file: for reports that do not depend on when
-    /// packets begin and end.
+    /// Continues if the index of a stream file contradicts the file. For reports that do not depend on
+    /// packet times.
     pub accepts_wrong_indexes: bool,
 }
 
@@ -51,8 +51,8 @@ pub enum FoldError {
     /// It was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// Indexes contradict their stream files, which are named in order: not necessarily all that do. The plan
-    /// rests on them; traces that are opened with
+    /// Stream files whose indexes contradict them, in the order of their paths; there may be more. The
+    /// plan depends on the indexes. Traces that are opened with
     /// [`IndexCheck::Every`](tracebraid_ctf::index::IndexCheck) do not use such indexes.
     #[error("{}", wrong_indexes(.0))]
     WrongIndexes(Vec<PathBuf>),
@@ -60,14 +60,11 @@ pub enum FoldError {
 
 fn wrong_indexes(files: &[PathBuf]) -> String {
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    format!(
-        "{}: the index tells of other packets than the file has",
-        files.join(", ")
-    )
+    format!("{}: the index contradicts the packet heads", files.join(", "))
 }
 
 impl FoldError {
-    /// The error for damage that was found, if some of it is of an index.
+    /// The error for damage, if some of the damage contradicts an index.
     pub(crate) fn of_damage(damage: &[Damage]) -> Option<FoldError> {
         let files = damage.iter().filter(|damage| damage.contradicts_index);
         let files: BTreeSet<PathBuf> = files.map(|damage| damage.path.clone()).collect();
@@ -82,7 +79,8 @@ const SLICE_BYTES: u64 = 16 << 20;
 /// Folds a trace set.
 ///
 /// # Errors
-/// When `control` was told to cancel, and when an index contradicts its stream file, unless that is accepted.
+/// When `control` cancels the fold, and when an index contradicts its stream file, unless `options`
+/// accept that.
 pub fn fold<A: Analysis>(
     set: &TraceSet,
     analysis: &A,
@@ -127,7 +125,7 @@ pub fn fold<A: Analysis>(
         (0, chunk_bytes) => chunk_bytes.saturating_mul(2),
         (slice_bytes, _) => slice_bytes,
     };
-    // Timings of one thread tell what more threads would have to do: slices too.
+    // Timings with one thread predict the work of more threads, which includes slices.
     let is_alone = threads == 1 && !meter.is_on();
     let merge = Merge::new(&job, (slice_bytes, is_alone), meter);
     let (merge, residents) = schedule::run(&job, merge, threads)?;

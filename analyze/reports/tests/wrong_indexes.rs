@@ -1,5 +1,5 @@
-//! The law where the index of a stream file contradicts the file in the middle: no report depends on chunks, since
-//! there is none until the index is not used any more.
+//! The law on traces where an index entry in the middle contradicts its stream file: no report depends on
+//! chunks, since a fold that meets the wrong entry gives no report.
 
 use tracebraid_ctf::index::IndexCheck;
 use tracebraid_ctf::trace::TraceSet;
@@ -24,7 +24,7 @@ fn without_index() -> PartialTrace {
     PartialTrace::of(&[0, 1, 2, 3], false)
 }
 
-/// A fold of all that is asked for, in each way, is refused because of that file.
+/// Asserts that every fold ends because of the index of [`FILE`], whatever its threads and chunks.
 fn refuses<A: Lawful>(what: &str, set: &TraceSet, asked: Asked) {
     for &(threads, chunk_bytes) in LARGE {
         let options = Options {
@@ -44,8 +44,8 @@ fn refuses<A: Lawful>(what: &str, set: &TraceSet, asked: Asked) {
     }
 }
 
-/// Whichever value of the entry is wrong, the index is not used once every entry is checked, and the packets are those
-/// of the trace without an index. The other indexes are used.
+/// Whichever value of the entry is wrong, [`IndexCheck::Every`] does not use the index, and the packets are
+/// those of the trace without an index. The other indexes are used.
 #[test]
 fn a_wrong_index_is_not_used_when_every_entry_is_checked() {
     let bare = without_index();
@@ -70,7 +70,7 @@ fn a_wrong_index_is_not_used_when_every_entry_is_checked() {
     assert_eq!(checked(&sound).damage().count(), 0);
 }
 
-/// Unless opening the trace shows it, a fold does.
+/// A fold finds each wrong entry that opening the trace does not find.
 #[test]
 fn folds_end_where_an_index_is_wrong() {
     for way in WAYS {
@@ -105,8 +105,8 @@ fn reports_are_those_without_the_index() {
     }
 }
 
-/// Of a range of time only some packets are read. The packet after them is looked at, so that none is left out that
-/// belongs to it.
+/// For a range of time, the first packet after the range is compared, too, so that a wrong time does not
+/// leave out packets of the range.
 #[test]
 fn packets_are_not_left_out_by_a_wrong_time() {
     let trace = PartialTrace::with_changed_index("later-begin", WAYS[0].change);
@@ -126,7 +126,7 @@ fn packets_are_not_left_out_by_a_wrong_time() {
     refuses::<WaitAnalysis>("a begin after the range", &set, to_its_middle);
 }
 
-/// What does not depend on when packets begin may go on.
+/// A fold whose report does not depend on packet times may continue.
 #[test]
 fn a_wrong_index_can_be_accepted() {
     let (trace, bare) = (
@@ -148,7 +148,7 @@ fn a_wrong_index_can_be_accepted() {
     };
     assert!(damage.contradicts_index, "{damage}");
     assert!(
-        damage.message == "the index tells of another packet here than the file has",
+        damage.message == "the index entry contradicts the packet's head",
         "{damage}"
     );
 }

@@ -10,9 +10,10 @@ use crate::packets::packet_finder::PacketFinder;
 use crate::stream::Packet;
 
 impl PacketFinder<'_> {
-    /// Packets by the index, which is trusted if its first and last entries agree with the heads of
-    /// their packets, or every entry does. Of an index whose times are in no order every entry is compared:
-    /// there are few, and which times are wrong is decided before packets are read (`misplaced`).
+    /// Packets by the index; `None` if a compared entry contradicts its packet head.
+    ///
+    /// Every entry of an implausible index is compared: such indexes are rare, and `misplaced` decides
+    /// which times are wrong before packets are read.
     pub(super) fn by_index(&mut self, entries: &[IndexEntry], check: IndexCheck) -> Option<FileScan> {
         let mut scan = self.agreeing_scan(entries)?;
         let has_begin = scan.head.begin.is_some();
@@ -56,8 +57,8 @@ impl PacketFinder<'_> {
         scan
     }
 
-    /// `None` if a packet of the scan contradicts its head. A head that cannot be decoded contradicts nothing:
-    /// were its offset wrong, the size of the packet before it would be, too.
+    /// `None` if an entry contradicts its packet head. A head that cannot be decoded is no
+    /// contradiction: if its offset were wrong, so would be the size of the previous packet.
     fn agrees_with_all(&mut self, scan: &FileScan) -> Option<()> {
         for packet in &scan.packets {
             let Ok(Ok(head)) = self.head(packet.offset, 0) else {
@@ -72,7 +73,7 @@ impl PacketFinder<'_> {
     }
 
     fn report_other_packet(&mut self, offset: u64) {
-        let message = "its index is not used: it tells of another packet here than the file has";
+        let message = "its index is not used: the entry contradicts the packet's head";
         self.damage.push(Damage::at(self.path, offset, message));
     }
 
@@ -107,7 +108,7 @@ impl PacketFinder<'_> {
     }
 }
 
-/// True if no packet begins before the one before it, ends before it begins, or is too small for a head.
+/// True if packets are sorted by begin time, none ends before it begins, and each can contain its head.
 fn is_plausible(packets: &[Packet], head: &PacketHead) -> bool {
     let can_be = |packet: &Packet| {
         packet.end.is_none_or(|end| Some(end) >= packet.begin) && packet.content_bits >= head.end_of_head

@@ -9,10 +9,10 @@ use crate::packets::packet_finder::PacketFinder;
 use crate::stream::{DataFile, Packet, Stream};
 use crate::trace::Trace;
 
-const OTHER_PACKET: &str = "the index tells of another packet here than the file has";
+const OTHER_PACKET: &str = "the index entry contradicts the packet's head";
 
-/// The packet with the values of its own head, since the entry of an index may be of another
-/// packet, and damage if the two disagree. The clock starts from the `begin` of the result.
+/// The packet with the times and content size of its head, since the index entry may be wrong, and
+/// damage if the two differ. The clock starts from the `begin` of the result.
 pub(crate) fn reconcile_with_head(
     trace: &Trace,
     stream: &Stream,
@@ -59,14 +59,14 @@ pub(crate) fn reconcile_with_head(
     (with_times_of(head, packet), found)
 }
 
-/// As [`PacketFinder::has_other_size`], of a file that is being read.
+/// Opens the file once more for [`PacketFinder::has_other_size`].
 fn has_other_size(trace: &Trace, file: &DataFile, head: &PacketHead, packet: &Packet) -> bool {
     let mut damage = Vec::new();
     PacketFinder::new(&trace.layout, &file.path, file.bytes, &mut damage)
         .is_ok_and(|mut finder| finder.has_other_size(head, packet))
 }
 
-/// The packet with the times of its head, where the index has others.
+/// The packet with the times of its head, if those of the index differ.
 fn with_times_of(head: &PacketHead, packet: Packet) -> Packet {
     if !has_other_times(head, &packet) {
         return packet;

@@ -1,4 +1,4 @@
-//! Traces of which an index contradicts its stream file in the middle.
+//! Traces where an index entry in the middle contradicts its stream file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tracebraid_testkit::wrong_index::{WAYS, WRONG, WrongEntry};
 
 use crate::support::{run, text};
 
-/// Ways to cut a trace into chunks.
+/// Options that cut a trace into different chunks.
 const CUTS: [&[&str]; 5] = [
     &[],
     &["-j", "1", "--chunk-size", "1"],
@@ -40,11 +40,11 @@ fn without_index() -> PartialTrace {
     PartialTrace::of(&[0, 1, 2, 3], false)
 }
 
-/// That a command warns of the index once, and says nothing twice.
+/// Asserts that a command warns of the index once and repeats no line.
 fn warns_once(what: &str, errors: &[u8]) {
     let errors = String::from_utf8_lossy(errors);
     let message = format!(
-        "kchan_3: byte {}: its index is not used: it tells of another packet here than the file has",
+        "kchan_3: byte {}: its index is not used: the entry contradicts the packet's head",
         WRONG << 18
     );
     assert_eq!(errors.matches(&message).count(), 1, "{what}: {errors}");
@@ -52,7 +52,7 @@ fn warns_once(what: &str, errors: &[u8]) {
     assert_eq!(lines.len(), errors.lines().count(), "{what}: {errors}");
 }
 
-/// The standard output of a command on a trace with a wrong index, of which it warns.
+/// Runs a command on a trace with a wrong index, asserts that it warns, and returns its standard output.
 fn warned(arguments: &[&str]) -> String {
     let output = run(arguments);
     let what = arguments.join(" ");
@@ -109,7 +109,7 @@ fn strict_is_not_content_with_it() {
     warns_once("count", &output.stderr);
 }
 
-/// The executions that a database of a trace has.
+/// Builds a database of a trace and returns its executions, as listed.
 fn executions(trace: &str, database: &Path, cut: &[&str], builds: fn(&[&str]) -> String) -> String {
     let database = database.to_str().expect("UTF-8");
     let build = ["executions", "build", trace, "-o", database, "--call", "*"];
@@ -143,7 +143,7 @@ fn databases_and_histories_do_not_depend_on_chunks() {
     assert!(history(path(&trace), "history", warned) == expected);
     let appended = warned(&["history", "append", file("history").to_str().expect("UTF-8")]);
     assert!(appended.contains("nothing is new"), "{appended}");
-    // Nothing else is left.
+    // No other file is left.
     let mut names: Vec<_> = std::fs::read_dir(directory.path()).expect("files").collect();
     names.retain(|name| {
         let name = name.as_ref().expect("a file").file_name();
@@ -152,7 +152,7 @@ fn databases_and_histories_do_not_depend_on_chunks() {
     assert!(names.is_empty(), "{names:?}");
 }
 
-/// Questions about traces go on with what is right; tables of events were read by the heads anyway.
+/// SQL statements about traces continue without the wrong index.
 #[test]
 fn answers_do_not_depend_on_chunks() {
     let bare = without_index();
@@ -171,7 +171,7 @@ fn answers_do_not_depend_on_chunks() {
     }
 }
 
-/// The times of what was given up are not those of the command.
+/// `--timings` does not contain the passes before the restart.
 #[test]
 fn only_the_second_beginning_is_timed() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -185,7 +185,7 @@ fn only_the_second_beginning_is_timed() {
     assert_eq!(found["folds"].as_array().map(Vec::len), Some(1));
 }
 
-/// What a report says of its own progress comes once.
+/// The restart does not repeat lines of `--output-progress`.
 #[test]
 fn progress_is_told_once() {
     let name = "later-begin";
