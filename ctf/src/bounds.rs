@@ -51,17 +51,16 @@ impl Stream {
         }
     }
 
-    /// Whether no packet begins before the packet ahead of it. Packets may be in another order than
-    /// that of time, as in a copy of a ring buffer.
+    /// True if the packets are sorted by begin time. Those in a copy of a ring buffer may not be.
     ///
-    /// Found when the trace is opened, since each chunk plan and each report asks. A correction of
-    /// the clock does not change it: the times of packets stay in cycles.
+    /// Computed when the trace is opened, since each chunk plan and each report needs it. A clock
+    /// correction does not change the order: packet times stay in cycles.
     pub fn is_in_order_of_time(&self) -> bool {
         debug_assert_eq!(self.is_in_order_of_time, self.begins_are_sorted());
         self.is_in_order_of_time
     }
 
-    /// Finds whether packets are in the order of time; they must not change afterwards.
+    /// Computes `is_in_order_of_time`. The begin times of packets must not change afterwards.
     pub(crate) fn learn_order(&mut self) {
         self.is_in_order_of_time = self.begins_are_sorted();
     }

@@ -14,9 +14,9 @@ pub struct Damage {
     pub message: String,
     /// Bytes that were skipped, if any were.
     pub skipped: Option<u64>,
-    /// The index of the file and the head of the packet contradict each other: times and losses that were
-    /// taken from the index before the packet was read may be wrong. Opening with
-    /// [`IndexCheck::Every`](crate::index::IndexCheck) does without such an index.
+    /// The index of the file contradicts the head of the packet: times and losses that were taken from
+    /// the index before the packet was read may be wrong. A trace that is opened with
+    /// [`IndexCheck::Every`](crate::index::IndexCheck) does not use such an index.
     pub contradicts_index: bool,
 }
 
@@ -49,7 +49,7 @@ impl Damage {
         self
     }
 
-    /// Marks a contradiction between a packet and the index of its file.
+    /// Marks the damage as a contradiction between a packet head and the index of its file.
     pub(crate) fn contradicting_index(mut self) -> Self {
         self.contradicts_index = true;
         self

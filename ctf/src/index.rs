@@ -4,12 +4,12 @@
 //! `u64`: offset in bytes, packet size and content size in bits, timestamps of begin and end,
 //! discarded events, stream id, and since 1.1 stream instance id and packet sequence number.
 
-/// How much of an index is compared with the heads of packets before the index is used.
+/// Index entries that are compared with packet heads before the index is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexCheck {
-    /// The first and the last entry: opening does not read the heads of all packets. The other entries are
-    /// compared when their packets are read
-    /// ([`Damage::contradicts_index`](crate::damage::Damage::contradicts_index)).
+    /// The first and the last entry, so that opening does not read every packet head; every entry of
+    /// an implausible index. Entries that are not compared then are compared when their packets are
+    /// read ([`Damage::contradicts_index`](crate::damage::Damage::contradicts_index)).
     #[default]
     Ends,
     /// Every entry.

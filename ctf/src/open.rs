@@ -267,7 +267,7 @@ impl TraceSet {
         Self::open_checking(paths, IndexCheck::Ends)
     }
 
-    /// As [`TraceSet::open`], with indexes of stream files checked that far.
+    /// As [`TraceSet::open`], with the index entries that `check` selects compared with packet heads.
     ///
     /// # Errors
     /// As [`TraceSet::open`].

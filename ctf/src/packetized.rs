@@ -189,8 +189,8 @@ impl Header {
     }
 }
 
-/// The packet at the beginning of the bytes: its header, version and content; or what is wrong with
-/// it. `first`: version and UUID of the first packet.
+/// Decodes the header, version and content of the packet at the beginning of the bytes. The error
+/// describes the fault. `first`: version and UUID of the first packet, `None` for that packet itself.
 fn packet(
     bytes: &[u8],
     byte_order: ByteOrder,

@@ -21,7 +21,7 @@ pub struct Stream {
     /// first one gives (as the number of a CPU) does not hold for all. Known of the heads that were
     /// read: with an index only of the last one's.
     pub is_mixed: bool,
-    /// No packet begins before the packet ahead of it; false until [`Stream::learn_order`].
+    /// True if the packets are sorted by begin time; false until [`Stream::learn_order`].
     pub(crate) is_in_order_of_time: bool,
 }
 

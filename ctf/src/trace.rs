@@ -37,7 +37,7 @@ pub struct Trace {
     pub is_synchronized: bool,
     /// The CPUs of its events in streams that several CPUs share, once an analysis has looked for them.
     pub mixed_cpus: OnceLock<Vec<u32>>,
-    /// How its indexes were checked: it may be opened again with more metadata.
+    /// The check of indexes, repeated when the trace is opened again with more metadata.
     pub(crate) index_check: IndexCheck,
 }
 

@@ -82,8 +82,8 @@ fn several_may_claim_too_much() {
     assert_eq!((events, counted, told.len()), (10, 10, 2), "{told:?}");
 }
 
-/// The tracer of probes writes the head of the next packet before it shortens the open one, and may be killed in
-/// between.
+/// The tracer of probes writes the head of the next packet before it shortens the open packet, and may
+/// be killed between these two steps.
 #[test]
 fn an_empty_packet_at_the_end_of_an_open_one_is_not_yet_there() {
     for (discarded, told_of) in [(0, 0), (1, 1)] {

@@ -1,4 +1,4 @@
-//! Contradictions between an index and its stream file, which reading tells from other damage.
+//! Contradictions between an index and its stream file are distinguished from other damage.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use tracebraid_testkit::index::{IndexEntry, decode, encode};
 
 const PACKET: usize = 4096;
 
-/// Of 0, 100, 200 and so on, each 20 cycles long.
+/// Six packets that begin at 0, 100, 200 and so on, each 20 cycles long.
 fn packets() -> Vec<Packet> {
     let packet = |number: u64| {
         let mut packet = Packet::new(0, number, &[100 * number, 100 * number + 20]);
@@ -22,7 +22,7 @@ fn packets() -> Vec<Packet> {
     (0..6).map(packet).collect()
 }
 
-/// What opening with that check finds, and what reading does, both of the file and an index of the packets.
+/// Whether the index is used, the messages when the trace is opened, and the damage found by reading.
 fn read(file: &[u8], index: &[u8], check: IndexCheck) -> (bool, Vec<String>, Vec<Damage>) {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("metadata"), METADATA).unwrap();
@@ -45,7 +45,6 @@ fn read(file: &[u8], index: &[u8], check: IndexCheck) -> (bool, Vec<String>, Vec
     (stream.files[0].indexed, told, damage)
 }
 
-/// Changes an entry.
 type Change = fn(&mut IndexEntry);
 
 #[test]
@@ -85,7 +84,7 @@ fn a_wrong_entry_in_the_middle_is_a_contradiction() {
     }
 }
 
-/// Which times are right is decided before packets are read, so the heads must be looked at before.
+/// `misplaced` decides which times are right before packets are read, so it needs the right index.
 #[test]
 fn every_entry_is_checked_where_times_are_in_no_order() {
     let changes: [Change; 4] = [
@@ -105,7 +104,7 @@ fn every_entry_is_checked_where_times_are_in_no_order() {
             "{told:?}"
         );
     }
-    // Where the heads have such times, too, the index is right.
+    // If the heads have the same times, the index is right.
     let mut packets = packets();
     packets[2].begin = 410;
     let (is_indexed, told, damage) = read(
@@ -120,7 +119,7 @@ fn every_entry_is_checked_where_times_are_in_no_order() {
     );
 }
 
-/// The index counts where the packets around show that the head is wrong.
+/// The adjacent packets show that the head is wrong and the index right.
 #[test]
 fn a_damaged_head_does_not_make_an_index_wrong() {
     let index = lttng::index(&packets(), 1);
@@ -145,7 +144,7 @@ fn a_damaged_head_does_not_make_an_index_wrong() {
     }
 }
 
-/// A border of packets that is not where the file has it, which takes packets along.
+/// The boundary between two packets is wrong, or missing.
 #[test]
 fn a_wrong_border_is_a_contradiction() {
     let file = lttng::file(&packets());

@@ -63,7 +63,7 @@ impl<'a> Object<'a> {
             .map(|property| &property.value)
     }
 
-    /// Byte offset of a property's value; that of the object without one.
+    /// Byte offset of a property's value, or of the object if it lacks the property.
     pub(super) fn place(&self, key: &str) -> usize {
         self.get(key).map_or(self.at, |value| value.at)
     }

@@ -1,17 +1,17 @@
 //! Contradictions between the index of a file and the heads of its packets.
 //!
-//! The head counts, except for a size that cannot be right: an index has each packet begin where the one
-//! before it ends, so a wrong size in a head shows by the packets around it.
+//! Where the two differ, the head is right, except for its size: packets follow each other without
+//! gaps, so the right size is the one that leads to the next packet.
 
 use crate::extent::is_written;
 use crate::packet::PacketHead;
 use crate::packets::packet_finder::PacketFinder;
 use crate::stream::Packet;
 
-/// Whether a packet, as the index describes it, is of another stream than its head, has other times or
-/// counts, or other content.
+/// True if the stream, times, counts or content size of an index entry differ from those of the head.
+/// `packet` and `stream` (class and instance id) are those of the entry.
 pub(super) fn has_other_values(head: &PacketHead, packet: &Packet, stream: (usize, Option<u64>)) -> bool {
-    // An index need not have all that heads have.
+    // An index may lack fields that heads have.
     let differs = |of_head: Option<u64>, of_index: Option<u64>| {
         of_head
             .zip(of_index)
@@ -24,14 +24,14 @@ pub(super) fn has_other_values(head: &PacketHead, packet: &Packet, stream: (usiz
         || has_other_content(head, packet)
 }
 
-/// Whether the times differ. A misplaced packet has other times than its head on purpose: an index out of
-/// the order of time is used only after each of its entries was found to agree.
+/// True if the times differ. False for misplaced packets: their times were corrected, and every entry
+/// of their index was compared when the trace was opened, since its times are not in order.
 pub(super) fn has_other_times(head: &PacketHead, packet: &Packet) -> bool {
     let end = head.end.filter(|&end| is_written(end, head.begin));
     !packet.is_misplaced && (head.begin, end) != (packet.clock, packet.end)
 }
 
-/// Whether the head gives another size of the content, which can be true.
+/// True if the head has another content size that is possible: it covers the head and fits the packet.
 fn has_other_content(head: &PacketHead, packet: &Packet) -> bool {
     let whole = packet.bytes.saturating_mul(8);
     let content = head.content_bits.or(head.total_bits);
@@ -42,9 +42,9 @@ fn has_other_content(head: &PacketHead, packet: &Packet) -> bool {
 }
 
 impl PacketFinder<'_> {
-    /// Whether the index cuts the file otherwise than a packet's head: a packet begins where the head has
-    /// this one end, or none begins where the index has it end. Without a magic number any bytes can be
-    /// taken for a head: the index counts.
+    /// True if the index has a wrong packet size: the head has a smaller size and a packet begins at
+    /// the end of that, or the head has a larger size and no packet begins at the end by the index.
+    /// Without a magic number any bytes can look like a head, so the index is taken to be right.
     pub(super) fn has_other_size(&mut self, head: &PacketHead, packet: &Packet) -> bool {
         let Some(total) = head.total_bits.filter(|_| self.magic().is_some()) else {
             return false;

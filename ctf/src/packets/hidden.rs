@@ -51,10 +51,10 @@ impl LastPacket {
     }
 }
 
-/// True if `hidden`, which begins `rest` bytes before the end of the packet of `head`, is a packet
-/// that its tracer did not get to publish: the probe's writes the head of the next packet into the
-/// padding of the open one, and only then shortens that. A program that is killed in between leaves
-/// both, and nothing is wrong with either.
+/// True if `hidden`, which begins `rest` bytes before the end of the packet of `head`, is an empty
+/// packet that its tracer had not published yet. The tracer of probes writes the head of the next
+/// packet into the padding of the open packet, then shortens the open packet. If the program is killed
+/// between these two steps, both packets are sound.
 fn is_unpublished(head: &PacketHead, hidden: &PacketHead, rest: u64) -> bool {
     hidden.content_bits == Some(hidden.end_of_head)
         && hidden.total_bits == Some(rest.saturating_mul(8))

@@ -31,7 +31,7 @@ pub(super) struct Form {
 /// Headers of a stream class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// At the first place, if they depend on the place of the event record.
+    /// The forms at the first place, if `varies`.
     pub(super) forms: Forms,
     /// The id where headers have none, else 0.
     pub(super) only_id: u64,
@@ -148,7 +148,7 @@ impl Forms {
         })
     }
 
-    /// Bytes that reading them may load.
+    /// Number of bytes that reading a header of either form may load.
     fn reach(self) -> usize {
         let extended = self.extended.map_or(0, Form::reach);
         self.usual.reach().max(extended)
