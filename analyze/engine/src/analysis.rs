@@ -100,9 +100,9 @@ pub trait Analysis: Sync {
         Vec::new()
     }
 
-    /// With one thread, in place of [`slices`](Analysis::slices): resolves on the state itself what happened before the
-    /// watermark, where that is cheaper than to play slices apart and to compose them. Gives the same report. Returns
-    /// false if there are slices only.
+    /// Replaces [`slices`](Analysis::slices) in a fold with one thread: resolves everything before the watermark
+    /// directly in `partial`, which is cheaper than playing slices and composing them. The report must be the same.
+    /// Returns false if the analysis supports only slices.
     fn resolve(&self, partial: &mut Self::Partial, watermark: Timestamp) -> bool {
         let _ = (partial, watermark);
         false

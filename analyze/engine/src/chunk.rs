@@ -305,7 +305,7 @@ fn by_time(set: &TraceSet, group: usize, streams: &[StreamRef], cut: Cut, chunks
     }
 }
 
-/// Times at which slices begin, and the end of the last one.
+/// Begin times of the slices, then the end time of the last slice.
 fn slice_bounds(members: &[(StreamRef, &Stream, Begins<'_>)], cut: Cut) -> Vec<Timestamp> {
     let divisible = members.iter().all(|(_, _, begins)| begins.are_known());
     let mut begins: Vec<(Timestamp, u64)> = members

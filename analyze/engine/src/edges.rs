@@ -1,10 +1,10 @@
-//! The packets after those that are read for a range of time.
+//! Checks the first packet after a range of time in each file with an index.
 //!
-//! Which packets are left out is decided by their times, which may come from an index. Where the index has the
-//! right times of the first packet that begins after the range, and its times are in order (those of others
-//! were compared when the trace was opened), the packets after it are out of the range as well: no other one
-//! has to be read. Packets before the range reach at least to the beginning of the next one, so the first
-//! packet that is read shows whether that was right.
+//! A fold leaves out packets by their times, which may come from a wrong index. If the entry of the
+//! first packet after the range is right, all later packets are outside of the range, too: an index is
+//! sorted by time, or every entry was compared when the trace was opened. Packets before the range need
+//! no check, since each extends at least to the beginning of the next one: comparing the first packet
+//! that is read is enough.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::chunk::{Begins, Cut, DUSK, StreamRef};
 use crate::feed::Tables;
 
-/// Damage of the packets next to those that `cut` leaves over.
+/// Damage of the first packet after `cut`, in each file with an index.
 pub(crate) fn damage(set: &TraceSet, groups: &[Vec<StreamRef>], cut: Cut, tables: &Tables) -> Vec<Damage> {
     if cut.until == DUSK {
         return Vec::new();

@@ -13,10 +13,11 @@
 //! and its streams are merged on the fly. Such an interval is eight packets of each stream long,
 //! since each of its ends lies within a packet of every stream, and those packets are read twice.
 //!
-//! The plan rests on the times of packets, which come from the indexes of stream files where there are such. An
-//! index is compared with a packet only when that is read, so that opening need not read all heads. If they
-//! contradict each other the fold ends ([`FoldError::WrongIndexes`]), since its report would depend on the
-//! plan; so it does if a packet next to those of the range of time shows that others may belong to it (`edges`).
+//! The plan depends on packet times, which come from the index of a stream file if there is one. Most
+//! index entries are compared only when their packets are read, so that opening a trace does not read
+//! every packet head. If an entry contradicts its packet, the fold ends ([`FoldError::WrongIndexes`]),
+//! since its report would depend on the plan. The first packet after a range of time is compared, too:
+//! if its time is wrong, packets of the range may have been left out (`edges`).
 //!
 //! **The merge** (`merge`, `schedule`) takes chunks in the order of their earliest time. The plan
 //! gives a watermark for each: once the chunk is merged, so is everything earlier than the

@@ -58,7 +58,7 @@ pub(crate) struct Merge<'a, A: Analysis> {
     /// Bytes of chunks since slices were taken out, and those that suffice.
     unsliced: u64,
     slice_bytes: u64,
-    /// No other thread could play slices meanwhile.
+    /// The fold has one thread, so no other thread can play slices.
     is_alone: bool,
     meter: Meter<'a>,
 }

@@ -94,7 +94,7 @@ struct Work<'a, A: Analysis> {
     waiting: usize,
     /// A worker panicked: nothing that waits for it will come.
     is_broken: bool,
-    /// Why there will be no report.
+    /// The first error of a chunk, which ends the fold.
     error: Option<FoldError>,
 }
 

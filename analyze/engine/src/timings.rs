@@ -129,7 +129,7 @@ impl Timings {
         self.lock().serial.clone()
     }
 
-    /// Forgets all of these.
+    /// Discards everything that was collected.
     pub fn forget(&self) {
         *self.lock() = Collected::default();
     }

@@ -222,7 +222,7 @@ pub enum BuildError<E> {
     /// The definitions cannot be followed.
     #[error("{0}")]
     Periods(String),
-    /// The traces were not read to their end.
+    /// The fold was cancelled, or an index is wrong.
     #[error(transparent)]
     Fold(FoldError),
     /// They cannot be kept.
@@ -234,7 +234,7 @@ pub enum BuildError<E> {
 /// `union`.
 ///
 /// # Errors
-/// When the definitions cannot be followed, those of the fold, and what the sink says: then the fold is cancelled.
+/// When the definitions cannot be followed, when the fold fails, and when the sink fails, which cancels the fold.
 pub fn build<S: Sink + Send>(
     set: &TraceSet,
     rules: &BuildRules,

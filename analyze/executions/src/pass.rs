@@ -150,8 +150,8 @@ where
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays the calls and the graph of a stage. Where no other thread composes meanwhile (`is_alone`), the graph is played as it
-    /// is composed.
+    /// Plays the calls and the graph of a stage. If `is_alone`, no other thread composes meanwhile, so the
+    /// graph is played while it is composed.
     fn stage<'a>(
         &'a self,
         partial: &mut PassPartial,
@@ -204,7 +204,7 @@ where
         }
     }
 
-    /// Plays and composes the stages before a time (nanoseconds from the origin), on this thread.
+    /// Plays and composes the stages before `until` (nanoseconds from the origin) on this thread.
     fn resolve_before(&self, partial: &mut PassPartial, until: i64) {
         let stage = self.stream().stage(self.grid.intervals(), until);
         let stage = stage.map(|stage| self.stage(partial, (stage, true)));

@@ -376,7 +376,7 @@ fn damaged_databases_do_no_harm() {
     assert!(refused > 30, "{refused}");
 }
 
-/// Statements that make another database of a sound one, and what it is refused with.
+/// Statements that damage a sound database, each with a part of the expected error message.
 const HOSTILE: &[(&str, &str)] = &[
     (
         "DROP TABLE name; CREATE VIEW name AS WITH RECURSIVE n(id) AS (SELECT 0 UNION ALL SELECT id + 1 FROM n) \
@@ -469,7 +469,7 @@ const HOSTILE: &[(&str, &str)] = &[
     ),
 ];
 
-/// A database, and its bytes.
+/// A sound database: its directory, path and bytes.
 fn sound() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let recording = recording();
     let (directory, path) = place();
@@ -478,14 +478,14 @@ fn sound() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     (directory, path, bytes)
 }
 
-/// Writes the bytes of a sound database, and changes them.
+/// Writes the bytes of a sound database to `path`, and executes statements on it.
 fn change(path: &Path, sound: &[u8], statements: &str) {
     std::fs::write(path, sound).expect("a file");
     let connection = rusqlite::Connection::open(path).expect("a database");
     connection.execute_batch(statements).expect("statements");
 }
 
-/// Files of others may be anything that SQLite takes: what cannot be is refused with what it is, at once.
+/// A file may contain anything that SQLite accepts: impossible contents are refused with a message.
 #[test]
 fn hostile_databases_are_refused() {
     let (_directory, path, sound) = sound();
@@ -498,7 +498,7 @@ fn hostile_databases_are_refused() {
     }
 }
 
-/// Steps that are not the duration are not shown as if they were; of one without any nobody knows where its time went.
+/// An execution is refused if its steps do not add up to its duration. Without steps, the time is unknown.
 #[test]
 fn steps_that_contradict_the_duration_are_refused() {
     let (_directory, path, sound) = sound();
@@ -560,7 +560,7 @@ fn pages_that_are_there_twice_are_refused() {
     assert!(error.contains("its executions are not in order"), "{error}");
 }
 
-/// A recording with values of programs, in a database with it twice.
+/// A recording with values of programs, and a database to which it was written twice.
 fn with_values() -> (tempfile::TempDir, PathBuf, Recording) {
     let mut recording = recording();
     let more = "
@@ -581,7 +581,7 @@ value id = app:request_end count
 #[test]
 fn nothing_is_appended_twice_or_at_once() {
     let (_directory, path, recording) = with_values();
-    // The same again would count twice; and one is appended at a time.
+    // The same recording would count twice, and only one writer may append at a time.
     let again = |label: &str| Writer::append(&path, &about(&recording, label, &[])).map(|(writer, _)| writer);
     let twice = again("two").expect_err("it is there").to_string();
     assert!(twice.contains("--label"), "{twice}");
@@ -636,7 +636,8 @@ fn values_are_columns_under_names_of_their_own() {
     assert!(column(&calls, "system_calls").iter().all(|&begun| begun >= 1.0));
 }
 
-/// Names of 64 bits, which SQLite has as integers or, beyond 2^63, as text: one column of texts, all found.
+/// SQLite stores 64-bit names as integers or, from 2^63, as text: their column has texts, and
+/// conditions find all of them.
 #[test]
 fn names_of_64_bits_are_texts() {
     let (_directory, path, _) = with_values();

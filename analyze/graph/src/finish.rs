@@ -74,7 +74,7 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     }
 }
 
-/// Gives threads their final names and processes, and their time lines final numbers.
+/// Sets the final names and processes of threads, and the final numbers in their time lines.
 fn finish_lines(lines: &mut [Actor], numbers: &Numbers<'_>, people: &People) {
     let mut last: HashMap<ThreadKey, usize, BuildHasherDefault<KeyHasher>> = HashMap::default();
     for (place, line) in lines.iter().enumerate() {
@@ -84,7 +84,7 @@ fn finish_lines(lines: &mut [Actor], numbers: &Numbers<'_>, people: &People) {
     let actor = |(place, actor): (usize, &mut Actor)| {
         numbers.renumber(actor);
         actor.line.shrink_to_fit();
-        // What is known of an id is known of the last thread that had it.
+        // Names and processes are known by thread id, and belong to the last thread with that id.
         if last(place, actor.key) {
             let known = people.thread(actor.key);
             actor.pid = actor.pid.or(known.pid);

@@ -72,8 +72,8 @@ pub(crate) fn resume(
     })
 }
 
-/// Appends to the file, or, if too much of it is unused, to a copy of the blocks and checkpoints that
-/// stay.
+/// A writer that appends to the file or, if too much of the file is unused, to a copy with the kept
+/// blocks and checkpoints.
 fn writer(source: &Source, index: &mut Index, of: &Meta) -> Result<Writer, HistoryError> {
     let checkpoints = index.checkpoints.iter().map(|kept| kept.length);
     let used: u64 = index

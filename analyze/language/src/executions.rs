@@ -298,7 +298,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// `(KIND)`, if it comes next.
+    /// Parses `(KIND)`, if it comes next.
     fn kind_of_value(&self, words: &mut Words<'_>) -> Result<Option<usize>, FilterError> {
         if !words.take("(") {
             return Ok(None);
@@ -317,7 +317,7 @@ impl Definitions {
         Ok(kind)
     }
 
-    /// `. FIELD`, if it comes next.
+    /// Parses `. FIELD`, if it comes next.
     fn field_of_value(&mut self, words: &mut Words<'_>) -> Result<Option<Field>, FilterError> {
         if !words.take(".") {
             return Ok(None);
@@ -333,7 +333,7 @@ impl Definitions {
     }
 }
 
-/// `HOW`; without it, values of a field are added up.
+/// Parses `HOW`; without it, the values of a field are added up.
 fn how_to_attach(words: &mut Words<'_>, has_field: bool) -> Result<How, FilterError> {
     let (text, at) = (words.text, words.skip());
     let wrong = |message: &str| Err(FilterError::new(text, at, message));

@@ -84,7 +84,7 @@ fn as_modelled(what: &str, set: &TraceSet, asked: Asked) -> usize {
     met
 }
 
-/// The tables of handlers. Returns how many handlers there were.
+/// Compares the tables of handlers. Returns the number of handlers.
 fn handlers_are_as_modelled(what: &str, report: &Json, found: &Found) -> usize {
     let mut met = 0;
     for (section, kind) in [
@@ -114,7 +114,7 @@ fn handlers_are_as_modelled(what: &str, report: &Json, found: &Found) -> usize {
     met
 }
 
-/// An address of 64 bits, as it is shown.
+/// Parses a 64-bit address from its hexadecimal form in reports.
 fn address(text: &str) -> i64 {
     let digits = text.trim_start_matches("0x");
     i64::from_str_radix(digits, 16)

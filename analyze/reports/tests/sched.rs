@@ -344,7 +344,7 @@ fn losses_end_what_waits_there() {
     }
 }
 
-/// On recorded traces without losses run queues, and who preempted whom, are those of a plain pass.
+/// On recorded traces without losses, run queues and preemptions are those of a plain pass.
 #[test]
 fn queues_are_those_of_a_model() {
     for name in [

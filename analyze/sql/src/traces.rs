@@ -12,8 +12,8 @@ use tracebraid_graph::{Graph, GraphAnalysis};
 
 use crate::questions::Cancelled;
 
-/// Opens traces, with their indexes checked that far. They stay for as long as the program runs, since rows that
-/// SQLite holds refer to them.
+/// Opens traces with this check of their indexes. The traces live until the program ends, since SQLite
+/// holds rows that refer to them.
 pub type OpenTraces = Box<dyn Fn(IndexCheck) -> Result<&'static TraceSet, String> + Send + Sync>;
 
 /// Traces, and what is made of them.
@@ -23,7 +23,8 @@ pub struct Traces {
     options: Options,
     cancelled: Cancelled,
     set: OnceLock<Result<&'static TraceSet, String>>,
-    /// The traces once more, without indexes that turned out to be wrong.
+    /// The traces opened again with [`IndexCheck::Every`], after an index turned out to be wrong. A
+    /// statement may have returned rows before that, so the command itself cannot restart.
     checked: OnceLock<Result<&'static TraceSet, String>>,
     graph: OnceLock<Result<Graph, String>>,
     /// Damage that was told of.

@@ -61,7 +61,7 @@ const CAREFUL: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;
 const TIMES: &str = "times, CASE WHEN times IS NULL THEN path END";
 const NO_TIMES: &str = "x'', NULL";
 
-/// Columns of [`Database::select`] before those of figures and values.
+/// Number of columns of [`Database::select`] that precede those of figures and values.
 const FIXED: usize = 6;
 
 /// The column of durations.
@@ -335,8 +335,8 @@ impl Database {
         }
     }
 
-    /// Checks that the last execution did not spend more in reasons than its duration, and, if
-    /// `has_times`, that they come with times.
+    /// Checks that the times of the wait reasons of the last execution add up to at most its duration.
+    /// If `has_times`, also checks that an execution with reasons has times.
     fn check_reasons(
         &self,
         table: &Table,

@@ -68,7 +68,7 @@ impl CutSlice {
         })
     }
 
-    /// Leaves it to composing to play the items, which is cheaper where only one thread plays.
+    /// Keeps the items as they are. Composing then plays them, which is cheaper with only one thread.
     pub fn unplayed(self) -> PlayedPart {
         PlayedPart(Played::Items(self.items))
     }

@@ -14,7 +14,7 @@ pub(crate) struct Acting<'a> {
     pub(crate) earlier: &'a mut Earlier,
     pub(crate) addresses: &'a mut BTreeMap<u32, BTreeMap<i64, i32>>,
     pub(crate) numbered: &'a mut i32,
-    /// Effects of acts are appended here.
+    /// Effects of the acts, in order.
     pub(crate) effects: &'a mut Vec<Effect>,
     /// Returns true if no descriptor in a table is known to be open; without it, an act that depends
     /// on that is [`Unclear`].

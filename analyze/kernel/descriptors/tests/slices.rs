@@ -133,7 +133,7 @@ fn in_slice(sliced: &mut Sliced<FdType>, change: Change) -> Change<ValueId> {
 /// What a late call did to its table.
 type Outcome = Box<dyn Fn(i32, (FdType, bool)) -> (FdType, bool)>;
 
-/// Acts of a slice, with one before each change.
+/// Acts of a slice, with an [`Act::Touch`] before each change.
 fn acts_of(all: &[Done]) -> Vec<ThreadAct> {
     let mut acts: Vec<ThreadAct> = Vec::new();
     for (time, thread, deed) in all {
@@ -208,7 +208,7 @@ fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done
     Some(answers)
 }
 
-/// What each late call did.
+/// Outcomes of the late calls, in their order.
 fn outcomes(
     descriptors: &Descriptors,
     sliced: &mut Sliced<FdType>,

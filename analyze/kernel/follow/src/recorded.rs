@@ -218,8 +218,8 @@ impl Recorded {
 
     /// True if no stream of that trace contains switches; false if its streams do not record their CPUs.
     ///
-    /// Not the opposite of `Sources::tells_switches`, which is about the streams that one analysis
-    /// reads, whether or not they record their CPUs.
+    /// Not the opposite of `Sources::tells_switches`, which covers the streams that one analysis reads,
+    /// with or without recorded CPUs.
     #[inline]
     pub fn lacks_switches(&self, trace: u32) -> bool {
         self.of_trace(trace).is_some_and(|of| !of.has_switches)

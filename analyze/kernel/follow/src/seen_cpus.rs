@@ -19,7 +19,7 @@ pub fn seen_cpus(set: &TraceSet, trace: usize) -> &[u32] {
             return Vec::new();
         }
         let finder = Finder { set, trace, cpus };
-        // The numbers of the CPUs do not depend on when packets begin.
+        // CPU numbers do not depend on packet times.
         let options = Options {
             accepts_wrong_indexes: true,
             ..Options::default()

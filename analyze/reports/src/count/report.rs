@@ -136,7 +136,7 @@ pub(super) fn make(
     }
 }
 
-/// Event records by name, of all event classes of that name.
+/// Number of event records by name, added up over the event classes with that name.
 fn by_name(set: &TraceSet, partial: &CountPartial) -> BTreeMap<String, u64> {
     let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
     for ((trace, class), counts) in &partial.classes {

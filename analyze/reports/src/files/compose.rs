@@ -230,7 +230,7 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// The files of the descriptors that a call names, at its beginning: `held`, if that is in the slice.
+    /// Files of the descriptors that a call names, at its entry. `held` is set if the entry is in the slice.
     fn held_at_entry(
         &mut self,
         thread: ThreadKey,

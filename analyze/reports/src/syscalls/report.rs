@@ -223,16 +223,16 @@ fn error(errno: i64) -> String {
     errno_name(errno).map_or_else(|| errno.to_string(), str::to_owned)
 }
 
-/// Lists of single calls: the `top` longest ones, and all of them in the order of their ends.
+/// Tables of single calls: the `top` longest calls, and the log in the order of end times.
 fn single_calls(rows: &[Row], mut longest: Vec<Call>, mut log: Vec<Call>, top: usize) -> [Section; 2] {
-    // The calls of a thread share it.
+    // The rows of a thread's calls share one `Arc<Thread>`.
     let who = rows.iter().map(|row| {
         let Thread { trace, tid, .. } = *row.thread;
         let tid = tid.unwrap_or(ThreadKey::UNKNOWN);
         (ThreadKey { trace, tid }, Arc::clone(&row.thread))
     });
     let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
-    // Of calls that began at once in a thread and took as long, the last ones in their order come first.
+    // Calls of one thread with equal begin and duration are in descending order.
     let order = |call: &Call| (Reverse(call.duration), call.begin, call.thread, Reverse(*call));
     keep_first_by_key(&mut longest, top, order);
     log.sort_by_key(|call| (call.end(), call.thread, *call));
