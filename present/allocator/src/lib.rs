@@ -4,14 +4,14 @@
 //! thread's arena to free them: `files` with two threads was hardly faster than with one (0.50 s and 0.53 s). mimalloc takes no
 //! lock. jemalloc needed more memory, and larger thread caches in glibc made no difference.
 //!
-//! mimalloc copies a block that grows. The time lines of a critical path are lists that grow up to hundreds of megabytes: a
-//! third of all page faults were those of copies. The kernel can move a mapping to where it has room without a copy
-//! (`mremap`), and there is never memory for both.
+//! mimalloc grows a block by copying it. The time lines of the critical-path graph are lists that grow to hundreds of
+//! megabytes, and these copies caused a third of all page faults of `critical-path`. The kernel moves a mapping to a larger
+//! address range without a copy (`mremap`), and the old and the new block never use memory at the same time.
 //!
 //! # Safety argument
-//! Whether a block is a mapping follows from its layout alone ([`is_mapped`]), which [`GlobalAlloc`]'s callers must give again
-//! when they free it. A mapping is private, anonymous, and begins at a page, which suffices for the alignments of
-//! mapped blocks. Its length is that of the layout up to the end of a page, so that it follows from the layout too.
+//! The layout alone decides whether a block is a mapping ([`is_mapped`]), and callers of [`GlobalAlloc`] must free a block
+//! with the layout with which it was allocated. Mappings are private, anonymous and aligned to pages, which suffices for
+//! the alignments of mapped blocks. The length of a mapping is the size of the layout rounded up to pages.
 
 #![allow(unsafe_code)]
 
@@ -20,13 +20,13 @@ use std::ptr::null_mut;
 
 use mimalloc::MiMalloc;
 
-/// Bytes from which on a block is a mapping of its own. Each is zeroed page by page by the kernel, and to give one back
-/// interrupts the other threads: what is allocated for each chunk of a trace should be smaller.
+/// Least size of a mapped block, in bytes. The kernel zeroes every page of a mapping, and unmapping interrupts the CPUs of
+/// the other threads, so blocks that are allocated for each chunk of a trace should be smaller.
 const LARGE: usize = 4 << 20;
-/// Bytes of a page at least, on all processors.
+/// Smallest page size of all processors, in bytes.
 const PAGE: usize = 4096;
 
-/// The allocator.
+/// Maps blocks of 4 MiB and more, and leaves the others to mimalloc.
 #[derive(Debug, Default)]
 pub struct Allocator;
 
@@ -34,7 +34,7 @@ fn is_mapped(layout: Layout) -> bool {
     layout.size() >= LARGE && layout.align() <= PAGE
 }
 
-/// A new mapping of zeros; null if there is no memory.
+/// Maps zeroed memory; null if the kernel has none.
 fn map(bytes: usize) -> *mut u8 {
     let (protection, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,
@@ -49,14 +49,14 @@ fn map(bytes: usize) -> *mut u8 {
     }
 }
 
-// SAFETY: see the head of the crate.
+// SAFETY: see the safety argument at the head of the crate.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_mapped(layout) {
             return map(layout.size());
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller fulfils the contract of `alloc`, which is that of mimalloc.
         unsafe { MiMalloc.alloc(layout) }
     }
 
@@ -65,13 +65,13 @@ unsafe impl GlobalAlloc for Allocator {
         if is_mapped(layout) {
             return map(layout.size());
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller fulfils the contract of `alloc_zeroed`, which is that of mimalloc.
         unsafe { MiMalloc.alloc_zeroed(layout) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller gives the layout with which the block was allocated, so it is a mapping of that length.
+        // SAFETY: the caller gives the layout with which the block was allocated: a mapped block has that length.
         unsafe {
             match is_mapped(layout) {
                 true => _ = libc::munmap(block.cast(), layout.size()),
@@ -82,9 +82,9 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's: the size is not 0 and not too large.
+        // SAFETY: the caller guarantees that the size is neither 0 nor too large for the alignment.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // SAFETY: as in `dealloc`; a block that becomes one of the other kind is copied before it is freed.
+        // SAFETY: as in `dealloc`; a block that becomes a mapping, or stops being one, is copied before it is freed.
         unsafe {
             match (is_mapped(layout), is_mapped(new)) {
                 (false, false) => MiMalloc.realloc(block, layout, size),
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// The kernel moves a large block: no page of it is touched.
+    /// The kernel moves a large block without touching its pages.
     #[test]
     fn growing_touches_nothing() {
         let mut list: Vec<u8> = Vec::with_capacity(LARGE);
