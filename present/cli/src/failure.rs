@@ -100,12 +100,12 @@ impl Failure {
         }
     }
 
-    /// Whether a command that begins anew without wrong indexes of stream files may succeed.
+    /// True if the command may succeed when it restarts without the wrong indexes of stream files.
     pub(crate) fn may_be_of_indexes(&self) -> bool {
         self.may_be_of_indexes
     }
 
-    /// The same, unless it is because of wrong indexes of stream files.
+    /// The same failure, which wrong indexes of stream files may have caused.
     pub(crate) fn unless_of_indexes(self) -> Self {
         Failure {
             may_be_of_indexes: true,

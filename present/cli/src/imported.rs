@@ -27,7 +27,7 @@ static DAMAGE: Mutex<Damages> = Mutex::new(Damages {
 
 struct Damages {
     found: Vec<String>,
-    /// Number of those that have been told.
+    /// Number of messages in `found` that have been reported.
     told: usize,
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn named(message: &str) -> String {
     message
 }
 
-/// The damage that nobody has told yet.
+/// The damage that has not been reported yet.
 pub(crate) fn take_damage() -> Vec<String> {
     let Ok(mut damage) = DAMAGE.lock() else {
         return Vec::new();
@@ -145,7 +145,7 @@ pub(crate) fn take_damage() -> Vec<String> {
     untold
 }
 
-/// The command begins anew: all damage counts once more. Files stay imported.
+/// Restarts: all damage is reported again. Files are not imported again.
 pub(crate) fn begin_anew() {
     if let Ok(mut damage) = DAMAGE.lock() {
         damage.told = 0;

@@ -1,13 +1,13 @@
-//! Commands that begin anew, because the index of a stream file is wrong.
+//! Restarts a command if the index of a stream file is wrong.
 //!
-//! Opening a trace compares the ends of an index with the file. An entry in the middle is compared when its
-//! packet is read, and if it is wrong, the report would depend on how the trace was cut into chunks: the fold
-//! ends without one ([`FoldError::WrongIndexes`](tracebraid_engine::FoldError)). Then the command begins anew
-//! and opens its traces with every entry compared, so that wrong indexes are not used, whichever they are: a
-//! command begins at most twice.
+//! Opening a trace compares the first and the last entry of an index with the file. The other entries are
+//! compared when their packets are read. With a wrong entry, the report would depend on how the trace was
+//! cut into chunks, so the fold ends without a report
+//! ([`FoldError::WrongIndexes`](tracebraid_engine::FoldError)). The command then restarts, and opens its
+//! traces with every entry compared. No wrong index is used after that, so a command restarts at most once.
 //!
-//! Commands write their results after their last fold, so nothing is written twice; the few lines that come
-//! before are written once ([`is_anew`], `output::say`).
+//! Commands write their results after their last fold, so no result is written twice. The few lines that are
+//! written earlier are not repeated ([`is_anew`], `output::say`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,12 +18,12 @@ use crate::{imported, output, timings};
 
 static IS_ANEW: AtomicBool = AtomicBool::new(false);
 
-/// Whether the command has begun anew.
+/// True if the command has restarted.
 pub(crate) fn is_anew() -> bool {
     IS_ANEW.load(Ordering::Relaxed)
 }
 
-/// How indexes are to be checked.
+/// The check of indexes when traces are opened.
 pub(crate) fn check() -> IndexCheck {
     match is_anew() {
         true => IndexCheck::Every,
@@ -31,10 +31,10 @@ pub(crate) fn check() -> IndexCheck {
     }
 }
 
-/// Does work which opens traces, and again if an index turns out to be wrong.
+/// Runs `work`, which opens traces, and once more if an index turns out to be wrong.
 ///
 /// # Errors
-/// Those of the work.
+/// Those of `work`.
 pub(crate) fn beginning_anew<T>(work: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
     match work() {
         Err(failure) if failure.may_be_of_indexes() && !is_anew() => {
@@ -45,7 +45,7 @@ pub(crate) fn beginning_anew<T>(work: impl Fn() -> Result<T, Failure>) -> Result
     }
 }
 
-/// From here on traces are opened again.
+/// From now on, traces are opened with every index entry compared.
 pub(crate) fn begin_anew() {
     if !IS_ANEW.swap(true, Ordering::Relaxed) {
         output::begin_anew();

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::failure::{Failure, INTERRUPTED as INTERRUPTED_CODE};
 
-/// Says a line on standard error, as far as anybody listens: that nobody does is no reason to end, as `eprintln` would.
-/// A command that begins anew says nothing twice.
+/// Writes a line to standard error. Unlike `eprintln`, it does not panic if standard error is closed. A command that
+/// restarts does not repeat lines.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::output::say_once(&$crate::terminal_text::message(&format!($($text)*)))
@@ -20,10 +20,10 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Lines on standard error.
+/// Lines that were written to standard error.
 #[derive(Default)]
 struct Said {
-    /// Before the command began anew.
+    /// Before the command restarted.
     before: HashSet<String>,
     since: HashSet<String>,
 }
@@ -34,7 +34,7 @@ fn said() -> MutexGuard<'static, Said> {
     SAID.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a line to standard error, unless it was written before the command began anew.
+/// Writes a line to standard error, unless the line was written before the command restarted.
 pub(crate) fn say_once(line: &str) {
     let mut said = said();
     if !said.before.contains(line) {
@@ -43,7 +43,7 @@ pub(crate) fn say_once(line: &str) {
     }
 }
 
-/// The command begins anew.
+/// Restarts: lines that were written until now are not repeated.
 pub(crate) fn begin_anew() {
     let mut said = said();
     said.before = std::mem::take(&mut said.since);

@@ -35,7 +35,7 @@ impl Known {
 
     fn ran(&mut self, set: &TraceSet) {
         let analysis = CpuAnalysis::new(set, Selection::default());
-        // Which threads there are does not depend on when packets begin.
+        // The set of threads does not depend on packet times.
         let options = Options {
             accepts_wrong_indexes: true,
             ..Options::default()

@@ -32,7 +32,7 @@ pub(crate) fn collect(path: &Path, control: &Control) {
     control.collect(asked.timings.clone());
 }
 
-/// What was measured before the command began anew is not of what it does now.
+/// Restarts: discards the measurements of the work that is done again.
 pub(crate) fn begin_anew() {
     if let Some(asked) = ASKED.get() {
         asked.timings.forget();

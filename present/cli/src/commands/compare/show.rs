@@ -350,7 +350,7 @@ pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Deci
     rows.finish()
 }
 
-/// Cells from `mean_a` to `chance`.
+/// Cells of the columns `mean_a` to `chance`.
 fn tested(groups: &[Spread; 2], test: &Test) -> [String; 7] {
     let (low, high) = test.interval.unzip();
     [

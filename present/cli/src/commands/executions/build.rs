@@ -138,7 +138,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
     Ok(warnings.finish(args.input.strict))
 }
 
-/// One line on what was written: `size` bytes, of traces with `packets` bytes of packets.
+/// The summary line. `size`: bytes of the database; `packets`: bytes of all packets of the traces.
 fn summary(args: &BuildArgs, executions: u64, contexts: u64, (size, packets): (u64, u64)) -> String {
     let added = if args.append { " added" } else { "" };
     let of_packets = match args.append || packets == 0 {

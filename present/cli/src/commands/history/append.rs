@@ -99,7 +99,7 @@ fn failure(error: &AppendError) -> Failure {
     let message = error.to_string();
     match error {
         AppendError::Build(error) => build::failure(error),
-        // The history may have been built without a wrong index, from which other packets are known here.
+        // The history may have been built without a wrong index; here, that index gives other packets.
         AppendError::Other { .. } => Failure::usage(format!(
             "{message}; if build had --sync FILE, append needs the same file"
         ))

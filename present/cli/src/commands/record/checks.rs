@@ -1,4 +1,4 @@
-//! Whether arguments of `record` ask for something that can be recorded.
+//! Checks of the arguments of `record`.
 
 use tracebraid_session::classes::check_pattern;
 use tracebraid_session::kernel::Options;
@@ -8,7 +8,7 @@ use super::RecordArgs;
 use crate::failure::Failure;
 use crate::output::say;
 
-/// The processes of `--pid`, once it is clear what to record.
+/// The processes of `--pid`. Fails if the arguments name nothing to record.
 pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
     if args.command.is_empty() && args.pid.is_empty() && !args.system {
         let message =
@@ -24,7 +24,7 @@ pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
     processes.map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Checks `--probes`.
+/// Checks the patterns of `--probes`. Warns if they have no effect.
 pub(super) fn probes(args: &RecordArgs) -> Result<(), Failure> {
     for pattern in &args.probes {
         check_pattern(pattern).map_err(|why| Failure::usage(format!("--probes: {why}")))?;
@@ -42,7 +42,7 @@ pub(super) fn probes(args: &RecordArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks arguments that need one of the recorders of the session.
+/// Checks that the session has the recorders that the arguments need.
 pub(super) fn recorders(args: &RecordArgs, options: &SessionOptions) -> Result<(), Failure> {
     if options.kernel.is_none() && !args.when.is_empty() {
         return Err(Failure::usage("--when needs the recorder of kernel events"));

@@ -132,7 +132,7 @@ fn check_sizes(args: &RecordArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The events of `--event`, where the privileges for them are not among the `missing` ones.
+/// The events of `--event`. Fails if privileges are `missing`.
 fn events(args: &RecordArgs, missing: &[&str]) -> Result<ChosenEvents, Failure> {
     if !missing.is_empty() && !args.event.is_empty() {
         return Err(Failure::usage(format!("--event needs {}", missing.join(" and "))));
@@ -145,7 +145,7 @@ fn events(args: &RecordArgs, missing: &[&str]) -> Result<ChosenEvents, Failure> 
     Ok(events)
 }
 
-/// Warns that kernel events are not recorded, for which privileges are `missing`.
+/// Warns that kernel events are not recorded because privileges are `missing`.
 fn warn_unprivileged(args: &RecordArgs, missing: &[&str]) {
     let stacks = if args.stacks.is_some() {
         " and its call stacks"

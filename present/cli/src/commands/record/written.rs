@@ -23,7 +23,7 @@ impl Written {
     pub(crate) fn below(directory: &Path) -> Option<Written> {
         let set = TraceSet::open(&[directory.to_owned()]).ok()?;
         let count = Count::new(&set, Window::default(), CpuSet::default(), 1);
-        // How many events there are does not depend on when packets begin.
+        // The number of events does not depend on packet times.
         let options = Options {
             accepts_wrong_indexes: true,
             ..Options::default()
