@@ -1,19 +1,19 @@
-//! An analysis between the engine and another one, through which tests see partial states.
+//! An analysis that forwards to another one, and gives tests access to its partial states.
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Feed, Record, Slice, StreamPlace, StreamRef};
 
-/// Takes the state of a chunk.
+/// Receives the state of a chunk.
 pub(crate) type TakeChunk<'a, P> = &'a (dyn Fn(&P) + Sync);
 
-/// Folds as `analysis` does, but for its report and, with `take_chunk`, for merging.
+/// Folds like `analysis`, except for the report and, with `take_chunk`, for merging.
 pub(crate) struct Forwarding<'a, A: Analysis, F> {
     pub(crate) analysis: &'a A,
-    /// Is given the state of each chunk at its end. States are then neither exchanged nor merged:
-    /// each contains all of its chunk, and nothing else.
+    /// Receives the state of each chunk at the end of the chunk. States are then neither exchanged nor
+    /// merged, so each covers exactly its chunk.
     pub(crate) take_chunk: Option<TakeChunk<'a, A::Partial>>,
-    /// Makes the report of the merged state.
+    /// Makes the report from the merged state.
     pub(crate) finish: F,
 }
 

@@ -73,7 +73,7 @@ impl PartialTrace {
         copy
     }
 
-    /// All CPUs, with their indexes, and a change of that of the last CPU: its stream has nine packets.
+    /// All CPUs with their indexes. Changes the index of the last CPU, whose stream has nine packets.
     pub fn with_changed_index(name: &str, change: impl FnOnce(&mut Vec<IndexEntry>)) -> PartialTrace {
         let copy = PartialTrace::of(&ALL, true).renamed(&format!("changed-{name}"));
         let path = copy.0.join("index/kchan_3.idx");
@@ -83,7 +83,7 @@ impl PartialTrace {
         copy
     }
 
-    /// Under another name, so that further copies of the same CPUs can be made.
+    /// Renames the directory, so that further copies of the same CPUs can be made.
     fn renamed(mut self, extension: &str) -> PartialTrace {
         let directory = self.0.with_extension(extension);
         std::fs::rename(&self.0, &directory).expect("a new name");

@@ -1,18 +1,18 @@
-//! Entries in the middle of an index that are wrong, each in another way.
+//! Changes that make an entry in the middle of an index wrong.
 
 use crate::index::IndexEntry;
 
-/// Index of the entry that is changed.
+/// Position of the changed entry, from 0.
 pub const WRONG: usize = 4;
 
-/// A way in which the entry [`WRONG`] is wrong, of an index with more than six.
+/// A change that makes the entry at [`WRONG`] wrong. The index needs at least seven entries.
 #[derive(Clone, Copy, Debug)]
 pub struct WrongEntry {
-    /// What is wrong.
+    /// The fault in a few words, joined by hyphens for use in a directory name.
     pub name: &'static str,
-    /// Changes the index.
+    /// Applies the change to the entries of the index.
     pub change: fn(&mut Vec<IndexEntry>),
-    /// The index alone shows that something may be wrong: heads are read when the trace is opened.
+    /// The changed index is implausible by itself, so every entry is compared when the trace is opened.
     pub shows: bool,
 }
 
@@ -20,10 +20,10 @@ const fn way(name: &'static str, shows: bool, change: fn(&mut Vec<IndexEntry>)) 
     WrongEntry { name, change, shows }
 }
 
-/// Bytes by which the border of two packets is moved.
+/// Bytes by which the boundary between two packets is moved.
 const MOVED: u64 = 4096;
 
-/// All ways.
+/// All changes.
 pub const WAYS: [WrongEntry; 14] = [
     way("later-begin", false, |of| {
         of[WRONG].begin = middle(of[WRONG].begin, of[WRONG].end);
