@@ -9,7 +9,10 @@ use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, Slice, Stream
 use tracebraid_testkit::recorded::unpacked;
 
 /// Puts the event records of all streams in order, slice by slice.
+#[derive(Default)]
 struct Sorted {
+    /// With one thread, slices are not asked for.
+    resolves: bool,
     /// Time at which playing a slice panics.
     breaks_at: Option<i64>,
 }
@@ -21,6 +24,8 @@ struct Partial {
     /// Event records that were played, and those that were folded.
     played: usize,
     folded: usize,
+    /// How often the state was resolved without slices.
+    resolved: usize,
 }
 
 impl Analysis for Sorted {
@@ -79,6 +84,18 @@ impl Analysis for Sorted {
         vec![Box::new(play)]
     }
 
+    fn resolve(&self, partial: &mut Partial, watermark: Timestamp) -> bool {
+        if self.resolves {
+            let mut resident = Partial::default();
+            for slice in self.slices(partial, watermark) {
+                slice(&mut resident)(partial);
+            }
+            partial.played += resident.played;
+            partial.resolved += 1;
+        }
+        self.resolves
+    }
+
     fn finish(&self, partial: Partial) -> Partial {
         partial
     }
@@ -92,7 +109,7 @@ fn opened() -> TraceSet {
 #[test]
 fn slices_are_composed_in_the_order_of_time() {
     let set = opened();
-    let sorted = Sorted { breaks_at: None };
+    let sorted = Sorted::default();
     let folded = |(threads, chunk_bytes, slice_bytes)| {
         let options = Options {
             threads,
@@ -114,14 +131,37 @@ fn slices_are_composed_in_the_order_of_time() {
 }
 
 #[test]
+fn one_thread_needs_no_slices_unless_it_is_timed() {
+    let set = opened();
+    let expected = fold(&set, &Sorted::default(), Options::default(), &Control::default());
+    let expected = expected.unwrap().report.sorted;
+    let sorted = Sorted {
+        resolves: true,
+        ..Sorted::default()
+    };
+    let timed = Control::default();
+    timed.collect(Arc::<Timings>::default());
+    for (threads, control, resolves) in [
+        (1, &Control::default(), true),
+        (2, &Control::default(), false),
+        (1, &timed, false),
+    ] {
+        let options = Options {
+            threads,
+            chunk_bytes: 300_000,
+            slice_bytes: 1_000_000,
+            ..Options::default()
+        };
+        let report = fold(&set, &sorted, options, control).unwrap().report;
+        assert!(report.sorted == expected && report.played == expected.len());
+        assert_eq!(report.resolved > 2, resolves, "{threads} threads");
+    }
+}
+
+#[test]
 fn a_slice_that_panics_ends_the_fold() {
     let set = opened();
-    let times = fold(
-        &set,
-        &Sorted { breaks_at: None },
-        Options::default(),
-        &Control::default(),
-    );
+    let times = fold(&set, &Sorted::default(), Options::default(), &Control::default());
     let times = times.unwrap().report.sorted;
     let breaks_at = Some(times[times.len() / 2].0);
     let options = Options {
@@ -130,7 +170,10 @@ fn a_slice_that_panics_ends_the_fold() {
         slice_bytes: 1,
         ..Options::default()
     };
-    let sorted = Sorted { breaks_at };
+    let sorted = Sorted {
+        breaks_at,
+        ..Sorted::default()
+    };
     let run = std::panic::AssertUnwindSafe(|| fold(&set, &sorted, options, &Control::default()));
     assert!(std::panic::catch_unwind(run).is_err());
 }
@@ -147,7 +190,7 @@ fn the_times_of_all_steps_are_collected() {
         slice_bytes: 1_000_000,
         ..Options::default()
     };
-    fold(&set, &Sorted { breaks_at: None }, options, &control).unwrap();
+    fold(&set, &Sorted::default(), options, &control).unwrap();
     let [times] = &timings.folds()[..] else {
         panic!("one fold");
     };

@@ -322,7 +322,7 @@ fn addresses<'s>(
         return Ok(None);
     }
     let how = (Options::default(), &Control::default());
-    let addresses = Addresses::new(set, symbols, &[], how).map_err(|_| Failure::interrupted())?;
+    let addresses = Addresses::new(set, symbols, &[], how).map_err(Failure::from)?;
     if addresses.is_empty() {
         warnings.note("--symbols: nothing in the trace tells what was loaded where; `tracebraid record` tells it with --stacks, and where --probes names lttng_ust_cyg_profile:*");
     }
