@@ -26,89 +26,71 @@ const NOT_RUN: u8 = 126;
 pub(crate) struct Failure {
     code: u8,
     message: String,
-    may_be_of_indexes: bool,
+    /// Wrong indexes of stream files may be the cause.
+    restarts: bool,
 }
 
 impl From<FoldError> for Failure {
     fn from(error: FoldError) -> Failure {
         match error {
             FoldError::Cancelled => Failure::interrupted(),
-            FoldError::WrongIndexes(_) => Failure {
-                code: DAMAGED,
-                message: error.to_string(),
-                may_be_of_indexes: true,
-            },
+            FoldError::WrongIndexes(_) => Failure::new(DAMAGED, error.to_string()).restarting(),
         }
     }
 }
 
 impl Failure {
+    fn new(code: u8, message: impl Into<String>) -> Self {
+        Failure {
+            code,
+            message: message.into(),
+            restarts: false,
+        }
+    }
+
     /// The command line asks for what cannot be.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Failure {
-            code: USAGE,
-            message: message.into(),
-            may_be_of_indexes: false,
-        }
+        Failure::new(USAGE, message)
     }
 
     /// There is no trace.
     pub(crate) fn nothing_readable(message: impl Into<String>) -> Self {
-        Failure {
-            code: NOTHING_READABLE,
-            message: message.into(),
-            may_be_of_indexes: false,
-        }
+        Failure::new(NOTHING_READABLE, message)
     }
 
     /// The results cannot be written.
     pub(crate) fn output(message: impl Into<String>) -> Self {
-        Failure {
-            code: DAMAGED,
-            message: message.into(),
-            may_be_of_indexes: false,
-        }
+        Failure::new(DAMAGED, message)
     }
 
     /// A command that was to be run cannot be: 127 if it is not there, 126 else, as shells have it.
     pub(crate) fn command(error: &std::io::Error, message: impl Into<String>) -> Self {
-        Failure {
-            code: match error.kind() {
-                std::io::ErrorKind::NotFound => NOT_FOUND,
-                _ => NOT_RUN,
-            },
-            message: message.into(),
-            may_be_of_indexes: false,
-        }
+        let code = match error.kind() {
+            std::io::ErrorKind::NotFound => NOT_FOUND,
+            _ => NOT_RUN,
+        };
+        Failure::new(code, message)
     }
 
     /// What another process said, with the exit code that it had.
     pub(crate) fn said(code: u8, message: impl Into<String>) -> Self {
-        Failure {
-            code,
-            message: message.into(),
-            may_be_of_indexes: false,
-        }
+        Failure::new(code, message)
     }
 
     /// The user stopped it.
     pub(crate) fn interrupted() -> Self {
-        Failure {
-            code: INTERRUPTED,
-            message: "interrupted".to_owned(),
-            may_be_of_indexes: false,
-        }
+        Failure::new(INTERRUPTED, "interrupted")
     }
 
     /// True if the command may succeed when it restarts without the wrong indexes of stream files.
-    pub(crate) fn may_be_of_indexes(&self) -> bool {
-        self.may_be_of_indexes
+    pub(crate) fn restarts(&self) -> bool {
+        self.restarts
     }
 
     /// The same failure, which wrong indexes of stream files may have caused.
-    pub(crate) fn unless_of_indexes(self) -> Self {
+    pub(crate) fn restarting(self) -> Self {
         Failure {
-            may_be_of_indexes: true,
+            restarts: true,
             ..self
         }
     }

@@ -146,7 +146,7 @@ pub(crate) fn take_damage() -> Vec<String> {
 }
 
 /// Restarts: all damage is reported again. Files are not imported again.
-pub(crate) fn begin_anew() {
+pub(crate) fn restart() {
     if let Ok(mut damage) = DAMAGE.lock() {
         damage.told = 0;
     }

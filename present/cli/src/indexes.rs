@@ -7,7 +7,7 @@
 //! traces with every entry compared. No wrong index is used after that, so a command restarts at most once.
 //!
 //! Commands write their results after their last fold, so no result is written twice. The few lines that are
-//! written earlier are not repeated ([`is_anew`], `output::say`).
+//! written earlier are not repeated ([`has_restarted`], `output::say`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,16 +16,16 @@ use tracebraid_ctf::index::IndexCheck;
 use crate::failure::Failure;
 use crate::{imported, output, timings};
 
-static IS_ANEW: AtomicBool = AtomicBool::new(false);
+static HAS_RESTARTED: AtomicBool = AtomicBool::new(false);
 
 /// True if the command has restarted.
-pub(crate) fn is_anew() -> bool {
-    IS_ANEW.load(Ordering::Relaxed)
+pub(crate) fn has_restarted() -> bool {
+    HAS_RESTARTED.load(Ordering::Relaxed)
 }
 
 /// The check of indexes when traces are opened.
 pub(crate) fn check() -> IndexCheck {
-    match is_anew() {
+    match has_restarted() {
         true => IndexCheck::Every,
         false => IndexCheck::Ends,
     }
@@ -35,10 +35,10 @@ pub(crate) fn check() -> IndexCheck {
 ///
 /// # Errors
 /// Those of `work`.
-pub(crate) fn beginning_anew<T>(work: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
+pub(crate) fn with_restart<T>(work: impl Fn() -> Result<T, Failure>) -> Result<T, Failure> {
     match work() {
-        Err(failure) if failure.may_be_of_indexes() && !is_anew() => {
-            begin_anew();
+        Err(failure) if failure.restarts() && !has_restarted() => {
+            restart();
             work()
         }
         done => done,
@@ -46,10 +46,10 @@ pub(crate) fn beginning_anew<T>(work: impl Fn() -> Result<T, Failure>) -> Result
 }
 
 /// From now on, traces are opened with every index entry compared.
-pub(crate) fn begin_anew() {
-    if !IS_ANEW.swap(true, Ordering::Relaxed) {
-        output::begin_anew();
-        imported::begin_anew();
-        timings::begin_anew();
+pub(crate) fn restart() {
+    if !HAS_RESTARTED.swap(true, Ordering::Relaxed) {
+        output::restart();
+        imported::restart();
+        timings::restart();
     }
 }

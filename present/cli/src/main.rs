@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Some(phase) => phase.answer(commands::lami),
         None => {
             let command = cli::Cli::parse().command;
-            let code = indexes::beginning_anew(|| commands::run(&command));
+            let code = indexes::with_restart(|| commands::run(&command));
             code.unwrap_or_else(failure::Failure::report)
         }
     };

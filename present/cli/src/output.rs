@@ -44,7 +44,7 @@ pub(crate) fn say_once(line: &str) {
 }
 
 /// Restarts: lines that were written until now are not repeated.
-pub(crate) fn begin_anew() {
+pub(crate) fn restart() {
     let mut said = said();
     said.before = std::mem::take(&mut said.since);
 }

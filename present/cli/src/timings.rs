@@ -33,7 +33,7 @@ pub(crate) fn collect(path: &Path, control: &Control) {
 }
 
 /// Restarts: discards the measurements of the work that is done again.
-pub(crate) fn begin_anew() {
+pub(crate) fn restart() {
     if let Some(asked) = ASKED.get() {
         asked.timings.forget();
     }

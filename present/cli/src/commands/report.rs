@@ -93,7 +93,7 @@ impl ShowArgs {
 
     /// Says how far it is, if that is asked for: Trace Compass reads lines up to the results.
     pub(super) fn say_progress(&self) -> Result<(), Failure> {
-        if self.output_progress && !indexes::is_anew() {
+        if self.output_progress && !indexes::has_restarted() {
             Output::print("0 reading\n")?;
         }
         Ok(())

@@ -114,14 +114,14 @@ fn traces(args: &SqlArgs, file: Option<&Path>) -> Traces {
     let file = file.map(Path::to_owned);
     let open = move |check| -> Result<&'static TraceSet, String> {
         if check == IndexCheck::Every {
-            indexes::begin_anew();
+            indexes::restart();
         }
         let (paths, known) = match &file {
             Some(file) if given.is_empty() => sources(file)?,
             _ => (given.clone(), None),
         };
         let sync = sync.as_ref().or(known.as_ref());
-        let opened = indexes::beginning_anew(|| {
+        let opened = indexes::with_restart(|| {
             let mut set = options::open_paths(&paths)?;
             if let Some(from) = sync {
                 crate::sync::apply(from, &mut set)?;

@@ -103,7 +103,7 @@ fn failure(error: &AppendError) -> Failure {
         AppendError::Other { .. } => Failure::usage(format!(
             "{message}; if build had --sync FILE, append needs the same file"
         ))
-        .unless_of_indexes(),
+        .restarting(),
         AppendError::Analysis { .. } => Failure::usage(message),
         AppendError::Old { .. } => Failure::nothing_readable(message),
         AppendError::Busy { .. } => Failure::output(message),

@@ -47,7 +47,7 @@ fn again(file: &Path, meta: &Meta) -> Result<(), Failure> {
              what is wanted, perhaps with --sync: tracebraid history build {paths} -o {0}",
             file.display()
         ))
-        .unless_of_indexes()
+        .restarting()
     })?;
     say!("tracebraid: building it again from {paths}");
     let definition = meta
