@@ -82,24 +82,30 @@ fn several_may_claim_too_much() {
     assert_eq!((events, counted, told.len()), (10, 10, 2), "{told:?}");
 }
 
-/// The tracer of probes writes the head of the next packet before it shortens the open packet, and may
-/// be killed between these two steps.
+/// The tracer of probes writes the head of the next packet before it shortens the open one, and may be killed in
+/// between.
 #[test]
 fn an_empty_packet_at_the_end_of_an_open_one_is_not_yet_there() {
-    for (discarded, told_of) in [(0, 0), (1, 1)] {
+    // Whether it is also at the end of the file, the number of discarded event records, and how many reports of damage there are.
+    for (is_last, discarded, damage) in [(true, 0, 0), (true, 1, 1), (false, 0, 1)] {
         let mut packets = packets();
-        let mut next = Packet::new(0, 5, &[]);
-        (next.begin, next.end) = (500, 500);
-        next.discarded = discarded;
-        next.padding += 4096 - next.bytes().len();
+        let mut empty = Packet::new(0, 5, &[]);
+        (empty.begin, empty.end, empty.discarded) = (500, 500, discarded);
+        empty.padding += 4096 - empty.bytes().len();
         packets[4].sizes = Some(((lttng::HEAD + packets[4].events.len()) as u64 * 8, 2 * 4096 * 8));
-        packets.push(next);
+        packets.push(empty);
+        if !is_last {
+            packets.push(Packet::new(0, 6, &[601]));
+        }
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("metadata"), METADATA).unwrap();
         fs::write(place.path().join("stream"), lttng::file(&packets)).unwrap();
         let trace = Trace::open(place.path()).unwrap();
-        assert_eq!(trace.damage.len(), told_of, "{:?}", trace.damage);
-        assert_eq!(trace.streams[0].packets.len(), 5 + told_of);
+        let case = format!("{is_last}, {discarded}: {:?}", trace.damage);
+        assert_eq!(trace.damage.len(), damage, "{case}");
+        let found = packets.len() - usize::from(damage == 0);
+        assert_eq!(trace.streams[0].packets.len(), found, "{case}");
+        assert_eq!(trace.streams[0].losses().len(), discarded as usize, "{case}");
     }
 }
 

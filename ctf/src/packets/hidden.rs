@@ -53,8 +53,8 @@ impl LastPacket {
 
 /// True if `hidden`, which begins `rest` bytes before the end of the packet of `head`, is an empty
 /// packet that its tracer had not published yet. The tracer of probes writes the head of the next
-/// packet into the padding of the open packet, then shortens the open packet. If the program is killed
-/// between these two steps, both packets are sound.
+/// packet into the padding of the open packet, which extends to the end of the file, then shortens the
+/// open packet. If the program is killed between these two steps, both packets are sound.
 fn is_unpublished(head: &PacketHead, hidden: &PacketHead, rest: u64) -> bool {
     hidden.content_bits == Some(hidden.end_of_head)
         && hidden.total_bits == Some(rest.saturating_mul(8))
@@ -100,7 +100,8 @@ impl PacketFinder<'_> {
                     || self.following_packet(found, &hidden)?.is_some())
             {
                 let rest = packet.offset.saturating_add(packet.bytes).saturating_sub(found);
-                return Ok(Some(found).filter(|_| !is_unpublished(head, &hidden, rest)));
+                let is_unpublished = next.is_none() && is_unpublished(head, &hidden, rest);
+                return Ok((!is_unpublished).then_some(found));
             }
             at = found.saturating_add(1);
         }
