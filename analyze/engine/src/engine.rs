@@ -177,6 +177,8 @@ impl<A: Analysis> Job<'_, A> {
         self.analysis.exchange(&mut partial, resident);
         self.control.advance(chunk.bytes);
         let damage = feed.take_damage();
+        // Gives back what was mapped, which is part of the chunk's time.
+        drop(feed);
         if !self.accepts_wrong_indexes
             && let Some(error) = FoldError::of_damage(&damage)
         {

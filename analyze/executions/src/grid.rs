@@ -113,7 +113,7 @@ impl Intervals {
     }
 
     /// Beginning of the interval that contains `time`; `i64::MIN` for the first one.
-    fn begin_of(&self, time: i64) -> i64 {
+    pub(crate) fn begin_of(&self, time: i64) -> i64 {
         let Some(begins) = &self.begins else {
             return begin_of(time, self.step);
         };
