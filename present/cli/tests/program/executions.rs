@@ -658,3 +658,51 @@ fn flame_graphs_of_slow_executions_can_be_drawn() {
         "{folded}"
     );
 }
+
+/// A record that cannot be decoded hides where a CPU's packet goes on. Call stacks of that time are taken over once the graph
+/// has reached the same time for every chunk size.
+#[test]
+fn call_stacks_beside_damage_do_not_depend_on_chunks() {
+    let directory = recorded("disk-contention");
+    let stream = "disk-contention/kernel/channel0_1";
+    let place = TempDir::new().expect("a temporary directory");
+    let from = directory.join("disk-contention");
+    let copied = std::process::Command::new("cp")
+        .args(["-r"])
+        .args([&from, &place.path().join("disk-contention")])
+        .status();
+    assert!(copied.expect("cp is there").success());
+    let stream = place.path().join(stream);
+    let mut bytes = std::fs::read(&stream).expect("the stream");
+    // The id of an event record.
+    bytes[825_170] ^= 1;
+    std::fs::write(&stream, bytes).expect("it can be written");
+    let folded = |chunk_size: &str| {
+        let (trace, file) = (
+            place.path().join("disk-contention"),
+            place.path().join(chunk_size),
+        );
+        let (trace, file) = (trace.to_str().expect("UTF-8"), file.to_str().expect("UTF-8"));
+        let output = run(&[
+            "executions",
+            "build",
+            trace,
+            "-o",
+            file,
+            "--process",
+            "*",
+            "--chunk-size",
+            chunk_size,
+        ]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && errors.contains("cannot be decoded"),
+            "{errors}"
+        );
+        text(&["executions", "export", file, "--format", "folded"])
+    };
+    let whole = folded("64M");
+    for chunk_size in ["1", "64K", "256K"] {
+        assert!(folded(chunk_size) == whole, "{chunk_size}");
+    }
+}
