@@ -9,7 +9,7 @@
 //! address range without a copy (`mremap`), and the old and the new block never use memory at the same time.
 //!
 //! # Safety argument
-//! The layout alone decides whether a block is a mapping ([`is_mapped`]), and callers of [`GlobalAlloc`] must free a block
+//! The layout alone decides whether a block is a mapping (`is_mapped`), and callers of [`GlobalAlloc`] must free a block
 //! with the layout with which it was allocated. Mappings are private, anonymous and aligned to pages, which suffices for
 //! the alignments of mapped blocks. The length of a mapping is the size of the layout rounded up to pages.
 
