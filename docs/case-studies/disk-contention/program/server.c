@@ -130,6 +130,7 @@ int main(int argc, char **argv)
 	char path[4096];
 	void *block;
 	pthread_t logger;
+	long longest = 0;
 	if (!truth || requests < 1) {
 		fprintf(stderr, "usage: server DIRECTORY TRUTH [REQUESTS]\n");
 		return 2;
@@ -151,13 +152,20 @@ int main(int argc, char **argv)
 		sleep_until(&start, request * REQUEST_NS);
 		int before = synced;
 		tb_trace(server, request_begin, request);
+		struct timespec begin, end;
+		clock_gettime(CLOCK_MONOTONIC, &begin);
 		handle_request(block);
+		clock_gettime(CLOCK_MONOTONIC, &end);
 		tb_trace(server, request_end, request);
+		long us = (end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000;
+		if (us > longest)
+			longest = us;
 		/* Odd: the log is on its way. */
 		int within = before % 2 || synced != before;
 		fprintf(truth, "%d,%s\n", request, within ? "fsync" : "none");
 	}
 	done = 1;
 	pthread_join(logger, NULL);
+	fprintf(truth, "longest_us %ld\n", longest);
 	return fclose(truth) != 0;
 }
