@@ -117,6 +117,8 @@ pub fn fold<A: Analysis>(
         control,
         accepts_wrong_indexes: options.accepts_wrong_indexes,
         is_timed: meter.is_on(),
+        // Timings with one thread predict the work of more threads, which includes slices.
+        is_alone: threads == 1 && !meter.is_on(),
     };
     meter.times().threads = threads;
     meter.times().plan_ns = watch.elapsed();
@@ -125,9 +127,7 @@ pub fn fold<A: Analysis>(
         (0, chunk_bytes) => chunk_bytes.saturating_mul(2),
         (slice_bytes, _) => slice_bytes,
     };
-    // Timings with one thread predict the work of more threads, which includes slices.
-    let is_alone = threads == 1 && !meter.is_on();
-    let merge = Merge::new(&job, (slice_bytes, is_alone), meter);
+    let merge = Merge::new(&job, slice_bytes, meter);
     let (merge, residents) = schedule::run(&job, merge, threads)?;
     merge.finish(residents).ok_or(FoldError::Cancelled)
 }
@@ -141,6 +141,8 @@ pub(crate) struct Job<'a, A: Analysis> {
     pub(crate) control: &'a Control,
     accepts_wrong_indexes: bool,
     pub(crate) is_timed: bool,
+    /// The fold has one thread, so no other thread can play slices.
+    pub(crate) is_alone: bool,
 }
 
 /// A chunk that has been folded.

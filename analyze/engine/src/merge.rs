@@ -58,13 +58,11 @@ pub(crate) struct Merge<'a, A: Analysis> {
     /// Bytes of chunks since slices were taken out, and those that suffice.
     unsliced: u64,
     slice_bytes: u64,
-    /// The fold has one thread, so no other thread can play slices.
-    is_alone: bool,
     meter: Meter<'a>,
 }
 
 impl<'a, A: Analysis> Merge<'a, A> {
-    pub(crate) fn new(job: &'a Job<'a, A>, (slice_bytes, is_alone): (u64, bool), meter: Meter<'a>) -> Self {
+    pub(crate) fn new(job: &'a Job<'a, A>, slice_bytes: u64, meter: Meter<'a>) -> Self {
         Merge {
             job,
             state: None,
@@ -72,7 +70,6 @@ impl<'a, A: Analysis> Merge<'a, A> {
             dropped: 0,
             unsliced: 0,
             slice_bytes,
-            is_alone,
             meter,
         }
     }
@@ -109,7 +106,7 @@ impl<'a, A: Analysis> Merge<'a, A> {
             return Vec::new();
         }
         self.unsliced = 0;
-        if self.is_alone && self.job.analysis.resolve(state, watermark) {
+        if self.job.is_alone && self.job.analysis.resolve(state, watermark) {
             return Vec::new();
         }
         PendingSlice::all(self.job.analysis.slices(state, watermark), index, None)

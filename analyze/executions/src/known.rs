@@ -76,7 +76,7 @@ impl Known {
     pub(crate) fn goes_on(&mut self, pass: &Pass, played: Option<PlayedPart>, until: Option<i64>) {
         self.growing.compose(&pass.graph, played, until);
         if !self.sampling.is_empty() {
-            // Within an interval, how far the graph has reached depends on chunks, and so does what it tells of a wait.
+            // Samples look up waits in the graph. Within an interval, the end of the graph depends on chunks.
             let until = until.map(|until| self.limits.intervals.begin_of(until));
             self.sampling.advance(&self.kernels, self.growing.graph(), until);
         }

@@ -155,7 +155,8 @@ where
     fn stage<'a>(
         &'a self,
         partial: &mut PassPartial,
-        (stage, is_alone): (Stage, bool),
+        stage: Stage,
+        is_alone: bool,
     ) -> Slice<'a, PassPartial> {
         let calls = self.pass.periods.cut_calls(&mut partial.0, stage.until);
         let rules = self.pass.graph.rules();
@@ -207,7 +208,7 @@ where
     /// Plays and composes the stages before `until` (nanoseconds from the origin) on this thread.
     fn resolve_before(&self, partial: &mut PassPartial, until: i64) {
         let stage = self.stream().stage(self.grid.intervals(), until);
-        let stage = stage.map(|stage| self.stage(partial, (stage, true)));
+        let stage = stage.map(|stage| self.stage(partial, stage, true));
         let mut slices: VecDeque<_> = stage.into_iter().collect();
         while let Some(slice) = slices.pop_front() {
             let mut resident = PassPartial::default();
@@ -305,7 +306,7 @@ where
     fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
         let stage = self.stream().stage(self.grid.intervals(), watermark.0);
         stage
-            .map(|stage| self.stage(partial, (stage, false)))
+            .map(|stage| self.stage(partial, stage, false))
             .into_iter()
             .collect()
     }

@@ -25,6 +25,7 @@ use crate::graph_machine::{GraphMachine, Player};
 use crate::graph_step::{Act, CpuStep, GraphItem};
 use crate::lacks::lacks;
 use crate::names::{Names, Told};
+use crate::slice::PlayedPart;
 
 /// What is asked for besides a part of the traces.
 #[derive(Clone, Debug, Default)]
@@ -246,12 +247,7 @@ impl Rules for GraphRules {
         };
         vec![Box::new(move |_| {
             let played = cut.play(self);
-            Box::new(move |partial| {
-                let added = played.compose(self, &mut partial.machine, |_| {});
-                partial
-                    .machine
-                    .forget(&self.classes, self.from, (added, watermark));
-            })
+            Box::new(move |partial| self.compose(&mut partial.machine, played, watermark))
         })]
     }
 
@@ -259,9 +255,7 @@ impl Rules for GraphRules {
         let Some(cut) = self.cut(partial, watermark) else {
             return true;
         };
-        let machine = &mut partial.machine;
-        let added = cut.unplayed().compose(self, machine, |_| {});
-        machine.forget(&self.classes, self.from, (added, watermark));
+        self.compose(&mut partial.machine, cut.unplayed(), watermark);
         true
     }
 
@@ -321,6 +315,12 @@ impl GraphRules {
             CallClass::Futex if left.waits() => futexes.place(argument),
             _ => u32::try_from(argument).unwrap_or(NO_OBJECT),
         }
+    }
+
+    /// Adds what happened before `until` (nanoseconds from the origin) to the graph, and drops what no path needs.
+    fn compose(&self, machine: &mut GraphMachine, played: PlayedPart, until: i64) {
+        let added = played.compose(self, machine, |_| {});
+        machine.forget(&self.classes, self.from, (added, until));
     }
 
     /// True for times behind all that is read.

@@ -26,6 +26,16 @@ const SHAPE: Shape = Shape {
 /// Nanoseconds from the origin to the clock's.
 const OFFSET: i64 = 5000;
 
+/// Columns of the table of run queues.
+const QUEUES: [&str; 6] = [
+    "cpu",
+    "average_length",
+    "max_length",
+    "waits",
+    "wait_ns",
+    "max_wait_ns",
+];
+
 /// Events, each with its CPU and time.
 #[derive(Default)]
 struct Script(Vec<Scripted<'static>>);
@@ -174,21 +184,13 @@ fn latencies_and_who_woke() {
 #[test]
 fn queues_and_waits() {
     let report = two_cpus().report(SHAPE, everything());
-    let names = [
-        "cpu",
-        "average_length",
-        "max_length",
-        "waits",
-        "wait_ns",
-        "max_wait_ns",
-    ];
     // Thread 30 waits 1020 to 1050 and from 1070 to the end, 31 1030 to 1040, 10 1050 to 1070; on the
     // other CPU 31 waits 1040 to 1060 and 1091 to 1095, 20 1101 to 1110.
     let expected = json!([
         [0, (30.0 + 130.0 + 10.0 + 20.0) / 200.0, 2, 2, 50, 30],
         [1, (20.0 + 4.0 + 9.0) / 200.0, 1, 3, 43, 30]
     ]);
-    assert_eq!(fields(&report, "queues", &names), expected);
+    assert_eq!(fields(&report, "queues", &QUEUES), expected);
     let expected = json!([[31, 2, 34, 30], [30, 1, 30, 30], [10, 1, 20, 20], [20, 1, 9, 9]]);
     let names = ["tid", "waits", "wait_ns", "max_wait_ns"];
     assert_eq!(fields(&report, "thread_waits", &names), expected);
@@ -379,15 +381,7 @@ fn queues_are_as_modelled(name: &str, report: &Json, set: &TraceSet) {
         ])
     };
     let expected: Json = queues(set).into_iter().map(row).collect();
-    let names = [
-        "cpu",
-        "average_length",
-        "max_length",
-        "waits",
-        "wait_ns",
-        "max_wait_ns",
-    ];
-    assert_eq!(fields(report, "queues", &names), expected, "{name}");
+    assert_eq!(fields(report, "queues", &QUEUES), expected, "{name}");
 }
 
 fn preemptions_are_as_modelled(name: &str, report: &Json, set: &TraceSet) {
