@@ -1,5 +1,5 @@
-//! Measures executions of a trace in the page cache: in one pass, and in two with the whole graph in memory, in turn. Prints
-//! `name<TAB>seconds`, best of five, and `name<TAB>count`.
+//! Measures executions of a trace in the page cache: in one pass, and in two with the whole graph
+//! in memory, in turn. Prints `name<TAB>seconds`, best of five, and `name<TAB>count`.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_executions::{
-    BuildRules, Builder, Built, Finished, Sampled, Sink, Union, build, executions, metrics, with_threads,
+    BuildRules, Builder, Built, Finished, Sampled, Sink, Union, build, executions, metrics,
+    with_threads,
 };
 use tracebraid_follow::{KernelAnalysis, Selection, Window};
 use tracebraid_graph::{Graph, GraphAnalysis};

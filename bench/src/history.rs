@@ -1,6 +1,6 @@
-//! Measures questions to a history, in the page cache: everything at random times, and what a screen of 2,000 pixels shows of 200
-//! threads, over the whole trace and over random ranges of all lengths. Prints `name<TAB>median<TAB>99 %<TAB>most` in
-//! microseconds.
+//! Measures questions to a history, in the page cache: everything at random times, and what a
+//! screen of 2,000 pixels shows of 200 threads, over the whole trace and over random ranges of all
+//! lengths. Prints `name<TAB>median<TAB>99 %<TAB>most` in microseconds.
 
 use std::path::PathBuf;
 use std::time::Instant;

@@ -41,7 +41,9 @@ fn main() {
     report("metadata: open", || {
         let opened = TraceSet::open(&[&path]);
         (
-            opened.map_or(0, |set| set.traces.iter().map(|trace| trace.metadata_bytes).sum()),
+            opened.map_or(0, |set| {
+                set.traces.iter().map(|trace| trace.metadata_bytes).sum()
+            }),
             0,
         )
     });
@@ -68,7 +70,10 @@ fn sum(bytes: &[u8]) -> u64 {
 }
 
 fn sum_in_memory(files: &[&Path]) {
-    let content: Vec<Vec<u8>> = files.iter().filter_map(|file| std::fs::read(file).ok()).collect();
+    let content: Vec<Vec<u8>> = files
+        .iter()
+        .filter_map(|file| std::fs::read(file).ok())
+        .collect();
     let bytes = content.iter().map(|bytes| bytes.len() as u64).sum();
     report("memory: sum of the bytes", || {
         std::hint::black_box(content.iter().map(|bytes| sum(bytes)).sum::<u64>());
@@ -89,7 +94,10 @@ fn count_in_memory(set: &TraceSet) {
         }
         best = best.min(total.seconds);
     }
-    println!("memory: count\t{}\t{}\t{best:.6}", total.bytes, total.events);
+    println!(
+        "memory: count\t{}\t{}\t{best:.6}",
+        total.bytes, total.events
+    );
 }
 
 #[derive(Default)]
@@ -108,10 +116,13 @@ fn count_stream(trace: &Trace, stream: &Stream, total: &mut Total) {
     let mut counts = Counts::new(layout);
     let packets: Vec<usize> = (0..stream.packets.len()).collect();
     for group in packets.chunks(LANES) {
-        let scanner = |&packet: &usize| Scanner::new(trace, stream, table.clone(), packet..packet + 1);
+        let scanner =
+            |&packet: &usize| Scanner::new(trace, stream, table.clone(), packet..packet + 1);
         let mut scanners: Vec<Scanner<'_>> = group.iter().filter_map(scanner).collect();
         for scanner in &mut scanners {
-            total.bytes += scanner.next_packet().map_or(0, |packet| packet.content_bits / 8);
+            total.bytes += scanner
+                .next_packet()
+                .map_or(0, |packet| packet.content_bits / 8);
             scanner.preload();
         }
         let start = Instant::now();

@@ -1,5 +1,6 @@
-//! Measures execution graphs, with one thread and with all, and then the critical paths of the 10,000 longest system calls of
-//! a trace in the page cache, one after the other. Prints `name<TAB>seconds`, best of five, and `name<TAB>count`.
+//! Measures execution graphs, with one thread and with all, and then the critical paths of the
+//! 10,000 longest system calls of a trace in the page cache, one after the other. Prints
+//! `name<TAB>seconds`, best of five, and `name<TAB>count`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,7 +58,10 @@ fn measure(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
         .map(|end| Timestamp(end.0.saturating_sub_unsigned(tenth)));
     let analysis = GraphAnalysis::new(&set, of_tenth);
     let outcome = fold(&set, &analysis, Options::default(), &Control::default())?;
-    println!("bytes of that of the last tenth\t{}", outcome.report.bytes());
+    println!(
+        "bytes of that of the last tenth\t{}",
+        outcome.report.bytes()
+    );
     Ok(())
 }
 

@@ -35,7 +35,13 @@ fn plan(fields: Fields) -> Result<(Arc<StreamPlan>, EventPlan), WriteError> {
     let order = ByteOrder::Little;
     let mut class = trace_class([1; 16], order);
     class.clocks = vec![clock("monotonic", 1_000_000_000, 0)];
-    class.streams = vec![stream_class(0, order, 0, HeaderKind::Large, &[("cpu_id", 32)])];
+    class.streams = vec![stream_class(
+        0,
+        order,
+        0,
+        HeaderKind::Large,
+        &[("cpu_id", 32)],
+    )];
     let stream = StreamPlan::new(&class, 0)?;
     let event = EventPlan::new(&stream, &event(7, "event", fields))?;
     Ok((stream, event))
@@ -64,22 +70,28 @@ pub(crate) fn all(report: impl Fn(&str, &mut dyn FnMut() -> (u64, u64))) {
     measure(
         "write: two integers",
         Box::new(|| {
-            run(payload().int("tid", 32).uint("value", 64), |out, event, time| {
-                out.record(event, time, |fields| {
-                    fields.int(1234).uint(time);
-                })
-            })
+            run(
+                payload().int("tid", 32).uint("value", 64),
+                |out, event, time| {
+                    out.record(event, time, |fields| {
+                        fields.int(1234).uint(time);
+                    })
+                },
+            )
         }),
     );
     measure(
         "write: two integers, encoded already",
         Box::new(|| {
-            run(payload().int("tid", 32).uint("value", 64), |out, event, time| {
-                let mut body = [0; 12];
-                body[..4].copy_from_slice(&1234u32.to_le_bytes());
-                body[4..].copy_from_slice(&time.to_le_bytes());
-                out.record_encoded(event, time, &body)
-            })
+            run(
+                payload().int("tid", 32).uint("value", 64),
+                |out, event, time| {
+                    let mut body = [0; 12];
+                    body[..4].copy_from_slice(&1234u32.to_le_bytes());
+                    body[4..].copy_from_slice(&time.to_le_bytes());
+                    out.record_encoded(event, time, &body)
+                },
+            )
         }),
     );
     measure(

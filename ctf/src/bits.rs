@@ -110,10 +110,12 @@ impl DecodeError {
     /// Whether more of the packet's bytes can make what could not be decoded decodable.
     pub(crate) fn may_go_on(self, content_bits: u64) -> bool {
         match self {
-            DecodeError::OutOfBounds { wanted: u64::MAX, .. } => true,
-            DecodeError::OutOfBounds { at, wanted } | DecodeError::TooLong { at, wanted, .. } => {
-                at.checked_add(wanted).is_some_and(|end| end <= content_bits)
-            }
+            DecodeError::OutOfBounds {
+                wanted: u64::MAX, ..
+            } => true,
+            DecodeError::OutOfBounds { at, wanted } | DecodeError::TooLong { at, wanted, .. } => at
+                .checked_add(wanted)
+                .is_some_and(|end| end <= content_bits),
             DecodeError::Length { at, length } => length <= content_bits.saturating_sub(at),
             _ => false,
         }
@@ -123,7 +125,9 @@ impl DecodeError {
 impl std::fmt::Display for DecodeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
-            DecodeError::OutOfBounds { wanted: u64::MAX, .. } => {
+            DecodeError::OutOfBounds {
+                wanted: u64::MAX, ..
+            } => {
                 write!(f, "a string has no end before the packet's content ends")
             }
             DecodeError::OutOfBounds { wanted: 0, .. } => {
@@ -301,9 +305,10 @@ impl<'a> Cursor<'a> {
     /// The `length` bytes at the (byte-aligned) position; moves behind them.
     #[inline(always)]
     pub fn bytes(&mut self, length: u64) -> Result<&'a [u8], DecodeError> {
-        let bits = length
-            .checked_mul(8)
-            .ok_or(DecodeError::Length { at: self.pos, length })?;
+        let bits = length.checked_mul(8).ok_or(DecodeError::Length {
+            at: self.pos,
+            length,
+        })?;
         self.need(bits)?;
         let error = DecodeError::OutOfBounds {
             at: self.pos,
@@ -362,7 +367,13 @@ impl<'a> Cursor<'a> {
             if shift < 126 {
                 value |= u128::from(byte & 0x7f) << shift;
                 shift += 7;
-            } else if byte & 0x7f != if signed && value >> 125 & 1 == 1 { 0x7f } else { 0 } {
+            } else if byte & 0x7f
+                != if signed && value >> 125 & 1 == 1 {
+                    0x7f
+                } else {
+                    0
+                }
+            {
                 return Err(DecodeError::VarIntTooLong { at });
             }
             if byte & 0x80 == 0 {
@@ -405,7 +416,9 @@ pub(crate) fn until_null(bytes: &[u8], unit: usize) -> &[u8] {
             .position(|code| code.iter().all(|&byte| byte == 0))
             .map(|n| n * unit)
     };
-    length.and_then(|length| bytes.get(..length)).unwrap_or(bytes)
+    length
+        .and_then(|length| bytes.get(..length))
+        .unwrap_or(bytes)
 }
 
 #[cfg(test)]
@@ -417,7 +430,11 @@ mod tests {
         let mut value = 0u64;
         for bit in 0..u64::from(length) {
             let byte = data[((at + bit) / 8) as usize];
-            let index = if big { 7 - (at + bit) % 8 } else { (at + bit) % 8 };
+            let index = if big {
+                7 - (at + bit) % 8
+            } else {
+                (at + bit) % 8
+            };
             let place = if last_to_first {
                 u64::from(length) - bit - 1
             } else {
@@ -436,7 +453,11 @@ mod tests {
         for length in 1..=64 {
             for at in 0..(40 * 8 - length) {
                 for big in [false, true] {
-                    let order = if big { ByteOrder::Big } else { ByteOrder::Little };
+                    let order = if big {
+                        ByteOrder::Big
+                    } else {
+                        ByteOrder::Little
+                    };
                     let read = FixedRead::new(length, order, false, false);
                     let expected = reference(&data, u64::from(at), length, big, big);
                     let other = FixedRead::new(length, order, false, true);
@@ -451,9 +472,12 @@ mod tests {
                         Some(expected),
                         "{length} at {at} {big}"
                     );
-                    let signed = FixedRead { signed: true, ..read }
-                        .read(&data, u64::from(at))
-                        .unwrap() as i64;
+                    let signed = FixedRead {
+                        signed: true,
+                        ..read
+                    }
+                    .read(&data, u64::from(at))
+                    .unwrap() as i64;
                     let shift = 64 - length;
                     assert_eq!(signed, ((expected << shift) as i64) >> shift);
                 }

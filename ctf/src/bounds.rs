@@ -1,18 +1,18 @@
 //! The times between which a packet's event records lie, where its head does not give them.
 //!
-//! A head may have no times at all (DPDK), an end of 0 (a tracer that was killed: `lttng-crash`), an
-//! end that is earlier than the last event record (LTTng up to 2.11), or a beginning that is later
-//! than the first one (barectf up to 2.3). What is read, and in which order, depends on these times
-//! only through [`Packet::begin`] and [`Stream::reach`].
+//! A head may have no times at all (DPDK), an end of 0 (a tracer that was killed: `lttng-crash`),
+//! an end that is earlier than the last event record (LTTng up to 2.11), or a beginning that is
+//! later than the first one (barectf up to 2.3). What is read, and in which order, depends on these
+//! times only through [`Packet::begin`] and [`Stream::reach`].
 
 use crate::stream::{Packet, Stream};
 
 impl Stream {
-    /// Sets the packets' beginnings by their first event records, as far as `firsts` has their clock
-    /// values (by packet).
+    /// Sets the packets' beginnings by their first event records, as far as `firsts` has their
+    /// clock values (by packet).
     ///
-    /// A first event record that is earlier than the beginning of the previous packet is taken for damage and
-    /// ignored. Packets without event records begin with the previous one.
+    /// A first event record that is earlier than the beginning of the previous packet is taken for
+    /// damage and ignored. Packets without event records begin with the previous one.
     pub(crate) fn learn_begins(&mut self, firsts: &[Option<u64>]) {
         let mut before = None;
         for (packet, &first) in self.packets.iter_mut().zip(firsts) {
@@ -32,13 +32,13 @@ impl Stream {
         }
     }
 
-    /// Clock value up to which a packet is taken to hold event records, in cycles; `None` where that
-    /// is not known without reading the packet.
+    /// Clock value up to which a packet is taken to hold event records, in cycles; `None` where
+    /// that is not known without reading the packet.
     ///
-    /// This is the end in the packet's head, or the beginning of the next packet if that is later: some
-    /// tracers write event records after the end that they give. Without an end it is the beginning of the
-    /// next packet, if the heads give the beginnings of both. The beginning of a misplaced packet is but the end of the
-    /// one before, which says nothing.
+    /// This is the end in the packet's head, or the beginning of the next packet if that is later:
+    /// some tracers write event records after the end that they give. Without an end it is the
+    /// beginning of the next packet, if the heads give the beginnings of both. The beginning of a
+    /// misplaced packet is but the end of the one before, which says nothing.
     pub fn reach(&self, packet: usize) -> Option<u64> {
         let next = self.packets.get(packet.checked_add(1)?)?;
         let packet = self.packets.get(packet)?;
@@ -66,7 +66,10 @@ impl Stream {
     }
 
     fn begins_are_sorted(&self) -> bool {
-        self.packets.iter().filter_map(|packet| packet.begin).is_sorted()
+        self.packets
+            .iter()
+            .filter_map(|packet| packet.begin)
+            .is_sorted()
     }
 
     /// Whether a packet may hold event records at or after `from` and before `until`, in cycles.
@@ -78,9 +81,9 @@ impl Stream {
     }
 }
 
-/// Whether heads give the beginnings of both packets, the second's not before the first's. Beginnings learned
-/// from event records show nothing about the end of the previous packet: clocks of few bits begin anew in
-/// each such packet.
+/// Whether heads give the beginnings of both packets, the second's not before the first's.
+/// Beginnings learned from event records show nothing about the end of the previous packet: clocks
+/// of few bits begin anew in each such packet.
 fn follows(packet: &Packet, next: &Packet) -> bool {
     packet.clock.is_some() && next.clock.is_some() && packet.begin <= next.begin
 }
@@ -146,7 +149,11 @@ mod tests {
 
     #[test]
     fn packets_reach_to_their_end_or_the_next_one() {
-        let told = stream(&[(Some(0), Some(5)), (Some(9), Some(20)), (Some(15), Some(30))]);
+        let told = stream(&[
+            (Some(0), Some(5)),
+            (Some(9), Some(20)),
+            (Some(15), Some(30)),
+        ]);
         let reach = |stream: &Stream| [0, 1, 2].map(|packet| stream.reach(packet));
         assert_eq!(reach(&told), [Some(9), Some(20), None]);
         let killed = stream(&[(Some(0), None), (Some(9), None), (Some(5), None)]);
@@ -154,14 +161,22 @@ mod tests {
         let mut unanchored = stream(&[(None, None), (None, Some(8)), (None, None)]);
         unanchored.learn_begins(&[Some(3), Some(4), Some(6)]);
         assert_eq!(reach(&unanchored), [None, Some(8), None]);
-        let mut misplaced = stream(&[(Some(0), Some(5)), (Some(5), Some(20)), (Some(30), Some(40))]);
+        let mut misplaced = stream(&[
+            (Some(0), Some(5)),
+            (Some(5), Some(20)),
+            (Some(30), Some(40)),
+        ]);
         misplaced.packets[1].is_misplaced = true;
         assert_eq!(reach(&misplaced), [None, Some(30), None]);
     }
 
     #[test]
     fn packets_outside_of_a_range_hold_nothing_of_it() {
-        let told = stream(&[(Some(0), Some(5)), (Some(9), Some(20)), (Some(25), Some(30))]);
+        let told = stream(&[
+            (Some(0), Some(5)),
+            (Some(9), Some(20)),
+            (Some(25), Some(30)),
+        ]);
         let held = |from, until| [0, 1, 2].map(|packet| told.may_hold(packet, from, until));
         assert_eq!(held(0, u64::MAX), [true; 3]);
         assert_eq!(held(9, 10), [true, true, false]);

@@ -6,10 +6,10 @@ pub use crate::timestamp::Timestamp;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// End of messages on times that a [`Timestamp`] cannot hold. Rejected: keeping differences of such times
-/// would need another origin for each trace, and times of two traces, of `--from` and of histories could not
-/// be compared any more. A clock that reads year 2300 has a wrong description; babeltrace2 refuses such a
-/// trace.
+/// End of messages on times that a [`Timestamp`] cannot hold. Rejected: keeping differences of such
+/// times would need another origin for each trace, and times of two traces, of `--from` and of
+/// histories could not be compared any more. A clock that reads year 2300 has a wrong description;
+/// babeltrace2 refuses such a trace.
 pub(crate) const OUT_OF_RANGE: &str = "is more than 292 years from the clock's origin, out of the range of 64-bit \
     nanoseconds, and is replaced by the nearest time in range (check the clock's frequency and offset in the metadata)";
 
@@ -35,7 +35,9 @@ impl ClockConversion {
         let rest = cycles.rem_euclid(i128::from(frequency));
         let base = (i128::from(clock.offset_seconds) + whole) * i128::from(SECOND)
             + nanoseconds(u64::try_from(rest).unwrap_or_default(), frequency);
-        let plain_base = i64::try_from(base).ok().filter(|_| frequency == SECOND as u64);
+        let plain_base = i64::try_from(base)
+            .ok()
+            .filter(|_| frequency == SECOND as u64);
         ClockConversion {
             frequency,
             base,
@@ -74,7 +76,8 @@ impl ClockConversion {
 
     fn converted(self, cycles: u64) -> Timestamp {
         let time = Timestamp(saturated(self.exact(cycles)));
-        self.correction.map_or(time, |correction| correction.apply(time))
+        self.correction
+            .map_or(time, |correction| correction.apply(time))
     }
 
     /// Nanoseconds before they are corrected.
@@ -82,8 +85,8 @@ impl ClockConversion {
         self.base + nanoseconds(cycles, self.frequency)
     }
 
-    /// Whether [`Timestamp`], or the correction, cannot hold the time of that value: it is less or more than
-    /// [`ClockConversion::timestamp`] returns.
+    /// Whether [`Timestamp`], or the correction, cannot hold the time of that value: it is less or
+    /// more than [`ClockConversion::timestamp`] returns.
     pub fn is_out_of_range(self, cycles: u64) -> bool {
         let exact = self.exact(cycles);
         let Ok(time) = i64::try_from(exact) else {
@@ -183,7 +186,10 @@ mod tests {
     fn only_times_out_of_range_saturate() {
         let convert = |frequency, seconds, cycles, value| {
             let conversion = ClockConversion::new(&clock(frequency, seconds, cycles));
-            (conversion.timestamp(value).0, conversion.is_out_of_range(value))
+            (
+                conversion.timestamp(value).0,
+                conversion.is_out_of_range(value),
+            )
         };
         let far = 9_300_000_000;
         assert_eq!(convert(1_000_000_000, far, 0, 1), (i64::MAX, true));
@@ -225,7 +231,10 @@ mod tests {
             offset_e9: 0,
             drift_e18,
         };
-        let pieces = [piece(0, -400, -300_000_000_000_000_000), piece(1000, -600, 0)];
+        let pieces = [
+            piece(0, -400, -300_000_000_000_000_000),
+            piece(1000, -600, 0),
+        ];
         let correction = Correction::new([&pieces[..]]).expect("sound");
         let correction: &'static Correction = Box::leak(Box::new(correction));
         let plain = ClockConversion::new(&clock(1_000_000_000, 0, 5));

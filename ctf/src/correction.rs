@@ -1,8 +1,8 @@
 //! Corrections of times: from the clock of one machine to that of another.
 //!
-//! A correction is a list of steps that are done one after the other; each is a line, or lines that follow
-//! each other. All is done with integers: a time always becomes the same time, and earlier times never
-//! become later than later ones.
+//! A correction is a list of steps that are done one after the other; each is a line, or lines that
+//! follow each other. All is done with integers: a time always becomes the same time, and earlier
+//! times never become later than later ones.
 
 use crate::timestamp::Timestamp;
 
@@ -15,8 +15,8 @@ pub struct Piece {
     pub offset_ns: i64,
     /// What is added to that: billionths of a nanosecond, less than 10⁹.
     pub offset_e9: u32,
-    /// What is added for each nanosecond since then, in 10⁻¹⁸ nanoseconds: a clock that is slow by one
-    /// part in a million has 10¹².
+    /// What is added for each nanosecond since then, in 10⁻¹⁸ nanoseconds: a clock that is slow by
+    /// one part in a million has 10¹².
     pub drift_e18: i64,
 }
 
@@ -39,7 +39,9 @@ pub enum CorrectionError {
     #[error("a piece has an offset of {0} ns: 2305843009213693952 (73 years) is the most")]
     Offset(i64),
     /// It is not a fraction.
-    #[error("a piece has a fraction of {0} billionths of a nanosecond: less than 1000000000 is expected")]
+    #[error(
+        "a piece has a fraction of {0} billionths of a nanosecond: less than 1000000000 is expected"
+    )]
     Fraction(u32),
     /// They are not in order, or time would go back from one to the next.
     #[error("time goes back at the piece from {0} ns")]
@@ -88,7 +90,8 @@ impl Line {
         })
     }
 
-    /// To the nearest nanosecond: then what holds for exact times and whole nanoseconds still holds.
+    /// To the nearest nanosecond: then what holds for exact times and whole nanoseconds still
+    /// holds.
     fn at(&self, time: i64) -> i64 {
         // At most 2⁶⁴ by 2⁶¹: the sum stays below 2¹²⁷.
         let since = i128::from(time) - i128::from(self.from);
@@ -99,12 +102,15 @@ impl Line {
 }
 
 impl Correction {
-    /// The correction of steps that are done one after the other, each of pieces in the order of time.
+    /// The correction of steps that are done one after the other, each of pieces in the order of
+    /// time.
     ///
     /// # Errors
     /// When a step has no pieces, when a drift is over a half or an offset over 73 years, or when a piece begins before the time that the
     /// one before it has reached.
-    pub fn new<'p>(steps: impl IntoIterator<Item = &'p [Piece]>) -> Result<Correction, CorrectionError> {
+    pub fn new<'p>(
+        steps: impl IntoIterator<Item = &'p [Piece]>,
+    ) -> Result<Correction, CorrectionError> {
         let steps = steps.into_iter().map(|pieces| {
             let lines: Result<Vec<Line>, _> = pieces.iter().map(Line::new).collect();
             let lines = lines?;
@@ -112,7 +118,8 @@ impl Correction {
                 return Err(CorrectionError::Empty);
             }
             for (before, after) in lines.iter().zip(lines.iter().skip(1)) {
-                let goes_on = before.from < after.from && before.at(after.from - 1) <= after.at(after.from);
+                let goes_on =
+                    before.from < after.from && before.at(after.from - 1) <= after.at(after.from);
                 if !goes_on {
                     return Err(CorrectionError::Backwards(after.from));
                 }
@@ -129,7 +136,8 @@ impl Correction {
         self.apply(time).0.unsigned_abs() >= FARTHEST.unsigned_abs()
     }
 
-    /// The same moment by the other clock; saturates in the years 1823 and 2116. Never earlier for a later time.
+    /// The same moment by the other clock; saturates in the years 1823 and 2116. Never earlier for
+    /// a later time.
     pub fn apply(&self, time: Timestamp) -> Timestamp {
         let step = |time, lines: &Vec<Line>| {
             let later = lines.partition_point(|line| line.from <= time);
@@ -196,7 +204,8 @@ mod tests {
         for from in [i64::MIN, 0, i64::MAX] {
             for offset in [-1 << 61, 0, 1 << 61] {
                 for drift in [-MOST_DRIFT, 0, MOST_DRIFT] {
-                    let correction = Correction::new([&[piece(from, offset, drift)][..]]).expect("sound");
+                    let correction =
+                        Correction::new([&[piece(from, offset, drift)][..]]).expect("sound");
                     let times = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
                     let found = times.map(|time| correction.apply(Timestamp(time)));
                     assert!(found.is_sorted(), "{from} {offset} {drift}: {found:?}");

@@ -14,8 +14,8 @@ pub struct Damage {
     pub message: String,
     /// Bytes that were skipped, if any were.
     pub skipped: Option<u64>,
-    /// The index of the file contradicts the head of the packet: times and losses that were taken from
-    /// the index before the packet was read may be wrong. A trace that is opened with
+    /// The index of the file contradicts the head of the packet: times and losses that were taken
+    /// from the index before the packet was read may be wrong. A trace that is opened with
     /// [`IndexCheck::Every`](crate::index::IndexCheck) does not use such an index.
     pub contradicts_index: bool,
 }

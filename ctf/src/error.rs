@@ -33,7 +33,10 @@ impl MetadataError {
             .position(|&byte| byte == b'\n')
             .map_or(text.len(), |at| offset + at);
         let line = text[..start].iter().filter(|&&byte| byte == b'\n').count() as u32 + 1;
-        let column = String::from_utf8_lossy(&text[start..offset]).chars().count() as u32 + 1;
+        let column = String::from_utf8_lossy(&text[start..offset])
+            .chars()
+            .count() as u32
+            + 1;
         let source_line = String::from_utf8_lossy(&text[start..end])
             .chars()
             .take(160)

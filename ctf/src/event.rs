@@ -17,7 +17,8 @@ pub struct EventHead {
     pub clock: u64,
 }
 
-/// Decodes the header at the cursor, which is left at the body; `clock` is the clock's value before.
+/// Decodes the header at the cursor, which is left at the body; `clock` is the clock's value
+/// before.
 ///
 /// # Errors
 /// When the header is damaged or its id is not known; the cursor's position is then of no use.
@@ -53,7 +54,11 @@ type IdAndClock = (Option<u64>, u64);
 
 /// Reads a header that begins with a byte; the cursor is then past it.
 #[inline(always)]
-fn read_fast(fast: &FastHeader, cursor: &mut Cursor<'_>, clock: u64) -> Result<IdAndClock, DecodeError> {
+fn read_fast(
+    fast: &FastHeader,
+    cursor: &mut Cursor<'_>,
+    clock: u64,
+) -> Result<IdAndClock, DecodeError> {
     let usual = read_form(&fast.compact, cursor, clock)?;
     let (form, read) = match &fast.extended {
         Some((escape, form)) if usual.0 == Some(*escape) => (form, read_form(form, cursor, clock)?),
@@ -82,16 +87,26 @@ fn walk_header(
 
 /// Id of a header in that form, and the clock's value after it.
 #[inline(always)]
-fn read_form(form: &HeaderForm, cursor: &Cursor<'_>, clock: u64) -> Result<IdAndClock, DecodeError> {
+fn read_form(
+    form: &HeaderForm,
+    cursor: &Cursor<'_>,
+    clock: u64,
+) -> Result<IdAndClock, DecodeError> {
     cursor.need(u64::from(form.bits))?;
     let start = ((cursor.pos >> 3) - cursor.base) as usize;
     let read = |field: BitField| {
-        let rest = cursor.data.get(start + field.byte as usize..).unwrap_or_default();
+        let rest = cursor
+            .data
+            .get(start + field.byte as usize..)
+            .unwrap_or_default();
         let mut bytes = [0; 8];
         match rest.first_chunk::<8>() {
             Some(all) => bytes = *all,
             // The last bytes there are.
-            None => bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from),
+            None => bytes
+                .iter_mut()
+                .zip(rest)
+                .for_each(|(to, from)| *to = *from),
         }
         field.of(if field.big {
             u64::from_be_bytes(bytes)

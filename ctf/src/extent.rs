@@ -101,7 +101,9 @@ pub(crate) fn is_sound(total: u64, head: &PacketHead, rest: u64) -> bool {
 /// A packet that was found by its magic number says of its size what can be true.
 pub(crate) fn is_plausible(head: &PacketHead, rest: u64) -> bool {
     let extent = extent(head, rest, true);
-    extent.total.is_some() || is_unset(head.total_bits) || head.total_bits.is_some_and(|total| total > rest)
+    extent.total.is_some()
+        || is_unset(head.total_bits)
+        || head.total_bits.is_some_and(|total| total > rest)
 }
 
 pub(crate) fn is_same_stream(first: &PacketHead, second: &PacketHead) -> bool {
@@ -142,6 +144,7 @@ pub(crate) fn is_written(end: u64, begin: Option<u64>) -> bool {
 /// Reports a packet that ends before it begins.
 pub(crate) fn ends_before_begin(path: &Path, packet: &Packet) -> Option<Damage> {
     let (begin, end) = (packet.begin?, packet.end?);
-    let message = format!("the packet's end ({end} cycles) is before its beginning ({begin} cycles)");
+    let message =
+        format!("the packet's end ({end} cycles) is before its beginning ({begin} cycles)");
     (end < begin).then(|| Damage::at(path, packet.offset, message))
 }

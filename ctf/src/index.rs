@@ -7,9 +7,9 @@
 /// Index entries that are compared with packet heads before the index is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IndexCheck {
-    /// The first and the last entry, so that opening does not read every packet head; every entry of
-    /// an implausible index. Entries that are not compared then are compared when their packets are
-    /// read ([`Damage::contradicts_index`](crate::damage::Damage::contradicts_index)).
+    /// The first and the last entry, so that opening does not read every packet head; every entry
+    /// of an implausible index. Entries that are not compared then are compared when their packets
+    /// are read ([`Damage::contradicts_index`](crate::damage::Damage::contradicts_index)).
     #[default]
     Ends,
     /// Every entry.
@@ -80,7 +80,10 @@ const MOST_BYTES: u64 = 1 << 26;
 pub fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
     if std::fs::metadata(path)?.len() > MOST_BYTES {
         let message = format!("it is larger than {MOST_BYTES} bytes");
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, message));
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            message,
+        ));
     }
     std::fs::read(path)
 }
@@ -167,7 +170,10 @@ mod tests {
 
     #[test]
     fn entries_must_cover_the_stream_file() {
-        let good = file(&[[0, 800, 640, 1, 2, 0, 0, 3, 0], [100, 800, 800, 3, 4, 5, 0, 3, 1]]);
+        let good = file(&[
+            [0, 800, 640, 1, 2, 0, 0, 3, 0],
+            [100, 800, 800, 3, 4, 5, 0, 3, 1],
+        ]);
         let entries = parse(&good, 200).unwrap();
         assert_eq!(entries.len(), 2);
         assert_eq!(
@@ -177,7 +183,10 @@ mod tests {
         assert_eq!(parse(&good, 300), Err(IndexError::Inconsistent));
         assert_eq!(parse(&good[..80], 200), Err(IndexError::Truncated));
         assert_eq!(parse(&good[..10], 200), Err(IndexError::Truncated));
-        assert_eq!(parse(b"what is this, an index", 200), Err(IndexError::Magic));
+        assert_eq!(
+            parse(b"what is this, an index", 200),
+            Err(IndexError::Magic)
+        );
         let gap = file(&[[8, 800, 640, 1, 2, 0, 0, 3, 0]]);
         assert_eq!(parse(&gap, 108), Err(IndexError::Inconsistent));
     }

@@ -4,8 +4,9 @@
 //! Both are known only between packets: by a running count of discarded event records in each
 //! packet's context, and by gaps in the packets' sequence numbers.
 //!
-//! Tracers' counters have faults: one of LTTng has been seen to read 3080, 0 in a single packet, and 3080 again. A
-//! counter that goes backwards is therefore either wrong for a while or begins anew, and what it reads next tells.
+//! Tracers' counters have faults: one of LTTng has been seen to read 3080, 0 in a single packet,
+//! and 3080 again. A counter that goes backwards is therefore either wrong for a while or begins
+//! anew, and what it reads next tells.
 
 use crate::stream::{Packet, Stream};
 
@@ -33,7 +34,9 @@ impl std::fmt::Display for UnknownCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             UnknownCount::CounterBackwards => "the tracer's counter went backwards",
-            UnknownCount::BeforeFirstPacket => "the tracer had been counting before the first packet at hand",
+            UnknownCount::BeforeFirstPacket => {
+                "the tracer had been counting before the first packet at hand"
+            }
         })
     }
 }
@@ -57,7 +60,11 @@ pub struct Loss {
 
 /// What comes of two values of a running counter of `width` bits.
 fn difference(before: u64, now: u64, width: u8) -> Result<u64, UnknownCount> {
-    let width = if width == 0 { 64 } else { u32::from(width.min(64)) };
+    let width = if width == 0 {
+        64
+    } else {
+        u32::from(width.min(64))
+    };
     let mask = u64::MAX >> (64 - width);
     let difference = now.wrapping_sub(before) & mask;
     // More than half of the range forwards is far more likely a step backwards.
@@ -150,7 +157,8 @@ impl Counter {
         if from_last == Ok(0) {
             return from_last;
         }
-        // It is back where it had been, or farther: it was wrong for a while, and nothing counts twice.
+        // It is back where it had been, or farther: it was wrong for a while, and nothing counts
+        // twice.
         let from_peak = self.peak.map(|peak| difference(peak, now, self.width));
         if let Some(Ok(more)) = from_peak {
             self.peak = None;
@@ -279,7 +287,10 @@ mod tests {
             [Some(3080), None, Some(315)]
         );
         // It goes on at once, or is wrong for several packets, or more than once.
-        assert_eq!(counts(64, &[0, 3080, 0, 3395]), [Some(3080), None, Some(315)]);
+        assert_eq!(
+            counts(64, &[0, 3080, 0, 3395]),
+            [Some(3080), None, Some(315)]
+        );
         assert_eq!(counts(64, &[0, 90, 0, 0, 0, 95]), [Some(90), None, Some(5)]);
         assert_eq!(
             counts(64, &[0, 90, 7, 3, 95, 0, 96]),
@@ -310,7 +321,10 @@ mod tests {
     fn gaps_in_sequence_numbers_are_lost_packets() {
         let losses = stream(64, &[(0, 3), (0, 4), (0, 9), (0, 9), (0, 2)]).losses();
         assert_eq!(losses.len(), 1);
-        assert_eq!((losses[0].kind, losses[0].count), (LossKind::Packets, Some(4)));
+        assert_eq!(
+            (losses[0].kind, losses[0].count),
+            (LossKind::Packets, Some(4))
+        );
         assert_eq!((losses[0].from, losses[0].to), (Some(150), Some(200)));
     }
 

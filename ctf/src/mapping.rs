@@ -25,8 +25,8 @@ use std::time::{Duration, SystemTime};
 
 use memmap2::{Advice, Mmap, MmapOptions};
 
-/// Bytes of a piece: to give one back disturbs all threads, so that pieces of 1 MiB made two of them slower than copying;
-/// of what is mapped only what was touched counts as memory.
+/// Bytes of a piece: to give one back disturbs all threads, so that pieces of 1 MiB made two of
+/// them slower than copying; of what is mapped only what was touched counts as memory.
 pub(crate) const PIECE: u64 = 16 << 20;
 
 /// Files that were changed later are not mapped.
@@ -35,7 +35,8 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// Pieces that there can be at a time; beyond, files are read by copying.
 const MOST_PIECES: usize = 1024;
 
-/// Where a piece begins and ends in memory; the beginning is [`FREE`], or [`TAKEN`] while it is not known yet.
+/// Where a piece begins and ends in memory; the beginning is [`FREE`], or [`TAKEN`] while it is not
+/// known yet.
 struct PieceSpan {
     begin: AtomicUsize,
     end: AtomicUsize,
@@ -54,7 +55,8 @@ static ALLOWED: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(4096);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Lets files be mapped from now on: takes over SIGBUS, of which signals for anything else do what they did by default.
+/// Lets files be mapped from now on: takes over SIGBUS, of which signals for anything else do what
+/// they did by default.
 ///
 /// # Errors
 /// When the operating system refuses.
@@ -63,7 +65,8 @@ pub fn allow() -> io::Result<()> {
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     PAGE.store(usize::try_from(page).unwrap_or(4096), Ordering::Relaxed);
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
-    // SAFETY: zeros are a valid `sigaction`; the handler is one with three arguments, as the flag says.
+    // SAFETY: zeros are a valid `sigaction`; the handler is one with three arguments, as the flag
+    // says.
     let result = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as usize;
@@ -112,8 +115,8 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Maps from `begin` on what lies before `end`. `None` where that is not allowed, or would not be sound: the file is to be
-    /// read then.
+    /// Maps from `begin` on what lies before `end`. `None` where that is not allowed, or would not
+    /// be sound: the file is to be read then.
     pub(crate) fn map(file: &File, begin: u64, end: u64) -> Option<Piece> {
         if !ALLOWED.load(Ordering::Acquire) || begin >= end {
             return None;
@@ -121,9 +124,10 @@ impl Piece {
         is_settled(&file.metadata().ok()?, end).then_some(())?;
         let length = usize::try_from(end - begin).ok()?;
         let place = PIECES.iter().position(|place| {
-            let taken = place
-                .begin
-                .compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed);
+            let taken =
+                place
+                    .begin
+                    .compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Relaxed);
             taken.is_ok()
         })?;
         // SAFETY: see the module's text.
@@ -137,9 +141,10 @@ impl Piece {
             let first = bytes.as_ptr() as usize;
             known.end.store(first + length, Ordering::Release);
             // Pages are whole.
-            known
-                .begin
-                .store(first & !(PAGE.load(Ordering::Relaxed) - 1), Ordering::Release);
+            known.begin.store(
+                first & !(PAGE.load(Ordering::Relaxed) - 1),
+                Ordering::Release,
+            );
         }
         Some(Piece { bytes, place })
     }
@@ -183,7 +188,9 @@ mod tests {
     fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         allow().unwrap();
-        ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        ALONE
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn file(bytes: usize, age: u64) -> File {
@@ -205,7 +212,10 @@ mod tests {
         file.set_len(2 * page as u64 + 100).unwrap();
         let before = lost_pages();
         // The rest of the last page is zeros anyway.
-        assert_eq!((piece.bytes()[page + 99], piece.bytes()[page + 100]), (7, 0));
+        assert_eq!(
+            (piece.bytes()[page + 99], piece.bytes()[page + 100]),
+            (7, 0)
+        );
         assert_eq!(lost_pages(), before);
         assert_eq!(piece.bytes()[2 * page + 5], 0);
         assert_eq!(lost_pages(), before + 1);
@@ -245,7 +255,11 @@ mod tests {
         let pieces: Vec<Piece> = (0..2 * MOST_PIECES)
             .map_while(|_| Piece::map(&file, 0, 100))
             .collect();
-        assert!((100..=MOST_PIECES).contains(&pieces.len()), "{}", pieces.len());
+        assert!(
+            (100..=MOST_PIECES).contains(&pieces.len()),
+            "{}",
+            pieces.len()
+        );
         drop(pieces);
         assert!(Piece::map(&file, 0, 100).is_some());
     }

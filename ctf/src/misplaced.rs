@@ -1,14 +1,16 @@
-//! Packets whose beginning does not fit between those of the packets around them: a bit of it is wrong, or the clock went back.
+//! Packets whose beginning does not fit between those of the packets around them: a bit of it is
+//! wrong, or the clock went back.
 //!
-//! A packet's beginning gives the upper bits of the times of its event records. What is wrong by seconds or years there
-//! would move all of them, and who ran last would seem to have run for as long. So such a packet is taken to begin where the
-//! packet before it ends.
+//! A packet's beginning gives the upper bits of the times of its event records. What is wrong by
+//! seconds or years there would move all of them, and who ran last would seem to have run for as
+//! long. So such a packet is taken to begin where the packet before it ends.
 //!
-//! The last packet of a file fits between its neighbours with any beginning that is late enough. Other
-//! streams of the trace may contradict it, but do not prove it wrong: its times stay, and a note reports it
-//! ([`stray_ends`]).
+//! The last packet of a file fits between its neighbours with any beginning that is late enough.
+//! Other streams of the trace may contradict it, but do not prove it wrong: its times stay, and a
+//! note reports it ([`stray_ends`]).
 //!
-//! Packets may also be in another order than they were written, as in a copy of a ring: their times are right then.
+//! Packets may also be in another order than they were written, as in a copy of a ring: their times
+//! are right then.
 
 use std::path::Path;
 
@@ -18,7 +20,8 @@ use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
 
 impl Stream {
-    /// Mends the times of packets that are in no order with the others, and tells of each; of a stream of one file.
+    /// Mends the times of packets that are in no order with the others, and tells of each; of a
+    /// stream of one file.
     pub(crate) fn mend_times(&mut self, path: &Path, damage: &mut Vec<Damage>) {
         let misplaced = misplaced(&self.packets);
         let runs: Vec<&[usize]> = misplaced.chunk_by(|one, next| one + 1 == *next).collect();
@@ -77,8 +80,9 @@ impl Stream {
 }
 
 impl Stream {
-    /// Whether packets that follow each other are where they were written, so that it is their times that are wrong: by their numbers,
-    /// or, without these, if there are others before and behind them.
+    /// Whether packets that follow each other are where they were written, so that it is their
+    /// times that are wrong: by their numbers, or, without these, if there are others before and
+    /// behind them.
     fn is_where_it_was_written(&self, run: &[usize]) -> bool {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return true;
@@ -93,10 +97,12 @@ impl Stream {
     }
 }
 
-/// Notes on streams whose last packet begins so late after everything else in the trace that its time may be wrong: later than the end
-/// of all other packets, of this stream and of others, by more than all of these span.
+/// Notes on streams whose last packet begins so late after everything else in the trace that its
+/// time may be wrong: later than the end of all other packets, of this stream and of others, by
+/// more than all of these span.
 ///
-/// Tracers that stop end the packets of all streams, so the streams of a sound trace end close to each other.
+/// Tracers that stop end the packets of all streams, so the streams of a sound trace end close to
+/// each other.
 pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
     let spans: Vec<Option<Span>> = trace
         .streams
@@ -104,11 +110,15 @@ pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
         .map(|stream| Span::of(trace, stream))
         .collect();
     // By how late they begin: only one packet can be later than all others.
-    let latest = (0..spans.len()).max_by_key(|&index| spans[index].as_ref().map(|span| span.last.0));
+    let latest =
+        (0..spans.len()).max_by_key(|&index| spans[index].as_ref().map(|span| span.last.0));
     let Some((index, span)) = latest.and_then(|index| Some((index, spans[index].as_ref()?))) else {
         return Vec::new();
     };
-    let others = spans.iter().enumerate().filter(|(other, _)| *other != index);
+    let others = spans
+        .iter()
+        .enumerate()
+        .filter(|(other, _)| *other != index);
     let others: Vec<(i64, i64)> = others
         .filter_map(|(_, span)| span.as_ref().map(Span::whole))
         .collect();
@@ -117,7 +127,8 @@ pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
         return Vec::new();
     };
     let all = others.into_iter().chain([rest]);
-    let Some((first, last)) = all.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))) else {
+    let Some((first, last)) = all.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+    else {
         return Vec::new();
     };
     let (gap, length) = (span.last.0.saturating_sub(last), last.saturating_sub(first));
@@ -134,7 +145,11 @@ pub(crate) fn stray_ends(trace: &Trace) -> Vec<Damage> {
         gap as f64 / 1e9,
         length as f64 / 1e9
     );
-    vec![Damage::at(path.unwrap_or(Path::new("")), packet.offset, message)]
+    vec![Damage::at(
+        path.unwrap_or(Path::new("")),
+        packet.offset,
+        message,
+    )]
 }
 
 /// Gaps up to this length are not reported, since a trace may be very short. In nanoseconds.
@@ -171,8 +186,8 @@ impl Span {
     }
 }
 
-/// Indices of the packets without which the others begin one after the other, as few as possible: those that are not in a longest
-/// subsequence that does not fall (patience sorting).
+/// Indices of the packets without which the others begin one after the other, as few as possible:
+/// those that are not in a longest subsequence that does not fall (patience sorting).
 fn misplaced(packets: &[Packet]) -> Vec<usize> {
     let begins = packets.iter().enumerate();
     let begins: Vec<(usize, u64)> = begins
@@ -181,7 +196,8 @@ fn misplaced(packets: &[Packet]) -> Vec<usize> {
     if begins.is_sorted_by_key(|begin| begin.1) {
         return Vec::new();
     }
-    // By length: where among the beginnings the subsequence ends whose end is least; and of each beginning the one before it.
+    // By length: where among the beginnings the subsequence ends whose end is least; and of each
+    // beginning the one before it.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::new();
     for (at, &(_, begin)) in begins.iter().enumerate() {
@@ -199,12 +215,15 @@ fn misplaced(packets: &[Packet]) -> Vec<usize> {
         last = before[at];
     }
     prefer_those_that_fit(packets, &begins, &mut in_order);
-    let outside = begins.iter().zip(in_order).filter(|(_, in_order)| !in_order);
+    let outside = begins
+        .iter()
+        .zip(in_order)
+        .filter(|(_, in_order)| !in_order);
     outside.map(|((index, _), _)| *index).collect()
 }
 
-/// Of two neighbours either of which could be the one that is out of order it is that which fits worse between the others, by the
-/// ends of the packets.
+/// Of two neighbours either of which could be the one that is out of order it is that which fits
+/// worse between the others, by the ends of the packets.
 fn prefer_those_that_fit(packets: &[Packet], begins: &[(usize, u64)], in_order: &mut [bool]) {
     let packet = |at: usize| begins.get(at).and_then(|&(index, _)| packets.get(index));
     for at in 0..in_order.len() {
@@ -224,7 +243,8 @@ fn prefer_those_that_fit(packets: &[Packet], begins: &[(usize, u64)], in_order: 
                 };
                 let told = [overlaps(before, Some(own)), overlaps(Some(own), behind)];
                 let is_backwards = own.end.is_some() && own.end < own.begin;
-                told.into_iter().flatten().filter(|&fault| fault).count() + usize::from(is_backwards)
+                told.into_iter().flatten().filter(|&fault| fault).count()
+                    + usize::from(is_backwards)
             };
             let fits = |own: &Packet| {
                 before.is_none_or(|before| before.begin <= own.begin)
@@ -264,7 +284,8 @@ mod tests {
         mended_of(times, &[])
     }
 
-    /// Times as they are taken of packets with such times and numbers, and how many faults are told.
+    /// Times as they are taken of packets with such times and numbers, and how many faults are
+    /// told.
     fn mended_of(times: &[(u64, u64)], numbers: &[u64]) -> (Vec<(u64, u64)>, usize) {
         let packets = times.iter().enumerate().map(|(at, times)| Packet {
             sequence: numbers.get(at).copied(),
@@ -303,7 +324,14 @@ mod tests {
             assert_eq!(mended(&times), (expected, 1), "{wrong:?}");
         }
         // Two in a row, and the first one.
-        let times = [(0, 10), (900, 910), (800, 810), (30, 40), (40, 50), (50, 60)];
+        let times = [
+            (0, 10),
+            (900, 910),
+            (800, 810),
+            (30, 40),
+            (40, 50),
+            (50, 60),
+        ];
         let expected = [(0, 10), (10, 10), (10, 30), (30, 40), (40, 50), (50, 60)];
         assert_eq!(mended(&times).1, 2);
         assert_eq!(mended(&times).0[2..], expected[2..]);
@@ -343,7 +371,10 @@ mod tests {
     #[test]
     fn as_few_as_possible_are_misplaced() {
         let of = |begins: &[u64]| {
-            let packets: Vec<Packet> = begins.iter().map(|&begin| packet(0, (begin, begin))).collect();
+            let packets: Vec<Packet> = begins
+                .iter()
+                .map(|&begin| packet(0, (begin, begin)))
+                .collect();
             misplaced(&packets)
         };
         assert_eq!(of(&[1, 2, 3, 2, 4]), [2]);

@@ -85,7 +85,9 @@ impl Trace {
         let mut index = directory.join("index").join(name).into_os_string();
         index.push(".idx");
         let index = PathBuf::from(index);
-        let index = index.is_file().then_some((index.as_path(), self.index_check));
+        let index = index
+            .is_file()
+            .then_some((index.as_path(), self.index_check));
         let scanned = std::fs::metadata(path).and_then(|meta| {
             let bytes = meta.len();
             let scans = packets::find(&self.layout, path, bytes, index, &mut self.damage)?;
@@ -94,8 +96,10 @@ impl Trace {
         match scanned {
             Ok((bytes, scans)) => {
                 if bytes == 0 && !is_being_written(directory, name) {
-                    self.notes
-                        .push(Damage::of(path, "the stream file is empty: it has no packets"));
+                    self.notes.push(Damage::of(
+                        path,
+                        "the stream file is empty: it has no packets",
+                    ));
                 }
                 for mut scan in scans {
                     let unclear = std::mem::take(&mut scan.unclear);
@@ -103,7 +107,9 @@ impl Trace {
                     let mut stream = stream_of(scan, path, bytes);
                     for index in unclear {
                         let content = crate::reader::written_content(self, &stream, index);
-                        if let (Some(content), Some(packet)) = (content, stream.packets.get_mut(index)) {
+                        if let (Some(content), Some(packet)) =
+                            (content, stream.packets.get_mut(index))
+                        {
                             packet.content_bits = content;
                         }
                     }
@@ -225,10 +231,11 @@ impl Stream {
         let base = self.files.len() as u32;
         self.is_mixed |= other.is_mixed || self.head.values != other.head.values;
         self.files.extend(other.files);
-        self.packets.extend(other.packets.into_iter().map(|mut packet| {
-            packet.file += base;
-            packet
-        }));
+        self.packets
+            .extend(other.packets.into_iter().map(|mut packet| {
+                packet.file += base;
+                packet
+            }));
     }
 
     /// Packets of several files come in the order of time. Those that two files have alike are
@@ -267,11 +274,15 @@ impl TraceSet {
         Self::open_checking(paths, IndexCheck::Ends)
     }
 
-    /// As [`TraceSet::open`], with the index entries that `check` selects compared with packet heads.
+    /// As [`TraceSet::open`], with the index entries that `check` selects compared with packet
+    /// heads.
     ///
     /// # Errors
     /// As [`TraceSet::open`].
-    pub fn open_checking<P: AsRef<Path>>(paths: &[P], check: IndexCheck) -> Result<TraceSet, OpenError> {
+    pub fn open_checking<P: AsRef<Path>>(
+        paths: &[P],
+        check: IndexCheck,
+    ) -> Result<TraceSet, OpenError> {
         let mut set = TraceSet::default();
         let mut first_error = None;
         for path in paths {
@@ -284,7 +295,8 @@ impl TraceSet {
                 let path = path.to_owned();
                 return Err(OpenError::Special { path, what });
             }
-            // All traces found may have been removed before they are opened, while others were added.
+            // All traces found may have been removed before they are opened, while others were
+            // added.
             for attempt in 1.. {
                 let is_last = attempt == MOST_ATTEMPTS;
                 if set.open_below((path, check), is_last, &mut first_error)? {
@@ -300,8 +312,9 @@ impl TraceSet {
         }
     }
 
-    /// Opens every trace at or below a path. A trace that was removed after the search, as the oldest chunks of a recording
-    /// with --keep are, is left out. False if all traces were, unless this is the last attempt.
+    /// Opens every trace at or below a path. A trace that was removed after the search, as the
+    /// oldest chunks of a recording with --keep are, is left out. False if all traces were, unless
+    /// this is the last attempt.
     fn open_below(
         &mut self,
         (path, check): (&Path, IndexCheck),
@@ -401,7 +414,9 @@ impl Found {
                 Ok((_, entry)) if is_hidden(entry.file_name()) => {}
                 Ok((kind, entry)) if kind.is_dir() => below.push(entry.path()),
                 // Those beside a metadata file are told as stream files that cannot be read.
-                Ok((kind, entry)) if kind.is_symlink() && !has_metadata && leads_nowhere(&entry.path()) => {
+                Ok((kind, entry))
+                    if kind.is_symlink() && !has_metadata && leads_nowhere(&entry.path()) =>
+                {
                     let error = io::Error::new(NotFound, "dangling symbolic link");
                     self.unread.push((entry.path(), error));
                 }
@@ -424,12 +439,13 @@ impl Found {
 
 /// Whether that is a link to something that is not there.
 fn leads_nowhere(path: &Path) -> bool {
-    let is_missing = std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let is_missing =
+        std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     is_missing && path.is_symlink()
 }
 
-/// Whether a stream file is one that [`crate::write`] has not finished, since it still writes or was killed: there may be
-/// nothing in it yet.
+/// Whether a stream file is one that [`crate::write`] has not finished, since it still writes or
+/// was killed: there may be nothing in it yet.
 fn is_being_written(directory: &Path, name: &OsStr) -> bool {
     let mut index = OsString::from(".");
     index.push(name);
@@ -437,8 +453,8 @@ fn is_being_written(directory: &Path, name: &OsStr) -> bool {
     directory.join("index").join(index).exists()
 }
 
-/// The data stream files of a trace directory, in the order of their names. What is hidden is not ready, nor is what ends
-/// with `.part`.
+/// The data stream files of a trace directory, in the order of their names. What is hidden is not
+/// ready, nor is what ends with `.part`.
 fn data_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files: Vec<_> = std::fs::read_dir(directory)?
         .filter_map(Result::ok)
@@ -466,7 +482,8 @@ mod tests {
         for name in ["old", "new"] {
             let trace = place.path().join(name);
             std::fs::create_dir(&trace).unwrap();
-            let metadata = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; }; stream { };";
+            let metadata =
+                "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; }; stream { };";
             std::fs::write(trace.join("metadata"), metadata).unwrap();
         }
         let found = Found::below(place.path()).unwrap();

@@ -12,8 +12,9 @@ use crate::trace::Trace;
 
 /// Compares two streams whose next event records have the same time.
 pub fn compare(a: (&Trace, &Stream), b: (&Trace, &Stream)) -> Ordering {
-    let class =
-        |(trace, stream): (&Trace, &Stream)| trace.layout.streams.get(stream.class).map(|class| class.id);
+    let class = |(trace, stream): (&Trace, &Stream)| {
+        trace.layout.streams.get(stream.class).map(|class| class.id)
+    };
     let file = |(_, stream): (&Trace, &Stream)| stream.files.first().map(|file| file.path.clone());
     present_first(a.0.uuid(), b.0.uuid())
         .then_with(|| present_first(name(a.0), name(b.0)))

@@ -61,7 +61,9 @@ pub enum HeadError {
 impl std::fmt::Display for HeadError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            HeadError::Decode(error) => write!(f, "the packet's header or context is damaged: {error}"),
+            HeadError::Decode(error) => {
+                write!(f, "the packet's header or context is damaged: {error}")
+            }
             HeadError::Magic(magic) if *magic == u64::from((MAGIC as u32).swap_bytes()) => {
                 write!(
                     f,
@@ -235,7 +237,11 @@ impl PacketHead {
             check(layout.header_check.as_ref(), cursor, slots)?;
             let result = walk(header, cursor, slots, &mut visitor);
             // A wrong magic number explains whatever else went wrong.
-            if let Some(magic) = visitor.head.magic.filter(|&magic| check_magic && magic != MAGIC) {
+            if let Some(magic) = visitor
+                .head
+                .magic
+                .filter(|&magic| check_magic && magic != MAGIC)
+            {
                 return Err(HeadError::Magic(magic));
             }
             result.map_err(HeadError::Decode)?;
@@ -280,7 +286,11 @@ impl PacketHead {
 }
 
 /// Refuses what would be walked for too long, and what only a skip program checks.
-fn check(program: Option<&SkipProgram>, cursor: &Cursor<'_>, slots: &mut [u64]) -> Result<(), HeadError> {
+fn check(
+    program: Option<&SkipProgram>,
+    cursor: &Cursor<'_>,
+    slots: &mut [u64],
+) -> Result<(), HeadError> {
     match program.map(|program| program.run(&mut cursor.clone(), slots)) {
         Some(Err(error @ (DecodeError::EmptyElements { .. } | DecodeError::ByteOrder { .. }))) => {
             Err(HeadError::Decode(error))

@@ -87,7 +87,10 @@ fn plain_version(file: &[u8]) -> Result<CtfVersion, MetadataError> {
 
 fn names_1_8(rest: &[u8]) -> bool {
     let number = |bytes: &[u8]| {
-        let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = bytes
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         let text = std::str::from_utf8(bytes.get(..digits).unwrap_or_default()).ok()?;
         Some((text.parse::<u32>().ok()?, digits))
     };
@@ -190,7 +193,8 @@ impl Header {
 }
 
 /// Decodes the header, version and content of the packet at the beginning of the bytes. The error
-/// describes the fault. `first`: version and UUID of the first packet, `None` for that packet itself.
+/// describes the fault. `first`: version and UUID of the first packet, `None` for that packet
+/// itself.
 fn packet(
     bytes: &[u8],
     byte_order: ByteOrder,
@@ -228,7 +232,8 @@ fn unpack(file: &[u8], byte_order: ByteOrder) -> Result<Unpacked<'_>, MetadataEr
     {
         let packet = packet(rest, byte_order, first).map_err(|message| {
             let number = count + 1;
-            let message = format!("metadata packet {number} (at byte {offset} of the file): {message}");
+            let message =
+                format!("metadata packet {number} (at byte {offset} of the file): {message}");
             MetadataError::at(&text, text.len(), message)
         });
         let (header, version, content) = packet?;

@@ -1,8 +1,8 @@
 //! The files of a stream, of one of which a part is at hand.
 //!
-//! A trace may have thousands of streams, all of which are read at once where event records are put in the order of time, and a
-//! process may have few files open (often 1,024). So where many are open, a file is closed when its part is at hand, and opened
-//! again for the next one.
+//! A trace may have thousands of streams, all of which are read at once where event records are put
+//! in the order of time, and a process may have few files open (often 1,024). So where many are
+//! open, a file is closed when its part is at hand, and opened again for the next one.
 
 use std::fs::File;
 use std::io;
@@ -44,7 +44,8 @@ impl Source {
         self.is_missing
     }
 
-    /// Makes `from..from + want` of a file available, as [`Window::ensure`] does, in a window of `size` bytes.
+    /// Makes `from..from + want` of a file available, as [`Window::ensure`] does, in a window of
+    /// `size` bytes.
     ///
     /// # Errors
     /// When the range cannot be read. A file that cannot be opened is reported once.

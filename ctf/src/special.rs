@@ -1,9 +1,11 @@
-//! What is neither a file nor a directory: opening a pipe waits until somebody writes to it, perhaps for ever.
+//! What is neither a file nor a directory: opening a pipe waits until somebody writes to it,
+//! perhaps for ever.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// What is there, if it is neither a file nor a directory; links are followed. Also `None` if nobody can tell.
+/// What is there, if it is neither a file nor a directory; links are followed. Also `None` if
+/// nobody can tell.
 pub fn special(path: &Path) -> Option<&'static str> {
     let kind = std::fs::metadata(path).ok()?.file_type();
     match () {

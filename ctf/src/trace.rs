@@ -30,12 +30,13 @@ pub struct Trace {
     pub damage: Vec<Damage>,
     /// What is no damage, but worth knowing: files without a single packet.
     pub notes: Vec<Damage>,
-    /// What its times are corrected by, if clocks were synchronized. It lives as long as the program, so that
-    /// conversions can be copied in the loops over event records.
+    /// What its times are corrected by, if clocks were synchronized. It lives as long as the
+    /// program, so that conversions can be copied in the loops over event records.
     pub correction: Option<&'static Correction>,
     /// True if its times are those of the synchronized clock, corrected or not.
     pub is_synchronized: bool,
-    /// The CPUs of its events in streams that several CPUs share, once an analysis has looked for them.
+    /// The CPUs of its events in streams that several CPUs share, once an analysis has looked for
+    /// them.
     pub mixed_cpus: OnceLock<Vec<u32>>,
     /// The check of indexes, repeated when the trace is opened again with more metadata.
     pub(crate) index_check: IndexCheck,
@@ -89,8 +90,13 @@ fn hint(path: &Path) -> String {
         Some(parent) => parent,
         None => return String::new(),
     };
-    if path.file_name().is_some_and(|name| name == "metadata") || directory.join("metadata").is_file() {
-        format!("; give the one that this file is in: {}", directory.display())
+    if path.file_name().is_some_and(|name| name == "metadata")
+        || directory.join("metadata").is_file()
+    {
+        format!(
+            "; give the one that this file is in: {}",
+            directory.display()
+        )
     } else {
         " with a file named `metadata`".to_owned()
     }

@@ -19,7 +19,13 @@ pub trait Visitor {
         let _ = (node, class, raw);
     }
     /// A variable-length integer that took so many bytes.
-    fn variable_integer(&mut self, node: &Node, class: &crate::schema::IntClass, raw: u64, _bytes: u64) {
+    fn variable_integer(
+        &mut self,
+        node: &Node,
+        class: &crate::schema::IntClass,
+        raw: u64,
+        _bytes: u64,
+    ) {
         self.integer(node, class, raw);
     }
     /// An integer of more than 64 bits: its bits, least significant byte first, not sign-extended.
@@ -116,7 +122,9 @@ pub fn walk<V: Visitor>(
         while let Some(part) = next {
             next = enter(part, cursor, slots, visitor, &mut open)?;
         }
-        let Some(top) = open.last_mut() else { return Ok(()) };
+        let Some(top) = open.last_mut() else {
+            return Ok(());
+        };
         next = match &mut top.left {
             Left::Parts(parts) => parts.next(),
             Left::Elements(_, 0) => None,
@@ -220,7 +228,8 @@ fn enter_rare<'n, V: Visitor>(
         NodeKind::Variant(choice) => {
             let raw = skip::get(slots, choice.selector.slot);
             let option = choice.selector.select(raw).map(|option| option as usize);
-            let chosen = option.and_then(|option| part.option(option).map(|chosen| (option, chosen)));
+            let chosen =
+                option.and_then(|option| part.option(option).map(|chosen| (option, chosen)));
             let (option, chosen) = chosen.ok_or(DecodeError::NoOption {
                 at: cursor.pos,
                 selector: raw,
@@ -270,7 +279,10 @@ fn save(node: &Node, slots: &mut [u64], raw: u64) {
 }
 
 /// Bits of a wide integer, bit by bit: rare, and of any position and order.
-fn wide_bytes(cursor: &mut Cursor<'_>, class: &crate::schema::IntClass) -> Result<Vec<u8>, DecodeError> {
+fn wide_bytes(
+    cursor: &mut Cursor<'_>,
+    class: &crate::schema::IntClass,
+) -> Result<Vec<u8>, DecodeError> {
     let mut bytes = vec![0u8; class.length.div_ceil(8) as usize];
     let bit = crate::bits::FixedRead {
         length: 1,

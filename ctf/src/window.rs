@@ -1,5 +1,5 @@
-//! A window over a file: a piece of it that is mapped, where that is allowed ([`crate::mapping`]), or a reused buffer that is
-//! filled by `pread`.
+//! A window over a file: a piece of it that is mapped, where that is allowed ([`crate::mapping`]),
+//! or a reused buffer that is filled by `pread`.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -115,7 +115,14 @@ impl Window {
     ///
     /// # Errors
     /// Those of reading. A file that ended early leaves fewer bytes at hand, which is no error here.
-    pub fn ensure(&mut self, file: &File, from: u64, want: usize, limit: u64, size: usize) -> io::Result<()> {
+    pub fn ensure(
+        &mut self,
+        file: &File,
+        from: u64,
+        want: usize,
+        limit: u64,
+        size: usize,
+    ) -> io::Result<()> {
         if self.holds(from, want, limit) {
             return Ok(());
         }
@@ -142,8 +149,8 @@ impl Window {
         } else if self.buffer.len() < size {
             self.buffer.resize(size, 0);
         }
-        let room =
-            (limit.saturating_sub(from + self.filled as u64)).min((self.buffer.len() - self.filled) as u64);
+        let room = (limit.saturating_sub(from + self.filled as u64))
+            .min((self.buffer.len() - self.filled) as u64);
         let mut target = self
             .buffer
             .get_mut(self.filled..self.filled + room as usize)

@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::formats_support::lttng::{self, LATER_CLASS, METADATA, Packet, extended, index, number, write};
+use crate::formats_support::lttng::{
+    self, LATER_CLASS, METADATA, Packet, extended, index, number, write,
+};
 use tracebraid_ctf::losses::LossKind;
 use tracebraid_ctf::reader::MergedReader;
 use tracebraid_ctf::trace::{OpenError, Trace, TraceSet};
@@ -70,11 +72,18 @@ fn what_cannot_be_looked_into_is_told() {
     }
     let set = open(session.path());
     assert_eq!(times(&set), [10]);
-    let failed: Vec<_> = set.failed.iter().map(|(_, reason)| reason.as_str()).collect();
+    let failed: Vec<_> = set
+        .failed
+        .iter()
+        .map(|(_, reason)| reason.as_str())
+        .collect();
     assert_eq!(failed.len(), 2, "{failed:?}");
     for (reason, directory) in failed.iter().zip(["a", "b"]) {
         let place = session.path().join(directory).join("metadata");
-        assert!(reason.starts_with(&format!("{}: ", place.display())), "{reason}");
+        assert!(
+            reason.starts_with(&format!("{}: ", place.display())),
+            "{reason}"
+        );
     }
     let nothing = TraceSet::open(&[session.path().join("a")]);
     assert!(matches!(nothing, Err(OpenError::Io { .. })), "{nothing:?}");
@@ -102,13 +111,19 @@ fn archives_of_a_rotated_session_are_one_trace() {
         let set = open(session.path());
         assert_eq!((set.traces.len(), set.traces[0].paths.len()), (1, 2));
         let trace = &set.traces[0];
-        assert_eq!((trace.streams.len(), trace.streams[0].packets.len()), (1, 3));
+        assert_eq!(
+            (trace.streams.len(), trace.streams[0].packets.len()),
+            (1, 3)
+        );
         assert_eq!(trace.layout.streams[0].events.len(), 3, "what says most");
         assert_eq!(times(&set), [10, 20, 30, 70, 80]);
         assert_eq!(told(&set), [""; 0]);
         let losses = trace.streams[0].losses();
         assert_eq!(losses.len(), 1, "{losses:?}");
-        assert_eq!((losses[0].kind, losses[0].count), (LossKind::Packets, Some(2)));
+        assert_eq!(
+            (losses[0].kind, losses[0].count),
+            (LossKind::Packets, Some(2))
+        );
     }
 }
 
@@ -204,7 +219,8 @@ fn whatever_the_index_is_the_event_records_are_read() {
         let set = open(place.path());
         assert_eq!(times(&set), [10, 11, 20, 30], "{name}");
         assert_eq!(told(&set).len(), faults, "{name}: {:?}", told(&set));
-        let (counts, damage) = crate::formats_support::scan_counts(&set.traces[0], &set.traces[0].streams[0]);
+        let (counts, damage) =
+            crate::formats_support::scan_counts(&set.traces[0], &set.traces[0].streams[0]);
         assert_eq!(counts, [4, 0], "{name}");
         assert_eq!(
             damage.len() + set.traces[0].damage.len(),
@@ -255,7 +271,10 @@ fn an_empty_file_is_worth_a_note() {
     write(
         place.path(),
         METADATA,
-        &[("channel0_0", &[]), ("channel0_1", &[Packet::new(1, 0, &[1])])],
+        &[
+            ("channel0_0", &[]),
+            ("channel0_1", &[Packet::new(1, 0, &[1])]),
+        ],
     );
     let trace = Trace::open(place.path()).unwrap();
     assert!(trace.damage.is_empty());
@@ -271,7 +290,10 @@ fn an_empty_file_is_worth_a_note() {
 #[test]
 fn what_is_not_ready_is_passed_over() {
     let place = tempfile::tempdir().unwrap();
-    let streams: [(&str, &[Packet]); 2] = [("channel0_0", &[]), ("channel0_1", &[Packet::new(1, 0, &[1])])];
+    let streams: [(&str, &[Packet]); 2] = [
+        ("channel0_0", &[]),
+        ("channel0_1", &[Packet::new(1, 0, &[1])]),
+    ];
     let trace = place.path().join("trace");
     write(&trace, METADATA, &streams);
     // As a recorder leaves it that is killed, or just writes.
@@ -284,7 +306,10 @@ fn what_is_not_ready_is_passed_over() {
     assert_eq!(set.traces.len(), 1);
     let trace = &set.traces[0];
     assert_eq!((trace.streams.len(), trace.paths.len()), (1, 1));
-    assert!(trace.damage.is_empty() && trace.notes.is_empty(), "{trace:?}");
+    assert!(
+        trace.damage.is_empty() && trace.notes.is_empty(),
+        "{trace:?}"
+    );
 }
 
 #[test]
@@ -306,7 +331,9 @@ fn compact_times_wrap_and_extended_headers_set_them() {
     let place = tempfile::tempdir().unwrap();
     let wrap = 1u64 << 27;
     let mut packet = Packet::new(0, 0, &[wrap - 2, wrap - 1, wrap, wrap + 5]);
-    packet.events.extend(extended(0, 40 * wrap + 7, &[1, 0, 0, 0]));
+    packet
+        .events
+        .extend(extended(0, 40 * wrap + 7, &[1, 0, 0, 0]));
     packet.events.extend(number(40 * wrap + 8, 2));
     // Behind the packet's end, and the next packet begins before that.
     packet.end = wrap;
@@ -335,6 +362,7 @@ fn a_packet_that_ends_before_it_begins_is_told() {
     let set = open(place.path());
     assert_eq!(times(&set), [100, 101]);
     assert!(
-        told(&set)[0].contains("byte 0: the packet's end (99 cycles) is before its beginning (100 cycles)")
+        told(&set)[0]
+            .contains("byte 0: the packet's end (99 cycles) is before its beginning (100 cycles)")
     );
 }

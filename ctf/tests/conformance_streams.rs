@@ -11,7 +11,10 @@ use crate::formats_support::read_trace;
 use tracebraid_testkit::skip::skipped;
 
 fn shared() -> Option<PathBuf> {
-    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces/public"));
+    let path = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../shared/traces/public"
+    ));
     if path.is_dir() {
         return Some(path);
     }
@@ -32,8 +35,8 @@ fn verdict(directory: &Path) -> Result<usize, String> {
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {
-    let list =
-        std::fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let list = std::fs::read_dir(directory)
+        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut paths: Vec<_> = list.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
@@ -61,7 +64,9 @@ impl Tally {
                 .wrong
                 .push(format!("{name}: accepted, {events} event records")),
             Err(reason) if passes => self.wrong.push(format!("{name}: {reason}")),
-            Err(reason) if !tells_where(&reason) => self.placeless.push(format!("{name}: {reason}")),
+            Err(reason) if !tells_where(&reason) => {
+                self.placeless.push(format!("{name}: {reason}"))
+            }
             _ => {}
         }
     }
@@ -87,7 +92,8 @@ impl Tally {
 fn tells_where(reason: &str) -> bool {
     if let Some((_, rest)) = reason.split_once("/metadata:") {
         let mut numbers = rest.split(':');
-        let is_number = |text: Option<&str>| text.is_some_and(|text| text.trim().parse::<u32>().is_ok());
+        let is_number =
+            |text: Option<&str>| text.is_some_and(|text| text.trim().parse::<u32>().is_ok());
         return is_number(numbers.next()) && is_number(numbers.next());
     }
     reason.contains(": byte ")
@@ -175,7 +181,10 @@ fn stress_cases_of_the_test_suite() {
                     case.display(),
                     String::from_utf8_lossy(&made.stderr)
                 );
-                let name = format!("{kind}/{} {size}", case.file_name().unwrap().to_string_lossy());
+                let name = format!(
+                    "{kind}/{} {size}",
+                    case.file_name().unwrap().to_string_lossy()
+                );
                 for trace in traces(directory.path()) {
                     tally.case(&trace, &name, true);
                 }

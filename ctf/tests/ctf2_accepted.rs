@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tracebraid_ctf::ctf2;
 use tracebraid_ctf::schema::{
-    ByteOrder, ClockOrigin, CtfVersion, DisplayBase, Encoding, EnvValue, FieldClass, FieldLocation, IntRange,
-    Roles, Scope, StructClass, TraceClass,
+    ByteOrder, ClockOrigin, CtfVersion, DisplayBase, Encoding, EnvValue, FieldClass, FieldLocation,
+    IntRange, Roles, Scope, StructClass, TraceClass,
 };
 
 /// Metadata that uses every field class and most properties; `␞` stands for the separator.
@@ -149,7 +149,11 @@ fn data_stream_class() {
     let FieldClass::Int(id) = member(header, "id") else {
         panic!()
     };
-    assert!(id.is_enum && id.mappings[1].label == "extended" && id.mappings[1].ranges == [range(31, 31)]);
+    assert!(
+        id.is_enum
+            && id.mappings[1].label == "extended"
+            && id.mappings[1].ranges == [range(31, 31)]
+    );
     let FieldClass::Variant(variant) = member(header, "v") else {
         panic!()
     };
@@ -243,11 +247,16 @@ fn resolved_locations() {
     else {
         panic!()
     };
-    assert_eq!(*length, at(Scope::Payload, &[&[0, 0, 0], &[0, 1, 1], &[0, 2, 0]]));
+    assert_eq!(
+        *length,
+        at(Scope::Payload, &[&[0, 0, 0], &[0, 1, 1], &[0, 2, 0]])
+    );
 
     // Through the element of an array that is being decoded, from a nested structure.
     let FieldClass::Array {
-        element, length: 43, ..
+        element,
+        length: 43,
+        ..
     } = member(payload, "nature")
     else {
         panic!()
@@ -266,7 +275,8 @@ fn resolved_locations() {
     };
     assert_eq!(optional.ranges, None);
     assert_eq!(optional.selector, at(Scope::SpecificContext, &[&[0]]));
-    let FieldClass::Sequence { length, .. } = member(structure(Some(&optional.element)), "items") else {
+    let FieldClass::Sequence { length, .. } = member(structure(Some(&optional.element)), "items")
+    else {
         panic!()
     };
     assert_eq!(*length, at(Scope::Payload, &[&[3, 0, 0]]));
@@ -291,9 +301,15 @@ fn an_alias_resolves_where_it_is_used() {
         FieldClass::DynStr { length, .. } => length.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(location(member(payload, "one")), at(Scope::Payload, &[&[0]]));
+    assert_eq!(
+        location(member(payload, "one")),
+        at(Scope::Payload, &[&[0]])
+    );
     let inner = structure(Some(member(payload, "in")));
-    assert_eq!(location(member(inner, "two")), at(Scope::Payload, &[&[2, 0]]));
+    assert_eq!(
+        location(member(inner, "two")),
+        at(Scope::Payload, &[&[2, 0]])
+    );
 }
 
 #[test]
@@ -370,7 +386,8 @@ fn wrong_values_never_panic() {
     ];
     let starts: Vec<usize> = (1..text.len())
         .filter(|&at| {
-            text[at - 1] == b' ' && (text[at].is_ascii_digit() || text[at] == b'"' || text[at] == b'[')
+            text[at - 1] == b' '
+                && (text[at].is_ascii_digit() || text[at] == b'"' || text[at] == b'[')
         })
         .collect();
     assert!(starts.len() > 300);

@@ -17,7 +17,10 @@ fn shared(path: &str) -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    skipped(format_args!("there is no {}: nothing was tested", path.display()));
+    skipped(format_args!(
+        "there is no {}: nothing was tested",
+        path.display()
+    ));
     None
 }
 
@@ -34,7 +37,11 @@ fn cases(dir: &Path) -> Vec<Case> {
         .expect("readable")
         .map(|entry| {
             let path = entry.expect("readable").path();
-            let name = path.file_name().expect("named").to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .expect("named")
+                .to_string_lossy()
+                .into_owned();
             case(name, fs::read(path).expect("readable"))
         })
         .collect();
@@ -94,8 +101,15 @@ fn shared_cases_get_the_right_verdict() {
 /// after the record separator.
 fn place_in_fragment(metadata: &[u8], error: &MetadataError) -> (u32, u32) {
     let before = &metadata[..error.offset];
-    let start = before.iter().rposition(|&byte| byte == 0x1e).expect("a fragment") + 1;
-    let lines = before[start..].iter().filter(|&&byte| byte == b'\n').count() as u32;
+    let start = before
+        .iter()
+        .rposition(|&byte| byte == 0x1e)
+        .expect("a fragment")
+        + 1;
+    let lines = before[start..]
+        .iter()
+        .filter(|&&byte| byte == b'\n')
+        .count() as u32;
     // The record separator is a character of the first line, for this front end only.
     (
         lines + 1,
@@ -145,11 +159,16 @@ fn tar(archive: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
 
 #[test]
 fn real_metadata_is_accepted() {
-    let Some(dir) = shared("traces/ctf2") else { return };
+    let Some(dir) = shared("traces/ctf2") else {
+        return;
+    };
     let mut count = 0;
     for entry in fs::read_dir(dir).expect("readable") {
         let archive = entry.expect("readable").path();
-        if archive.extension().is_none_or(|extension| extension != "xz") {
+        if archive
+            .extension()
+            .is_none_or(|extension| extension != "xz")
+        {
             continue;
         }
         let Some(list) = tar(&archive, &["-tJ"]) else {
@@ -172,7 +191,10 @@ fn real_metadata_is_accepted() {
 /// Parses the metadata of a real trace and counts its event record classes in another way.
 fn check_real(text: &[u8], name: &str) {
     let trace: TraceClass = ctf2::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
-    assert!(trace.packet_header.is_some() && trace.uuid.is_some(), "{name}");
+    assert!(
+        trace.packet_header.is_some() && trace.uuid.is_some(),
+        "{name}"
+    );
     let parsed: usize = trace.streams.iter().map(|stream| stream.events.len()).sum();
     let events = text
         .split(|&byte| byte == 0x1e)

@@ -116,7 +116,10 @@ fn preambles() {
     for (rest, message) in [
         ("", "missing property `version`"),
         (r#", "version": ▲1"#, "expecting 2"),
-        (r#", "version": ▲2.0"#, "expecting an integer, not a real number"),
+        (
+            r#", "version": ▲2.0"#,
+            "expecting an integer, not a real number",
+        ),
         (r#", "version": ▲"2""#, "expecting an integer, not a string"),
         (
             r#", "version": 2, "uuid": ▲"0051d20e-3389-4157-9693-e7d5d8565aa0""#,
@@ -135,8 +138,14 @@ fn preambles() {
             r#", "version": 2, "extensions": ▲{"my.tracer": {"piano": null}}"#,
             "extensions of `my.tracer`",
         ),
-        (r#", "version": 2, "extensions": ▲[]"#, "expecting an object"),
-        (r#", "version": 2, "attributes": ▲[]"#, "expecting an object"),
+        (
+            r#", "version": 2, "extensions": ▲[]"#,
+            "expecting an object",
+        ),
+        (
+            r#", "version": 2, "attributes": ▲[]"#,
+            "expecting an object",
+        ),
     ] {
         rejected(&[&preamble(rest), STREAM], message);
     }
@@ -249,7 +258,10 @@ fn clock_classes() {
             "unknown property `attributes`",
         ),
         (r#", "frequency": 9, "precision": ▲-2"#, "too small"),
-        (r#", "frequency": 9, "offset": ▲{}"#, "unknown property `offset`"),
+        (
+            r#", "frequency": 9, "offset": ▲{}"#,
+            "unknown property `offset`",
+        ),
     ] {
         rejected(&[PREAMBLE, &clock(rest), STREAM], message);
     }
@@ -361,13 +373,17 @@ fn fixed_length_classes() {
 
 #[test]
 fn integer_properties() {
-    let unsigned = |rest: &str| format!(r#"{{"type": "variable-length-unsigned-integer", {rest}}}"#);
+    let unsigned =
+        |rest: &str| format!(r#"{{"type": "variable-length-unsigned-integer", {rest}}}"#);
     let signed = |rest: &str| format!(r#"{{"type": "variable-length-signed-integer", {rest}}}"#);
     rejected_class(
         &unsigned(r#""preferred-display-base": ▲3"#),
         "expecting 2, 8, 10, or 16",
     );
-    rejected_class(&unsigned(r#""mappings": {"a": [[▲-1, 1]]}"#), "out of range");
+    rejected_class(
+        &unsigned(r#""mappings": {"a": [[▲-1, 1]]}"#),
+        "out of range",
+    );
     rejected_class(
         &unsigned(r#""mappings": {"a": [[0, ▲18446744073709551616]]}"#),
         "out of range",
@@ -376,9 +392,15 @@ fn integer_properties() {
         &signed(r#""mappings": {"a": [[0, ▲9223372036854775808]]}"#),
         "out of range",
     );
-    rejected_class(&signed(r#""mappings": {"a": [▲[3, 2]]}"#), "3 is greater than 2");
+    rejected_class(
+        &signed(r#""mappings": {"a": [▲[3, 2]]}"#),
+        "3 is greater than 2",
+    );
     rejected_class(&signed(r#""mappings": {"a": [▲[3]]}"#), "two bounds");
-    rejected_class(&signed(r#""mappings": {"a": ▲[]}"#), "at least one integer range");
+    rejected_class(
+        &signed(r#""mappings": {"a": ▲[]}"#),
+        "at least one integer range",
+    );
     rejected_class(&signed(r#""roles": ▲[]"#), "unknown property `roles`");
     rejected_class(&signed(r#""length": ▲8"#), "unknown property `length`");
     accepted_class(&unsigned(
@@ -458,7 +480,9 @@ fn compound_classes() {
         &ranges("[[1, 4], [2, 3], [4, 6]]"),
         &ranges("[[-5, 0], [7, 7]]"),
     ));
-    let named = |ranges: &str, mark: &str| format!(r#""name": {mark}"x", "selector-field-ranges": {ranges}"#);
+    let named = |ranges: &str, mark: &str| {
+        format!(r#""name": {mark}"x", "selector-field-ranges": {ranges}"#)
+    };
     rejected_class(
         &variant(&named("[[1, 1]]", ""), &named("[[2, 2]]", "▲")),
         "duplicate variant option name `x`",

@@ -32,8 +32,12 @@ fn read(directory: &Path) -> Read {
     damage.extend(trace.notes.clone());
     let mut events = 0;
     for stream in &trace.streams {
-        let mut reader =
-            tracebraid_ctf::reader::StreamReader::new(&trace, stream, 0..stream.packets.len(), 4096);
+        let mut reader = tracebraid_ctf::reader::StreamReader::new(
+            &trace,
+            stream,
+            0..stream.packets.len(),
+            4096,
+        );
         while reader.peek().is_some() {
             events += 1;
             reader.advance();
@@ -91,7 +95,8 @@ fn check(expected: &Expected, directory: &Path) -> Result<(), String> {
     }
     let is_it = |told: &&Told| {
         let place = told.offset.unwrap_or(0);
-        told.path == expected.file && (expected.packet_offset..=expected.byte_offset).contains(&place)
+        told.path == expected.file
+            && (expected.packet_offset..=expected.byte_offset).contains(&place)
     };
     match read.damage.iter().find(is_it) {
         Some(_) => Ok(()),
@@ -175,7 +180,12 @@ fn random_bytes_never_panic_and_scanner_and_reader_agree() {
             }
         }
     }
-    let shown = failures.iter().take(12).cloned().collect::<Vec<_>>().join("\n");
+    let shown = failures
+        .iter()
+        .take(12)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n");
     assert!(
         failures.is_empty(),
         "{} failures, the first:\n{shown}",

@@ -16,8 +16,16 @@ use tracebraid_testkit::processes::thread_time;
 /// Most memory that the process has had, in bytes.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
+    line.split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse::<u64>()
+        .unwrap()
+        << 10
 }
 
 struct Outcome {
@@ -119,19 +127,34 @@ fn time_and_memory_are_bounded() {
             "{:?}",
             outcome.told
         );
-        let outcome = bounded("elements without bits", LENGTHS, &with_length(1, &[length]), MIB);
+        let outcome = bounded(
+            "elements without bits",
+            LENGTHS,
+            &with_length(1, &[length]),
+            MIB,
+        );
         assert!(
             outcome.told[0].contains("too many array elements"),
             "{:?}",
             outcome.told
         );
-        let outcome = bounded("lists of nothing", LENGTHS, &with_length(2, &[length, 0]), MIB);
+        let outcome = bounded(
+            "lists of nothing",
+            LENGTHS,
+            &with_length(2, &[length, 0]),
+            MIB,
+        );
         assert!(
             outcome.told[0].contains("too many array elements"),
             "{:?}",
             outcome.told
         );
-        let outcome = bounded("nested nothing", LENGTHS, &with_length(2, &[1 << 15, 0]), MIB);
+        let outcome = bounded(
+            "nested nothing",
+            LENGTHS,
+            &with_length(2, &[1 << 15, 0]),
+            MIB,
+        );
         assert!(!outcome.told[0].contains("too many"), "{:?}", outcome.told);
     }
 
@@ -222,5 +245,10 @@ fn lttng_cases() {
     file.seek(SeekFrom::Start((1 << 30) - 1)).unwrap();
     file.write_all(&[0]).unwrap();
     let outcome = bounded_place("a hole of a gigabyte", place.path(), 8 * MIB);
-    assert_eq!((outcome.events, outcome.told.len()), (2, 1), "{:?}", outcome.told);
+    assert_eq!(
+        (outcome.events, outcome.told.len()),
+        (2, 1),
+        "{:?}",
+        outcome.told
+    );
 }

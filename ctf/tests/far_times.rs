@@ -1,5 +1,5 @@
-//! The reader and the scanner report times that 64 bits of nanoseconds cannot hold: once for a file if its
-//! packets have times, else once for each packet.
+//! The reader and the scanner report times that 64 bits of nanoseconds cannot hold: once for a file
+//! if its packets have times, else once for each packet.
 
 use std::fs;
 use std::sync::Arc;
@@ -48,7 +48,8 @@ fn told(offset: &str, has_bounds: bool, packets: &[[u64; 2]]) -> [Vec<u64>; 4] {
     let (counts, counting) = scan_counts(&trace, stream);
     assert_eq!(counts, [events as u64]);
     let table = ScanTable::new(&trace.layout.streams[stream.class], |_| true);
-    let mut scanner = Scanner::new(&trace, stream, Arc::new(table), 0..stream.packets.len()).unwrap();
+    let mut scanner =
+        Scanner::new(&trace, stream, Arc::new(table), 0..stream.packets.len()).unwrap();
     while scanner.next_packet().is_some() {
         while scanner.scan() == Progress::More {}
     }

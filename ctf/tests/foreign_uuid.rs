@@ -1,4 +1,5 @@
-//! Packets whose UUID is not the metadata's are read, with one warning for a file, with and without an index.
+//! Packets whose UUID is not the metadata's are read, with one warning for a file, with and without
+//! an index.
 
 use std::fs;
 
@@ -48,7 +49,11 @@ fn read(file: &[u8], index: Option<Vec<u8>>) -> (Vec<u64>, Vec<String>) {
         }
         let (counts, scanned) = scan_counts(&trace, stream);
         assert_eq!(counts.iter().sum::<u64>(), times.len() as u64);
-        let damage: Vec<String> = reader.take_damage().iter().map(ToString::to_string).collect();
+        let damage: Vec<String> = reader
+            .take_damage()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(scanned, damage);
         told.extend(damage);
     }
@@ -74,7 +79,9 @@ fn foreign_packets_are_read_with_one_warning() {
         let file = foreign(&packets, numbers);
         let (times, told) = read(&file, None);
         assert_eq!(times, all_times(), "{told:?}");
-        let [told] = &told[..] else { panic!("{told:?}") };
+        let [told] = &told[..] else {
+            panic!("{told:?}")
+        };
         assert!(told.contains(&format!("byte {offset}: ")), "{told}");
         let own = "a38aef6e-4bf1-4b68-8a36-d4a98fb3ee38";
         let other = "5c8aef6e-4bf1-4b68-8a36-d4a98fb3ee38";
@@ -86,7 +93,11 @@ fn foreign_packets_are_read_with_one_warning() {
         assert_eq!(times, all_times(), "{told:?}");
         // With an index, packets in the middle are reported only when they are read.
         let is_at_end = numbers.contains(&0) || numbers.contains(&3);
-        assert_eq!(told.len(), if is_at_end { 1 } else { numbers.len() }, "{told:?}");
+        assert_eq!(
+            told.len(),
+            if is_at_end { 1 } else { numbers.len() },
+            "{told:?}"
+        );
         assert!(told.iter().all(|told| told.contains(other)), "{told:?}");
     }
 }
@@ -99,7 +110,9 @@ fn a_foreign_packet_whose_size_is_wrong_is_skipped() {
         packets[1].sizes = Some((content, size));
         let (times, told) = read(&foreign(&packets, &[1]), None);
         assert_eq!(times, [1, 2, 201, 202, 301, 302], "{told:?}");
-        let [told] = &told[..] else { panic!("{told:?}") };
+        let [told] = &told[..] else {
+            panic!("{told:?}")
+        };
         assert!(
             told.contains("belongs to another trace") && told.contains("skipped 4096 bytes"),
             "{told}"

@@ -3,7 +3,9 @@
 //!
 //! `FORMATS_SEEDS` sets how many seeds of each format are tried.
 
-use crate::formats_support::{Shown, expected, expected_fields, read_stream, scan_counts, scan_hits};
+use crate::formats_support::{
+    Shown, expected, expected_fields, read_stream, scan_counts, scan_hits,
+};
 use tracebraid_ctf::schema::{CtfVersion, TraceClass};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::Trace;
@@ -50,7 +52,11 @@ fn find<'t>(trace: &'t Trace, written: &GeneratedStream) -> Option<&'t Stream> {
     trace.streams.iter().find(is_it)
 }
 
-fn check_stream(generated: &Generated, trace: &Trace, written: &GeneratedStream) -> Result<(), String> {
+fn check_stream(
+    generated: &Generated,
+    trace: &Trace,
+    written: &GeneratedStream,
+) -> Result<(), String> {
     let class = &generated.class;
     let Some(stream) = find(trace, written) else {
         return if written.data.is_empty() {
@@ -79,7 +85,11 @@ fn check_stream(generated: &Generated, trace: &Trace, written: &GeneratedStream)
             return Err(format!("{packet:?} does not begin at {begin:?}"));
         }
     }
-    let events: Vec<&GeneratedEvent> = written.packets.iter().flat_map(|packet| &packet.events).collect();
+    let events: Vec<&GeneratedEvent> = written
+        .packets
+        .iter()
+        .flat_map(|packet| &packet.events)
+        .collect();
     let wanted: Vec<Shown> = events
         .iter()
         .map(|event| shown(class, written.class, event))
@@ -98,7 +108,9 @@ fn check_stream(generated: &Generated, trace: &Trace, written: &GeneratedStream)
 fn same(read: &[Shown], wanted: &[Shown]) -> Result<(), String> {
     for (index, (read, wanted)) in read.iter().zip(wanted).enumerate() {
         if read != wanted {
-            return Err(format!("event {index}:\n read  {read:?}\n wrote {wanted:?}"));
+            return Err(format!(
+                "event {index}:\n read  {read:?}\n wrote {wanted:?}"
+            ));
         }
     }
     if read.len() == wanted.len() {
@@ -139,7 +151,10 @@ fn check_scans(
             let event_class = &schema.events[event.class];
             let wanted_fields = expected_fields([
                 (&event.values.common_context, &schema.common_context),
-                (&event.values.specific_context, &event_class.specific_context),
+                (
+                    &event.values.specific_context,
+                    &event_class.specific_context,
+                ),
                 (&event.values.payload, &event_class.payload),
             ]);
             let wanted = (event.class, event.time.unwrap_or(*clock), wanted_fields);
@@ -173,7 +188,8 @@ fn check(seed: u64, version: CtfVersion, events: u64) -> Result<(), String> {
         return Err(format!("damage: {damage}"));
     }
     for stream in &generated.streams {
-        check_stream(&generated, &trace, stream).map_err(|error| format!("{}: {error}", stream.file_name))?;
+        check_stream(&generated, &trace, stream)
+            .map_err(|error| format!("{}: {error}", stream.file_name))?;
     }
     Ok(())
 }

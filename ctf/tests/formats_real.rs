@@ -37,7 +37,8 @@ fn shared() -> Option<PathBuf> {
 fn published_traces_are_sound_and_complete() {
     let Some(shared) = shared() else { return };
     for (place, oracle) in TRACES {
-        let count = std::fs::read_to_string(shared.join("oracle").join(oracle).join("count")).unwrap();
+        let count =
+            std::fs::read_to_string(shared.join("oracle").join(oracle).join("count")).unwrap();
         let count: u64 = count.trim().parse().unwrap();
         let set = TraceSet::open(&[shared.join("public").join(place)]).unwrap();
         let mut told: Vec<String> = set.damage().map(ToString::to_string).collect();

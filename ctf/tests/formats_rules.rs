@@ -9,12 +9,20 @@ fn read(metadata: &str, stream: &[u8]) -> (Vec<String>, Vec<Option<u64>>, Vec<St
     std::fs::write(place.path().join("metadata"), metadata).unwrap();
     std::fs::write(place.path().join("stream"), stream).unwrap();
     let trace = Trace::open(place.path()).unwrap_or_else(|error| panic!("{error}"));
-    let mut told: Vec<String> = trace.damage.iter().map(|damage| damage.message.clone()).collect();
+    let mut told: Vec<String> = trace
+        .damage
+        .iter()
+        .map(|damage| damage.message.clone())
+        .collect();
     let (mut texts, mut times) = (Vec::new(), Vec::new());
     for stream in &trace.streams {
         let (shown, damage) = read_stream(&trace, stream, 64);
         times.extend(shown.iter().map(|event| event.clock));
-        texts.extend(shown.into_iter().map(|event| event.text.trim_end().to_owned()));
+        texts.extend(
+            shown
+                .into_iter()
+                .map(|event| event.text.trim_end().to_owned()),
+        );
         told.extend(damage);
     }
     (texts, times, told)
@@ -22,7 +30,9 @@ fn read(metadata: &str, stream: &[u8]) -> (Vec<String>, Vec<Option<u64>>, Vec<St
 
 /// CTF 2 metadata: fragments after the preamble.
 fn ctf2(fragments: &[&str]) -> String {
-    let all = [r#"{"type":"preamble","version":2}"#].iter().chain(fragments);
+    let all = [r#"{"type":"preamble","version":2}"#]
+        .iter()
+        .chain(fragments);
     all.map(|fragment| format!("\u{1e}{fragment}\n")).collect()
 }
 
@@ -126,7 +136,10 @@ fn an_array_may_bring_the_other_byte_order_to_the_middle_of_a_byte() {
         (vec!["{ 4 [4: 0 1 2 3 ] 5 \"\" }".to_owned()], 0)
     );
     let (texts, _, told) = read(&metadata, &[0, 0x50, 0]);
-    assert_eq!((texts, told.len()), (vec!["{ 0 [0: ] 5 \"\" }".to_owned()], 0));
+    assert_eq!(
+        (texts, told.len()),
+        (vec!["{ 0 [0: ] 5 \"\" }".to_owned()], 0)
+    );
     let (texts, _, told) = read(&metadata, &[1, 0b11, 0, 0]);
     assert!(
         texts.is_empty() && told[0].contains("byte order"),
@@ -147,8 +160,14 @@ fn strings_of_wide_characters_end_with_a_whole_null() {
         assert_eq!(told, [""; 0]);
         texts.join(" ")
     };
-    assert_eq!(one(&terminated("utf-16le"), &[b'a', 0, 0, 1, 0, 0]), "{ \"aĀ\" }");
-    assert_eq!(one(&terminated("utf-16be"), &[0, b'a', 1, 0, 0, 0]), "{ \"aĀ\" }");
+    assert_eq!(
+        one(&terminated("utf-16le"), &[b'a', 0, 0, 1, 0, 0]),
+        "{ \"aĀ\" }"
+    );
+    assert_eq!(
+        one(&terminated("utf-16be"), &[0, b'a', 1, 0, 0, 0]),
+        "{ \"aĀ\" }"
+    );
     assert_eq!(
         one(
             &terminated("utf-32be"),
@@ -203,7 +222,10 @@ fn a_content_length_alone_is_the_packets_length() {
         r#"{"type":"event-record-class","payload-field-class":{"type":"structure","member-classes":[{"name":"v","field-class":{"type":"fixed-length-unsigned-integer","length":8,"byte-order":"little-endian"}}]}}"#,
     ]);
     let (texts, _, told) = read(&metadata, &[24, 1, 2, 16, 3, 8]);
-    assert_eq!((texts.join(" "), told.len()), ("{ 1 } { 2 } { 3 }".to_owned(), 0));
+    assert_eq!(
+        (texts.join(" "), told.len()),
+        ("{ 1 } { 2 } { 3 }".to_owned(), 0)
+    );
     let (texts, _, told) = read(&metadata, &[24, 1, 2, 16]);
     assert_eq!(texts.join(" "), "{ 1 } { 2 }");
     assert!(
@@ -236,6 +258,9 @@ fn a_float_of_128_bits_may_lie_anywhere() {
     let (texts, _, told) = read(metadata, &bytes);
     assert_eq!(
         (texts, told),
-        (vec![format!("{{ 7 float{:#x} 5 }}", (-3f64).to_bits())], vec![])
+        (
+            vec![format!("{{ 7 float{:#x} 5 }}", (-3f64).to_bits())],
+            vec![]
+        )
     );
 }

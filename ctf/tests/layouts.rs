@@ -75,7 +75,9 @@ fn count_together(trace: &Trace, stream: &Stream) -> (Vec<u64>, Vec<String>) {
     let mut damage = Vec::new();
     let packets: Vec<usize> = (0..stream.packets.len()).collect();
     for group in packets.chunks(LANES) {
-        let over = |&packet: &usize| Scanner::new(trace, stream, table.clone(), packet..packet + 1).unwrap();
+        let over = |&packet: &usize| {
+            Scanner::new(trace, stream, table.clone(), packet..packet + 1).unwrap()
+        };
         let mut scanners: Vec<_> = group.iter().map(over).collect();
         let are_open: Vec<bool> = scanners
             .iter_mut()
@@ -85,7 +87,10 @@ fn count_together(trace: &Trace, stream: &Stream) -> (Vec<u64>, Vec<String>) {
             loop {
                 let lanes = [&mut *a, &mut *b, &mut *c];
                 let (_, stopped) = Scanner::count_together(lanes, &mut counts, [u64::MAX; LANES]);
-                let stopped = [&mut *a, &mut *b, &mut *c].into_iter().nth(stopped).unwrap();
+                let stopped = [&mut *a, &mut *b, &mut *c]
+                    .into_iter()
+                    .nth(stopped)
+                    .unwrap();
                 if stopped.count_next(&mut counts, 0..u64::MAX).ended {
                     break;
                 }
@@ -145,7 +150,10 @@ fn compare(name: &str, trace: &Trace) -> u64 {
             (records.clone(), damage.clone()),
             "{name} hits"
         );
-        let some: Vec<_> = records.into_iter().filter(|(class, ..)| class % 3 == 2).collect();
+        let some: Vec<_> = records
+            .into_iter()
+            .filter(|(class, ..)| class % 3 == 2)
+            .collect();
         assert_eq!(
             hits(trace, stream, |class| class % 3 == 2),
             (some, damage),
@@ -157,7 +165,8 @@ fn compare(name: &str, trace: &Trace) -> u64 {
 
 fn reference_events(trace: &Trace, directory: &Path) -> u64 {
     let reader = Reader::new(&trace.layout.class);
-    let streams = (0..2).map(|stream| std::fs::read(directory.join(format!("stream_{stream}"))).unwrap());
+    let streams =
+        (0..2).map(|stream| std::fs::read(directory.join(format!("stream_{stream}"))).unwrap());
     streams
         .map(|data| reader.stream(&data).event_count() as u64)
         .sum()

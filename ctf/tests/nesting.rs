@@ -88,7 +88,11 @@ fn structs_of_tsdl() {
         assert_eq!(classes(&accepted), MOST_LEVELS as usize + 1);
         drop(accepted);
         // Two lines come before the first struct within the root.
-        assert_refused(&nested_structs(MOST_LEVELS + 1), u64::from(MOST_LEVELS) + 2, 1);
+        assert_refused(
+            &nested_structs(MOST_LEVELS + 1),
+            u64::from(MOST_LEVELS) + 2,
+            1,
+        );
         // What is not closed is not closed, however deep.
         let cut = &nested_structs(MOST_LEVELS)[..1_000_000];
         assert!(metadata::parse(cut.as_bytes()).is_err());
@@ -117,7 +121,8 @@ fn arrays_and_named_types_of_tsdl_count_as_levels() {
 fn parentheses_need_no_level() {
     on_a_small_stack(|| {
         let (open, close) = ("(".repeat(1_000_000), ")".repeat(1_000_000));
-        let text = format!("{TRACE}env {{ a = {open}1{close}; }}; struct s {{ u8 {open}x{close}; }};");
+        let text =
+            format!("{TRACE}env {{ a = {open}1{close}; }}; struct s {{ u8 {open}x{close}; }};");
         metadata::parse(text.as_bytes()).unwrap();
         let text = format!("{TRACE}env {{ a = {open}1; }};");
         assert!(metadata::parse(text.as_bytes()).is_err());
@@ -159,7 +164,10 @@ fn arrays_and_aliases_of_ctf2_count_as_levels() {
             0,
             &format!("{}{JSON_BYTE}{}", open.repeat(half), close.repeat(half)),
         );
-        alias(1, &format!("{}\"0\"{}", open.repeat(half), close.repeat(half)));
+        alias(
+            1,
+            &format!("{}\"0\"{}", open.repeat(half), close.repeat(half)),
+        );
         alias(2, &format!("{open}\"1\"{close}"));
         let lines = text.lines().count() as u64;
         assert_refused(&text, lines - 1, 1);
@@ -320,7 +328,8 @@ fn event_records_of_many_variants_and_sequences_of_tsdl() {
 
 #[test]
 fn event_records_of_many_variants_sequences_and_optionals_of_ctf2() {
-    let member = |name: &str, class: &str| format!("{{\"name\":\"{name}\",\"field-class\":{class}}}");
+    let member =
+        |name: &str, class: &str| format!("{{\"name\":\"{name}\",\"field-class\":{class}}}");
     let open = format!(
         "{{\"type\":\"structure\",\"member-classes\":[{},\n{{\"name\":\"o\",\"field-class\":\
          {{\"type\":\"optional\",\"selector-field-location\":{{\"path\":[\"t\"]}},\"selector-field-ranges\":[[1,9]],\

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tracebraid_ctf::schema::{
-    ByteOrder, Encoding, FieldClass, Member, OptionalClass, Roles, StructClass, VariantClass, VariantOption,
+    ByteOrder, Encoding, FieldClass, Member, OptionalClass, Roles, StructClass, VariantClass,
+    VariantOption,
 };
 
 /// Enough to overflow any usual stack.
@@ -104,7 +105,9 @@ fn classes_that_threads_share_go_with_the_last_of_them() {
             })
             .collect();
         drop(class);
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
     }
 }
 

@@ -82,17 +82,21 @@ fn several_may_claim_too_much() {
     assert_eq!((events, counted, told.len()), (10, 10, 2), "{told:?}");
 }
 
-/// The tracer of probes writes the head of the next packet before it shortens the open one, and may be killed in
-/// between.
+/// The tracer of probes writes the head of the next packet before it shortens the open one, and may
+/// be killed in between.
 #[test]
 fn an_empty_packet_at_the_end_of_an_open_one_is_not_yet_there() {
-    // Whether it is also at the end of the file, the number of discarded event records, and how many reports of damage there are.
+    // Whether it is also at the end of the file, the number of discarded event records, and how
+    // many reports of damage there are.
     for (is_last, discarded, damage) in [(true, 0, 0), (true, 1, 1), (false, 0, 1)] {
         let mut packets = packets();
         let mut empty = Packet::new(0, 5, &[]);
         (empty.begin, empty.end, empty.discarded) = (500, 500, discarded);
         empty.padding += 4096 - empty.bytes().len();
-        packets[4].sizes = Some(((lttng::HEAD + packets[4].events.len()) as u64 * 8, 2 * 4096 * 8));
+        packets[4].sizes = Some((
+            (lttng::HEAD + packets[4].events.len()) as u64 * 8,
+            2 * 4096 * 8,
+        ));
         packets.push(empty);
         if !is_last {
             packets.push(Packet::new(0, 6, &[601]));
@@ -105,7 +109,11 @@ fn an_empty_packet_at_the_end_of_an_open_one_is_not_yet_there() {
         assert_eq!(trace.damage.len(), damage, "{case}");
         let found = packets.len() - usize::from(damage == 0);
         assert_eq!(trace.streams[0].packets.len(), found, "{case}");
-        assert_eq!(trace.streams[0].losses().len(), discarded as usize, "{case}");
+        assert_eq!(
+            trace.streams[0].losses().len(),
+            discarded as usize,
+            "{case}"
+        );
     }
 }
 
@@ -129,7 +137,9 @@ fn a_clock_that_goes_back_is_told_of_once_in_a_packet() {
     let mut packet = Packet::new(0, 1, &[101]);
     packet.end = 200;
     for time in [150, 140, 160, 130] {
-        packet.events.extend(lttng::extended(0, time, &[1, 0, 0, 0]));
+        packet
+            .events
+            .extend(lttng::extended(0, time, &[1, 0, 0, 0]));
     }
     packets[1] = packet;
     let place = tempfile::tempdir().unwrap();
@@ -151,7 +161,8 @@ fn a_stream_in_the_other_byte_order_is_called_that() {
     let (events, _, told) = read(place.path());
     assert_eq!(events, 0);
     assert!(
-        told[0].contains("byte 0: ") && told[0].contains("the other byte order than the metadata says"),
+        told[0].contains("byte 0: ")
+            && told[0].contains("the other byte order than the metadata says"),
         "{told:?}"
     );
 }
@@ -169,7 +180,10 @@ fn packets_that_are_damaged_are_not_lost_by_the_tracer() {
     let trace = Trace::open(place.path()).unwrap();
     assert_eq!(trace.damage.len(), 1, "{:?}", trace.damage);
     let losses = trace.streams[0].losses();
-    let lost: Vec<_> = losses.iter().map(|loss| (loss.packet, loss.count)).collect();
+    let lost: Vec<_> = losses
+        .iter()
+        .map(|loss| (loss.packet, loss.count))
+        .collect();
     assert_eq!(lost, [(3, Some(2))]);
 }
 

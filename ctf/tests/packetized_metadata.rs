@@ -45,7 +45,8 @@ impl Packet {
         bytes.extend(word(self.checksum));
         bytes.extend(word(self.content_bits.unwrap_or(content)));
         bytes.extend(word(
-            self.packet_bits.unwrap_or(content + self.padding as u32 * 8),
+            self.packet_bits
+                .unwrap_or(content + self.padding as u32 * 8),
         ));
         bytes.extend(self.schemes);
         bytes.extend(self.version);
@@ -95,7 +96,10 @@ fn version_2_is_told_apart() {
     };
     let file = packet.bytes();
     let unpacked = unpack_metadata(&file).unwrap();
-    assert_eq!((unpacked.version, unpacked.text[0]), (CtfVersion::V2_0, 0x1e));
+    assert_eq!(
+        (unpacked.version, unpacked.text[0]),
+        (CtfVersion::V2_0, 0x1e)
+    );
 }
 
 #[test]
@@ -122,7 +126,10 @@ fn the_byte_order_of_packets_is_that_of_the_trace() {
 
 #[test]
 fn the_uuid_of_packets_is_that_of_the_trace() {
-    let text = TEXT.replace("major", "uuid = \"07070707-0707-0707-0707-070707070707\"; major");
+    let text = TEXT.replace(
+        "major",
+        "uuid = \"07070707-0707-0707-0707-070707070707\"; major",
+    );
     metadata::parse(&Packet::new(&text).bytes()).unwrap();
     metadata::parse(
         &Packet {
@@ -227,7 +234,10 @@ fn wrong_packets_are_refused_with_their_place() {
     for (packet, fragment) in cases {
         let error = metadata::parse(&packet.bytes()).unwrap_err();
         assert!(error.message.contains(fragment), "{fragment}: {error}");
-        assert!(error.message.contains("metadata packet 1 (at byte 0 "), "{error}");
+        assert!(
+            error.message.contains("metadata packet 1 (at byte 0 "),
+            "{error}"
+        );
         let file = [first.clone(), packet.bytes()].concat();
         let error = metadata::parse(&file).unwrap_err();
         let place = format!("metadata packet 2 (at byte {} ", first.len());

@@ -1,4 +1,5 @@
-//! A file that is removed after its trace was opened is reported once, and its packets are not reported as damaged.
+//! A file that is removed after its trace was opened is reported once, and its packets are not
+//! reported as damaged.
 
 use std::fs;
 

@@ -38,7 +38,12 @@ const FAILURES: &[Failure] = &[
         11,
         "`12ab` is not a valid decimal integer",
     ),
-    ("env { a = 08; };", 0, 11, "`08` is not a valid octal integer"),
+    (
+        "env { a = 08; };",
+        0,
+        11,
+        "`08` is not a valid octal integer",
+    ),
     ("env { a = 0x; };", 0, 11, "needs digits"),
     ("env { a = 0b2; };", 0, 11, "needs digits"),
     (
@@ -52,7 +57,12 @@ const FAILURES: &[Failure] = &[
     ("env { a = \u{e9}; };", 0, 11, "unexpected character"),
     ("env { a = 'ab'; };", 0, 11, "exactly one character"),
     // Syntax of blocks and attributes.
-    ("env { a = 1; }\nevent { };", 1, 1, "`;` after the `env` block"),
+    (
+        "env { a = 1; }\nevent { };",
+        1,
+        1,
+        "`;` after the `env` block",
+    ),
     ("env { a = 1 };", 0, 13, "expected `;` after attribute `a`"),
     ("env { a 1; };", 0, 9, "expected `=` and a value"),
     ("env { a := 1; };", 0, 9, "expected `=` and a value"),
@@ -65,10 +75,20 @@ const FAILURES: &[Failure] = &[
     ("event { id := u8; };", 0, 15, "use `=`, not `:=`"),
     ("event { fields = u8; };", 0, 18, "use `:=` and a struct"),
     ("event { fields := u8; };", 0, 19, "must be a struct"),
-    ("event { fields := struct { u8 a; } };", 0, 36, "expected `;`"),
+    (
+        "event { fields := struct { u8 a; } };",
+        0,
+        36,
+        "expected `;`",
+    ),
     // Attributes given twice, of the wrong type, or out of range.
     ("env { a = 1; a = 2; };", 0, 14, "`a` is given twice"),
-    ("env { a = 1; };\nenv { a = 2; };", 1, 7, "an entry `a` already"),
+    (
+        "env { a = 1; };\nenv { a = 2; };",
+        1,
+        7,
+        "an entry `a` already",
+    ),
     (
         "env { a = 9223372036854775808; };",
         0,
@@ -79,7 +99,12 @@ const FAILURES: &[Failure] = &[
     ("stream { id = -1; };", 0, 15, "an unsigned integer"),
     ("stream { x = 1; x = 2; };", 0, 17, "`x` is given twice"),
     ("event { name = 5; };", 0, 16, "a name or a string"),
-    ("event { stream_id = \"0\"; };", 0, 21, "an unsigned integer"),
+    (
+        "event { stream_id = \"0\"; };",
+        0,
+        21,
+        "an unsigned integer",
+    ),
     ("event { loglevel = high; };", 0, 20, "needs an integer"),
     (
         "event { model.emf.uri = uri; };",
@@ -89,19 +114,49 @@ const FAILURES: &[Failure] = &[
     ),
     ("clock { freq = 5; };", 0, 1, "has no `name`"),
     ("clock { name = a; freq = 0; };", 0, 26, "at least 1 Hz"),
-    ("clock { name = a; freq = -1; };", 0, 26, "an unsigned integer"),
+    (
+        "clock { name = a; freq = -1; };",
+        0,
+        26,
+        "an unsigned integer",
+    ),
     ("clock { name = a; offset_s = x; };", 0, 30, "an integer"),
-    ("clock { name = a; uuid = \"1-2\"; };", 0, 26, "is not a UUID"),
-    ("clock { name = a; uuid = 5; };", 0, 26, "a string between quotes"),
+    (
+        "clock { name = a; uuid = \"1-2\"; };",
+        0,
+        26,
+        "is not a UUID",
+    ),
+    (
+        "clock { name = a; uuid = 5; };",
+        0,
+        26,
+        "a string between quotes",
+    ),
     (
         "clock { name = a; };\nclock { name = a; };",
         1,
         1,
         "a clock `a` already",
     ),
-    ("clock { typealias u8 := x; };", 0, 19, "expected `=` and a value"),
-    ("typealias integer { size = 0; } := x;", 0, 28, "at least 1 bit"),
-    ("typealias integer { align = 8; } := x;", 0, 11, "has no `size`"),
+    (
+        "clock { typealias u8 := x; };",
+        0,
+        19,
+        "expected `=` and a value",
+    ),
+    (
+        "typealias integer { size = 0; } := x;",
+        0,
+        28,
+        "at least 1 bit",
+    ),
+    (
+        "typealias integer { align = 8; } := x;",
+        0,
+        11,
+        "has no `size`",
+    ),
     (
         "typealias integer { size = 8; align = 0; } := x;",
         0,
@@ -172,7 +227,12 @@ const FAILURES: &[Failure] = &[
     ("typealias u8 := u32;", 0, 17, "`u32` is declared twice"),
     ("typedef u8 u32;", 0, 12, "`u32` is declared twice"),
     ("typedef u8 long;", 0, 12, "reserved word `long`"),
-    ("typealias u8 := stream;", 0, 17, "`stream` is a reserved word"),
+    (
+        "typealias u8 := stream;",
+        0,
+        17,
+        "`stream` is a reserved word",
+    ),
     ("typealias u8 := 5;", 0, 17, "a name for the alias"),
     ("typealias u8 = x;", 0, 14, "expected `:=`"),
     ("typealias nothing := x;", 0, 11, "unknown type `nothing`"),
@@ -188,8 +248,18 @@ const FAILURES: &[Failure] = &[
         8,
         "`struct s` is declared twice",
     ),
-    ("struct s { struct t x; };", 0, 12, "unknown type `struct t`"),
-    ("struct s { struct s x; };", 0, 12, "unknown type `struct s`"),
+    (
+        "struct s { struct t x; };",
+        0,
+        12,
+        "unknown type `struct t`",
+    ),
+    (
+        "struct s { struct s x; };",
+        0,
+        12,
+        "unknown type `struct s`",
+    ),
     ("struct s { enum e x; };", 0, 12, "unknown type `enum e`"),
     ("struct s;", 0, 9, "the body of the declared type"),
     ("struct s { u8 *p; };", 0, 12, "unknown type `u8 *`"),
@@ -206,9 +276,19 @@ const FAILURES: &[Failure] = &[
     ("struct s { u8 a };", 0, 17, "`;` after the field"),
     ("struct s { u8 a; } align(3);", 0, 26, "a power of two"),
     ("struct s { u8 a; } align(\"8\");", 0, 26, "a power of two"),
-    ("struct s { u8 a; } align(0x100000000);", 0, 26, "a power of two"),
+    (
+        "struct s { u8 a; } align(0x100000000);",
+        0,
+        26,
+        "a power of two",
+    ),
     ("struct s { u8 a; } align 8;", 0, 26, "`(` after `align`"),
-    ("struct s { u8 a : 3; };", 0, 17, "bit fields are not supported"),
+    (
+        "struct s { u8 a : 3; };",
+        0,
+        17,
+        "bit fields are not supported",
+    ),
     // Enumerations.
     ("enum e : u8 { };", 0, 15, "at least one"),
     ("enum e : u8 { A = 256 };", 0, 19, "256 does not fit"),
@@ -223,7 +303,12 @@ const FAILURES: &[Failure] = &[
     ),
     ("enum e : u8 { A = 1.5 };", 0, 20, "`,` or `}`"),
     ("enum e : string { A };", 0, 10, "the integer type"),
-    ("enum e : struct { u8 a; } { A };", 0, 10, "the integer type"),
+    (
+        "enum e : struct { u8 a; } { A };",
+        0,
+        10,
+        "the integer type",
+    ),
     (
         "enum e : u8 { A };\ntypedef enum e t;\nenum f : t { B };",
         2,
@@ -239,19 +324,44 @@ const FAILURES: &[Failure] = &[
     // Arrays and sequences.
     ("struct s { u8 a[-1]; };", 0, 17, "cannot be negative"),
     ("struct s { u8 a[]; };", 0, 17, "the length of an array"),
-    ("struct s { u8 a[\"x\"]; };", 0, 17, "the length of an array"),
+    (
+        "struct s { u8 a[\"x\"]; };",
+        0,
+        17,
+        "the length of an array",
+    ),
     ("struct s { u8 a[2; };", 0, 18, "expected `]`"),
-    ("struct s { u8 a[int]; };", 0, 17, "`int` is a reserved word"),
+    (
+        "struct s { u8 a[int]; };",
+        0,
+        17,
+        "`int` is a reserved word",
+    ),
     ("struct s { u8 a[len]; };", 0, 17, "no field `len` before"),
-    ("struct s { string len; u8 a[len]; };", 0, 29, "not an integer"),
-    ("struct s { i8 len; u8 a[len]; };", 0, 25, "this field is signed"),
+    (
+        "struct s { string len; u8 a[len]; };",
+        0,
+        29,
+        "not an integer",
+    ),
+    (
+        "struct s { i8 len; u8 a[len]; };",
+        0,
+        25,
+        "this field is signed",
+    ),
     (
         "struct s { integer { size = 65; } len; u8 a[len]; };",
         0,
         45,
         "at most 64 bits",
     ),
-    ("struct s { u8 len[2]; u8 a[len]; };", 0, 28, "this is an array"),
+    (
+        "struct s { u8 len[2]; u8 a[len]; };",
+        0,
+        28,
+        "this is an array",
+    ),
     (
         "struct s { struct { u8 len; } x[2]; u8 a[x.len]; };",
         0,
@@ -301,7 +411,12 @@ const FAILURES: &[Failure] = &[
         21,
         "is a string",
     ),
-    ("env { n = -3; };\nstruct s { u8 a[env.n]; };", 1, 21, "is -3"),
+    (
+        "env { n = -3; };\nstruct s { u8 a[env.n]; };",
+        1,
+        21,
+        "is -3",
+    ),
     (
         "env { n = 3; };\nstruct s { u8 a[env]; };",
         1,
@@ -427,8 +542,18 @@ const FAILURES: &[Failure] = &[
         "unsupported version",
     ),
     ("!trace { major = 1; minor = 8; };", 1, 1, "no `byte_order`"),
-    ("!trace { major = 1; byte_order = le; };", 1, 1, "no `minor`"),
-    ("!trace { minor = 8; byte_order = le; };", 1, 1, "no `major`"),
+    (
+        "!trace { major = 1; byte_order = le; };",
+        1,
+        1,
+        "no `minor`",
+    ),
+    (
+        "!trace { minor = 8; byte_order = le; };",
+        1,
+        1,
+        "no `major`",
+    ),
     (
         "!trace { major = 2; minor = 8; byte_order = le; };",
         1,
@@ -551,7 +676,11 @@ fn valid_metadata_is_accepted() {
 }
 
 fn shared(path: &str) -> Option<PathBuf> {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/traces/public")).join(path);
+    let path = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../shared/traces/public"
+    ))
+    .join(path);
     if !path.exists() {
         skipped(format_args!(
             "there is no {}: public cases are not at hand",
@@ -596,7 +725,10 @@ fn public_metadata_cases_get_their_verdict() {
         }
         // A failing case stands between lines of dashes: without them, it must fail by itself.
         if let Some(rest) = file.strip_prefix(b"---\n") {
-            let end = rest.windows(4).rposition(|window| window == b"---\n").unwrap();
+            let end = rest
+                .windows(4)
+                .rposition(|window| window == b"---\n")
+                .unwrap();
             let verdict = metadata::parse(&rest[..end]);
             if verdict.is_ok() != DISPUTED.contains(&name.as_str()) {
                 wrong.push(format!("{name}, without dashes: {:?}", verdict.err()));
@@ -651,14 +783,17 @@ fn metadata_of_real_traces_is_accepted() {
         "synctraces/scp_dest/metadata",
     ] {
         let Some(path) = shared(path) else { continue };
-        let class =
-            metadata::parse(&fs::read(&path).unwrap()).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        let class = metadata::parse(&fs::read(&path).unwrap())
+            .unwrap_or_else(|error| panic!("{path:?}: {error}"));
         assert!(
             class.streams.iter().any(|stream| !stream.events.is_empty()),
             "{path:?} has no events"
         );
         assert!(
-            class.streams.iter().all(|stream| stream.default_clock.is_some()),
+            class
+                .streams
+                .iter()
+                .all(|stream| stream.default_clock.is_some()),
             "{path:?} has no clock"
         );
     }

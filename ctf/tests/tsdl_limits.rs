@@ -43,7 +43,9 @@ fn many_uses_of_a_large_type_are_refused() {
     }
     let error = metadata::parse(text.as_bytes()).unwrap_err();
     assert!(
-        error.message.contains("more fields in all than are supported"),
+        error
+            .message
+            .contains("more fields in all than are supported"),
         "{error}"
     );
 }
@@ -68,7 +70,8 @@ fn variants_that_multiply_targets_are_refused() {
 fn huge_arrays_are_only_numbers() {
     let ok = format!("{TRACE}event {{ fields := struct {{ u8 a[0x0fffffffffffffff]; }}; }};");
     assert!(metadata::parse(ok.as_bytes()).is_ok());
-    let too_large = format!("{TRACE}event {{ fields := struct {{ u8 a[0xffffffff][0xffffffff]; }}; }};");
+    let too_large =
+        format!("{TRACE}event {{ fields := struct {{ u8 a[0xffffffff][0xffffffff]; }}; }};");
     let error = metadata::parse(too_large.as_bytes()).unwrap_err();
     assert!(error.message.contains("larger than 2^64 bits"), "{error}");
 }
@@ -76,12 +79,17 @@ fn huge_arrays_are_only_numbers() {
 #[test]
 fn long_names_and_many_types() {
     let name = "n".repeat(300_000);
-    let mut text = format!("{TRACE}event {{ name = {name}; fields := struct {{ u8 {name}; }}; }};\n");
+    let mut text =
+        format!("{TRACE}event {{ name = {name}; fields := struct {{ u8 {name}; }}; }};\n");
     for index in 0..20_000 {
-        text.push_str(&format!("typedef integer {{ size = 8; align = 8; }} t{index};\n"));
+        text.push_str(&format!(
+            "typedef integer {{ size = 8; align = 8; }} t{index};\n"
+        ));
     }
     for index in 0..5_000 {
-        text.push_str(&format!("callsite {{ name = \"c{index}\"; line = {index}; }};\n"));
+        text.push_str(&format!(
+            "callsite {{ name = \"c{index}\"; line = {index}; }};\n"
+        ));
     }
     let class = metadata::parse(text.as_bytes()).unwrap();
     assert_eq!(class.streams[0].events[0].name.len(), 300_000);
@@ -114,7 +122,9 @@ fn many_event_classes_share_the_names_of_their_fields() {
         thread_time() - start
     );
     let name = |event: usize| match &class.streams[0].events[event].payload {
-        Some(tracebraid_ctf::schema::FieldClass::Struct(payload)) => payload.members[1].name.as_ptr(),
+        Some(tracebraid_ctf::schema::FieldClass::Struct(payload)) => {
+            payload.members[1].name.as_ptr()
+        }
         other => panic!("{other:?}"),
     };
     assert_eq!(name(0), name(49_999));
@@ -213,7 +223,9 @@ fn mangled_bytes_are_refused_or_accepted() {
 
 #[test]
 fn shuffled_words_are_refused_or_accepted() {
-    let words: Vec<&str> = SAMPLE.split_inclusive([' ', ';', '{', '}', '[', ']']).collect();
+    let words: Vec<&str> = SAMPLE
+        .split_inclusive([' ', ';', '{', '}', '[', ']'])
+        .collect();
     let mut numbers = Numbers(2);
     for _ in 0..3000 {
         let mut shuffled = words.clone();

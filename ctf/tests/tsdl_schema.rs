@@ -63,7 +63,9 @@ fn native_byte_order_is_that_of_a_trace_block_that_comes_later() {
     );
     assert_eq!(class.byte_order, ByteOrder::Big);
     let payload = class.streams[0].events[0].payload.as_ref().unwrap();
-    let [a, b, c, d] = members(payload) else { panic!() };
+    let [a, b, c, d] = members(payload) else {
+        panic!()
+    };
     assert_eq!(
         (int(&a.class).byte_order, int(&a.class).align),
         (ByteOrder::Big, 8)
@@ -128,7 +130,10 @@ fn bodies_without_a_field_name_declare_types_only() {
 
 #[test]
 fn one_underscore_is_removed_from_names() {
-    let payload = payload("", "u8 _a; u8 __b; u8 _; u8 str; u8 _str; u8 len; string s[len];");
+    let payload = payload(
+        "",
+        "u8 _a; u8 __b; u8 _; u8 str; u8 _str; u8 len; string s[len];",
+    );
     let names: Vec<_> = members(&payload)
         .iter()
         .map(|member| member.name.as_str())
@@ -153,8 +158,14 @@ fn the_innermost_field_of_a_name_is_the_length() {
         "u8 n; struct { u8 a[n]; u8 n; u8 b[n]; struct { u8 c[n]; } t; } s;",
     );
     let inner = members(&members(&payload)[1].class);
-    assert_eq!(length_of(&inner[0].class), &location(Scope::Payload, &[&[0]]));
-    assert_eq!(length_of(&inner[2].class), &location(Scope::Payload, &[&[1, 1]]));
+    assert_eq!(
+        length_of(&inner[0].class),
+        &location(Scope::Payload, &[&[0]])
+    );
+    assert_eq!(
+        length_of(&inner[2].class),
+        &location(Scope::Payload, &[&[1, 1]])
+    );
     assert_eq!(
         length_of(&members(&inner[3].class)[0].class),
         &location(Scope::Payload, &[&[1, 1]])
@@ -200,7 +211,10 @@ fn paths_lead_through_structs_and_the_current_element() {
         "struct { u8 n; } h; u8 a[h.n]; struct { u8 m; u8 b[m]; u8 c[event.fields.s.m]; } s[3];",
     );
     let list = members(&payload);
-    assert_eq!(length_of(&list[1].class), &location(Scope::Payload, &[&[0, 0]]));
+    assert_eq!(
+        length_of(&list[1].class),
+        &location(Scope::Payload, &[&[0, 0]])
+    );
     let FieldClass::Array {
         element, length: 3, ..
     } = &list[2].class
@@ -405,7 +419,10 @@ fn roles_and_clock_of_an_lttng_trace() {
         (7, 1_795_224_828_576_349_957)
     );
     assert_eq!((clock.frequency, clock.precision), (1_000_000_000, Some(3)));
-    assert_eq!(clock.uid.as_deref(), Some("0b1bb408-1eb1-4cd1-b638-c5624c6a19c6"));
+    assert_eq!(
+        clock.uid.as_deref(),
+        Some("0b1bb408-1eb1-4cd1-b638-c5624c6a19c6")
+    );
     assert_eq!(
         clock.origin,
         ClockOrigin::UnixEpoch,
@@ -437,7 +454,13 @@ fn roles_and_clock_of_an_lttng_trace() {
     assert_eq!(int(&id.class).roles, Roles::EVENT_CLASS_ID);
     let v = variant(&v.class);
     assert_eq!(*v.selector, location(Scope::EventHeader, &[&[0]]));
-    assert_eq!(v.options[0].ranges, [IntRange { lower: 0, upper: 30 }]);
+    assert_eq!(
+        v.options[0].ranges,
+        [IntRange {
+            lower: 0,
+            upper: 30
+        }]
+    );
     assert_eq!(
         int(&members(&v.options[0].class)[0].class).roles,
         Roles::CLOCK_TIMESTAMP
@@ -476,7 +499,11 @@ fn fields_of_the_wrong_kind_have_no_role() {
             event.header := struct { string id; }; };",
     );
     let header = members(class.packet_header.as_ref().unwrap());
-    assert_eq!(int(&header[1].class).roles, Roles::NONE, "not the first field");
+    assert_eq!(
+        int(&header[1].class).roles,
+        Roles::NONE,
+        "not the first field"
+    );
     assert!(matches!(
         header[2].class,
         FieldClass::Array {
@@ -549,7 +576,10 @@ fn clocks_of_streams() {
         .collect();
     assert_eq!(clocks, [(1, Some(1)), (2, Some(0)), (4, None)]);
     assert_eq!(
-        (class.clocks[0].offset_cycles, class.clocks[0].offset_seconds),
+        (
+            class.clocks[0].offset_cycles,
+            class.clocks[0].offset_seconds
+        ),
         (-5, -7)
     );
     assert_eq!(
@@ -572,11 +602,18 @@ fn events_find_their_streams() {
     let names: Vec<Vec<&str>> = class
         .streams
         .iter()
-        .map(|stream| stream.events.iter().map(|event| event.name.as_str()).collect())
+        .map(|stream| {
+            stream
+                .events
+                .iter()
+                .map(|event| event.name.as_str())
+                .collect()
+        })
         .collect();
     assert_eq!(names, [vec!["early", "late"], vec!["other"]]);
-    let alone =
-        parse("trace { major = 1; minor = 8; byte_order = le; }; event { fields := struct { string s; }; };");
+    let alone = parse(
+        "trace { major = 1; minor = 8; byte_order = le; }; event { fields := struct { string s; }; };",
+    );
     assert_eq!(
         (
             alone.streams.len(),
@@ -603,7 +640,8 @@ fn strings_with_escapes() {
 #[test]
 fn bytes_that_are_no_utf_8_are_replaced_in_strings() {
     let class =
-        tsdl::parse(b"trace { major = 1; minor = 8; byte_order = le; }; env { a = \"caf\xe9\"; };").unwrap();
+        tsdl::parse(b"trace { major = 1; minor = 8; byte_order = le; }; env { a = \"caf\xe9\"; };")
+            .unwrap();
     assert_eq!(class.env_str("a"), Some("caf\u{fffd}"));
 }
 
@@ -634,7 +672,10 @@ fn inner_scopes_hide_outer_types() {
         "typealias integer { size = 16; } := u8; u8 x; struct s y;",
     );
     assert_eq!(int(&members(&payload)[0].class).length, 16);
-    assert_eq!(int(&members(&members(&payload)[1].class)[0].class).length, 8);
+    assert_eq!(
+        int(&members(&members(&payload)[1].class)[0].class).length,
+        8
+    );
 }
 
 #[test]
@@ -691,7 +732,10 @@ fn a_clock_that_no_block_describes_is_refused_wherever_it_is_used() {
         typealias integer { size = 64; map = clock.c.value; } := stamp;
         clock { name = c; };\nclock { name = c; };";
     let error = tsdl::parse(text.as_bytes()).unwrap_err();
-    assert!(error.message.contains("there is a clock `c` already"), "{error}");
+    assert!(
+        error.message.contains("there is a clock `c` already"),
+        "{error}"
+    );
     assert_eq!(error.line, 4);
 }
 

@@ -59,8 +59,10 @@ fn headers_are_short_where_they_can_be() {
     };
     out.record(&two, 1 << 40, give(7)).unwrap();
     // As much as 27 bits can tell, and one more.
-    out.record(&two, (1 << 40) + (1 << 27) - 1, give(8)).unwrap();
-    out.record(&two, (1 << 40) + (2 << 27) - 1, give(9)).unwrap();
+    out.record(&two, (1 << 40) + (1 << 27) - 1, give(8))
+        .unwrap();
+    out.record(&two, (1 << 40) + (2 << 27) - 1, give(9))
+        .unwrap();
     // An id that 5 bits cannot tell.
     out.record(&named, (1 << 40) + (2 << 27), |fields| {
         fields.string("bash").string("/x");
@@ -70,7 +72,8 @@ fn headers_are_short_where_they_can_be() {
     let events = &data[HEAD..];
     let compact = |time: u64| (3 | (time as u32) << 5).to_le_bytes();
     let body = |value: u64| [&(-1i32).to_le_bytes()[..], &value.to_le_bytes()].concat();
-    let extended = |id: u32, time: u64| [&[31][..], &id.to_le_bytes(), &time.to_le_bytes()].concat();
+    let extended =
+        |id: u32, time: u64| [&[31][..], &id.to_le_bytes(), &time.to_le_bytes()].concat();
     let time = 1u64 << 40;
     let expected = [
         &compact(time)[..],
@@ -108,7 +111,8 @@ fn packets_tell_their_times_sizes_and_losses() {
     assert_eq!(data.len(), 3 * 256);
     let word = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap());
     // Begin, end, content, size, number, discarded. 18 bytes an event: nine fit.
-    let context = |packet: usize| [0, 1, 2, 3, 4, 5].map(|field| word(packet * 256 + 32 + field * 8));
+    let context =
+        |packet: usize| [0, 1, 2, 3, 4, 5].map(|field| word(packet * 256 + 32 + field * 8));
     let bits = |events: usize| ((HEAD + events * 18) * 8) as u64;
     assert_eq!(context(0), [90, 109, bits(9), 2048, 0, 10]);
     assert_eq!(context(1), [109, 500, bits(1), 2048, 1, 10]);
@@ -149,7 +153,10 @@ fn nothing_comes_before_the_start() {
     });
     assert!(matches!(
         result,
-        Err(WriteError::TimeBackwards { last: 100, time: 99 })
+        Err(WriteError::TimeBackwards {
+            last: 100,
+            time: 99
+        })
     ));
 }
 
@@ -223,7 +230,9 @@ fn refused_events_leave_nothing_behind() {
         let result = out.record(&named, time, |fields| {
             fields.string("").string(&long);
         });
-        assert!(matches!(result, Err(WriteError::EventTooLarge { room, .. }) if room == 300 - HEAD as u64));
+        assert!(
+            matches!(result, Err(WriteError::EventTooLarge { room, .. }) if room == 300 - HEAD as u64)
+        );
         out.record_encoded(&two, time, &[1; 12]).unwrap();
     }
     let data = out.finish().unwrap();
@@ -242,8 +251,9 @@ fn refused_events_leave_nothing_behind() {
 #[test]
 fn streams_that_cannot_be_written_are_refused() {
     let (plan, ..) = plans(HeaderKind::Large);
-    let new =
-        |size, context: &[(&str, i64)]| StreamWriter::new(&plan, Vec::new(), size, 0, context).map(drop);
+    let new = |size, context: &[(&str, i64)]| {
+        StreamWriter::new(&plan, Vec::new(), size, 0, context).map(drop)
+    };
     assert!(new(PacketSize::Fixed(HEAD as u32 + 1), &[("cpu_id", 0)]).is_ok());
     assert!(new(PacketSize::Fixed(HEAD as u32), &[("cpu_id", 0)]).is_err());
     assert!(new(PacketSize::Fixed(u32::MAX), &[("cpu_id", 0)]).is_err());
@@ -277,7 +287,11 @@ fn a_session_gets_its_name_when_it_is_complete() {
     let session = Session::create(&path).unwrap();
     assert!(Session::create(&path).is_err(), "somebody is writing it");
     let mut kernel = session
-        .trace("kernel".as_ref(), &class(HeaderKind::Large), Options::default())
+        .trace(
+            "kernel".as_ref(),
+            &class(HeaderKind::Large),
+            Options::default(),
+        )
         .unwrap();
     let ust = session.trace(
         "ust/uid/1000/64-bit".as_ref(),
@@ -288,7 +302,11 @@ fn a_session_gets_its_name_when_it_is_complete() {
     for place in ["kernel", "../elsewhere", "/tmp/x"] {
         assert!(
             session
-                .trace(place.as_ref(), &class(HeaderKind::Large), Options::default())
+                .trace(
+                    place.as_ref(),
+                    &class(HeaderKind::Large),
+                    Options::default()
+                )
                 .is_err(),
             "{place}"
         );
@@ -304,7 +322,10 @@ fn a_session_gets_its_name_when_it_is_complete() {
         ".hidden",
         "x.idx",
     ] {
-        assert!(kernel.stream(0, name, 1, &[("cpu_id", 1)]).is_err(), "{name}");
+        assert!(
+            kernel.stream(0, name, 1, &[("cpu_id", 1)]).is_err(),
+            "{name}"
+        );
     }
     let two = kernel.events(0)[0].clone();
     let writer = std::thread::spawn(move || {
@@ -337,7 +358,10 @@ fn a_session_gets_its_name_when_it_is_complete() {
         names.sort();
         names
     };
-    assert_eq!(names(&path.join("kernel")), ["channel0_0", "index", "metadata"]);
+    assert_eq!(
+        names(&path.join("kernel")),
+        ["channel0_0", "index", "metadata"]
+    );
     assert_eq!(names(&path.join("kernel/index")), ["channel0_0.idx"]);
     assert_eq!(names(&directory.path().join("deep")), ["session"]);
 }
@@ -348,7 +372,11 @@ fn a_session_with_writers_is_not_complete() {
     let path = directory.path().join("session");
     let session = Session::create(&path).unwrap();
     let mut kernel = session
-        .trace("kernel".as_ref(), &class(HeaderKind::Large), Options::default())
+        .trace(
+            "kernel".as_ref(),
+            &class(HeaderKind::Large),
+            Options::default(),
+        )
         .unwrap();
     let stream = kernel.stream(0, "channel0_0", 0, &[("cpu_id", 0)]).unwrap();
     drop(kernel);
@@ -378,7 +406,11 @@ fn a_live_trace_can_be_read_at_any_moment() {
         };
         assert_eq!(read(), (0, 0));
         for number in 0..20u64 {
-            let class = event(number * 7, &format!("event{number}"), payload().uint("x", 24));
+            let class = event(
+                number * 7,
+                &format!("event{number}"),
+                payload().uint("x", 24),
+            );
             let plan = trace.add_event(0, &class).unwrap();
             assert!(trace.add_event(0, &class).is_err());
             assert_eq!(read(), (number as usize + 1, number as usize));
@@ -429,7 +461,8 @@ fn traces_alike_have_the_same_metadata_and_are_read_as_one() {
             trace.add_event(0, &class).unwrap();
             assert!(sessions[1].trace_like("other".as_ref(), &trace).is_err());
         }
-        let metadata = ["1", "2"].map(|name| std::fs::read(path.join(name).join("metadata")).unwrap());
+        let metadata =
+            ["1", "2"].map(|name| std::fs::read(path.join(name).join("metadata")).unwrap());
         assert_eq!(metadata[0].len(), metadata[1].len());
         let set = tracebraid_ctf::trace::TraceSet::open(&[&path]).unwrap();
         assert_eq!(set.traces.len(), 1);

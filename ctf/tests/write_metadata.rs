@@ -28,7 +28,8 @@ fn random_schemas_are_read_as_they_were_written() {
     for version in [CtfVersion::V1_8, CtfVersion::V2_0] {
         for seed in 0..SEEDS {
             let class = random(seed, version);
-            let text = text(&class).unwrap_or_else(|error| panic!("seed {seed}, {version:?}: {error}"));
+            let text =
+                text(&class).unwrap_or_else(|error| panic!("seed {seed}, {version:?}: {error}"));
             assert_eq!(parse(text.as_bytes()).unwrap(), class, "seed {seed}");
         }
     }
@@ -40,7 +41,9 @@ fn metadata_that_grows_is_valid_at_any_moment() {
         for seed in 0..60 {
             let class = random(seed, version);
             let mut now = class.clone();
-            now.streams.iter_mut().for_each(|stream| stream.events.clear());
+            now.streams
+                .iter_mut()
+                .for_each(|stream| stream.events.clear());
             let (mut metadata, mut text) = Metadata::new(&now).unwrap();
             let mut file = packet(&text, class.uuid, class.byte_order).unwrap();
             for (index, stream) in class.streams.iter().enumerate() {
@@ -104,7 +107,8 @@ fn schemas_are_converted_to_ctf_2() {
             ..Options::default()
         };
         let class = generate(&options).unwrap().class;
-        let converted = to_version(&class, CtfVersion::V2_0).and_then(|class| Ok((text(&class)?, class)));
+        let converted =
+            to_version(&class, CtfVersion::V2_0).and_then(|class| Ok((text(&class)?, class)));
         match converted {
             Ok((text, converted)) => {
                 done += 1;
@@ -153,8 +157,12 @@ fn recorder() -> TraceClass {
                 .sequence("vtids", 8, |element| element.int("", 32))
                 .structure("inner", |fields| {
                     fields.text_sequence("name", 16).array("pairs", 3, |pair| {
-                        pair.uint("a", 5)
-                            .enumeration("b", 3, true, &[("neg", -4, -1), ("two words", 0, 3)])
+                        pair.uint("a", 5).enumeration(
+                            "b",
+                            3,
+                            true,
+                            &[("neg", -4, -1), ("two words", 0, 3)],
+                        )
                     })
                 })
                 .float("load", 64)
@@ -201,7 +209,8 @@ fn errors_name_what_cannot_be_expressed() {
     let fields = || Fields::new(Scope::Payload, order, Align::Bytes);
     let with = |class: FieldClass| {
         refusal(|trace| {
-            trace.streams[0].events[0].payload = payload(fields().uint("a", 8).member("here", class))
+            trace.streams[0].events[0].payload =
+                payload(fields().uint("a", 8).member("here", class))
         })
     };
     names(
@@ -220,12 +229,14 @@ fn errors_name_what_cannot_be_expressed() {
         }),
         &["`here`", "16, 32, 64 or 128"],
     );
-    let twice =
-        refusal(|trace| trace.streams[0].events[1].payload = payload(fields().uint("a", 8).uint("a", 8)));
+    let twice = refusal(|trace| {
+        trace.streams[0].events[1].payload = payload(fields().uint("a", 8).uint("a", 8))
+    });
     names(&twice, &["`_a`", "already"]);
     let zero = refusal(|trace| trace.streams[0].events[1].payload = payload(fields().uint("a", 0)));
     names(&zero, &["size"]);
-    let name = refusal(|trace| trace.streams[0].events[1].payload = payload(fields().uint("a b", 8)));
+    let name =
+        refusal(|trace| trace.streams[0].events[1].payload = payload(fields().uint("a b", 8)));
     names(&name, &["`a b`", "identifier"]);
     let origin = ClockOrigin::Custom {
         namespace: None,
@@ -244,7 +255,8 @@ fn errors_name_what_cannot_be_expressed() {
     );
     // A member that readers would take for the packet's size.
     let role = refusal(|trace| {
-        let context = Fields::new(Scope::PacketContext, order, Align::Bytes).uint("packet_size", 64);
+        let context =
+            Fields::new(Scope::PacketContext, order, Align::Bytes).uint("packet_size", 64);
         trace.streams[0].packet_context = Some(context.build());
     });
     names(&role, &["packet context", "`packet_size`"]);

@@ -30,7 +30,11 @@ fn has_times(class: &TraceClass, stream: usize) -> bool {
     ints.any(|roles| roles.contains(Roles::CLOCK_TIMESTAMP))
 }
 
-fn shown(class: &TraceClass, stream: usize, event: &GeneratedEvent) -> (usize, Option<u64>, String) {
+fn shown(
+    class: &TraceClass,
+    stream: usize,
+    event: &GeneratedEvent,
+) -> (usize, Option<u64>, String) {
     let mut text = String::new();
     for (class, value) in body(class, stream, event) {
         expected(value, class, &mut text);
@@ -71,7 +75,10 @@ fn check(generated: &Generated, directory: &Path, what: &str) {
         if event_count(written) == 0 {
             continue;
         }
-        let is_it = |path: &Path| path.file_name().is_some_and(|name| *name == *written.file_name);
+        let is_it = |path: &Path| {
+            path.file_name()
+                .is_some_and(|name| *name == *written.file_name)
+        };
         let stream = trace
             .streams
             .iter()
@@ -83,7 +90,11 @@ fn check(generated: &Generated, directory: &Path, what: &str) {
             (event_count(written), vec![]),
             "{what}"
         );
-        let events: Vec<_> = written.packets.iter().flat_map(|packet| &packet.events).collect();
+        let events: Vec<_> = written
+            .packets
+            .iter()
+            .flat_map(|packet| &packet.events)
+            .collect();
         let wanted: Vec<_> = events
             .iter()
             .map(|event| shown(class, written.class, event))
@@ -118,7 +129,9 @@ fn check_packets(stream: &tracebraid_ctf::stream::Stream, what: &str) {
         assert!(last <= begin && begin <= end, "{what}");
         last = end;
         assert!(
-            packet.sequence.is_none_or(|sequence| sequence == number as u64),
+            packet
+                .sequence
+                .is_none_or(|sequence| sequence == number as u64),
             "{what}"
         );
     }
@@ -163,14 +176,19 @@ fn random_traces(version: CtfVersion, seeds: u64) {
                 written += 1;
                 check(&generated, &path, &what);
             }
-            Err(WriteError::Unsupported { .. } | WriteError::EventTooLarge { .. }) => unsupported += 1,
+            Err(WriteError::Unsupported { .. } | WriteError::EventTooLarge { .. }) => {
+                unsupported += 1
+            }
             // Generated heads may take all of a small packet.
             Err(WriteError::Misuse(message)) if message.contains("packets of") => unsupported += 1,
             Err(other) => panic!("{what}: {other}"),
         }
     }
     println!("{written} written, {unsupported} not supported");
-    assert!(written > 100, "{written} written, {unsupported} not supported");
+    assert!(
+        written > 100,
+        "{written} written, {unsupported} not supported"
+    );
 }
 
 #[test]
@@ -200,7 +218,12 @@ fn random_traces_of_ctf_1_8_as_ctf_2() {
             version: CtfVersion::V2_0,
             ..Options::default()
         };
-        match write(&generated, Session::create(&path).unwrap(), "some/where", options) {
+        match write(
+            &generated,
+            Session::create(&path).unwrap(),
+            "some/where",
+            options,
+        ) {
             Ok(()) => {
                 written += 1;
                 let class = &Trace::open(&path.join("some/where")).unwrap().layout.class;

@@ -22,7 +22,8 @@ fn packets() -> Vec<Packet> {
     (0..6).map(packet).collect()
 }
 
-/// Whether the index is used, the messages when the trace is opened, and the damage found by reading.
+/// Whether the index is used, the messages when the trace is opened, and the damage found by
+/// reading.
 fn read(file: &[u8], index: &[u8], check: IndexCheck) -> (bool, Vec<String>, Vec<Damage>) {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("metadata"), METADATA).unwrap();
@@ -61,7 +62,10 @@ fn a_wrong_entry_in_the_middle_is_a_contradiction() {
     let file = lttng::file(&packets());
     for check in [IndexCheck::Ends, IndexCheck::Every] {
         let (is_indexed, told, damage) = read(&file, &sound, check);
-        assert!(is_indexed && told.is_empty() && damage.is_empty(), "{told:?}");
+        assert!(
+            is_indexed && told.is_empty() && damage.is_empty(),
+            "{told:?}"
+        );
     }
     for (what, change) in changes {
         let mut entries = decode(&sound).unwrap();

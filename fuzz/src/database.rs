@@ -1,4 +1,5 @@
-//! Targets that read databases of executions which others made: files as they are, and rows in tables as they should be.
+//! Targets that read databases of executions which others made: files as they are, and rows in
+//! tables as they should be.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -44,7 +45,8 @@ pub(crate) fn rows(data: &[u8]) -> Corpus {
     let path = directory().join("rows.db");
     std::fs::write(&path, sound()).expect("written");
     let connection = Connection::open(&path).expect("opened");
-    let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN;";
+    let quick =
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = OFF; BEGIN;";
     connection.execute_batch(quick).expect("begun");
     let mut rest = data;
     while let Some((&table, after)) = rest.split_first() {
@@ -70,7 +72,8 @@ fn sound() -> &'static [u8] {
         let writer = Writer::create(&path, &about("sound")).expect("a place");
         writer.finish(&Built::default()).expect("written");
         let connection = Connection::open(&path).expect("opened");
-        let column = "ALTER TABLE execution ADD called; INSERT INTO metric VALUES ('called', '', '', 1);";
+        let column =
+            "ALTER TABLE execution ADD called; INSERT INTO metric VALUES ('called', '', '', 1);";
         connection.execute_batch(column).expect("added");
         drop(connection);
         std::fs::read(&path).expect("read")
@@ -117,7 +120,8 @@ fn value(rest: &mut &[u8]) -> Value {
     }
 }
 
-/// Reads all of a database, in every way in which it can be read; and appends to some, as that takes long.
+/// Reads all of a database, in every way in which it can be read; and appends to some, as that
+/// takes long.
 fn all_of(path: &Path, length: usize) {
     match read(path) {
         Ok(()) => (),
@@ -181,7 +185,8 @@ fn columns(table: &Table) {
 
 /// Two groups beside each other.
 fn groups(database: &Database, table: &Table) {
-    let condition = "duration > 1ms || called == word || ctx.\"*\" >= 1 || label != x || has(thread)";
+    let condition =
+        "duration > 1ms || called == word || ctx.\"*\" >= 1 || label != x || has(thread)";
     if let Ok(chosen) = chosen(condition, database, table) {
         assert!(group(&chosen).len() <= table.len());
     }

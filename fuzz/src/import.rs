@@ -26,9 +26,14 @@ pub(crate) fn import(data: &[u8]) -> Corpus {
 
 /// A description of a tracepoint, and after a byte that no text has, one of its records.
 pub(crate) fn format(data: &[u8]) -> Corpus {
-    let end = data.iter().position(|&byte| byte == 0xff).unwrap_or(data.len());
+    let end = data
+        .iter()
+        .position(|&byte| byte == 0xff)
+        .unwrap_or(data.len());
     let (text, record) = data.split_at(end);
-    let Some(format) = tracebraid_tracepoint::Format::parse("fuzz", &String::from_utf8_lossy(text), 8) else {
+    let Some(format) =
+        tracebraid_tracepoint::Format::parse("fuzz", &String::from_utf8_lossy(text), 8)
+    else {
         return Corpus::Keep;
     };
     let record = record.get(1..).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Fuzz targets for everything that reads what others wrote: metadata of both languages and in
-//! packets, index files, packets, whole traces, blocks of state histories, definitions of analyses, databases of
-//! executions, files of other tools, and stacks with the unwind tables of programs.
+//! packets, index files, packets, whole traces, blocks of state histories, definitions of analyses,
+//! databases of executions, files of other tools, and stacks with the unwind tables of programs.
 //!
 //! `FUZZ_TARGET` names the target, see [`TARGETS`]; the rest are libFuzzer's arguments. One
 //! program holds all targets, so that there is one thing to build.

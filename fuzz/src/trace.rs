@@ -56,7 +56,9 @@ fn read_files(metadata: &[u8], stream: &[u8], index: Option<&[u8]>) {
         Some(index) => std::fs::write(index_path, index).expect("written"),
         None => drop(std::fs::remove_file(index_path)),
     }
-    let Ok(trace) = Trace::open(directory) else { return };
+    let Ok(trace) = Trace::open(directory) else {
+        return;
+    };
     for told in &trace.damage {
         assert!(!told.to_string().is_empty());
     }
@@ -87,7 +89,9 @@ fn read(trace: &Trace, stream: &Stream) -> Vec<u64> {
         if let Some(mut event) = reader.event() {
             counts[event.class_index] += 1;
             event.walk_header(&mut Silent).expect("a sound header");
-            event.walk_body(&mut Silent, |_, _| {}).expect("a sound body");
+            event
+                .walk_body(&mut Silent, |_, _| {})
+                .expect("a sound body");
         }
         reader.advance();
     }
@@ -98,7 +102,10 @@ fn read(trace: &Trace, stream: &Stream) -> Vec<u64> {
             .flat_map(|stream| &stream.files)
             .map(|file| file.bytes)
             .max();
-        assert!(told.offset.is_none_or(|offset| Some(offset) <= bytes), "{told}");
+        assert!(
+            told.offset.is_none_or(|offset| Some(offset) <= bytes),
+            "{told}"
+        );
     }
     counts
 }

@@ -35,7 +35,13 @@ pub(crate) fn unwind(data: &[u8]) -> Corpus {
     let mut frames = [Vec::new(), Vec::new()];
     // With rules that are new, and with those that are known then.
     for frames in &mut frames {
-        unwinder.walk(registers, &StackCopy::new(STACK, stack), DEPTH, code, frames);
+        unwinder.walk(
+            registers,
+            &StackCopy::new(STACK, stack),
+            DEPTH,
+            code,
+            frames,
+        );
         assert!(frames.len() <= DEPTH);
     }
     assert_eq!(frames[0], frames[1]);

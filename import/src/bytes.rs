@@ -29,7 +29,12 @@ impl<'a> Bytes<'a> {
     /// All of `data`, which stands at `base` in the file; big endian if `big`.
     pub(crate) fn new(data: &'a [u8], base: u64, big: bool) -> Self {
         let at = 0;
-        Bytes { data, at, base, big }
+        Bytes {
+            data,
+            at,
+            base,
+            big,
+        }
     }
 
     pub(crate) fn offset(&self) -> u64 {

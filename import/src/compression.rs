@@ -3,7 +3,8 @@
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
-/// Window of a zstd stream, as a power of two: 8 MiB, which every writer of the format keeps to by default.
+/// Window of a zstd stream, as a power of two: 8 MiB, which every writer of the format keeps to by
+/// default.
 const WINDOW_LOG: u32 = 23;
 
 /// How something is compressed.
@@ -55,7 +56,9 @@ fn zlib(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
         let status = state.decompress_vec(rest, &mut all, FlushDecompress::Finish);
         match status.map_err(|error| error.to_string())? {
             Status::StreamEnd => return Ok(all),
-            _ if (state.total_in(), state.total_out()) == before => return Err("it is cut off".to_owned()),
+            _ if (state.total_in(), state.total_out()) == before => {
+                return Err("it is cut off".to_owned());
+            }
             _ if all.len() as u64 > most => return Ok(all),
             _ => {}
         }

@@ -11,7 +11,8 @@ use tracebraid_ctf::special::special;
 
 use crate::error::ImportError;
 
-/// No part of a file that is read as a whole is larger: 1 GiB. Those of real files have some megabytes.
+/// No part of a file that is read as a whole is larger: 1 GiB. Those of real files have some
+/// megabytes.
 pub(crate) const MOST_BYTES: u64 = 1 << 30;
 
 /// Bytes that are read at once.

@@ -67,9 +67,11 @@ pub fn import(path: &Path, to: &Path, stop: &AtomicBool) -> Result<Summary, Impo
             "this is neither perf.data nor trace.dat",
         )),
     };
-    let finished = imported.and_then(|summary| session.finish().map(|_| summary).map_err(Into::into));
+    let finished =
+        imported.and_then(|summary| session.finish().map(|_| summary).map_err(Into::into));
     if finished.is_err() {
-        // What remains is nobody's: the reason is more worth telling than that it could not be removed.
+        // What remains is nobody's: the reason is more worth telling than that it could not be
+        // removed.
         let _ = fs::remove_dir_all(part);
     }
     finished

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tracebraid_ctf::schema::build::{Align, Fields, clock, event, identified};
-use tracebraid_ctf::schema::{ByteOrder, ClockIndex, ClockOrigin, EnvValue, Scope, TraceClass, Uuid};
+use tracebraid_ctf::schema::{
+    ByteOrder, ClockIndex, ClockOrigin, EnvValue, Scope, TraceClass, Uuid,
+};
 use tracebraid_ctf::write::fields::Fields as Values;
 use tracebraid_ctf::write::lttng::{HeaderKind, stream_class, trace_class};
 use tracebraid_ctf::write::stream::StreamWriter;
@@ -78,7 +80,11 @@ pub(crate) fn payload() -> Fields {
 
 impl Output {
     /// Begins a trace below the session's directory.
-    pub(crate) fn new(session: &Session, below: &Path, facts: &Facts) -> Result<Output, ImportError> {
+    pub(crate) fn new(
+        session: &Session,
+        below: &Path,
+        facts: &Facts,
+    ) -> Result<Output, ImportError> {
         let trace = session.trace(below, &schema(facts), Options::default())?;
         Ok(Output {
             trace,
@@ -145,9 +151,14 @@ impl Output {
         }
     }
 
-    /// So many events were lost on the CPU behind its last one, before that time if it is known: a packet of
-    /// its own tells it, so that readers see where.
-    pub(crate) fn discard(&mut self, cpu: u32, until: Option<u64>, events: u64) -> Result<(), ImportError> {
+    /// So many events were lost on the CPU behind its last one, before that time if it is known: a
+    /// packet of its own tells it, so that readers see where.
+    pub(crate) fn discard(
+        &mut self,
+        cpu: u32,
+        until: Option<u64>,
+        events: u64,
+    ) -> Result<(), ImportError> {
         let stream = self.stream(cpu)?;
         match until.filter(|&time| time > stream.last) {
             // Nothing came before: the loss has no beginning.
@@ -197,7 +208,11 @@ fn schema(facts: &Facts) -> TraceClass {
         clock = identified(clock, uuid);
     }
     class.clocks.push(clock);
-    let context: &[(&str, u32)] = if facts.has_cpus { &[("cpu_id", 32)] } else { &[] };
+    let context: &[(&str, u32)] = if facts.has_cpus {
+        &[("cpu_id", 32)]
+    } else {
+        &[]
+    };
     let mut stream = stream_class(0, order, ClockIndex::default(), HeaderKind::Large, context);
     let common = Fields::new(Scope::CommonContext, order, Align::Bytes);
     stream.common_context = Some(common.text("procname", NAME_BYTES).build());

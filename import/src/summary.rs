@@ -55,7 +55,11 @@ impl Summary {
 
     /// Says of what kernel reports will miss.
     pub(crate) fn find_lacks(&mut self) {
-        let has = |names: &[&str]| self.classes.iter().any(|class| names.contains(&class.as_str()));
+        let has = |names: &[&str]| {
+            self.classes
+                .iter()
+                .any(|class| names.contains(&class.as_str()))
+        };
         let begins = |prefix: &str| self.classes.iter().any(|class| class.starts_with(prefix));
         let mut lacks = Vec::new();
         if !has(&["sched:sched_switch"]) {
@@ -69,6 +73,7 @@ impl Summary {
         if !by_number && !by_name {
             lacks.push("no system calls (raw_syscalls or syscalls)");
         }
-        self.lacks.splice(0..0, lacks.into_iter().map(str::to_owned));
+        self.lacks
+            .splice(0..0, lacks.into_iter().map(str::to_owned));
     }
 }

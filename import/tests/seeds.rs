@@ -54,7 +54,13 @@ fn versions_and_compressions_of_trace_dat_are_the_same() {
 
 #[test]
 fn a_file_that_ends_anywhere_is_read_up_to_there_or_refused() {
-    for name in ["perf", "perf-pipe", "trace-6", "trace-7-none", "trace-7-zlib"] {
+    for name in [
+        "perf",
+        "perf-pipe",
+        "trace-6",
+        "trace-7-none",
+        "trace-7-zlib",
+    ] {
         let whole = std::fs::read(seed(name)).expect("the file");
         let directory = TempDir::new().expect("a directory");
         let file = directory.path().join("file");
@@ -68,7 +74,10 @@ fn a_file_that_ends_anywhere_is_read_up_to_there_or_refused() {
                     std::fs::remove_dir_all(&to).expect("removed");
                 }
                 Err(ImportError::Malformed { offset, .. }) => {
-                    assert!(offset <= whole.len() as u64, "{name}: {length} bytes: {offset}");
+                    assert!(
+                        offset <= whole.len() as u64,
+                        "{name}: {length} bytes: {offset}"
+                    );
                 }
                 Err(error) => panic!("{name}: {length} bytes: {error}"),
             }

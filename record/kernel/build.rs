@@ -1,5 +1,6 @@
-//! Compiles the BPF programs. What both sides must agree upon stands in one place: ids of event classes in
-//! `src/events.tsdl`, which become a header and Rust here; numbers in `bpf/shared.h`, which become Rust.
+//! Compiles the BPF programs. What both sides must agree upon stands in one place: ids of event
+//! classes in `src/events.tsdl`, which become a header and Rust here; numbers in `bpf/shared.h`,
+//! which become Rust.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +15,8 @@ fn main() {
     let shared = fs::read_to_string("bpf/shared.h").expect("bpf/shared.h can be read");
     let kinds = kinds(&events);
     let header = |(name, id): &(String, String)| format!("#define KIND_{name} {id}\n");
-    let write = |file: &str, text: String| fs::write(out.join(file), text).expect("OUT_DIR can be written");
+    let write =
+        |file: &str, text: String| fs::write(out.join(file), text).expect("OUT_DIR can be written");
     write("kinds.h", kinds.iter().map(header).collect());
     write("kinds.rs", constants(&kinds, "u16"));
     write("shared.rs", constants(&numbers(&shared), "usize"));
@@ -34,7 +36,9 @@ fn kinds(events: &str) -> Vec<(String, String)> {
 
 /// Names of a header that stand for numbers, and these.
 fn numbers(header: &str) -> Vec<(String, String)> {
-    let lines = header.lines().filter_map(|line| line.strip_prefix("#define "));
+    let lines = header
+        .lines()
+        .filter_map(|line| line.strip_prefix("#define "));
     let number = |line: &str| {
         let (name, number) = line.split_once(' ')?;
         Some((name.to_owned(), number.trim().to_owned()))

@@ -28,7 +28,8 @@ pub struct Transformation {
     pub machine: Machine,
     /// How wrong a time can be, in the middle of what is known of the machine, in nanoseconds.
     pub error_ns: Option<u64>,
-    /// What is done one after the other; nothing for the reference itself, `None` if it cannot be related.
+    /// What is done one after the other; nothing for the reference itself, `None` if it cannot be
+    /// related.
     steps: Option<Vec<Vec<Line>>>,
 }
 
@@ -56,7 +57,11 @@ pub enum FileError {
 }
 
 impl Transformation {
-    pub(crate) fn new(machine: &Machine, steps: Option<Vec<Vec<Piece>>>, error_ns: Option<u64>) -> Self {
+    pub(crate) fn new(
+        machine: &Machine,
+        steps: Option<Vec<Vec<Piece>>>,
+        error_ns: Option<u64>,
+    ) -> Self {
         let line = |piece: Piece| Line {
             from_ns: piece.from.0,
             offset_ns: piece.offset_ns,
@@ -74,7 +79,12 @@ impl Transformation {
     fn name(&self) -> String {
         let machine = &self.machine;
         let names = [&machine.host, &machine.trace, &machine.clock];
-        names.into_iter().flatten().next().cloned().unwrap_or_default()
+        names
+            .into_iter()
+            .flatten()
+            .next()
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// The correction; `None` if the machine cannot be related.
@@ -128,8 +138,9 @@ impl Transformations {
         Ok(all)
     }
 
-    /// Lets the traces have the reference's time from now on; gives the machines that are not related to it, or
-    /// of which nothing is known. What corrects a trace lives as long as the program.
+    /// Lets the traces have the reference's time from now on; gives the machines that are not
+    /// related to it, or of which nothing is known. What corrects a trace lives as long as the
+    /// program.
     ///
     /// # Errors
     /// When a correction cannot be.

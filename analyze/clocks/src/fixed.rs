@@ -19,7 +19,8 @@ impl Fixed {
         Fixed(i128::from(nanoseconds) << PLACES)
     }
 
-    /// A place on the line through a point, rounded down. Places beyond [`LIMIT`] are taken to be there.
+    /// A place on the line through a point, rounded down. Places beyond [`LIMIT`] are taken to be
+    /// there.
     pub(crate) fn on_line(point: Point, slope: Slope, x: i64) -> Fixed {
         let along = i128::from(x.clamp(-LIMIT, LIMIT)) - i128::from(point.x);
         let rise = along * slope.num();
@@ -78,8 +79,8 @@ impl Fixed {
         i64::try_from(first.checked_mul(E9)?.checked_add(second)?).ok()
     }
 
-    /// How far along a way, of that length in nanoseconds, something reaches zero that begins with this
-    /// and ends with a value of the other sign.
+    /// How far along a way, of that length in nanoseconds, something reaches zero that begins with
+    /// this and ends with a value of the other sign.
     pub(crate) fn zero_before(self, end: Fixed, length: i64) -> Option<i64> {
         let all = self.0.checked_sub(end.0)?;
         // 62 digits of a ratio are enough.
@@ -130,7 +131,10 @@ mod tests {
             Fixed::whole(LIMIT).over_e18(LIMIT),
             Some(1_000_000_000_000_000_000)
         );
-        assert_eq!(Fixed::whole(10).zero_before(Fixed::whole(-30), 100), Some(25));
+        assert_eq!(
+            Fixed::whole(10).zero_before(Fixed::whole(-30), 100),
+            Some(25)
+        );
         let far = (Fixed::whole(-LIMIT), Fixed::whole(LIMIT));
         assert_eq!(far.0.zero_before(far.1, LIMIT), Some(LIMIT / 2));
     }

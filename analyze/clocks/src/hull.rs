@@ -1,15 +1,16 @@
 //! A convex hull, of which one side is kept.
 //!
-//! Points may come in any order, and hulls of parts may be joined in any order: the hull is the same.
+//! Points may come in any order, and hulls of parts may be joined in any order: the hull is the
+//! same.
 
 use serde::{Deserialize, Serialize};
 
-/// Times from here on, and before the negative of it, are not taken: with smaller ones no product of two differences
-/// is over 126 bits. In nanoseconds from 1970 it is the year 2116.
+/// Times from here on, and before the negative of it, are not taken: with smaller ones no product
+/// of two differences is over 126 bits. In nanoseconds from 1970 it is the year 2116.
 pub const LIMIT: i64 = 1 << 62;
 
-/// Corners that are kept. Whoever has more has points along a curve; leaving out every second corner then makes
-/// the hull smaller, so that it says less, but nothing wrong.
+/// Corners that are kept. Whoever has more has points along a curve; leaving out every second
+/// corner then makes the hull smaller, so that it says less, but nothing wrong.
 const MOST_CORNERS: usize = 256;
 
 /// A point: a time by one clock, and a time by another.
@@ -122,7 +123,9 @@ impl Hull {
             same.y = same.y.max(point.y);
             return is_higher.then_some(at);
         }
-        let before = at.checked_sub(1).and_then(|before| self.corners.get(before));
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| self.corners.get(before));
         if let (Some(&before), Some(&after)) = (before, self.corners.get(at))
             && cross(before, after, point) <= 0
         {
@@ -168,7 +171,8 @@ impl Hull {
         &self.corners
     }
 
-    /// The corner that a line of that slope touches which comes down from above; the left one of two.
+    /// The corner that a line of that slope touches which comes down from above; the left one of
+    /// two.
     pub fn touched(&self, slope: Slope) -> Option<Point> {
         let (mut low, mut high) = (0, self.corners.len().checked_sub(1)?);
         while low < high {
@@ -266,7 +270,11 @@ mod tests {
         let points: Vec<_> = (-3000..3000).map(|x| (x, curve(x))).collect();
         let hull = hull(&points);
         assert!(hull.corners().len() <= MOST_CORNERS);
-        assert!(hull.corners().iter().all(|corner| corner.y == curve(corner.x)));
+        assert!(
+            hull.corners()
+                .iter()
+                .all(|corner| corner.y == curve(corner.x))
+        );
         assert_eq!(hull.corners().first().map(|corner| corner.x), Some(-3000));
         assert_eq!(hull.corners().last().map(|corner| corner.x), Some(2999));
     }

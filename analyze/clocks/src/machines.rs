@@ -34,13 +34,18 @@ impl Machine {
         }
     }
 
-    /// True if that is surely another one: it has another clock, or, where one of them tells none, another name.
+    /// True if that is surely another one: it has another clock, or, where one of them tells none,
+    /// another name.
     pub fn is_other(&self, other: &Machine) -> bool {
         let differ = |one: &Option<String>, other: &Option<String>| {
-            one.as_ref().zip(other.as_ref()).map(|(one, other)| one != other)
+            one.as_ref()
+                .zip(other.as_ref())
+                .map(|(one, other)| one != other)
         };
         let by_clock = differ(&self.clock, &other.clock);
-        by_clock.or(differ(&self.host, &other.host)).unwrap_or(false)
+        by_clock
+            .or(differ(&self.host, &other.host))
+            .unwrap_or(false)
     }
 
     /// True if a person can mean it by that name.
@@ -108,7 +113,12 @@ impl Machines {
             let other = own.trace.as_ref().or(own.clock.as_ref());
             return other.cloned().unwrap_or_default();
         };
-        let is_alone = self.all.iter().filter(|other| other.host == own.host).count() < 2;
+        let is_alone = self
+            .all
+            .iter()
+            .filter(|other| other.host == own.host)
+            .count()
+            < 2;
         match &own.clock {
             Some(clock) if !is_alone => format!("{host} ({clock})"),
             _ => host.clone(),

@@ -31,8 +31,8 @@ struct Seen {
 }
 
 impl Matches {
-    /// The messages among these packets. Packets that a machine sent or received several times are left out,
-    /// and those that came back to it.
+    /// The messages among these packets. Packets that a machine sent or received several times are
+    /// left out, and those that came back to it.
     pub fn of(packets: &Packets, machines: &Machines) -> Matches {
         let mut matches = Matches::default();
         let same = |a: &Sighting, b: &Sighting| a.key == b.key;

@@ -1,14 +1,17 @@
 //! Which TCP packets each machine sent and received, and when.
 //!
-//! A packet is known again by addresses, ports, sequence number, acknowledged number and flags; where a tracer does
-//! not tell the addresses (`inet_sock_local_*`) by the other three. Of all that, 64 mixed bits are kept. What is kept is
-//! bounded: when there is too much, only packets whose bits begin with a zero are kept, then with two, and so on. As
-//! sender and receiver keep the same packets so, the rest can still be matched.
+//! A packet is known again by addresses, ports, sequence number, acknowledged number and flags;
+//! where a tracer does not tell the addresses (`inet_sock_local_*`) by the other three. Of all
+//! that, 64 mixed bits are kept. What is kept is bounded: when there is too much, only packets
+//! whose bits begin with a zero are kept, then with two, and so on. As sender and receiver keep the
+//! same packets so, the rest can still be matched.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use tracebraid_follow::{Event, Head, Input, KernelReport, NoOptions, Packet, PerCpu, Rules, Selection};
+use tracebraid_follow::{
+    Event, Head, Input, KernelReport, NoOptions, Packet, PerCpu, Rules, Selection,
+};
 use tracebraid_kernel_model::events::network::{PacketStep, Socket, SocketStep};
 use tracebraid_kernel_model::{Body, Headers, IntField, KernelEvent, Transport};
 
@@ -24,7 +27,8 @@ pub struct Sighting {
     pub trace: u32,
     /// True if it was received, false if it was sent.
     pub is_received: bool,
-    /// When, in nanoseconds from the origin: the first time it was sent, the last time it was received.
+    /// When, in nanoseconds from the origin: the first time it was sent, the last time it was
+    /// received.
     pub time: i64,
     /// How often.
     pub times: u32,
@@ -59,7 +63,8 @@ impl Gathered {
         let zeros = self.zeros.max(later.zeros);
         self.keep(zeros);
         let keeps = |sighting: &Sighting| sighting.key.leading_zeros() >= zeros;
-        self.sightings.extend(later.sightings.into_iter().filter(keeps));
+        self.sightings
+            .extend(later.sightings.into_iter().filter(keeps));
         if self.sightings.len() > 2 * MOST {
             self.tidy(MOST);
         }
@@ -73,8 +78,9 @@ impl Gathered {
         }
     }
 
-    /// One sighting for what was seen several times; then no more than that many. However often this is done in
-    /// between, the same are left in the end: fewer zeros never suffice for more packets.
+    /// One sighting for what was seen several times; then no more than that many. However often
+    /// this is done in between, the same are left in the end: fewer zeros never suffice for more
+    /// packets.
     fn tidy(&mut self, most: usize) {
         self.sightings.sort_unstable();
         self.sightings.dedup_by(|later, first| {
@@ -115,7 +121,8 @@ impl Rules for PacketRules {
     fn wants(&self, event: &KernelEvent) -> bool {
         match event {
             KernelEvent::Packet(packet) => {
-                matches!(packet.step, PacketStep::Queue | PacketStep::Receive) && packet.headers.is_some()
+                matches!(packet.step, PacketStep::Queue | PacketStep::Receive)
+                    && packet.headers.is_some()
             }
             KernelEvent::Socket(socket) => {
                 matches!(socket.step, SocketStep::In | SocketStep::Out) && socket.sequence.is_some()
@@ -137,7 +144,10 @@ impl Rules for PacketRules {
     fn event(&self, partial: &mut Gathered, event: &Event<'_>, body: &mut Body<'_, '_>) {
         let seen = match &event.model.event {
             KernelEvent::Packet(packet) => {
-                let headers = packet.headers.as_ref().and_then(|headers| headers.get(body));
+                let headers = packet
+                    .headers
+                    .as_ref()
+                    .and_then(|headers| headers.get(body));
                 let key = headers.as_ref().and_then(key_of_headers);
                 key.map(|key| (key, packet.step == PacketStep::Receive))
             }
@@ -205,7 +215,8 @@ fn key_of_headers(headers: &Headers) -> Option<u64> {
     if headers.source == headers.destination || headers.source.is_loopback() {
         return None;
     }
-    let ports = u64::from(tcp.source) << 32 | u64::from(tcp.destination) << 16 | u64::from(tcp.flags);
+    let ports =
+        u64::from(tcp.source) << 32 | u64::from(tcp.destination) << 16 | u64::from(tcp.flags);
     let numbers = u64::from(tcp.sequence) << 32 | u64::from(tcp.acknowledged);
     let [source, destination] = [headers.source, headers.destination].map(address);
     Some(mixed(&[
@@ -235,7 +246,8 @@ fn address(of: IpAddr) -> (u64, u64) {
     ((bits >> 64) as u64, bits as u64)
 }
 
-/// Mixes numbers so that each bit depends on all of theirs (the finalizer of SplitMix64, after each).
+/// Mixes numbers so that each bit depends on all of theirs (the finalizer of SplitMix64, after
+/// each).
 fn mixed(words: &[u64]) -> u64 {
     words.iter().fold(words.len() as u64, |state, word| {
         let mut bits = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);

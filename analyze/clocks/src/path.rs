@@ -1,10 +1,12 @@
-//! From one clock to another over all the time: one line as long as one fits, else one for each stretch.
+//! From one clock to another over all the time: one line as long as one fits, else one for each
+//! stretch.
 //!
-//! A stretch goes on while some line fits all of its inequalities. If these do not bound the drift (after the last
-//! message of one direction, for example), its line must also fit the cells before it, back to the first contradiction.
-//! Two neighbouring stretches share a cell of the timeline where they can; within it the correction goes over from the
-//! one's line to the other's. Both fit there, and so does what is between them: no inequality is broken anywhere, the
-//! correction is continuous, and time never goes back.
+//! A stretch goes on while some line fits all of its inequalities. If these do not bound the drift
+//! (after the last message of one direction, for example), its line must also fit the cells before
+//! it, back to the first contradiction. Two neighbouring stretches share a cell of the timeline
+//! where they can; within it the correction goes over from the one's line to the other's. Both fit
+//! there, and so does what is between them: no inequality is broken anywhere, the correction is
+//! continuous, and time never goes back.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
@@ -71,7 +73,9 @@ impl Path {
                 None => corners.push((line.first, line.fit.at(line.first))),
                 Some(before) => {
                     let new = transition(before, &line, shared(&cells, at));
-                    let last = corners.last().map_or(i64::MIN, |corner: &(i64, Fixed)| corner.0);
+                    let last = corners
+                        .last()
+                        .map_or(i64::MIN, |corner: &(i64, Fixed)| corner.0);
                     // Where one begins at a corner that is there, the line is the same.
                     corners.extend(new.into_iter().filter(|corner| corner.0 > last));
                 }
@@ -113,7 +117,10 @@ impl Path {
     /// The first and the last place of which something is known.
     pub fn extent(&self) -> (i64, i64) {
         let first = self.stretches.first().map_or(0, |stretch| stretch.first);
-        (first, self.stretches.last().map_or(first, |stretch| stretch.last))
+        (
+            first,
+            self.stretches.last().map_or(first, |stretch| stretch.last),
+        )
     }
 
     /// The least and the greatest slope of all stretches' lines.
@@ -133,8 +140,8 @@ impl Path {
         Some(Fixed::whole(correction.apply(Timestamp(x)).0))
     }
 
-    /// The least and the greatest that the time by the other clock can be, if drifts are constant in each
-    /// stretch.
+    /// The least and the greatest that the time by the other clock can be, if drifts are constant
+    /// in each stretch.
     pub fn bounds(&self, x: i64) -> (Option<Fixed>, Option<Fixed>) {
         let distance = |stretch: &Stretch| match x {
             _ if x < stretch.first => stretch.first.abs_diff(x),
@@ -146,10 +153,11 @@ impl Path {
             .iter()
             .filter(|stretch| distance(stretch) == nearest);
         let bounds = near.map(|stretch| stretch.fit.bounds(x));
-        let tighter = |a: Option<Fixed>, b: Option<Fixed>, choose: fn(Fixed, Fixed) -> Fixed| match (a, b) {
-            (Some(a), Some(b)) => Some(choose(a, b)),
-            (a, b) => a.or(b),
-        };
+        let tighter =
+            |a: Option<Fixed>, b: Option<Fixed>, choose: fn(Fixed, Fixed) -> Fixed| match (a, b) {
+                (Some(a), Some(b)) => Some(choose(a, b)),
+                (a, b) => a.or(b),
+            };
         bounds
             .reduce(|a, b| (tighter(a.0, b.0, Ord::max), tighter(a.1, b.1, Ord::min)))
             .unwrap_or_default()
@@ -204,12 +212,14 @@ fn longest(cells: &[&Relation], at: usize) -> Result<(usize, Stretch), Contradic
     Ok((at + fits - 1, stretch.ok_or(Contradiction)?))
 }
 
-/// Narrows the lines of a stretch that begins at cell `at` by the cells before it, from the nearest one to the first
-/// that contradicts them. Does nothing if the stretch's own messages bound the drift.
+/// Narrows the lines of a stretch that begins at cell `at` by the cells before it, from the nearest
+/// one to the first that contradicts them. Does nothing if the stretch's own messages bound the
+/// drift.
 ///
-/// Messages of one direction allow drifts of up to 1,000 ppm, far more than the drift of a clock changes at once.
-/// Stopping as soon as messages bound the drift was measured as well: after a change of 19 ppm the error 10 s later was
-/// 1.4 ms, instead of 0.3 ms with all cells and 4.4 ms with none.
+/// Messages of one direction allow drifts of up to 1,000 ppm, far more than the drift of a clock
+/// changes at once. Stopping as soon as messages bound the drift was measured as well: after a
+/// change of 19 ppm the error 10 s later was 1.4 ms, instead of 0.3 ms with all cells and 4.4 ms
+/// with none.
 fn narrowed(cells: &[&Relation], at: usize, fit: &Fit) -> Fit {
     let mut fit = fit.clone();
     if fit.accuracy == Accuracy::Accurate {
@@ -225,7 +235,10 @@ fn narrowed(cells: &[&Relation], at: usize, fit: &Fit) -> Fit {
 }
 
 fn is_one(cells: &[&Relation], count: usize) -> bool {
-    matches!(together(cells.get(..count).unwrap_or_default()), Ok(Some(_)))
+    matches!(
+        together(cells.get(..count).unwrap_or_default()),
+        Ok(Some(_))
+    )
 }
 
 /// The stretch of these cells, if one line fits them all.
@@ -242,7 +255,8 @@ fn together(cells: &[&Relation]) -> Result<Option<Stretch>, Contradiction> {
     }
 }
 
-/// Where the stretch behind one begins: with its last cell, if that goes together with the next one.
+/// Where the stretch behind one begins: with its last cell, if that goes together with the next
+/// one.
 fn next_start(cells: &[&Relation], at: usize, end: usize) -> usize {
     let pair = cells.get(end..end + 2).unwrap_or_default();
     match end > at && pair.len() == 2 && matches!(together(pair), Ok(Some(_))) {
@@ -251,11 +265,15 @@ fn next_start(cells: &[&Relation], at: usize, end: usize) -> usize {
     }
 }
 
-/// The cell with which a stretch begins, and its neighbours: where the last known place before it is, its own
-/// first and last ones, and the first one behind it.
+/// The cell with which a stretch begins, and its neighbours: where the last known place before it
+/// is, its own first and last ones, and the first one behind it.
 fn shared(cells: &[&Relation], at: usize) -> [Option<(i64, i64)>; 3] {
     let extent = |index: Option<usize>| cells.get(index?)?.extent();
-    [extent(at.checked_sub(1)), extent(Some(at)), extent(Some(at + 1))]
+    [
+        extent(at.checked_sub(1)),
+        extent(Some(at)),
+        extent(Some(at + 1)),
+    ]
 }
 
 /// The corners with which the way goes over from one stretch's line to that of the next.

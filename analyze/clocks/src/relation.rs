@@ -1,15 +1,17 @@
-//! The relation of two clocks over one stretch of time: all lines that are possible, and the one in the middle.
+//! The relation of two clocks over one stretch of time: all lines that are possible, and the one in
+//! the middle.
 //!
-//! A message that one machine sends and another receives tells an inequality: whatever the clocks say, it was sent
-//! first. With the time by the one clock as x and the time by the other as y, each message is a point, and the
-//! line y = αx + β that turns one clock into the other lies above the points of one direction and below those of
-//! the other. Only the corners of two convex hulls matter. (A. Duda, G. Harrus, Y. Haddad, G. Bernard: Estimating
-//! global time in distributed systems, 1987; B. Poirier, R. Roy, M. Dagenais: Accurate offline synchronization of
-//! distributed traces using kernel-level events, 2010; M. Jabbarifar, M. Dagenais, A. Shameli-Sendi: Streaming mode
-//! incremental clock synchronization, 2015.)
+//! A message that one machine sends and another receives tells an inequality: whatever the clocks
+//! say, it was sent first. With the time by the one clock as x and the time by the other as y, each
+//! message is a point, and the line y = αx + β that turns one clock into the other lies above the
+//! points of one direction and below those of the other. Only the corners of two convex hulls
+//! matter. (A. Duda, G. Harrus, Y. Haddad, G. Bernard: Estimating global time in distributed
+//! systems, 1987; B. Poirier, R. Roy, M. Dagenais: Accurate offline synchronization of distributed
+//! traces using kernel-level events, 2010; M. Jabbarifar, M. Dagenais, A. Shameli-Sendi: Streaming
+//! mode incremental clock synchronization, 2015.)
 //!
-//! The steepest and the flattest possible line each touch both hulls. What is possible at all is convex: so the line
-//! in the middle of these two is possible, too.
+//! The steepest and the flattest possible line each touch both hulls. What is possible at all is
+//! convex: so the line in the middle of these two is possible, too.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,16 +24,16 @@ use crate::hull::{Hull, LIMIT, Point, Slope};
 pub enum Accuracy {
     /// Messages of both directions bound offset and drift.
     Accurate,
-    /// Messages of both directions bound the offset, but not the drift from both sides, or not as well as it is known what
-    /// drifts clocks have: that is assumed then.
+    /// Messages of both directions bound the offset, but not the drift from both sides, or not as
+    /// well as it is known what drifts clocks have: that is assumed then.
     Approximate,
     /// There are messages of one direction only: the offset is bounded from one side.
     Incomplete,
     /// There are no messages.
     #[default]
     Absent,
-    /// No line fits: some message would have been received before it was sent. What does fit is used all the
-    /// same, if it is possible at all.
+    /// No line fits: some message would have been received before it was sent. What does fit is
+    /// used all the same, if it is possible at all.
     Fail,
 }
 
@@ -48,24 +50,27 @@ pub struct Relation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contradiction;
 
-/// Drifts of clocks that are not known better: one part in a thousand. Quartz is ten times better, and what
-/// steers clocks stays within half of it.
+/// Drifts of clocks that are not known better: one part in a thousand. Quartz is ten times better,
+/// and what steers clocks stays within half of it.
 const USUAL: (Slope, Slope) = (Slope::new(999, 1000), Slope::new(1001, 1000));
 /// No clock is worse than that.
 const POSSIBLE: (Slope, Slope) = (Slope::new(1, 2), Slope::new(3, 2));
 
 impl Relation {
-    /// The one's time x is, by the other clock, y or later. False if a time is absurd and was not taken.
+    /// The one's time x is, by the other clock, y or later. False if a time is absurd and was not
+    /// taken.
     pub fn not_before(&mut self, x: i64, y: i64) -> bool {
         self.below.insert(Point { x, y })
     }
 
-    /// The one's time x is, by the other clock, y or earlier. False if a time is absurd and was not taken.
+    /// The one's time x is, by the other clock, y or earlier. False if a time is absurd and was not
+    /// taken.
     pub fn not_after(&mut self, x: i64, y: i64) -> bool {
         y > -LIMIT && self.above.insert(Point { x, y: -y })
     }
 
-    /// Adds what another knows of the same clocks. The order in which several are joined does not matter.
+    /// Adds what another knows of the same clocks. The order in which several are joined does not
+    /// matter.
     pub fn merge(&mut self, other: &Relation) {
         self.below.merge(&other.below);
         self.above.merge(&other.above);
@@ -83,7 +88,10 @@ impl Relation {
     /// # Errors
     /// When there is no such line.
     pub fn solve(&self) -> Result<Option<Fit>, Contradiction> {
-        let (is_below, is_above) = (!self.below.corners().is_empty(), !self.above.corners().is_empty());
+        let (is_below, is_above) = (
+            !self.below.corners().is_empty(),
+            !self.above.corners().is_empty(),
+        );
         if !is_below && !is_above {
             return Ok(None);
         }
@@ -110,7 +118,10 @@ impl Relation {
 
     /// The lines of that slope that touch the hulls.
     fn tangents(&self, slope: Slope) -> Tangents {
-        let upright = |point: Point| Point { y: -point.y, ..point };
+        let upright = |point: Point| Point {
+            y: -point.y,
+            ..point
+        };
         Tangents {
             slope,
             below: self.below.touched(slope),
@@ -118,15 +129,18 @@ impl Relation {
         }
     }
 
-    /// The slope of the steepest line that messages allow, if one direction's first message is before the other's last one.
+    /// The slope of the steepest line that messages allow, if one direction's first message is
+    /// before the other's last one.
     ///
-    /// From the right: the distance between the lines of a slope that touch the hulls is a concave function of the
-    /// slope, and Newton's way to its greatest zero takes few steps.
+    /// From the right: the distance between the lines of a slope that touch the hulls is a concave
+    /// function of the slope, and Newton's way to its greatest zero takes few steps.
     ///
     /// # Errors
     /// When no line is possible.
     pub fn steepest(&self) -> Result<Option<Slope>, Contradiction> {
-        let (Some(&left), Some(right)) = (self.below.corners().first(), self.above.corners().last()) else {
+        let (Some(&left), Some(right)) =
+            (self.below.corners().first(), self.above.corners().last())
+        else {
             return Ok(None);
         };
         if right.x <= left.x {
@@ -156,13 +170,18 @@ impl Relation {
     /// # Errors
     /// When no line is possible.
     pub fn flattest(&self) -> Result<Option<Slope>, Contradiction> {
-        let (Some(left), Some(&right)) = (self.above.corners().first(), self.below.corners().last()) else {
+        let (Some(left), Some(&right)) =
+            (self.above.corners().first(), self.below.corners().last())
+        else {
             return Ok(None);
         };
         if right.x <= left.x {
             return Ok(None);
         }
-        let left = Point { y: -left.y, ..*left };
+        let left = Point {
+            y: -left.y,
+            ..*left
+        };
         let mut slope = Slope::between(left, right);
         loop {
             let lines = self.tangents(slope);
@@ -180,7 +199,10 @@ impl Relation {
 }
 
 /// The slopes that are possible and, if any are, usual.
-fn within(flattest: Option<Slope>, steepest: Option<Slope>) -> Result<(Slope, Slope), Contradiction> {
+fn within(
+    flattest: Option<Slope>,
+    steepest: Option<Slope>,
+) -> Result<(Slope, Slope), Contradiction> {
     let of = |(low, high): (Slope, Slope)| {
         let low = flattest.filter(|&slope| slope > low).unwrap_or(low);
         let high = steepest.filter(|&slope| slope < high).unwrap_or(high);
@@ -277,7 +299,10 @@ impl Fit {
         }
         match self.relation.above.around(x).filter(|_| x > low.x) {
             Some((left, right)) => {
-                let upright = |point: Point| Point { y: -point.y, ..point };
+                let upright = |point: Point| Point {
+                    y: -point.y,
+                    ..point
+                };
                 let (left, right) = (upright(left), upright(right));
                 Some(Fixed::on_line(left, Slope::between(left, right), x))
             }

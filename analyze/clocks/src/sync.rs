@@ -40,14 +40,16 @@ pub struct MachineReport {
     pub offset_ns: Option<i64>,
     /// What is added to it for each second, in microseconds.
     pub drift_ppm: Option<f64>,
-    /// How wrong its time can be there: the sum of the errors on the way. `None` if that is not bounded.
+    /// How wrong its time can be there: the sum of the errors on the way. `None` if that is not
+    /// bounded.
     pub error_ns: Option<u64>,
     /// The steps of its correction.
     #[serde(skip)]
     pub steps: Vec<Vec<Piece>>,
 }
 
-/// How the clocks of two machines are related: what is added to the other's time to get the reference's.
+/// How the clocks of two machines are related: what is added to the other's time to get the
+/// reference's.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairReport {
     /// Whose time it becomes.
@@ -115,7 +117,11 @@ impl Synchronization {
         for one in 0..count {
             for other in one + 1..count {
                 // Who asks for a reference reads what is added to get its time.
-                let (first, second) = if other == root { (other, one) } else { (one, other) };
+                let (first, second) = if other == root {
+                    (other, one)
+                } else {
+                    (one, other)
+                };
                 let pair = PairReport::of(&machines, matches, first, second);
                 if let Some(path) = &pair.path {
                     edges.push((weight(path), one, other));
@@ -149,7 +155,10 @@ impl Synchronization {
 fn weight(path: &Path) -> (Accuracy, u64) {
     let (first, last) = path.extent();
     let errors = [first, last].map(|x| error_at(path, x).unwrap_or(u64::MAX));
-    (path.accuracy(), errors.into_iter().max().unwrap_or(u64::MAX))
+    (
+        path.accuracy(),
+        errors.into_iter().max().unwrap_or(u64::MAX),
+    )
 }
 
 /// How wrong the way can be at most there, in nanoseconds.
@@ -216,7 +225,8 @@ impl MachineReport {
                     .unwrap_or(0)
                     .saturating_add(y.saturating_sub(begin)),
             );
-            report.drift_ppm = drift_of(&path).map(|drift| ppm(drift + report.drift_ppm.unwrap_or(0.0)));
+            report.drift_ppm =
+                drift_of(&path).map(|drift| ppm(drift + report.drift_ppm.unwrap_or(0.0)));
             let error = error_at(&path, x);
             report.error_ns = report
                 .error_ns

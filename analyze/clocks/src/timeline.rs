@@ -1,8 +1,8 @@
 //! What is known of two clocks over a long time, in bounded memory.
 //!
-//! The time of the one clock is divided into cells, each with the hulls of its own points. Points may come in any
-//! order and from any number of threads; when there are too many cells, two neighbours each become one. The result
-//! is the same whatever the order.
+//! The time of the one clock is divided into cells, each with the hulls of its own points. Points
+//! may come in any order and from any number of threads; when there are too many cells, two
+//! neighbours each become one. The result is the same whatever the order.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,10 @@ impl Timeline {
             return;
         }
         for (index, relation) in std::mem::take(&mut self.cells) {
-            self.cells.entry(index >> longer).or_default().merge(&relation);
+            self.cells
+                .entry(index >> longer)
+                .or_default()
+                .merge(&relation);
         }
     }
 
@@ -99,7 +102,8 @@ impl Timeline {
         self.messages
     }
 
-    /// How many of them have times that are no times: within a third of the range of numbers is needed.
+    /// How many of them have times that are no times: within a third of the range of numbers is
+    /// needed.
     pub fn ignored(&self) -> u64 {
         self.ignored
     }

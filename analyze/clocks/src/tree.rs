@@ -1,14 +1,19 @@
-//! Through which others a machine gets the time of the reference: the best relations that connect all.
+//! Through which others a machine gets the time of the reference: the best relations that connect
+//! all.
 
 use std::collections::VecDeque;
 
 /// An edge between two of some nodes, with its weight: the less, the better.
 pub(crate) type Edge<W> = (W, usize, usize);
 
-/// For each node the next one on the way to the root; `None` for the root, and for those from which no way
-/// leads there. The ways are those of a spanning tree of least weights (Kruskal 1956); of equal edges the first
-/// is taken.
-pub(crate) fn ways_to<W: Ord + Copy>(root: usize, nodes: usize, edges: &[Edge<W>]) -> Vec<Option<usize>> {
+/// For each node the next one on the way to the root; `None` for the root, and for those from which
+/// no way leads there. The ways are those of a spanning tree of least weights (Kruskal 1956); of
+/// equal edges the first is taken.
+pub(crate) fn ways_to<W: Ord + Copy>(
+    root: usize,
+    nodes: usize,
+    edges: &[Edge<W>],
+) -> Vec<Option<usize>> {
     let tree = spanning(nodes, edges);
     let mut ways = vec![None; nodes];
     let mut waiting = VecDeque::from([root]);
@@ -19,7 +24,10 @@ pub(crate) fn ways_to<W: Ord + Copy>(root: usize, nodes: usize, edges: &[Edge<W>
                 _ if node == b => a,
                 _ => continue,
             };
-            if let Some(way) = ways.get_mut(next).filter(|way| way.is_none() && next != root) {
+            if let Some(way) = ways
+                .get_mut(next)
+                .filter(|way| way.is_none() && next != root)
+            {
                 *way = Some(node);
                 waiting.push_back(next);
             }

@@ -46,8 +46,8 @@ fn none_arrives_before_it_was_sent(found: &Synchronization, matches: &Matches) {
     }
 }
 
-/// The truth is told with the recording (`tests/data/README.md`): by the traces' times, the client is between 3.716590
-/// and 3.717036 s ahead.
+/// The truth is told with the recording (`tests/data/README.md`): by the traces' times, the client
+/// is between 3.716590 and 3.717036 s ahead.
 #[test]
 fn the_offset_of_two_hosts_is_the_true_one() {
     let set = TraceSet::open(&two_hosts()).expect("the traces can be opened");
@@ -65,7 +65,10 @@ fn the_offset_of_two_hosts_is_the_true_one() {
     let pair = &found.pairs[0];
     assert_eq!((pair.accuracy, pair.stretches), (Accuracy::Accurate, 1));
     let offset = pair.offset_ns.unwrap();
-    assert!((-3_717_036_000..=-3_716_590_000).contains(&offset), "{offset}");
+    assert!(
+        (-3_717_036_000..=-3_716_590_000).contains(&offset),
+        "{offset}"
+    );
     assert!(pair.offset_min_ns.unwrap() <= offset && offset <= pair.offset_max_ns.unwrap());
     assert!(pair.drift_min_ppm.unwrap() < 0.0 && 0.0 < pair.drift_max_ppm.unwrap());
     // The same seen from the other one.
@@ -104,9 +107,9 @@ fn traces_are_corrected_as_they_are_read() {
 }
 
 /// What Trace Compass finds for these traces: its `ExperimentSyncTest.testExperimentSync`
-/// (org.eclipse.tracecompass.lttng2.kernel.core.tests, event.matchandsync) holds that the times of scp_src become those of
-/// scp_dest by `TmfTimestampTransformLinearFast [ slope = 0.9999413783703139011056845831168394,
-/// offset = 79796507913179.33347660124688298171 ]`.
+/// (org.eclipse.tracecompass.lttng2.kernel.core.tests, event.matchandsync) holds that the times of
+/// scp_src become those of scp_dest by `TmfTimestampTransformLinearFast [ slope =
+/// 0.9999413783703139011056845831168394, offset = 79796507913179.33347660124688298171 ]`.
 const TRACE_COMPASS: (f64, f64) = (0.999_941_378_370_313_9, 79_796_507_913_179.33);
 
 #[test]
@@ -119,8 +122,9 @@ fn the_scp_pair_is_related_as_trace_compass_relates_it() {
     let set = TraceSet::open(&paths).expect("the traces can be opened");
     let (machines, matches) = messages(&set);
     let (source, destination) = (0, 1);
-    // Without what is usual of clocks, which Trace Compass does not ask for, the line is its own one: the inverse of
-    // the mean of the flattest and the steepest line from the destination's time to the source's.
+    // Without what is usual of clocks, which Trace Compass does not ask for, the line is its own
+    // one: the inverse of the mean of the flattest and the steepest line from the destination's
+    // time to the source's.
     let mut relation = Relation::default();
     for message in matches.between(source, destination) {
         relation.not_before(message.received, message.sent);
@@ -137,10 +141,13 @@ fn the_scp_pair_is_related_as_trace_compass_relates_it() {
 
     let found = Synchronization::of(machines, &matches, Some("VM3")).unwrap();
     none_arrives_before_it_was_sent(&found, &matches);
-    // It lasts too short for its packets to bound the drift better than what is known of clocks does, which bounds ours.
+    // It lasts too short for its packets to bound the drift better than what is known of clocks
+    // does, which bounds ours.
     assert_eq!(found.pairs[0].accuracy, Accuracy::Approximate);
     // Its drift and, all the time that packets went, its offset are within our bounds.
-    let path = Path::of(&matches.timeline(source, destination)).unwrap().unwrap();
+    let path = Path::of(&matches.timeline(source, destination))
+        .unwrap()
+        .unwrap();
     let (low, high) = path.slopes().unwrap();
     assert!(low.value() <= TRACE_COMPASS.0 && TRACE_COMPASS.0 <= high.value());
     let (first, last) = path.extent();

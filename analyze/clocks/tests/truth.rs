@@ -1,13 +1,15 @@
-//! What is found is true: random clocks, of which all is known, with random messages between their machines.
+//! What is found is true: random clocks, of which all is known, with random messages between their
+//! machines.
 
 use proptest::prelude::*;
 use tracebraid_clocks::{
-    Accuracy, LIMIT, Machine, Machines, Matches, Message, Path, Relation, Slope, Synchronization, Timeline,
+    Accuracy, LIMIT, Machine, Machines, Matches, Message, Path, Relation, Slope, Synchronization,
+    Timeline,
 };
 use tracebraid_ctf::clock::Timestamp;
 
-/// A machine's time, as the other's clock tells it: `x`, `offset` and the drifts, each for so long, in parts per
-/// million.
+/// A machine's time, as the other's clock tells it: `x`, `offset` and the drifts, each for so long,
+/// in parts per million.
 #[derive(Clone, Debug)]
 struct Clock {
     begin: i64,
@@ -39,7 +41,8 @@ impl Clock {
     }
 }
 
-/// When the one sends or receives, after the beginning; whether it receives; how long the message takes.
+/// When the one sends or receives, after the beginning; whether it receives; how long the message
+/// takes.
 type Sent = (i64, bool, i64);
 
 fn message(clock: &Clock, &(after, receives, delay): &Sent) -> (i64, i64, bool) {
@@ -62,13 +65,27 @@ fn timeline(messages: &[(i64, i64, bool)]) -> Timeline {
 }
 
 /// No message is received before it was sent, or not by more than that.
-fn keeps_order(path: &Path, messages: &[(i64, i64, bool)], slack: i64) -> Result<(), TestCaseError> {
+fn keeps_order(
+    path: &Path,
+    messages: &[(i64, i64, bool)],
+    slack: i64,
+) -> Result<(), TestCaseError> {
     let correction = path.correction().expect("a path is a correction");
     for &(x, y, receives) in messages {
         let corrected = correction.apply(Timestamp(x)).0;
         match receives {
-            true => prop_assert!(corrected >= y - slack, "sent at {}, received at {}", y, corrected),
-            false => prop_assert!(corrected <= y + slack, "sent at {}, received at {}", corrected, y),
+            true => prop_assert!(
+                corrected >= y - slack,
+                "sent at {}, received at {}",
+                y,
+                corrected
+            ),
+            false => prop_assert!(
+                corrected <= y + slack,
+                "sent at {}, received at {}",
+                corrected,
+                y
+            ),
         }
     }
     Ok(())
@@ -76,11 +93,12 @@ fn keeps_order(path: &Path, messages: &[(i64, i64, bool)], slack: i64) -> Result
 
 /// How long messages take at most where drifts change, in nanoseconds.
 const DELAY: i64 = 40_000;
-/// How far apart two drifts can be: 1000 that are usual, and 200 that are drawn. In parts per million.
+/// How far apart two drifts can be: 1000 that are usual, and 200 that are drawn. In parts per
+/// million.
 const MOST_PPM: i64 = 1200;
 
-/// The time around a place in which a stretch may begin or end, in nanoseconds: up to the second message of either
-/// direction on either side, where there are any.
+/// The time around a place in which a stretch may begin or end, in nanoseconds: up to the second
+/// message of either direction on either side, where there are any.
 fn unknown(messages: &[(i64, i64, bool)], x: i64) -> i64 {
     let distances = |receives: bool, is_before: bool| {
         let mut found: Vec<i64> = messages
@@ -98,7 +116,11 @@ fn unknown(messages: &[(i64, i64, bool)], x: i64) -> i64 {
         .unwrap_or_default()
 }
 
-fn sent(within: i64, delay: i64, count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Sent>> {
+fn sent(
+    within: i64,
+    delay: i64,
+    count: std::ops::Range<usize>,
+) -> impl Strategy<Value = Vec<Sent>> {
     prop::collection::vec((0..within, any::<bool>(), 0..delay), count)
 }
 
@@ -152,7 +174,8 @@ proptest! {
         let times: Vec<i64> = (0..500).map(|step| first + (last - first) / 500 * step).collect();
         let corrected: Vec<Timestamp> = times.iter().map(|&x| correction.apply(Timestamp(x))).collect();
         prop_assert!(corrected.is_sorted());
-        // A message bounds the time by its delay, and what lies between messages by how far apart two drifts can be.
+        // A message bounds the time by its delay, and what lies between messages by how far apart
+        // two drifts can be.
         for (&x, found) in times.iter().zip(&corrected) {
             let most = 4 * DELAY + unknown(&messages, x) / 1_000_000 * MOST_PPM;
             prop_assert!(found.0.abs_diff(clock.at(x)) <= most.unsigned_abs(), "{} {}", found.0, clock.at(x));
@@ -233,8 +256,8 @@ fn connected(matches: &Matches, count: usize, root: usize) -> Vec<usize> {
     let mut at = 0;
     while at < found.len() {
         for next in 0..count {
-            let are_related =
-                !matches.between(found[at], next).is_empty() || !matches.between(next, found[at]).is_empty();
+            let are_related = !matches.between(found[at], next).is_empty()
+                || !matches.between(next, found[at]).is_empty();
             if are_related && !found.contains(&next) {
                 found.push(next);
             }
@@ -257,7 +280,9 @@ fn few_messages_say_little_but_nothing_wrong() {
     assert_eq!(one.bounds(1000).0.map(|low| low.round()), Some(4000));
     assert_eq!(one.bounds(1000).1, None);
     // There and back at one moment: the middle.
-    let both = path(&[(1000, 4000, true), (1000, 4010, false)]).unwrap().unwrap();
+    let both = path(&[(1000, 4000, true), (1000, 4010, false)])
+        .unwrap()
+        .unwrap();
     assert_eq!(
         (both.accuracy(), both.at(1000).map(|at| at.round())),
         (Accuracy::Approximate, Some(4005))
@@ -269,7 +294,8 @@ fn few_messages_say_little_but_nothing_wrong() {
     assert_eq!(same.at(5).map(|at| at.round()), Some(5));
 }
 
-/// A hundred parts in a million more from one moment on, which messages that take 20 to 40 microseconds show.
+/// A hundred parts in a million more from one moment on, which messages that take 20 to 40
+/// microseconds show.
 #[test]
 fn each_drift_has_a_line() {
     let begin = 1_700_000_000_000_000_000;
@@ -278,12 +304,24 @@ fn each_drift_has_a_line() {
         offset: 7_000_000_000,
         drifts,
     };
-    let sent = |step: i64| (step * 5_000_000, step % 2 == 0, 20_000 + step * 7919 % 20_000);
-    let messages_of =
-        |clock: &Clock| -> Vec<_> { (0..20_000).map(|step| message(clock, &sent(step))).collect() };
+    let sent = |step: i64| {
+        (
+            step * 5_000_000,
+            step % 2 == 0,
+            20_000 + step * 7919 % 20_000,
+        )
+    };
+    let messages_of = |clock: &Clock| -> Vec<_> {
+        (0..20_000)
+            .map(|step| message(clock, &sent(step)))
+            .collect()
+    };
     let even = clock(vec![(0, 30)]);
     let line = Path::of(&timeline(&messages_of(&even))).unwrap().unwrap();
-    assert_eq!((line.stretches().len(), line.accuracy()), (1, Accuracy::Accurate));
+    assert_eq!(
+        (line.stretches().len(), line.accuracy()),
+        (1, Accuracy::Accurate)
+    );
     let bent = clock(vec![(50_000_000_000, 30), (0, 130)]);
     let messages = messages_of(&bent);
     let lines = Path::of(&timeline(&messages)).unwrap().unwrap();
@@ -301,8 +339,8 @@ fn each_drift_has_a_line() {
     }
 }
 
-/// The drift changes while only one direction still has messages. These allow drifts of up to 1,000 ppm; the messages
-/// before the change must narrow that.
+/// The drift changes while only one direction still has messages. These allow drifts of up to 1,000
+/// ppm; the messages before the change must narrow that.
 #[test]
 fn one_direction_at_the_end_is_bounded_by_what_came_before() {
     let second = 1_000_000_000;
@@ -330,13 +368,18 @@ fn one_direction_at_the_end_is_bounded_by_what_came_before() {
     for tenth in 0..1000 {
         let x = clock.begin + tenth * second / 10;
         let wrong = path.at(x).unwrap().round() - clock.at(x);
-        // Twice the delay of a message, and 100 ppm of the time since the last message of the other direction.
+        // Twice the delay of a message, and 100 ppm of the time since the last message of the other
+        // direction.
         let most = 40_000 + (x - last_received).max(0) / 10_000;
-        assert!(wrong.abs() < most, "{wrong} ns at {tenth} tenths of a second");
+        assert!(
+            wrong.abs() < most,
+            "{wrong} ns at {tenth} tenths of a second"
+        );
     }
 }
 
-/// Where what bounds the drift is not the messages but what drifts clocks have, that is not called accurate.
+/// Where what bounds the drift is not the messages but what drifts clocks have, that is not called
+/// accurate.
 #[test]
 fn assumed_drifts_are_not_accurate() {
     let clock = Clock {
@@ -344,7 +387,8 @@ fn assumed_drifts_are_not_accurate() {
         offset: 7_000_000_000,
         drifts: vec![(0, 30)],
     };
-    // Half a millisecond each way, over so long: the messages allow drifts of a millisecond in that time.
+    // Half a millisecond each way, over so long: the messages allow drifts of a millisecond in that
+    // time.
     let within = |length: i64| {
         let sent = |step: i64| (step * length / 1000, step % 2 == 0, 500_000);
         let messages: Vec<_> = (0..1000).map(|step| message(&clock, &sent(step))).collect();
@@ -377,7 +421,8 @@ fn what_cannot_be_is_said() {
         (second, 1 - second, false),
     ];
     assert!(Path::of(&timeline(&back)).is_err());
-    // A message that was received before it was sent, among many that were not: the others are enough.
+    // A message that was received before it was sent, among many that were not: the others are
+    // enough.
     let mut many: Vec<_> = (0..100)
         .flat_map(|step| {
             [

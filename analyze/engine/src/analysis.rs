@@ -9,12 +9,12 @@ use tracebraid_ctf::trace::TraceSet;
 use crate::chunk::{Chunk, StreamRef};
 use crate::feed::Feed;
 
-/// What happened between two watermarks, to be played on any thread; see [`Analysis::slices`]. It is given the
-/// worker's resident state ([`Analysis::exchange`]).
+/// What happened between two watermarks, to be played on any thread; see [`Analysis::slices`]. It
+/// is given the worker's resident state ([`Analysis::exchange`]).
 pub type Slice<'a, P> = Box<dyn FnOnce(&mut P) -> Composition<'a, P> + Send + 'a>;
 
-/// Joins what a slice contained to the state of all that came before it. Takes a time that depends on the
-/// number of threads, files and the like that the slice is about, not on its event records.
+/// Joins what a slice contained to the state of all that came before it. Takes a time that depends
+/// on the number of threads, files and the like that the slice is about, not on its event records.
 pub type Composition<'a, P> = Box<dyn FnOnce(&mut P) + Send + 'a>;
 
 /// An analysis of event records that can be done in pieces.
@@ -59,10 +59,11 @@ pub trait Analysis: Sync {
         let _ = (partial, packet, time);
     }
 
-    /// Exchanges the sums of a chunk's state with those of the worker's resident state: called after
-    /// [`begin`](Analysis::begin) and once more after [`end`](Analysis::end), so that one table of sums grows with all chunks
-    /// of a worker, and none has to be merged for each chunk. Resident states are merged into the state of all chunks
-    /// before the report is made, in any order: what is exchanged must not depend on the order of merging.
+    /// Exchanges the sums of a chunk's state with those of the worker's resident state: called
+    /// after [`begin`](Analysis::begin) and once more after [`end`](Analysis::end), so that one
+    /// table of sums grows with all chunks of a worker, and none has to be merged for each chunk.
+    /// Resident states are merged into the state of all chunks before the report is made, in any
+    /// order: what is exchanged must not depend on the order of merging.
     fn exchange(&self, partial: &mut Self::Partial, resident: &mut Self::Partial) {
         let _ = (partial, resident);
     }
@@ -87,10 +88,11 @@ pub trait Analysis: Sync {
         let _ = (partial, watermark);
     }
 
-    /// Like [`settle`](Analysis::settle), for analyses that resolve in parallel: takes out of the state
-    /// whatever happened before the watermark, as slices of time that are played on any thread without
-    /// knowledge of what came before. What comes of each slice is composed with the state in the order in which
-    /// they were taken out; later chunks may have been merged into the state by then.
+    /// Like [`settle`](Analysis::settle), for analyses that resolve in parallel: takes out of the
+    /// state whatever happened before the watermark, as slices of time that are played on any
+    /// thread without knowledge of what came before. What comes of each slice is composed with the
+    /// state in the order in which they were taken out; later chunks may have been merged into the
+    /// state by then.
     fn slices<'a>(
         &'a self,
         partial: &mut Self::Partial,
@@ -100,17 +102,17 @@ pub trait Analysis: Sync {
         Vec::new()
     }
 
-    /// Replaces [`slices`](Analysis::slices) in a fold with one thread: resolves everything before the watermark
-    /// directly in `partial`, which is cheaper than playing slices and composing them. The report must be the same.
-    /// Returns false if the analysis supports only slices.
+    /// Replaces [`slices`](Analysis::slices) in a fold with one thread: resolves everything before
+    /// the watermark directly in `partial`, which is cheaper than playing slices and composing
+    /// them. The report must be the same. Returns false if the analysis supports only slices.
     fn resolve(&self, partial: &mut Self::Partial, watermark: Timestamp) -> bool {
         let _ = (partial, watermark);
         false
     }
 
-    /// Further slices, for work in several steps of which each needs what another one found: asked for after each
-    /// composition. They are played beside all others, and composed after those that were there already. Before the
-    /// report is made, all of them are.
+    /// Further slices, for work in several steps of which each needs what another one found: asked
+    /// for after each composition. They are played beside all others, and composed after those that
+    /// were there already. Before the report is made, all of them are.
     fn follow_up<'a>(&'a self, partial: &mut Self::Partial) -> Vec<Slice<'a, Self::Partial>> {
         let _ = partial;
         Vec::new()
@@ -125,8 +127,8 @@ pub trait Analysis: Sync {
 pub struct StreamPlace<'a> {
     /// Its stream.
     pub stream: StreamRef,
-    /// Time at which it begins ([`Packet::begin`](tracebraid_ctf::stream::Packet::begin)); `None` if its
-    /// stream has no clock.
+    /// Time at which it begins ([`Packet::begin`](tracebraid_ctf::stream::Packet::begin)); `None`
+    /// if its stream has no clock.
     pub begin: Option<Timestamp>,
     /// Time at which it ends, if its head gives that.
     pub end: Option<Timestamp>,

@@ -9,7 +9,9 @@ use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 
 /// A stream of a trace set, by indices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct StreamRef {
     /// Index of the trace.
     pub trace: u32,
@@ -62,7 +64,8 @@ pub struct Chunk {
     pub slices: Vec<StreamSlice>,
     /// With several streams: only event records at or after this time ...
     pub from: Timestamp,
-    /// ... and before this one belong to the chunk; with one stream, all, but those from before a fold's beginning.
+    /// ... and before this one belong to the chunk; with one stream, all, but those from before a
+    /// fold's beginning.
     pub until: Timestamp,
     /// No event record of it is earlier.
     pub earliest: Timestamp,
@@ -136,7 +139,8 @@ const MOST_EXCESS: u64 = 4;
 /// begin.
 pub(crate) const DAWN: Timestamp = Timestamp(i64::MIN);
 pub(crate) const DUSK: Timestamp = Timestamp(i64::MAX);
-/// Nothing happens at dusk itself: what a clock tells that goes further is taken to have happened then.
+/// Nothing happens at dusk itself: what a clock tells that goes further is taken to have happened
+/// then.
 pub(crate) const LAST: Timestamp = Timestamp(DUSK.0 - 1);
 
 impl Plan {
@@ -191,8 +195,8 @@ impl<'a> Begins<'a> {
         }
     }
 
-    /// True if the times of all packets are known, and their reach for all but the last: otherwise each slice
-    /// of time must be searched from the first packet on.
+    /// True if the times of all packets are known, and their reach for all but the last: otherwise
+    /// each slice of time must be searched from the first packet on.
     fn are_known(&self) -> bool {
         let packets = &self.stream.packets;
         let mut reaches = (1..packets.len()).map(|next| self.stream.reach(next - 1));
@@ -202,7 +206,11 @@ impl<'a> Begins<'a> {
     }
 
     pub(crate) fn at(&self, packet: usize) -> Timestamp {
-        let begin = self.stream.packets.get(packet).and_then(|packet| packet.begin);
+        let begin = self
+            .stream
+            .packets
+            .get(packet)
+            .and_then(|packet| packet.begin);
         self.clock
             .zip(begin)
             .map_or(DAWN, |(clock, begin)| clock.timestamp(begin).min(LAST))
@@ -210,7 +218,13 @@ impl<'a> Begins<'a> {
 }
 
 /// The clock starts anew in each packet, so any stream can be cut between any two.
-fn by_packets(set: &TraceSet, group: usize, stream_ref: StreamRef, cut: Cut, chunks: &mut Vec<Chunk>) {
+fn by_packets(
+    set: &TraceSet,
+    group: usize,
+    stream_ref: StreamRef,
+    cut: Cut,
+    chunks: &mut Vec<Chunk>,
+) {
     let Some((trace, stream)) = stream_ref.of(set) else {
         return;
     };
@@ -345,7 +359,8 @@ fn overlapping(begins: &Begins<'_>, from: Timestamp, to: Timestamp) -> Range<usi
     first..last
 }
 
-/// Index of the first packet of a stream that can hold event records at or after a time; behind the last one, if none can.
+/// Index of the first packet of a stream that can hold event records at or after a time; behind the
+/// last one, if none can.
 pub fn first_reaching(trace: &Trace, stream: &Stream, time: Timestamp) -> usize {
     first_to_reach(stream, trace.clock(stream), time)
 }
@@ -356,9 +371,13 @@ fn first_to_reach(stream: &Stream, clock: Option<ClockConversion>, time: Timesta
     (0..count).find(reaches).unwrap_or(count)
 }
 
-/// The time up to which a packet is taken to hold event records ([`Stream::reach`]). Later event records
-/// still count at this time.
-pub(crate) fn packet_limit(stream: &Stream, clock: Option<ClockConversion>, packet: usize) -> Timestamp {
+/// The time up to which a packet is taken to hold event records ([`Stream::reach`]). Later event
+/// records still count at this time.
+pub(crate) fn packet_limit(
+    stream: &Stream,
+    clock: Option<ClockConversion>,
+    packet: usize,
+) -> Timestamp {
     clock
         .zip(stream.reach(packet))
         .map_or(LAST, |(clock, reach)| clock.timestamp(reach).min(LAST))
@@ -381,7 +400,10 @@ mod tests {
         assert!(!cut(100, 3).is_full(4, 399));
         assert!(cut(100, 3).is_full(6, 399));
         assert!(cut(100, 3).is_full(4, 400));
-        assert!(cut(1, 3).is_full(1, 4096), "a packet at a time can be asked for");
+        assert!(
+            cut(1, 3).is_full(1, 4096),
+            "a packet at a time can be asked for"
+        );
         assert!(cut(100, 1).is_full(1, 100));
         assert!(!cut(u64::MAX, 1).is_full(7, u64::MAX - 1));
     }

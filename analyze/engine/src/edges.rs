@@ -1,10 +1,10 @@
 //! Checks the first packet after a range of time in each file with an index.
 //!
 //! A fold leaves out packets by their times, which may come from a wrong index. If the entry of the
-//! first packet after the range is right, all later packets are outside of the range, too: an index is
-//! sorted by time, or every entry was compared when the trace was opened. Packets before the range need
-//! no check, since each extends at least to the beginning of the next one: comparing the first packet
-//! that is read is enough.
+//! first packet after the range is right, all later packets are outside of the range, too: an index
+//! is sorted by time, or every entry was compared when the trace was opened. Packets before the
+//! range need no check, since each extends at least to the beginning of the next one: comparing the
+//! first packet that is read is enough.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,12 @@ use crate::chunk::{Begins, Cut, DUSK, StreamRef};
 use crate::feed::Tables;
 
 /// Damage of the first packet after `cut`, in each file with an index.
-pub(crate) fn damage(set: &TraceSet, groups: &[Vec<StreamRef>], cut: Cut, tables: &Tables) -> Vec<Damage> {
+pub(crate) fn damage(
+    set: &TraceSet,
+    groups: &[Vec<StreamRef>],
+    cut: Cut,
+    tables: &Tables,
+) -> Vec<Damage> {
     if cut.until == DUSK {
         return Vec::new();
     }
@@ -25,7 +30,12 @@ pub(crate) fn damage(set: &TraceSet, groups: &[Vec<StreamRef>], cut: Cut, tables
     damage.flatten().collect()
 }
 
-fn of_stream(set: &TraceSet, stream_ref: StreamRef, cut: Cut, tables: &Tables) -> Option<Vec<Damage>> {
+fn of_stream(
+    set: &TraceSet,
+    stream_ref: StreamRef,
+    cut: Cut,
+    tables: &Tables,
+) -> Option<Vec<Damage>> {
     let (trace, stream) = stream_ref.of(set)?;
     let table = tables.of(stream_ref.trace, stream.class)?;
     let begins = Begins::new(trace, stream);

@@ -23,16 +23,17 @@ pub struct Options {
     pub threads: usize,
     /// Bytes of packets from which on a chunk is closed; 0 for what suits the traces.
     pub chunk_bytes: u64,
-    /// Bytes of merged chunks from which on what has happened is taken out of the state as a slice of time
-    /// ([`Analysis::slices`]); 0 for what suits the chunks.
+    /// Bytes of merged chunks from which on what has happened is taken out of the state as a slice
+    /// of time ([`Analysis::slices`]); 0 for what suits the chunks.
     pub slice_bytes: u64,
     /// Packets that begin at or after this time are not read.
     pub until: Option<Timestamp>,
-    /// Event records before this time are not given, nor packets read that end before it: whoever goes on
-    /// knows what they told. Analyses that scan packets themselves get those that reach over it whole.
+    /// Event records before this time are not given, nor packets read that end before it: whoever
+    /// goes on knows what they told. Analyses that scan packets themselves get those that reach
+    /// over it whole.
     pub since: Option<Timestamp>,
-    /// Continues if the index of a stream file contradicts the file. For reports that do not depend on
-    /// packet times.
+    /// Continues if the index of a stream file contradicts the file. For reports that do not depend
+    /// on packet times.
     pub accepts_wrong_indexes: bool,
 }
 
@@ -51,16 +52,22 @@ pub enum FoldError {
     /// It was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// Stream files whose indexes contradict them, in the order of their paths; there may be more. The
-    /// plan depends on the indexes. Traces that are opened with
+    /// Stream files whose indexes contradict them, in the order of their paths; there may be more.
+    /// The plan depends on the indexes. Traces that are opened with
     /// [`IndexCheck::Every`](tracebraid_ctf::index::IndexCheck) do not use such indexes.
     #[error("{}", wrong_indexes(.0))]
     WrongIndexes(Vec<PathBuf>),
 }
 
 fn wrong_indexes(files: &[PathBuf]) -> String {
-    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    format!("{}: the index contradicts the packet heads", files.join(", "))
+    let files: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    format!(
+        "{}: the index contradicts the packet heads",
+        files.join(", ")
+    )
 }
 
 impl FoldError {
@@ -72,8 +79,8 @@ impl FoldError {
     }
 }
 
-/// Bytes of merged chunks that a slice of time contains. Composing a slice takes as long as it has threads, descriptors and
-/// the like: longer slices cost less, shorter ones keep less in memory.
+/// Bytes of merged chunks that a slice of time contains. Composing a slice takes as long as it has
+/// threads, descriptors and the like: longer slices cost less, shorter ones keep less in memory.
 const SLICE_BYTES: u64 = 16 << 20;
 
 /// Folds a trace set.
@@ -166,7 +173,11 @@ impl<A: Analysis> Job<'_, A> {
     ///
     /// # Errors
     /// When the fold is cancelled, or an index contradicts a packet of the chunk.
-    pub(crate) fn run(&self, chunk: &Chunk, resident: &mut A::Partial) -> Result<Folded<A>, FoldError> {
+    pub(crate) fn run(
+        &self,
+        chunk: &Chunk,
+        resident: &mut A::Partial,
+    ) -> Result<Folded<A>, FoldError> {
         if self.control.is_cancelled() {
             return Err(FoldError::Cancelled);
         }

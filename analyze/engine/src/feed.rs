@@ -59,8 +59,8 @@ pub struct StreamPart<'t> {
     more: bool,
     /// Time before which no event record of this packet can be.
     floor: Timestamp,
-    /// See [`packet_limit`]: what says that it happened later is taken to have happened then, so that
-    /// wherever chunks are cut, it is in the same one.
+    /// See [`packet_limit`]: what says that it happened later is taken to have happened then, so
+    /// that wherever chunks are cut, it is in the same one.
     limit: Timestamp,
     /// Something in the packet said so.
     is_past: bool,
@@ -91,7 +91,8 @@ impl Shared<'_> {
             let damage = lane.scanner.take_damage();
             self.damage
                 .extend(damage.into_iter().map(|damage| (read, damage)));
-            let may_hold = |&packet: &usize| lane.content.may_hold(packet, within.start, within.end);
+            let may_hold =
+                |&packet: &usize| lane.content.may_hold(packet, within.start, within.end);
             let Some(packet) = self.packets.find(may_hold) else {
                 return false;
             };
@@ -110,7 +111,12 @@ impl<'t> Feed<'t> {
             let table = tables.of(slice.stream.trace, content.class)?;
             let scanner = Scanner::new(trace, content, table, slice.packets.clone())?;
             let place = (slice.stream, slice.stream.number(set));
-            Some(StreamPart::new(place, content, trace.clock(content), scanner))
+            Some(StreamPart::new(
+                place,
+                content,
+                trace.clock(content),
+                scanner,
+            ))
         };
         Feed {
             set,
@@ -148,7 +154,11 @@ impl<'t> Feed<'t> {
     pub(crate) fn take_damage(&mut self) -> Vec<Damage> {
         self.lanes.iter_mut().for_each(StreamPart::end_packet);
         let mut damage = std::mem::take(&mut self.damage);
-        damage.extend(self.lanes.iter_mut().flat_map(|lane| lane.scanner.take_damage()));
+        damage.extend(
+            self.lanes
+                .iter_mut()
+                .flat_map(|lane| lane.scanner.take_damage()),
+        );
         damage
     }
 
@@ -186,8 +196,8 @@ impl<'t> Feed<'t> {
 /// lane's comes first.
 type Turn = (Timestamp, usize);
 
-/// Event records that a stream which is merged with others is scanned for at a time: before the next
-/// ones are, all streams' are looked at, and their bytes should still be in the nearest cache.
+/// Event records that a stream which is merged with others is scanned for at a time: before the
+/// next ones are, all streams' are looked at, and their bytes should still be in the nearest cache.
 const FEW: usize = 64;
 
 /// A turn after all others.
@@ -301,7 +311,8 @@ impl<'t> StreamPart<'t> {
             analysis.packet(partial, &place);
             loop {
                 let progress = self.scanner.scan();
-                let (stream, number, clock, limit) = (self.stream, self.number, self.clock, self.limit);
+                let (stream, number, clock, limit) =
+                    (self.stream, self.number, self.clock, self.limit);
                 let (mut floor, mut is_past) = (self.floor, self.is_past);
                 self.scanner.batch().for_each(|class, cycles, body, slots| {
                     // Clocks that go back are held.
@@ -371,8 +382,8 @@ impl<'t> StreamPart<'t> {
         self.peek().map_or(DUSK, |time| time.min(LAST))
     }
 
-    /// Gives what comes next, as far as it belongs to that range, until its turn would be at the bound
-    /// or behind it; the time of what comes then.
+    /// Gives what comes next, as far as it belongs to that range, until its turn would be at the
+    /// bound or behind it; the time of what comes then.
     #[inline(always)]
     fn give_until<A: Analysis + ?Sized>(
         &mut self,

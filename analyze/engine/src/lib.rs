@@ -13,11 +13,12 @@
 //! and its streams are merged on the fly. Such an interval is eight packets of each stream long,
 //! since each of its ends lies within a packet of every stream, and those packets are read twice.
 //!
-//! The plan depends on packet times, which come from the index of a stream file if there is one. Most
-//! index entries are compared only when their packets are read, so that opening a trace does not read
-//! every packet head. If an entry contradicts its packet, the fold ends ([`FoldError::WrongIndexes`]),
-//! since its report would depend on the plan. The first packet after a range of time is compared, too:
-//! if its time is wrong, packets of the range may have been left out (`edges`).
+//! The plan depends on packet times, which come from the index of a stream file if there is one.
+//! Most index entries are compared only when their packets are read, so that opening a trace does
+//! not read every packet head. If an entry contradicts its packet, the fold ends
+//! ([`FoldError::WrongIndexes`]), since its report would depend on the plan. The first packet after
+//! a range of time is compared, too: if its time is wrong, packets of the range may have been left
+//! out (`edges`).
 //!
 //! **The merge** (`merge`, `schedule`) takes chunks in the order of their earliest time. The plan
 //! gives a watermark for each: once the chunk is merged, so is everything earlier than the
@@ -69,4 +70,6 @@ pub use chunk::{Chunk, Plan, StreamRef, StreamSlice, are_in_order, first_reachin
 pub use control::Control;
 pub use engine::{FoldError, Options, Outcome, fold};
 pub use feed::{Feed, Shared, StreamPart};
-pub use timings::{ChunkTimes, FoldTimes, SerialWork, SliceTimes, Stopwatch, Timings, process_cpu_ns};
+pub use timings::{
+    ChunkTimes, FoldTimes, SerialWork, SliceTimes, Stopwatch, Timings, process_cpu_ns,
+};

@@ -97,10 +97,13 @@ impl<'a, A: Analysis> Merge<'a, A> {
 
     fn slices(&mut self, index: usize) -> Vec<PendingSlice<'a, A>> {
         let is_last = index + 1 == self.job.plan.chunks.len();
-        let (Some(state), Some(&watermark)) = (&mut self.state, self.job.plan.watermarks.get(index)) else {
+        let (Some(state), Some(&watermark)) =
+            (&mut self.state, self.job.plan.watermarks.get(index))
+        else {
             return Vec::new();
         };
-        // Where times go back, what was recorded late may belong to a slice that was taken before: there is one slice.
+        // Where times go back, what was recorded late may belong to a slice that was taken before:
+        // there is one slice.
         let is_due = self.unsliced >= self.slice_bytes && self.job.plan.is_in_order;
         if !is_due && !is_last {
             return Vec::new();
@@ -135,8 +138,8 @@ impl<'a, A: Analysis> Merge<'a, A> {
         self.damage.extend(damage);
     }
 
-    /// Makes the report, with the resident states of all workers; `None` if the fold was cancelled before
-    /// anything was merged.
+    /// Makes the report, with the resident states of all workers; `None` if the fold was cancelled
+    /// before anything was merged.
     pub(crate) fn finish(mut self, residents: Vec<A::Partial>) -> Option<Outcome<A::Report>> {
         let watch = Stopwatch::start();
         let analysis = self.job.analysis;
@@ -153,7 +156,9 @@ impl<'a, A: Analysis> Merge<'a, A> {
             self.damage.push(Damage::of("(and more)", message));
         }
         let (report, beside) = parallel::with_threads(residents.len(), || {
-            if let Some(resident) = parallel::join(residents, |own, other| analysis.merge(own, other)) {
+            if let Some(resident) =
+                parallel::join(residents, |own, other| analysis.merge(own, other))
+            {
                 analysis.merge(&mut state, resident);
             }
             analysis.finish(state)

@@ -1,7 +1,9 @@
-//! Work on many things beside each other at the end of a fold, when its workers have nothing else to do.
+//! Work on many things beside each other at the end of a fold, when its workers have nothing else
+//! to do.
 //!
-//! An analysis makes its report in one call. What it does for each of many rows goes through [`map`] or [`map_pieces`], which use
-//! as many threads as the fold had. Results come in the order of what they are made of, so they do not depend on threads.
+//! An analysis makes its report in one call. What it does for each of many rows goes through
+//! [`map`] or [`map_pieces`], which use as many threads as the fold had. Results come in the order
+//! of what they are made of, so they do not depend on threads.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,13 +12,15 @@ use std::thread;
 
 use crate::timings::Stopwatch;
 
-/// So many things at least are worth a thread of their own, which takes some ten microseconds to start.
+/// So many things at least are worth a thread of their own, which takes some ten microseconds to
+/// start.
 const LEAST: usize = 64;
 
 thread_local! {
     /// Threads that the fold had whose report this thread makes.
     static THREADS: Cell<usize> = const { Cell::new(1) };
-    /// CPU time of what could be done beside each other, in nanoseconds: on this thread, and on others for it.
+    /// CPU time of what could be done beside each other, in nanoseconds: on this thread, and on
+    /// others for it.
     static OWN: Cell<u64> = const { Cell::new(0) };
     static OTHERS: Cell<u64> = const { Cell::new(0) };
 }
@@ -54,7 +58,8 @@ pub fn map<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec
     beside(pieces, make_all).into_iter().flatten().collect()
 }
 
-/// Makes one thing of each of few that take long, in their order: whichever thread is free takes the next one.
+/// Makes one thing of each of few that take long, in their order: whichever thread is free takes
+/// the next one.
 pub fn map_large<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = THREADS.get().min(items.len());
     let rest = Mutex::new(items.into_iter().enumerate());
@@ -71,9 +76,12 @@ pub fn map_large<T: Send, R: Send>(items: Vec<T>, make: impl Fn(T) -> R + Sync) 
     made.into_iter().map(|(_, made)| made).collect()
 }
 
-/// Makes one thing of each piece of a list, which has one piece for each thread, in their order. What is made of the pieces must
-/// add up to the same however the list is cut.
-pub fn map_pieces<'a, T: Sync, R: Send>(items: &'a [T], make: impl Fn(&'a [T]) -> R + Sync) -> Vec<R> {
+/// Makes one thing of each piece of a list, which has one piece for each thread, in their order.
+/// What is made of the pieces must add up to the same however the list is cut.
+pub fn map_pieces<'a, T: Sync, R: Send>(
+    items: &'a [T],
+    make: impl Fn(&'a [T]) -> R + Sync,
+) -> Vec<R> {
     if items.len() < 2 * LEAST {
         return vec![make(items)];
     }
@@ -81,7 +89,8 @@ pub fn map_pieces<'a, T: Sync, R: Send>(items: &'a [T], make: impl Fn(&'a [T]) -
     beside(items.chunks(length).collect(), make)
 }
 
-/// Adds up by key what is known of each item: `values` gives its keys and values, `merge` adds a value to the sum of its key.
+/// Adds up by key what is known of each item: `values` gives its keys and values, `merge` adds a
+/// value to the sum of its key.
 pub fn sums_by_key<'a, T: Sync, K: Ord + Send, V: Default + Send + 'a, I>(
     items: &'a [T],
     values: impl Fn(&'a T) -> I + Sync,
@@ -131,7 +140,8 @@ fn count(items: usize, threads: usize) -> usize {
 fn pieces_of<T>(items: Vec<T>, threads: usize) -> Vec<Vec<T>> {
     let length = items.len().div_ceil(count(items.len(), threads));
     let mut items = items.into_iter();
-    let piece = || Some(items.by_ref().take(length).collect::<Vec<T>>()).filter(|piece| !piece.is_empty());
+    let piece =
+        || Some(items.by_ref().take(length).collect::<Vec<T>>()).filter(|piece| !piece.is_empty());
     std::iter::from_fn(piece).collect()
 }
 
@@ -148,7 +158,9 @@ fn beside<T: Send, R: Send>(pieces: Vec<T>, make: impl Fn(T) -> R + Sync) -> Vec
     };
     let made: Vec<(R, u64)> = thread::scope(|scope| {
         let timed = &timed;
-        let others: Vec<_> = pieces.map(|piece| scope.spawn(move || timed(piece))).collect();
+        let others: Vec<_> = pieces
+            .map(|piece| scope.spawn(move || timed(piece)))
+            .collect();
         let first = timed(first);
         let others = others.into_iter().map(|other| match other.join() {
             Ok(made) => made,
@@ -172,7 +184,10 @@ mod tests {
             for length in [0, 1, 127, 128, 129, 1000, 4096] {
                 let ((), times) = with_threads(threads, || {
                     let made = map((0..length).collect(), |number: usize| number * 2);
-                    assert_eq!(made, (0..length).map(|number| number * 2).collect::<Vec<_>>());
+                    assert_eq!(
+                        made,
+                        (0..length).map(|number| number * 2).collect::<Vec<_>>()
+                    );
                     let list: Vec<usize> = (0..length).collect();
                     let sums = map_pieces(&list, |piece| piece.iter().sum::<usize>());
                     assert!(sums.len() <= threads);
@@ -193,7 +208,10 @@ mod tests {
                         number * 2
                     })
                 });
-                assert_eq!(made, (0..length).map(|number| number * 2).collect::<Vec<_>>());
+                assert_eq!(
+                    made,
+                    (0..length).map(|number| number * 2).collect::<Vec<_>>()
+                );
             }
         }
     }

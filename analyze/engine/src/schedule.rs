@@ -1,4 +1,5 @@
-//! The scheduler: chunks and slices of time to workers, what comes of them to one merge in their order.
+//! The scheduler: chunks and slices of time to workers, what comes of them to one merge in their
+//! order.
 //!
 //! Workers take chunks in the order of the plan and may run ahead of the merge by a bounded number,
 //! so that a slow chunk does not let partial states pile up. Slices of time go first, since they
@@ -12,7 +13,8 @@ use crate::analysis::Analysis;
 use crate::engine::{FoldError, Folded, Job};
 use crate::merge::{Merge, PendingSlice, PlayedSlice};
 
-/// Bytes of address space for a worker: conditions, which users may nest, are evaluated by recursion.
+/// Bytes of address space for a worker: conditions, which users may nest, are evaluated by
+/// recursion.
 const STACK: usize = 16 << 20;
 
 /// Chunks and slices that may be under way for each thread.
@@ -57,11 +59,17 @@ pub(crate) fn run<'a, A: Analysis>(
     if job.control.is_cancelled() {
         return Err(FoldError::Cancelled);
     }
-    let work = board.work.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let work = board
+        .work
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = work.error {
         return Err(error);
     }
-    let merge = board.merge.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let merge = board
+        .merge
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
     let residents = board.residents.into_inner();
     Ok((merge, residents.unwrap_or_else(PoisonError::into_inner)))
 }
@@ -152,7 +160,9 @@ impl<'a, A: Analysis> Work<'a, A> {
     fn room(&self, chunks: usize, ahead: usize) -> usize {
         match self.next_slice >= self.composed + ahead {
             true => 0,
-            false => chunks.min(self.merged + ahead).saturating_sub(self.next_chunk),
+            false => chunks
+                .min(self.merged + ahead)
+                .saturating_sub(self.next_chunk),
         }
     }
 
@@ -177,7 +187,10 @@ impl<'a, A: Analysis> Board<'a, A> {
         let mut resident = self.job.resident();
         while self.do_next(&mut resident) {}
         self.moved.notify_all();
-        let mut residents = self.residents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut residents = self
+            .residents
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         residents.push(resident);
     }
 
@@ -226,7 +239,10 @@ impl<'a, A: Analysis> Board<'a, A> {
                 return turn;
             }
             work.waiting += 1;
-            work = self.moved.wait(work).unwrap_or_else(PoisonError::into_inner);
+            work = self
+                .moved
+                .wait(work)
+                .unwrap_or_else(PoisonError::into_inner);
             work.waiting -= 1;
         }
     }

@@ -1,4 +1,5 @@
-//! `Options::since`: the event records from a time on are given, and no others; packets before it are not read.
+//! `Options::since`: the event records from a time on are given, and no others; packets before it
+//! are not read.
 #![allow(missing_docs)]
 
 use tracebraid_ctf::clock::Timestamp;
@@ -75,7 +76,9 @@ fn what_is_from_a_time_on_is_given_and_nothing_else() {
     let trace = &set.traces[0];
     let (all, packets, bytes) = kept(&set, false, Options::default());
     let (first, last) = (all[0].0, all[all.len() - 1].0);
-    let mut times: Vec<i64> = (0..6).map(|part| first + (last - first) / 5 * part).collect();
+    let mut times: Vec<i64> = (0..6)
+        .map(|part| first + (last - first) / 5 * part)
+        .collect();
     // Where packets begin and end; between two event records, and at one.
     for stream in &trace.streams {
         let clock = trace.clock(stream).unwrap();
@@ -87,7 +90,11 @@ fn what_is_from_a_time_on_is_given_and_nothing_else() {
     let middle = all[all.len() / 2].0;
     times.extend([middle, middle + 1, first - 1, last, last + 1]);
     for since in times {
-        let expected: Events = all.iter().copied().filter(|event| event.0 >= since).collect();
+        let expected: Events = all
+            .iter()
+            .copied()
+            .filter(|event| event.0 >= since)
+            .collect();
         for together in [false, true] {
             for (threads, chunk_bytes) in [(1, u64::MAX), (2, 1), (3, 40_000)] {
                 let options = Options {
@@ -97,15 +104,24 @@ fn what_is_from_a_time_on_is_given_and_nothing_else() {
                     ..Options::default()
                 };
                 let (found, read, total) = kept(&set, together, options);
-                let way = format!("since {since}, together {together}, {threads} threads, {chunk_bytes}");
-                assert!(found == expected, "{way}: {} of {}", found.len(), expected.len());
+                let way =
+                    format!("since {since}, together {together}, {threads} threads, {chunk_bytes}");
+                assert!(
+                    found == expected,
+                    "{way}: {} of {}",
+                    found.len(),
+                    expected.len()
+                );
                 if !together {
                     assert!(total <= bytes, "{way}");
                     for stream in 0..trace.streams.len() as u32 {
                         let early = read
                             .iter()
                             .filter(|packet| packet.0 == stream && packet.1 < since);
-                        assert!(early.count() <= 1, "{way}: more than one packet reaches over it");
+                        assert!(
+                            early.count() <= 1,
+                            "{way}: more than one packet reaches over it"
+                        );
                     }
                 }
             }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, Slice, StreamPlace, Timings, fold};
+use tracebraid_engine::{
+    Analysis, Chunk, Control, Options, Record, Slice, StreamPlace, Timings, fold,
+};
 use tracebraid_testkit::recorded::unpacked;
 
 /// Puts the event records of all streams in order, slice by slice.
@@ -59,7 +61,11 @@ impl Analysis for Sorted {
         std::mem::swap(&mut partial.folded, &mut resident.folded);
     }
 
-    fn slices<'a>(&'a self, partial: &mut Partial, watermark: Timestamp) -> Vec<Slice<'a, Partial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut Partial,
+        watermark: Timestamp,
+    ) -> Vec<Slice<'a, Partial>> {
         let (mut before, after) = std::mem::take(&mut partial.waiting)
             .into_iter()
             .partition::<Vec<_>, _>(|event| event.0 < watermark.0);
@@ -117,7 +123,9 @@ fn slices_are_composed_in_the_order_of_time() {
             slice_bytes,
             ..Options::default()
         };
-        let report = fold(&set, &sorted, options, &Control::default()).unwrap().report;
+        let report = fold(&set, &sorted, options, &Control::default())
+            .unwrap()
+            .report;
         assert!(report.waiting.is_empty(), "the last watermark is the end");
         let events = report.sorted.len();
         assert_eq!((report.played, report.folded), (events, events));
@@ -133,7 +141,12 @@ fn slices_are_composed_in_the_order_of_time() {
 #[test]
 fn one_thread_needs_no_slices_unless_it_is_timed() {
     let set = opened();
-    let expected = fold(&set, &Sorted::default(), Options::default(), &Control::default());
+    let expected = fold(
+        &set,
+        &Sorted::default(),
+        Options::default(),
+        &Control::default(),
+    );
     let expected = expected.unwrap().report.sorted;
     let sorted = Sorted {
         resolves: true,
@@ -161,7 +174,12 @@ fn one_thread_needs_no_slices_unless_it_is_timed() {
 #[test]
 fn a_slice_that_panics_ends_the_fold() {
     let set = opened();
-    let times = fold(&set, &Sorted::default(), Options::default(), &Control::default());
+    let times = fold(
+        &set,
+        &Sorted::default(),
+        Options::default(),
+        &Control::default(),
+    );
     let times = times.unwrap().report.sorted;
     let breaks_at = Some(times[times.len() / 2].0);
     let options = Options {

@@ -1,5 +1,5 @@
-//! Memory while executions are built: bounded by the numbers of threads, connections and executions in progress, not by the
-//! numbers of event records or of executions that have ended.
+//! Memory while executions are built: bounded by the numbers of threads, connections and executions
+//! in progress, not by the numbers of event records or of executions that have ended.
 
 use std::convert::Infallible;
 use std::sync::PoisonError;
@@ -38,8 +38,8 @@ struct Sizes {
     executions: usize,
     /// Bytes of the state of all merged chunks.
     partial: usize,
-    /// Lengths of the debug output of the graph, the turns and the time series in `Known`, which cannot be
-    /// serialized, after everything that may be dropped is dropped.
+    /// Lengths of the debug output of the graph, the turns and the time series in `Known`, which
+    /// cannot be serialized, after everything that may be dropped is dropped.
     known: [usize; 3],
 }
 
@@ -79,7 +79,8 @@ fn sizes(set: &TraceSet) -> Sizes {
 #[test]
 fn state_does_not_grow_with_event_records() {
     let directory = tempfile::tempdir().expect("a directory for traces");
-    let [few, many] = [2, 8].map(|times| sizes(&repeated("kernel-ust-requests", times, directory.path())));
+    let [few, many] =
+        [2, 8].map(|times| sizes(&repeated("kernel-ust-requests", times, directory.path())));
     assert!(few.executions > 5000 && many.executions > 3 * few.executions);
     assert_eq!(grown("partial state", few.partial, many.partial), None);
     for (few, many) in few.known.into_iter().zip(many.known) {

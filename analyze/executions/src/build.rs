@@ -28,8 +28,9 @@ use crate::stream::Stream;
 pub struct Finished {
     /// What it is.
     pub execution: Execution,
-    /// Figures, in the order of [`crate::Metric::all`], and those that [`Built::extra`] lists behind them; of an execution of which nobody knows in which thread it was, its
-    /// duration only.
+    /// Figures, in the order of [`crate::Metric::all`], and those that [`Built::extra`] lists
+    /// behind them; of an execution of which nobody knows in which thread it was, its duration
+    /// only.
     pub metrics: Vec<Option<u64>>,
     /// Where its time went; empty if nobody knows in which thread it was.
     pub ecct: Ecct,
@@ -41,7 +42,8 @@ pub struct Finished {
 pub struct SinkJob<S: Sink>(Box<dyn FnOnce() -> SinkDone<S> + Send>);
 
 /// Applies the result of a job to the sink, in the order of the jobs; may return further jobs.
-pub type SinkDone<S> = Box<dyn FnOnce(&mut S) -> Result<Vec<SinkJob<S>>, <S as Sink>::Error> + Send>;
+pub type SinkDone<S> =
+    Box<dyn FnOnce(&mut S) -> Result<Vec<SinkJob<S>>, <S as Sink>::Error> + Send>;
 
 impl<S: Sink> SinkJob<S> {
     /// Does one thing after the other: `work` on any thread, `take` with the sink.
@@ -81,15 +83,15 @@ pub trait Sink: Sized {
         Ok(())
     }
 
-    /// An execution. The graph tells of its threads; what it refers to of contexts is among those that [`build`] gives in the
-    /// end.
+    /// An execution. The graph tells of its threads; what it refers to of contexts is among those
+    /// that [`build`] gives in the end.
     ///
     /// # Errors
     /// When it cannot be kept: then no more is made.
     fn take(&mut self, graph: &Graph, finished: Finished) -> Result<(), Self::Error>;
 
-    /// Executions that come one behind the other. Whatever takes a time for each of them should be given as work; the default
-    /// takes them one by one.
+    /// Executions that come one behind the other. Whatever takes a time for each of them should be
+    /// given as work; the default takes them one by one.
     ///
     /// # Errors
     /// As above.
@@ -116,7 +118,8 @@ impl Union {
         frames.map(|frame| self.word(frame)).collect()
     }
 
-    /// `queued` or `unknown-hand-over` for contexts of a thread's activity while the execution waited for it.
+    /// `queued` or `unknown-hand-over` for contexts of a thread's activity while the execution
+    /// waited for it.
     pub fn waits_for_thread(&self, context: ContextId) -> Option<&'static str> {
         let frames = self
             .contexts
@@ -152,22 +155,24 @@ pub struct BuildRules {
     pub names: FunctionNames,
     /// Only those that begin and end in it.
     pub window: Window,
-    /// Nanoseconds after the end of an execution. The execution is final at the end of the interval that contains that
-    /// time; later events are ignored. Intervals have at least this length.
+    /// Nanoseconds after the end of an execution. The execution is final at the end of the interval
+    /// that contains that time; later events are ignored. Intervals have at least this length.
     pub behind_ns: u64,
-    /// Minimum number of packet bytes in each interval except the last one; 0: all intervals have the length
-    /// `behind_ns`. Longer intervals keep more threads busy, and need more memory for executions that are not final.
+    /// Minimum number of packet bytes in each interval except the last one; 0: all intervals have
+    /// the length `behind_ns`. Longer intervals keep more threads busy, and need more memory for
+    /// executions that are not final.
     pub interval_bytes: u64,
-    /// Executions in which more happens are given up: of switches, wake-ups and interrupts of all threads together. It bounds
-    /// what is kept for them.
+    /// Executions in which more happens are given up: of switches, wake-ups and interrupts of all
+    /// threads together. It bounds what is kept for them.
     pub most_within: u64,
 }
 
 impl BuildRules {
     /// A second behind its end all is known of an execution, but for what nobody waits for.
     pub const BEHIND_NS: u64 = 1_000_000_000;
-    /// The slice size of the engine. With 8 MiB the serial share on a machine with 16 CPUs was 4.8 and 5.5 % on two traces
-    /// instead of 4.1 and 4.4 %, and the memory a tenth less; 32 MiB nearly doubled the state that is kept.
+    /// The slice size of the engine. With 8 MiB the serial share on a machine with 16 CPUs was 4.8
+    /// and 5.5 % on two traces instead of 4.1 and 4.4 %, and the memory a tenth less; 32 MiB nearly
+    /// doubled the state that is kept.
     pub const INTERVAL_BYTES: u64 = 16 << 20;
     /// Some GiB.
     pub const MOST_WITHIN: u64 = 1 << 26;
@@ -203,8 +208,8 @@ pub struct Built {
     pub until: i64,
     /// The figures that there are besides those of [`crate::Metric`].
     pub extra: Vec<ExtraMetric>,
-    /// Traces have event records for page faults, but not one of them: they were not recorded, and none is known of, though
-    /// executions have 0 of them.
+    /// Traces have event records for page faults, but not one of them: they were not recorded, and
+    /// none is known of, though executions have 0 of them.
     pub lacks_faults: bool,
     /// Stacks of threads that nobody knows.
     pub of_nobody: u64,
@@ -230,8 +235,8 @@ pub enum BuildError<E> {
     Sink(E),
 }
 
-/// Makes the executions of traces in one pass over them, in the order in which they end; what they refer to goes on from
-/// `union`.
+/// Makes the executions of traces in one pass over them, in the order in which they end; what they
+/// refer to goes on from `union`.
 ///
 /// # Errors
 /// When the definitions cannot be followed, when the fold fails, and when the sink fails, which cancels the fold.
@@ -251,7 +256,10 @@ where
     let streaming = streaming(set, rules, samples, union, control, sink)?;
     let outcome = fold(set, &streaming, options, control);
     let Streaming {
-        pass, known, stream, ..
+        pass,
+        known,
+        stream,
+        ..
     } = streaming;
     let stream = stream.into_inner().unwrap_or_else(PoisonError::into_inner);
     let known = known.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -305,9 +313,11 @@ pub(crate) fn streaming<'s, S: Sink + Send>(
     let graph = GraphAnalysis::new(set, selection(rules));
     let recorded = Some(&graph.input().recorded);
     let names = rules.names.clone();
-    let periods = DelimitedAnalysis::sharing((set, recorded), &rules.definitions, names, rules.window)
-        .map_err(BuildError::Periods)?;
-    let counts = CountAnalysis::sharing(set, recorded, &rules.definitions).map_err(BuildError::Periods)?;
+    let periods =
+        DelimitedAnalysis::sharing((set, recorded), &rules.definitions, names, rules.window)
+            .map_err(BuildError::Periods)?;
+    let counts =
+        CountAnalysis::sharing(set, recorded, &rules.definitions).map_err(BuildError::Periods)?;
     sink.figures(&counts.quantities().extra())
         .map_err(BuildError::Sink)?;
     let pass = Pass::new(set, (periods, graph, counts));

@@ -1,9 +1,9 @@
 //! Two groups of executions beside each other: in which contexts they differ, and how sure that is.
 //!
-//! For each context, compares the mean time of an execution in it, counting those that were never there, with
-//! that of random groups of the same sizes ([`crate::permutation`]). Probabilities are corrected for the
-//! number of contexts that can differ as significantly, separately for own times and for times with all
-//! within.
+//! For each context, compares the mean time of an execution in it, counting those that were never
+//! there, with that of random groups of the same sizes ([`crate::permutation`]). Probabilities are
+//! corrected for the number of contexts that can differ as significantly, separately for own times
+//! and for times with all within.
 
 use crate::contexts::{ContextId, Contexts};
 use crate::multiple_testing::correct;
@@ -26,7 +26,8 @@ pub struct Difference {
     pub test: Test,
 }
 
-/// Where two groups of executions differ: the surest differences first, of those as sure as each other the greatest.
+/// Where two groups of executions differ: the surest differences first, of those as sure as each
+/// other the greatest.
 pub fn compare(contexts: &Contexts, groups: [&[Times<'_>]; 2]) -> Vec<Difference> {
     let sums = groups.map(|group| GroupSums::new(contexts, group));
     let mut found = Vec::new();
@@ -40,7 +41,11 @@ pub fn compare(contexts: &Contexts, groups: [&[Times<'_>]; 2]) -> Vec<Difference
                 context: ContextId(id as u32),
                 is_whole,
                 groups,
-                test: test_times(groups, &pool(sums, executions[0] + executions[1]), sums[1].sum()),
+                test: test_times(
+                    groups,
+                    &pool(sums, executions[0] + executions[1]),
+                    sums[1].sum(),
+                ),
             })
         };
         let mut differences: Vec<Difference> = (0..contexts.count()).filter_map(of).collect();
@@ -121,7 +126,8 @@ impl GroupSums {
             }
             for context in met.drain(..) {
                 let place = context.0 as usize;
-                if let (Some(sum), Some(whole)) = (sums.whole.get_mut(place), whole.get_mut(place)) {
+                if let (Some(sum), Some(whole)) = (sums.whole.get_mut(place), whole.get_mut(place))
+                {
                     sum.add(std::mem::take(whole));
                 }
             }
@@ -154,7 +160,8 @@ mod tests {
         };
         let outer = contexts.within(Contexts::EMPTY, frame(1));
         let inner = contexts.within(outer, frame(2));
-        let fast: Vec<Vec<(ContextId, u64)>> = (0..40).map(|at| vec![(outer, 100 + at % 7)]).collect();
+        let fast: Vec<Vec<(ContextId, u64)>> =
+            (0..40).map(|at| vec![(outer, 100 + at % 7)]).collect();
         let slow: Vec<Vec<(ContextId, u64)>> = (0..30)
             .map(|at| vec![(outer, 100 + at % 7), (inner, 500 + at)])
             .collect();

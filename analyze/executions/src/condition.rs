@@ -1,7 +1,7 @@
 //! Which executions a condition chooses: `duration > 50ms && cause == "disk"`.
 //!
-//! The language is that of filters (`docs/filter.md`); its fields are columns of a [`Table`], and what is known of each
-//! execution's source and thread. Numbers may have a unit.
+//! The language is that of filters (`docs/filter.md`); its fields are columns of a [`Table`], and
+//! what is known of each execution's source and thread. Numbers may have a unit.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -25,8 +25,9 @@ pub fn chosen(text: &str, database: &Database, table: &Table) -> Result<Vec<bool
     Chooser { database, table }.choose(&expr)
 }
 
-/// For each execution of a table the nanoseconds in frames that are called so, with all within them. Names are patterns, with or
-/// without what marks calls, threads and reasons: `fdatasync`, `fdatasync()`, `<logger>`, `[timer]`.
+/// For each execution of a table the nanoseconds in frames that are called so, with all within
+/// them. Names are patterns, with or without what marks calls, threads and reasons: `fdatasync`,
+/// `fdatasync()`, `<logger>`, `[timer]`.
 ///
 /// # Errors
 /// For people: when there are no such frames.
@@ -35,15 +36,20 @@ pub fn time_within(name: &str, database: &Database, table: &Table) -> Result<Vec
     let pattern = Glob::new(name);
     let count = union.contexts.count() as u32;
     let is_called = |id: u32| {
-        union.contexts.parts(ContextId(id)).is_some_and(|(_, frame)| {
-            let is_name = pattern.matches(union.names.text(frame.name).as_bytes());
-            is_name || union.word(frame) == name
-        })
+        union
+            .contexts
+            .parts(ContextId(id))
+            .is_some_and(|(_, frame)| {
+                let is_name = pattern.matches(union.names.text(frame.name).as_bytes());
+                is_name || union.word(frame) == name
+            })
     };
     let called: Vec<bool> = (0..count).map(is_called).collect();
     if !called.contains(&true) {
         let frames = (0..count).filter_map(|id| union.contexts.parts(ContextId(id)));
-        let names: BTreeSet<&str> = frames.map(|(_, frame)| union.names.text(frame.name)).collect();
+        let names: BTreeSet<&str> = frames
+            .map(|(_, frame)| union.names.text(frame.name))
+            .collect();
         let instead = did_you_mean(&pattern, names);
         return Err(format!(
             "no frame is called {name}{instead} (`executions export --format folded` lists all frames)"
@@ -52,7 +58,10 @@ pub fn time_within(name: &str, database: &Database, table: &Table) -> Result<Vec
     // A context stands behind the one around it.
     let mut within = called;
     for id in 0..count {
-        let around = union.contexts.parts(ContextId(id)).map_or(0, |parts| parts.0.0);
+        let around = union
+            .contexts
+            .parts(ContextId(id))
+            .map_or(0, |parts| parts.0.0);
         let is_within = within.get(around as usize).copied().unwrap_or(false);
         if let Some(of) = within.get_mut(id as usize) {
             *of |= is_within;
@@ -162,7 +171,9 @@ impl Values<'_> {
                 let holds = |text: &String| match operator {
                     Operator::Matches => pattern.matches(text.as_bytes()),
                     Operator::MatchesNot => !pattern.matches(text.as_bytes()),
-                    Operator::Equal | Operator::NotEqual => operator.holds(text.as_str().cmp(&wanted)),
+                    Operator::Equal | Operator::NotEqual => {
+                        operator.holds(text.as_str().cmp(&wanted))
+                    }
                     _ => order(text, value).is_some_and(|order| operator.holds(order)),
                 };
                 let held: Vec<bool> = texts.iter().map(holds).collect();
@@ -174,16 +185,21 @@ impl Values<'_> {
             }
             Values::Both(parts) => {
                 let texts = parts[1].compare(operator, value)?;
-                // Of a text a number is none of those: it has no order among them, and is not equal.
+                // Of a text a number is none of those: it has no order among them, and is not
+                // equal.
                 match (parts[0].compare(operator, value), operator) {
-                    (Ok(numbers), Operator::Equal | Operator::NotEqual) => Ok(either(numbers, texts)),
+                    (Ok(numbers), Operator::Equal | Operator::NotEqual) => {
+                        Ok(either(numbers, texts))
+                    }
                     (Ok(numbers), _) => Ok(numbers),
                     (Err(why), Operator::Equal)
                         if matches!(value, Value::Integer(_)) && !texts.contains(&true) =>
                     {
                         Err(why)
                     }
-                    (Err(_), Operator::NotEqual | Operator::MatchesNot) => Ok(either(parts[0].has(), texts)),
+                    (Err(_), Operator::NotEqual | Operator::MatchesNot) => {
+                        Ok(either(parts[0].has(), texts))
+                    }
                     (Err(_), _) => Ok(texts),
                 }
             }
@@ -191,8 +207,8 @@ impl Values<'_> {
     }
 }
 
-/// The order of a text and what it is compared with. Integers too large for exact numbers are texts: such columns
-/// have the order of their numbers, in which other texts have no place.
+/// The order of a text and what it is compared with. Integers too large for exact numbers are
+/// texts: such columns have the order of their numbers, in which other texts have no place.
 fn order(text: &str, value: &Value) -> Option<Ordering> {
     let integer = text.parse::<i128>().ok();
     match value {
@@ -247,10 +263,11 @@ pub enum Dimension {
     Size,
 }
 
-/// A number with a unit of time, in nanoseconds, or of memory, in bytes; and what its unit is of, if it has one. The unit may stand
-/// apart: `5 ms`.
+/// A number with a unit of time, in nanoseconds, or of memory, in bytes; and what its unit is of,
+/// if it has one. The unit may stand apart: `5 ms`.
 pub fn quantity(text: &str) -> Option<(f64, Option<Dimension>)> {
-    let at = text.find(|digit: char| !digit.is_ascii_digit() && !matches!(digit, '.' | '-' | '+' | '_'));
+    let at =
+        text.find(|digit: char| !digit.is_ascii_digit() && !matches!(digit, '.' | '-' | '+' | '_'));
     let (digits, unit) = text.split_at(at.unwrap_or(text.len()));
     let (factor, dimension) = match unit.trim_start() {
         "" => (1.0, None),
@@ -265,7 +282,10 @@ pub fn quantity(text: &str) -> Option<(f64, Option<Dimension>)> {
         "G" | "GiB" => (1_073_741_824.0, Some(Dimension::Size)),
         _ => return None,
     };
-    Some((digits.replace('_', "").parse::<f64>().ok()? * factor, dimension))
+    Some((
+        digits.replace('_', "").parse::<f64>().ok()? * factor,
+        dimension,
+    ))
 }
 
 #[cfg(test)]
@@ -298,7 +318,10 @@ mod tests {
             [of("1ms", time), of("1ms", None), of("1KiB", size)],
             [Ok(1e6), Ok(1e6), Ok(1024.0)]
         );
-        assert_eq!([of("1ms", size), of("1KiB", time), of("x", None)], [Err(()); 3]);
+        assert_eq!(
+            [of("1ms", size), of("1KiB", time), of("x", None)],
+            [Err(()); 3]
+        );
     }
 
     #[test]
@@ -307,7 +330,10 @@ mod tests {
         let codes = [Some(0), Some(1), Some(2), Some(3), None];
         let column = Values::Texts(texts.to_vec().into(), codes.to_vec().into());
         let greater = |value| column.compare(Operator::Greater, &value).expect("an order");
-        assert_eq!(greater(Value::Integer(2)), [false, true, false, false, false]);
+        assert_eq!(
+            greater(Value::Integer(2)),
+            [false, true, false, false, false]
+        );
         assert_eq!(
             greater(Value::Float(1.5, "1.5".to_owned())),
             [true, true, false, false, false]
@@ -317,7 +343,10 @@ mod tests {
             [true, true, false, true, false]
         );
         let different = column.compare(Operator::NotEqual, &Value::Integer(2));
-        assert_eq!(different.expect("an order"), [false, true, true, true, false]);
+        assert_eq!(
+            different.expect("an order"),
+            [false, true, true, true, false]
+        );
         let mut order: Vec<usize> = (0..5).collect();
         order.sort_by(|&one, &other| column.order(one, other));
         assert_eq!(order, [1, 0, 2, 3, 4]);

@@ -1,8 +1,8 @@
 //! Calling contexts: the union of the trees of all executions.
 //!
-//! A context is a chain of frames from the outermost inwards. Frames are functions, and what stands for something else
-//! that takes time: a thread that is waited for, a system call, a reason to wait. Each context is kept once,
-//! so an execution's tree is a list of contexts with times.
+//! A context is a chain of frames from the outermost inwards. Frames are functions, and what stands
+//! for something else that takes time: a thread that is waited for, a system call, a reason to
+//! wait. Each context is kept once, so an execution's tree is a list of contexts with times.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -88,7 +88,8 @@ impl Contexts {
     /// The context without frames.
     pub const EMPTY: ContextId = ContextId(0);
 
-    /// So many frames a context has at most: whoever goes from each context outwards shall come to an end in time.
+    /// So many frames a context has at most: whoever goes from each context outwards shall come to
+    /// an end in time.
     pub const DEEPEST: u32 = 4096;
 
     /// The context of a frame within another context; within the deepest ones that one itself.

@@ -1,16 +1,21 @@
-//! The enhanced calling context tree of an execution: its critical path, with the stacks of whoever was on it.
+//! The enhanced calling context tree of an execution: its critical path, with the stacks of whoever
+//! was on it.
 //!
-//! What a thread did itself stands under its stack. What it waited for stands under the stack that it waited in: the system
-//! call, and the reason, or, where another thread was waited for, that thread with what it did in the meantime,
-//! and so on. Under the loss of a CPU stands who had it, with what that one ran; under a wait for a block device who else
-//! used the device, each with a part of the time.
+//! What a thread did itself stands under its stack. What it waited for stands under the stack that
+//! it waited in: the system call, and the reason, or, where another thread was waited for, that
+//! thread with what it did in the meantime, and so on. Under the loss of a CPU stands who had it,
+//! with what that one ran; under a wait for a block device who else used the device, each with a
+//! part of the time.
 //!
-//! After `GenerateECCT` (Figures 3 and 4) of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
-//! execution traces" (2016). That a chain of threads ends is the path's promise.
+//! After `GenerateECCT` (Figures 3 and 4) of Doray and Dagenais, "Diagnosing performance variations
+//! by comparing multi-level execution traces" (2016). That a chain of threads ends is the path's
+//! promise.
 
 use std::collections::HashMap;
 
-use tracebraid_graph::{ActorId, Graph, Hop, Link, Occupant, Path, Segment, SegmentKind, WaitReason, Wake};
+use tracebraid_graph::{
+    ActorId, Graph, Hop, Link, Occupant, Path, Segment, SegmentKind, WaitReason, Wake,
+};
 use tracebraid_kernel_model::Syscall;
 
 use crate::contexts::{ContextId, Contexts, Frame, FrameKind, Hasher};
@@ -20,7 +25,8 @@ use crate::stacks::{StackId, Stacks, ThreadStacks};
 /// Where the time of an execution went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ecct {
-    /// Nanoseconds in each context itself, without those within it; in the order of contexts, none of them 0.
+    /// Nanoseconds in each context itself, without those within it; in the order of contexts, none
+    /// of them 0.
     pub times: Vec<(ContextId, u64)>,
 }
 
@@ -114,7 +120,9 @@ impl Growing<'_> {
         let actor = self.actor;
         match self.steps.last_mut() {
             _ if duration == 0 => {}
-            Some(last) if (last.actor, last.context) == (actor, context) => last.duration += duration,
+            Some(last) if (last.actor, last.context) == (actor, context) => {
+                last.duration += duration
+            }
             _ => self.steps.push(ExecutionStep {
                 duration,
                 actor,
@@ -125,7 +133,8 @@ impl Growing<'_> {
 }
 
 impl<'t> Builder<'t> {
-    /// For executions in that graph, with the stacks of threads; `names` are those of their functions.
+    /// For executions in that graph, with the stacks of threads; `names` are those of their
+    /// functions.
     pub fn new(
         graph: &'t Graph,
         stacks: &'t Stacks,
@@ -177,7 +186,8 @@ impl<'t> Builder<'t> {
         self.ecct_and_steps(path).0
     }
 
-    /// The tree of a critical path, and what came one behind the other. The steps last as long as the path.
+    /// The tree of a critical path, and what came one behind the other. The steps last as long as
+    /// the path.
     pub fn ecct_and_steps(&mut self, path: &Path) -> (Ecct, Vec<ExecutionStep>) {
         let mut bases = std::mem::take(&mut self.bases);
         bases.clear();
@@ -206,7 +216,11 @@ impl<'t> Builder<'t> {
 
     fn segment(&mut self, growing: &mut Growing<'_>, segment: &Segment) {
         let base = self.base(growing, segment.hop);
-        growing.actor = growing.path.hops.get(segment.hop as usize).map(|hop| hop.actor);
+        growing.actor = growing
+            .path
+            .hops
+            .get(segment.hop as usize)
+            .map(|hop| hop.actor);
         let Some(actor) = growing.actor else {
             return growing.add(base, segment.duration());
         };
@@ -242,7 +256,13 @@ impl<'t> Builder<'t> {
     }
 
     /// A thread runs: its stacks.
-    fn runs(&mut self, growing: &mut Growing<'_>, base: ContextId, actor: ActorId, (begin, end): (i64, i64)) {
+    fn runs(
+        &mut self,
+        growing: &mut Growing<'_>,
+        base: ContextId,
+        actor: ActorId,
+        (begin, end): (i64, i64),
+    ) {
         let Some(stacks) = self.threads.get(&actor) else {
             return growing.add(base, begin.abs_diff(end));
         };
@@ -255,7 +275,13 @@ impl<'t> Builder<'t> {
     }
 
     /// It could run, and another thread has the CPU: what that one does there.
-    fn lacks_cpu(&mut self, growing: &mut Growing<'_>, context: ContextId, by: Occupant, window: (i64, i64)) {
+    fn lacks_cpu(
+        &mut self,
+        growing: &mut Growing<'_>,
+        context: ContextId,
+        by: Occupant,
+        window: (i64, i64),
+    ) {
         match by {
             Occupant::Thread(other) => {
                 let context = self.thread(context, other);
@@ -269,7 +295,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A wait for a block device: each other thread has the part of the time in which the device served it.
+    /// A wait for a block device: each other thread has the part of the time in which the device
+    /// served it.
     fn uses_device(
         &mut self,
         growing: &mut Growing<'_>,
@@ -320,7 +347,11 @@ impl<'t> Builder<'t> {
                 break;
             }
             way.push(place);
-            at = growing.path.hops.get(place as usize).and_then(|hop| hop.parent);
+            at = growing
+                .path
+                .hops
+                .get(place as usize)
+                .and_then(|hop| hop.parent);
         }
         for place in way.into_iter().rev() {
             if let Some(hop) = growing.path.hops.get(place as usize) {
@@ -345,7 +376,11 @@ impl<'t> Builder<'t> {
             // The waiting thread worked for others in the meantime.
             Link::Passes | Link::Busy | Link::Unseen => base,
             _ => {
-                let since = if is_handed(hop) { hop.end - 1 } else { hop.begin };
+                let since = if is_handed(hop) {
+                    hop.end - 1
+                } else {
+                    hop.begin
+                };
                 let stack = self.stack_at(waiting, since);
                 self.under(base, stack)
             }
@@ -418,14 +453,16 @@ impl<'t> Builder<'t> {
         let actor = self.graph.actor(actor);
         let then = actor.and_then(|actor| actor.name_at(self.until));
         let then = then.map(|name| name.text());
-        let name = then.as_deref().or(actor.and_then(|actor| actor.name.as_deref()));
+        let name = then
+            .as_deref()
+            .or(actor.and_then(|actor| actor.name.as_deref()));
         let name = one_for_all_cpus(name.unwrap_or("?"));
         self.frame(context, FrameKind::Thread, name)
     }
 }
 
-/// Whether the execution's last thread did other work before it waited for the hand-over: only then it waits
-/// at the end of the hop.
+/// Whether the execution's last thread did other work before it waited for the hand-over: only then
+/// it waits at the end of the hop.
 fn is_handed(hop: &Hop) -> bool {
     hop.replaces && hop.parent == Some(0) && hop.begin < hop.end
 }
@@ -442,11 +479,14 @@ fn is_one_of_few(reason: WaitReason) -> bool {
     )
 }
 
-/// The name of a thread of the kernel without that of its CPU: which of them does the work is chance.
+/// The name of a thread of the kernel without that of its CPU: which of them does the work is
+/// chance.
 fn one_for_all_cpus(name: &str) -> &str {
     match name.split_once('/') {
         Some(("kworker", _)) => "kworker",
-        Some((name, cpu)) if !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some((name, cpu)) if !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()) => {
+            name
+        }
         _ => name,
     }
 }
@@ -457,7 +497,17 @@ mod tests {
 
     #[test]
     fn threads_of_the_kernel_are_named_without_their_cpu() {
-        let found = ["kworker/0:1H", "ksoftirqd/12", "jbd2/vda1-8", "a/", "worker"].map(one_for_all_cpus);
-        assert_eq!(found, ["kworker", "ksoftirqd", "jbd2/vda1-8", "a/", "worker"]);
+        let found = [
+            "kworker/0:1H",
+            "ksoftirqd/12",
+            "jbd2/vda1-8",
+            "a/",
+            "worker",
+        ]
+        .map(one_for_all_cpus);
+        assert_eq!(
+            found,
+            ["kworker", "ksoftirqd", "jbd2/vda1-8", "a/", "worker"]
+        );
     }
 }

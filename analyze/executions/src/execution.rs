@@ -16,7 +16,8 @@ use crate::turns::{Label, RecordThread, Turns};
 pub struct Execution {
     /// Its place among the definitions.
     pub kind: usize,
-    /// Numbers of the executions around it, from the outside, and its own: from 1 in the order of beginnings.
+    /// Numbers of the executions around it, from the outside, and its own: from 1 in the order of
+    /// beginnings.
     pub numbers: Vec<u64>,
     /// When it begins, in nanoseconds from the origin.
     pub begin: i64,
@@ -49,7 +50,8 @@ impl Execution {
     }
 }
 
-/// What thread an event record belongs to: kept with each period, behind what its definition captures.
+/// What thread an event record belongs to: kept with each period, behind what its definition
+/// captures.
 const THREAD: Field = Field::OwnTid;
 
 /// Definitions that also keep in which threads periods begin and end: those of executions.
@@ -103,7 +105,10 @@ impl Kernels {
     /// Those are of kernels that tell who ran.
     pub(crate) fn of_graph(set: &TraceSet, graph: &Graph) -> Kernels {
         Kernels::new(set, |index| {
-            graph.cpus.iter().any(|(cpu, _)| cpu.trace as usize == index)
+            graph
+                .cpus
+                .iter()
+                .any(|(cpu, _)| cpu.trace as usize == index)
         })
     }
 
@@ -113,7 +118,8 @@ impl Kernels {
                 return u32::try_from(index).ok();
             }
             let mut traces = set.traces.iter().enumerate();
-            let found = traces.position(|(other, of)| is_kernels(other) && machine(of) == machine(trace));
+            let found =
+                traces.position(|(other, of)| is_kernels(other) && machine(of) == machine(trace));
             found.and_then(|found| u32::try_from(found).ok())
         };
         Kernels(set.traces.iter().enumerate().map(kernel).collect())
@@ -130,8 +136,14 @@ impl<'g> Whose<'g> {
         Whose { graph, kernels }
     }
 
-    /// The execution of a period; with a label if executions of its kind go from one thread to another.
-    pub(crate) fn execution(&self, period: EndedPeriod, label: Option<Label>, turns: &Turns) -> Execution {
+    /// The execution of a period; with a label if executions of its kind go from one thread to
+    /// another.
+    pub(crate) fn execution(
+        &self,
+        period: EndedPeriod,
+        label: Option<Label>,
+        turns: &Turns,
+    ) -> Execution {
         let (begin, end) = (period.begin.time, period.end.time);
         let is_kernels = self.kernels.of(period.begin.trace) == Some(period.begin.trace);
         let begin_is_call = period.begin.is_call;

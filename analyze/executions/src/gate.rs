@@ -34,13 +34,18 @@ impl Gate {
     /// # Errors
     /// When it is not of that form.
     pub fn parse(text: &str) -> Result<Gate, String> {
-        let wrong =
-            || format!("`{text}`: FIGURE > AMOUNT is expected, as `duration > 5%` or `context > 1ms`");
+        let wrong = || {
+            format!("`{text}`: FIGURE > AMOUNT is expected, as `duration > 5%` or `context > 1ms`")
+        };
         // A frame may be called so.
         let (what, most) = text.rsplit_once('>').ok_or_else(wrong)?;
         let (what, most) = (what.trim(), most.trim());
         let number = match most.strip_suffix('%') {
-            Some(part) => part.trim().parse().ok().map(|part: f64| Most::Part(part / 100.0)),
+            Some(part) => part
+                .trim()
+                .parse()
+                .ok()
+                .map(|part: f64| Most::Part(part / 100.0)),
             None => quantity(most).map(|(number, dimension)| Most::Number(number, dimension)),
         };
         let is_finite = |most: &Most| match most {
@@ -67,11 +72,14 @@ impl Gate {
 
     /// The first group's numbers, each as much greater as may be.
     fn shifted(&self, first: &[f64]) -> Vec<f64> {
-        first.iter().map(|value| value + self.most(*value)).collect()
+        first
+            .iter()
+            .map(|value| value + self.most(*value))
+            .collect()
     }
 
-    /// That the amount is one of what it is about: a time of times, without a unit only where the name has it. None is none in
-    /// any unit.
+    /// That the amount is one of what it is about: a time of times, without a unit only where the
+    /// name has it. None is none in any unit.
     fn fits(&self, unit: &str) -> Result<(), String> {
         let Most::Number(number, dimension) = self.most else {
             return Ok(());
@@ -94,7 +102,9 @@ impl Gate {
             ("bytes", Some(Dimension::Time)) => Err(format!(
                 "{what} is a size, and the amount is a time: give one as 64KiB, or 5%"
             )),
-            (_, _) => Err(format!("{what} is a number without a unit: give one as 5, or 5%")),
+            (_, _) => Err(format!(
+                "{what} is a number without a unit: give one as 5, or 5%"
+            )),
         }
     }
 }
@@ -147,7 +157,8 @@ impl Outcome {
 pub enum About {
     /// A figure, or the time in frames of a name.
     Figure(String),
-    /// The time in a context itself: that which has most more of those that decide; none if there are none.
+    /// The time in a context itself: that which has most more of those that decide; none if there
+    /// are none.
     Context(Option<ContextId>),
 }
 
@@ -268,12 +279,14 @@ fn contexts(gate: &Gate, pair: Pair<'_>) -> Decision {
     let allowed = |of: &Difference| gate.most(of.groups[0].mean);
     // As many are looked at.
     let chance = |of: &Difference| {
-        let [first, second] = [0, 1].map(|at: usize| own_times(pair.table, &pair.groups[at], of.context));
+        let [first, second] =
+            [0, 1].map(|at: usize| own_times(pair.table, &pair.groups[at], of.context));
         (chance_of_more(&gate.shifted(&first), &second) * own.len() as f64).min(1.0)
     };
     let too_much = own.iter().copied().filter(|of| of.test.more > allowed(of));
     // They must differ, and by more than that.
-    let (sure, other): (Vec<_>, Vec<_>) = too_much.partition(|of| of.is_sure() && chance(of) < SURE);
+    let (sure, other): (Vec<_>, Vec<_>) =
+        too_much.partition(|of| of.is_sure() && chance(of) < SURE);
     let is_more = !sure.is_empty() || !other.is_empty();
     let outcome = Outcome::of(is_more, !sure.is_empty());
     let deciding = match outcome {
@@ -297,7 +310,9 @@ fn contexts(gate: &Gate, pair: Pair<'_>) -> Decision {
 /// That with most more.
 fn greatest<'d>(list: &[&'d Difference]) -> Option<&'d Difference> {
     let more = |of: &Difference| of.test.more;
-    let greatest = list.iter().max_by(|one, other| more(one).total_cmp(&more(other)));
+    let greatest = list
+        .iter()
+        .max_by(|one, other| more(one).total_cmp(&more(other)));
     greatest.copied()
 }
 
@@ -327,7 +342,10 @@ fn figure(gate: &Gate, what: &str, pair: Pair<'_>) -> Result<Decision, String> {
         },
         Values::Texts(..) => return text(),
         Values::Unknown(_) => {
-            return Ok(Decision::undecidable(gate, Reason::NoValue(name.to_owned())));
+            return Ok(Decision::undecidable(
+                gate,
+                Reason::NoValue(name.to_owned()),
+            ));
         }
     };
     gate.fits(unit)?;
@@ -337,11 +355,17 @@ fn figure(gate: &Gate, what: &str, pair: Pair<'_>) -> Result<Decision, String> {
     };
     let [first, second] = [0, 1].map(|at: usize| of_group(&pair.groups[at]));
     if first.len() < 2 || second.len() < 2 {
-        return Ok(Decision::undecidable(gate, Reason::FewValues(what.to_owned())));
+        return Ok(Decision::undecidable(
+            gate,
+            Reason::FewValues(what.to_owned()),
+        ));
     }
     let means = [&first, &second].map(|values| values.iter().sum::<f64>() / values.len() as f64);
     if means.iter().any(|mean| !mean.is_finite()) {
-        return Ok(Decision::undecidable(gate, Reason::Infinite(name.to_owned())));
+        return Ok(Decision::undecidable(
+            gate,
+            Reason::Infinite(name.to_owned()),
+        ));
     }
     let chance = chance_of_more(&gate.shifted(&first), &second);
     let more = means[1] - means[0];

@@ -1,12 +1,13 @@
-//! Division of time into parts: the events of a part are played on any thread and become known all at once.
+//! Division of time into parts: the events of a part are played on any thread and become known all
+//! at once.
 //!
-//! Time is divided into intervals, independent of chunks. A part lies within one interval, so the knowledge at the
-//! beginning of each interval does not depend on how the trace is read. An execution that must be made at some time is
-//! made at the beginning of the next interval.
+//! Time is divided into intervals, independent of chunks. A part lies within one interval, so the
+//! knowledge at the beginning of each interval does not depend on how the trace is read. An
+//! execution that must be made at some time is made at the beginning of the next interval.
 //!
-//! An interval contains enough packets to keep all threads busy. Executions of at most two intervals are made at a time,
-//! and the cost of composing a part is linear in the number of threads, connections and CPUs in it, regardless of the
-//! number of their events.
+//! An interval contains enough packets to keep all threads busy. Executions of at most two
+//! intervals are made at a time, and the cost of composing a part is linear in the number of
+//! threads, connections and CPUs in it, regardless of the number of their events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +21,9 @@ const PIECE: u64 = 1 << 20;
 /// Minimum length of an interval in nanoseconds: processing an interval takes some microseconds.
 const SHORTEST: i64 = 100_000;
 
-/// Consecutive intervals, each at least as long as the delay after its end at which an execution must be made, so that
-/// each execution is tried twice before that. All times are in nanoseconds from the origin.
+/// Consecutive intervals, each at least as long as the delay after its end at which an execution
+/// must be made, so that each execution is tried twice before that. All times are in nanoseconds
+/// from the origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
     /// Length of a step; every interval but the first one begins at a multiple of it.
@@ -34,7 +36,8 @@ pub(crate) struct Intervals {
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
     intervals: Intervals,
-    /// Ends of the traces that end earlier than others, ascending. A part also ends right after each of them.
+    /// Ends of the traces that end earlier than others, ascending. A part also ends right after
+    /// each of them.
     ends: Vec<i64>,
 }
 
@@ -46,7 +49,8 @@ pub(crate) struct Stage {
     pub(crate) until: i64,
 }
 
-/// End of a part (`None`: the end of all traces) and its graph events (`None`: no events for the graph).
+/// End of a part (`None`: the end of all traces) and its graph events (`None`: no events for the
+/// graph).
 pub(crate) type CutPart = (Option<i64>, Option<CutSlice>);
 
 /// Beginning of the step that contains `time`.
@@ -54,9 +58,10 @@ fn begin_of(time: i64, step: i64) -> i64 {
     time.saturating_sub(time.rem_euclid(step))
 }
 
-/// Bytes of the packets in each step, by the beginning of the step. The bytes of a packet are distributed evenly over the
-/// time from its begin to its end. `None` if a packet of at least `least` bytes does not contain both times: an interval
-/// could then contain the whole trace. Smaller packets without a begin time are ignored.
+/// Bytes of the packets in each step, by the beginning of the step. The bytes of a packet are
+/// distributed evenly over the time from its begin to its end. `None` if a packet of at least
+/// `least` bytes does not contain both times: an interval could then contain the whole trace.
+/// Smaller packets without a begin time are ignored.
 fn bytes_by_step(set: &TraceSet, step: i64, least: u64) -> Option<BTreeMap<i64, u64>> {
     let mut by_step = BTreeMap::new();
     for (trace, stream) in set.streams() {
@@ -66,9 +71,13 @@ fn bytes_by_step(set: &TraceSet, step: i64, least: u64) -> Option<BTreeMap<i64, 
         for packet in &stream.packets {
             let time = |cycles: Option<u64>| cycles.map(|cycles| clock.timestamp(cycles).0);
             match (time(packet.begin), time(packet.end)) {
-                (Some(begin), Some(end)) => distribute(packet.bytes, (begin, end), step, &mut by_step),
+                (Some(begin), Some(end)) => {
+                    distribute(packet.bytes, (begin, end), step, &mut by_step)
+                }
                 _ if packet.bytes >= least => return None,
-                (Some(begin), None) => *by_step.entry(begin_of(begin, step)).or_default() += packet.bytes,
+                (Some(begin), None) => {
+                    *by_step.entry(begin_of(begin, step)).or_default() += packet.bytes
+                }
                 (None, _) => {}
             }
         }
@@ -87,7 +96,8 @@ fn distribute(bytes: u64, (begin, end): (i64, i64), step: i64, by_step: &mut BTr
     }
 }
 
-/// Beginnings of all intervals but the first one. Each interval but the last one contains at least `least` bytes.
+/// Beginnings of all intervals but the first one. Each interval but the last one contains at least
+/// `least` bytes.
 fn begins(by_step: BTreeMap<i64, u64>, step: i64, least: u64) -> Vec<i64> {
     let mut begins = Vec::new();
     let mut bytes = 0u64;
@@ -102,12 +112,15 @@ fn begins(by_step: BTreeMap<i64, u64>, step: i64, least: u64) -> Vec<i64> {
 }
 
 impl Intervals {
-    /// Intervals that consist of steps of `behind` nanoseconds (at least [`SHORTEST`]): the delay after its end at which
-    /// an execution must be made. Each interval but the last one contains at least `bytes` bytes of packets. Each step is
-    /// an interval if `bytes` is 0, or if a packet of at least `bytes` bytes lacks its begin or end time.
+    /// Intervals that consist of steps of `behind` nanoseconds (at least [`SHORTEST`]): the delay
+    /// after its end at which an execution must be made. Each interval but the last one contains at
+    /// least `bytes` bytes of packets. Each step is an interval if `bytes` is 0, or if a packet of
+    /// at least `bytes` bytes lacks its begin or end time.
     pub(crate) fn new(set: &TraceSet, behind: u64, bytes: u64) -> Intervals {
         let step = i64::try_from(behind).unwrap_or(i64::MAX).max(SHORTEST);
-        let by_step = (bytes > 0).then(|| bytes_by_step(set, step, bytes)).flatten();
+        let by_step = (bytes > 0)
+            .then(|| bytes_by_step(set, step, bytes))
+            .flatten();
         let begins = by_step.map(|by_step| begins(by_step, step, bytes).into());
         Intervals { step, begins }
     }
@@ -122,7 +135,8 @@ impl Intervals {
         last.copied().unwrap_or(i64::MIN)
     }
 
-    /// Beginning of the interval after the one that contains `time`; `None` if the last interval contains `time`.
+    /// Beginning of the interval after the one that contains `time`; `None` if the last interval
+    /// contains `time`.
     fn end_of(&self, time: i64) -> Option<i64> {
         match &self.begins {
             None => begin_of(time, self.step).checked_add(self.step),
@@ -159,7 +173,11 @@ impl Grid {
     }
 
     /// Divides the events of a stage into consecutive parts.
-    pub(crate) fn parts(&self, Stage { from, until }: Stage, mut cut: Option<CutSlice>) -> Vec<CutPart> {
+    pub(crate) fn parts(
+        &self,
+        Stage { from, until }: Stage,
+        mut cut: Option<CutSlice>,
+    ) -> Vec<CutPart> {
         let mut parts = Vec::new();
         let mut begin = from;
         while let Some(rest) = &mut cut
@@ -179,21 +197,28 @@ impl Grid {
 
     /// First time in `from + 1..until` that directly follows the end of a trace.
     fn end_between(&self, from: i64, until: i64) -> Option<i64> {
-        let next = self.ends.partition_point(|&end| end.saturating_add(1) <= from);
+        let next = self
+            .ends
+            .partition_point(|&end| end.saturating_add(1) <= from);
         let end = self.ends.get(next)?.saturating_add(1);
         (end < until).then_some(end)
     }
 }
 
 impl Intervals {
-    /// Next stage after one that ended at `from`, if everything before `watermark` is known. The stage ends with the last
-    /// complete interval, so that an interval is not divided into parts. If no interval is complete, the stage ends at
-    /// `watermark`: an interval may be too large to keep until it is complete. `None` if `watermark` is not later than
-    /// `from`, except at the end of all traces.
+    /// Next stage after one that ended at `from`, if everything before `watermark` is known. The
+    /// stage ends with the last complete interval, so that an interval is not divided into parts.
+    /// If no interval is complete, the stage ends at `watermark`: an interval may be too large to
+    /// keep until it is complete. `None` if `watermark` is not later than `from`, except at the end
+    /// of all traces.
     pub(crate) fn stage(&self, from: i64, watermark: i64) -> Option<Stage> {
         let last = watermark == i64::MAX;
         let begin = self.begin_of(watermark);
-        let until = if begin > from && !last { begin } else { watermark };
+        let until = if begin > from && !last {
+            begin
+        } else {
+            watermark
+        };
         (until > from || last).then_some(Stage { from, until })
     }
 }
@@ -220,7 +245,8 @@ mod tests {
         let parts = [0, 1, 10, 11].map(|until| steps.begin_of_part(until));
         assert_eq!(parts, [-10, 0, 0, 10]);
         let grid = Grid::new(steps, vec![25, 7]);
-        let ends = [(0, 10), (8, 30), (26, 30), (0, 8)].map(|(from, until)| grid.end_between(from, until));
+        let ends =
+            [(0, 10), (8, 30), (26, 30), (0, 8)].map(|(from, until)| grid.end_between(from, until));
         assert_eq!(ends, [Some(8), Some(26), None, None]);
     }
 
@@ -230,13 +256,27 @@ mod tests {
         distribute(3 * PIECE, (5, 35), 10, &mut by_step);
         distribute(7, (-1, 100), 10, &mut by_step);
         distribute(PIECE + 1, (50, 40), 10, &mut by_step);
-        let expected = [(-10, 7), (0, PIECE), (10, PIECE), (20, PIECE), (50, PIECE + 1)];
+        let expected = [
+            (-10, 7),
+            (0, PIECE),
+            (10, PIECE),
+            (20, PIECE),
+            (50, PIECE + 1),
+        ];
         assert_eq!(by_step, BTreeMap::from(expected));
     }
 
     #[test]
     fn intervals_contain_at_least_the_required_bytes() {
-        let by_step = BTreeMap::from([(-10, 4), (0, 3), (10, 2), (40, 9), (50, 1), (70, 4), (80, 4)]);
+        let by_step = BTreeMap::from([
+            (-10, 4),
+            (0, 3),
+            (10, 2),
+            (40, 9),
+            (50, 1),
+            (70, 4),
+            (80, 4),
+        ]);
         assert_eq!(begins(by_step.clone(), 10, 5), [10, 50, 80]);
         assert_eq!(begins(by_step.clone(), 10, 1), [0, 10, 20, 50, 60, 80, 90]);
         assert_eq!(begins(by_step, 10, 100), [0; 0]);
@@ -256,7 +296,8 @@ mod tests {
     fn stages_end_with_intervals_that_are_complete() {
         let some = intervals(10, Some(&[10, 50]));
         let stage = |from, watermark| some.stage(from, watermark).map(|stage| stage.until);
-        let whole = [(0, 9), (0, 10), (0, 40), (10, 60)].map(|(from, watermark)| stage(from, watermark));
+        let whole =
+            [(0, 9), (0, 10), (0, 40), (10, 60)].map(|(from, watermark)| stage(from, watermark));
         assert_eq!(whole, [Some(9), Some(10), Some(10), Some(50)]);
         let within = [(10, 20), (20, 40), (50, 70)].map(|(from, watermark)| stage(from, watermark));
         assert_eq!(within, [Some(20), Some(40), Some(70)]);

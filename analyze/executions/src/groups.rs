@@ -12,15 +12,21 @@ pub type Group = Vec<usize>;
 /// The places that are chosen.
 pub fn group(chosen: &[bool]) -> Group {
     let places = chosen.iter().enumerate();
-    places.filter_map(|(place, is)| is.then_some(place)).collect()
+    places
+        .filter_map(|(place, is)| is.then_some(place))
+        .collect()
 }
 
-/// Groups when none are asked for: the half around the median, and the slowest hundredth (five at least, if there are twenty).
-/// None if durations are not known.
+/// Groups when none are asked for: the half around the median, and the slowest hundredth (five at
+/// least, if there are twenty). None if durations are not known.
 pub fn typical_and_slow(table: &Table) -> Option<[Group; 2]> {
     let durations = &table.figure("duration_ns")?.values;
     let mut order: Vec<usize> = (0..table.len()).collect();
-    order.sort_by(|&one, &other| durations[one].total_cmp(&durations[other]).then(one.cmp(&other)));
+    order.sort_by(|&one, &other| {
+        durations[one]
+            .total_cmp(&durations[other])
+            .then(one.cmp(&other))
+    });
     let count = order.len();
     let slow = count.div_ceil(100).max(5.min(count / 4));
     let sorted = |part: &[usize]| {
@@ -48,8 +54,9 @@ pub struct Separation<'t> {
     pub groups: [Spread; 2],
     /// How they differ; its chance is corrected for the number of figures.
     pub test: Test,
-    /// How probable it is that an execution of the second group has more of it than one of the first, ties being half: 1 or
-    /// 0 if it tells the groups apart, 0.5 if it tells nothing (the area under the ROC curve; Mann and Whitney, 1947).
+    /// How probable it is that an execution of the second group has more of it than one of the
+    /// first, ties being half: 1 or 0 if it tells the groups apart, 0.5 if it tells nothing (the
+    /// area under the ROC curve; Mann and Whitney, 1947).
     pub higher: f64,
 }
 
@@ -93,11 +100,14 @@ impl Separation<'_> {
     }
 }
 
-/// The figures in two groups, with the least probability that each can have. Probabilities are not corrected.
+/// The figures in two groups, with the least probability that each can have. Probabilities are not
+/// corrected.
 fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<(Separation<'t>, f64)> {
     let of = |figures: &'t Figures| {
         let mut values = groups.map(|group| {
-            let values = group.iter().filter_map(|&row| figures.values.get(row).copied());
+            let values = group
+                .iter()
+                .filter_map(|&row| figures.values.get(row).copied());
             values.filter(|value| !value.is_nan()).collect::<Vec<f64>>()
         });
         let spreads = [0, 1].map(|at| Spread::of(values[at].iter().copied()));
@@ -115,7 +125,8 @@ fn figures<'t>(table: &'t Table, groups: [&[usize]; 2]) -> Vec<(Separation<'t>, 
     table.figures.iter().map(of).collect()
 }
 
-/// Probability of so large a difference by chance, by means or by ranks; and the least possible one.
+/// Probability of so large a difference by chance, by means or by ranks; and the least possible
+/// one.
 fn chance_of(compared: &Numbers, executions: [u64; 2]) -> (f64, f64) {
     let least = least_chance(executions, compared.differing);
     let is_enough = executions.iter().all(|&count| count > 1);
@@ -161,8 +172,9 @@ mod tests {
 
     #[test]
     fn figures_that_tell_groups_apart_come_first() {
-        let higher =
-            |first: &[f64], second: &[f64]| numbers([&mut first.to_vec(), &mut second.to_vec()]).higher;
+        let higher = |first: &[f64], second: &[f64]| {
+            numbers([&mut first.to_vec(), &mut second.to_vec()]).higher
+        };
         assert_eq!(higher(&[1.0, 2.0], &[3.0, 4.0]), 1.0);
         assert_eq!(higher(&[3.0, 4.0], &[1.0, 2.0]), 0.0);
         assert_eq!(higher(&[1.0, 2.0, 3.0], &[2.0]), 0.5);

@@ -1,5 +1,5 @@
-//! Knowledge about the traces up to a time, from which executions are made: one thread at a time extends it, many read
-//! it.
+//! Knowledge about the traces up to a time, from which executions are made: one thread at a time
+//! extends it, many read it.
 
 use tracebraid_graph::{Growing, PlayedPart, Question};
 
@@ -27,18 +27,21 @@ pub(crate) struct Known {
 /// Limits that bound the memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// Delay after its end at which an execution must be made, in nanoseconds; rounded up to the next interval.
+    /// Delay after its end at which an execution must be made, in nanoseconds; rounded up to the
+    /// next interval.
     pub(crate) behind: u64,
     /// Executions that must be made are made at the beginning of an interval.
     pub(crate) intervals: Intervals,
-    /// Maximum number of events in an execution, as counted by [`Growing::between`]; larger executions are given up.
+    /// Maximum number of events in an execution, as counted by [`Growing::between`]; larger
+    /// executions are given up.
     pub(crate) most: u64,
     /// Nothing is known after this time.
     pub(crate) known_until: i64,
 }
 
 impl Limits {
-    /// Latest time at which an execution that ends at `end` is made; `None` if it is after `known_until`.
+    /// Latest time at which an execution that ends at `end` is made; `None` if it is after
+    /// `known_until`.
     pub(crate) fn deadline(&self, end: i64) -> Option<i64> {
         let deadline = end.checked_add_unsigned(self.behind)?;
         let deadline = self.intervals.next_begin(deadline)?;
@@ -76,9 +79,11 @@ impl Known {
     pub(crate) fn goes_on(&mut self, pass: &Pass, played: Option<PlayedPart>, until: Option<i64>) {
         self.growing.compose(&pass.graph, played, until);
         if !self.sampling.is_empty() {
-            // Samples look up waits in the graph. Within an interval, the end of the graph depends on chunks.
+            // Samples look up waits in the graph. Within an interval, the end of the graph depends
+            // on chunks.
             let until = until.map(|until| self.limits.intervals.begin_of(until));
-            self.sampling.advance(&self.kernels, self.growing.graph(), until);
+            self.sampling
+                .advance(&self.kernels, self.growing.graph(), until);
         }
         self.look_up_turns();
     }

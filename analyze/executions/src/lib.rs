@@ -13,9 +13,9 @@
 //! executions only begin or end are groups of their own, since their records are put in the order
 //! of time later.
 //!
-//! **Executions are made while the trace is read** (`stream`), one part of its time after the other.
-//! What ended in a part is cut into batches. Once what is known (`known`: the graph, what was
-//! counted, stacks) reaches to the end of the part, they are made on any thread (`making`), by
+//! **Executions are made while the trace is read** (`stream`), one part of its time after the
+//! other. What ended in a part is cut into batches. Once what is known (`known`: the graph, what
+//! was counted, stacks) reaches to the end of the part, they are made on any thread (`making`), by
 //! numbers of their own for contexts, names and threads (`made`), and go to the sink ([`build`]) in
 //! the order in which executions ended. What is done one after the other is to find out what these
 //! numbers stand for, so contexts get theirs in one order; that takes time for different contexts,

@@ -1,10 +1,10 @@
 //! Batches of executions that were made in parallel, with numbers local to the batch.
 //!
-//! Contexts, names and threads are numbered in the order in which they are met. A thread that makes a batch in parallel
-//! with others does not know how many were met in earlier batches, so each batch starts its own numbering; once the
-//! earlier batches are numbered, [`Made::number`] maps own numbers to global ones. The cost is proportional to the
-//! number of different contexts, not of executions. Data of variable length lies in lists shared by all executions of
-//! the batch.
+//! Contexts, names and threads are numbered in the order in which they are met. A thread that makes
+//! a batch in parallel with others does not know how many were met in earlier batches, so each
+//! batch starts its own numbering; once the earlier batches are numbered, [`Made::number`] maps own
+//! numbers to global ones. The cost is proportional to the number of different contexts, not of
+//! executions. Data of variable length lies in lists shared by all executions of the batch.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +46,8 @@ struct Lists {
     steps: Vec<ExecutionStep>,
     /// By execution: its thread.
     threads: Vec<Option<u32>>,
-    /// Thread changes: index of the step within its execution from which a thread applies, and the thread.
+    /// Thread changes: index of the step within its execution from which a thread applies, and the
+    /// thread.
     changes: Vec<(usize, Option<u32>)>,
 }
 
@@ -62,8 +63,8 @@ impl Lists {
     }
 }
 
-/// Allocations of written executions, for reuse: the thread that makes executions is mostly not the one that frees
-/// them.
+/// Allocations of written executions, for reuse: the thread that makes executions is mostly not the
+/// one that frees them.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Vec<Lists>>);
 
@@ -111,8 +112,8 @@ pub(crate) struct Told<'m> {
     /// Time by own number of the context.
     pub(crate) times: &'m [(ContextId, u64)],
     pub(crate) steps: &'m [ExecutionStep],
-    /// Thread in which the execution ended. `changes` holds the threads of its steps: the index of the first step, and
-    /// the thread.
+    /// Thread in which the execution ended. `changes` holds the threads of its steps: the index of
+    /// the first step, and the thread.
     pub(crate) thread: Option<u32>,
     pub(crate) changes: &'m [(usize, Option<u32>)],
 }
@@ -142,8 +143,8 @@ pub struct KindMade {
     pub of_nobody: u64,
     /// Index of the first execution of the definition in the batch.
     pub(crate) first: usize,
-    /// By index of a figure and, after all figures, of a value: the constant in the first execution (`None`: not a
-    /// constant), and the index of the first execution that differs.
+    /// By index of a figure and, after all figures, of a value: the constant in the first execution
+    /// (`None`: not a constant), and the index of the first execution that differs.
     pub(crate) cells: Vec<(Option<Constant>, Option<usize>)>,
 }
 
@@ -230,7 +231,9 @@ impl Made {
     fn meet(&mut self, graph: &Graph, execution: &Execution, steps: &[ExecutionStep]) {
         let threads = &mut self.threads;
         let mut met = |actor: Option<ActorId>| threads.number(graph, actor?, execution.end);
-        self.lists.threads.push(met(execution.last.or(execution.first)));
+        self.lists
+            .threads
+            .push(met(execution.last.or(execution.first)));
         let mut last = None;
         for (place, step) in steps.iter().enumerate() {
             if step.actor != last {
@@ -243,12 +246,18 @@ impl Made {
     fn count(&mut self, execution: &Execution, figures_from: usize, is_of_nobody: bool) {
         let row = self.lists.executions.len();
         if self.kinds.len() <= execution.kind {
-            self.kinds.resize_with(execution.kind + 1, KindMade::default);
+            self.kinds
+                .resize_with(execution.kind + 1, KindMade::default);
         }
         let Some(kind) = self.kinds.get_mut(execution.kind) else {
             return;
         };
-        let figures = self.lists.figures.get(figures_from..).unwrap_or_default().iter();
+        let figures = self
+            .lists
+            .figures
+            .get(figures_from..)
+            .unwrap_or_default()
+            .iter();
         let figures = figures.map(|figure| Constant::of_figure(*figure));
         let values = execution.values.iter();
         let constants = figures.chain(values.map(|value| Constant::of_value(Some(value))));
@@ -277,7 +286,8 @@ impl Made {
         kind.of_nobody += u64::from(is_of_nobody);
     }
 
-    /// Maps own context numbers to global ones, and adds new contexts to `all`. The cost depends on different contexts only.
+    /// Maps own context numbers to global ones, and adds new contexts to `all`. The cost depends on
+    /// different contexts only.
     pub(crate) fn number(&mut self, all: &mut Common) {
         let names = self.own.names.texts().iter();
         let names: Vec<NameId> = names.map(|name| all.names.id(name)).collect();
@@ -291,7 +301,10 @@ impl Made {
             let name = match frame.kind {
                 // Function names are global from the start.
                 FrameKind::Function => frame.name,
-                _ => names.get(frame.name.0 as usize).copied().unwrap_or_default(),
+                _ => names
+                    .get(frame.name.0 as usize)
+                    .copied()
+                    .unwrap_or_default(),
             };
             let around = contexts.get(around.0 as usize).copied().unwrap_or_default();
             let kind = frame.kind;
@@ -305,7 +318,11 @@ impl Made {
     pub(crate) fn context(&self, own: ContextId) -> ContextId {
         match self.contexts.is_empty() {
             true => own,
-            false => self.contexts.get(own.0 as usize).copied().unwrap_or_default(),
+            false => self
+                .contexts
+                .get(own.0 as usize)
+                .copied()
+                .unwrap_or_default(),
         }
     }
 
@@ -335,38 +352,41 @@ impl Made {
     pub fn into_finished(mut self) -> impl Iterator<Item = Finished> {
         let executions = std::mem::take(&mut self.lists.executions);
         let mut from = Ends::default();
-        executions.into_iter().zip(0..).map(move |(execution, place)| {
-            let to = self.lists.ends.get(place).copied().unwrap_or_default();
-            let times = self
-                .lists
-                .times
-                .get(from.times..to.times)
-                .unwrap_or_default()
-                .iter();
-            let times = times.map(|(context, time)| (self.context(*context), *time));
-            let mut times: Vec<(ContextId, u64)> = times.collect();
-            times.sort_unstable();
-            let steps = self
-                .lists
-                .steps
-                .get(from.steps..to.steps)
-                .unwrap_or_default()
-                .iter();
-            let steps = steps.map(|step| ExecutionStep {
-                context: self.context(step.context),
-                ..*step
-            });
-            let steps = steps.collect();
-            let metrics = self.lists.figures.get(from.figures..to.figures);
-            let metrics = metrics.unwrap_or_default().to_vec();
-            from = to;
-            Finished {
-                execution,
-                metrics,
-                ecct: Ecct { times },
-                steps,
-            }
-        })
+        executions
+            .into_iter()
+            .zip(0..)
+            .map(move |(execution, place)| {
+                let to = self.lists.ends.get(place).copied().unwrap_or_default();
+                let times = self
+                    .lists
+                    .times
+                    .get(from.times..to.times)
+                    .unwrap_or_default()
+                    .iter();
+                let times = times.map(|(context, time)| (self.context(*context), *time));
+                let mut times: Vec<(ContextId, u64)> = times.collect();
+                times.sort_unstable();
+                let steps = self
+                    .lists
+                    .steps
+                    .get(from.steps..to.steps)
+                    .unwrap_or_default()
+                    .iter();
+                let steps = steps.map(|step| ExecutionStep {
+                    context: self.context(step.context),
+                    ..*step
+                });
+                let steps = steps.collect();
+                let metrics = self.lists.figures.get(from.figures..to.figures);
+                let metrics = metrics.unwrap_or_default().to_vec();
+                from = to;
+                Finished {
+                    execution,
+                    metrics,
+                    ecct: Ecct { times },
+                    steps,
+                }
+            })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Making executions from what is known: on any thread, while the knowledge grows.
 //!
-//! An execution in which nothing is open is the same whichever later state it is made from. An execution with an open
-//! question must wait ([`Question`]), and so must all later ones of its batch; the caller tries again later.
+//! An execution in which nothing is open is the same whichever later state it is made from. An
+//! execution with an open question must wait ([`Question`]), and so must all later ones of its
+//! batch; the caller tries again later.
 
 use std::collections::VecDeque;
 use std::sync::{PoisonError, RwLock};
@@ -74,7 +75,8 @@ pub(crate) enum Waits {
 /// other threads pause, so the lock must be held briefly.
 const AT_ONCE: usize = 8;
 
-/// Makes executions up to one that must wait, or all; in between, other threads may extend the knowledge.
+/// Makes executions up to one that must wait, or all; in between, other threads may extend the
+/// knowledge.
 pub(crate) fn make_all(
     (pass, known): (&Pass, &RwLock<Known>),
     pending: &mut Pending,
@@ -94,7 +96,8 @@ pub(crate) fn make_all(
     Waits::No
 }
 
-/// Makes at most `most` executions and stops at one that must wait. If `must`, open questions are ignored.
+/// Makes at most `most` executions and stops at one that must wait. If `must`, open questions are
+/// ignored.
 pub(crate) fn make(
     (pass, known, cursors): (&Pass, &Known, &mut SeriesCursors),
     pending: &mut Pending,
@@ -132,7 +135,12 @@ pub(crate) fn make(
             pending.first = Some(execution);
             break;
         }
-        put((pass, known, cursors), &mut builder, made, (execution, path));
+        put(
+            (pass, known, cursors),
+            &mut builder,
+            made,
+            (execution, path),
+        );
     }
     made.own = builder.into_common();
     waits
@@ -185,9 +193,8 @@ fn actors(graph: &Graph, path: &Path) -> Vec<ActorId> {
     let mut actors: Vec<ActorId> = path.hops.iter().map(|hop| hop.actor).collect();
     for segment in &path.segments {
         match segment.kind {
-            SegmentKind::Preempted(Occupant::Thread(by)) | SegmentKind::Runnable(Occupant::Thread(by)) => {
-                actors.push(by)
-            }
+            SegmentKind::Preempted(Occupant::Thread(by))
+            | SegmentKind::Runnable(Occupant::Thread(by)) => actors.push(by),
             SegmentKind::Waiting {
                 wake: Wake::Request(place),
                 ..

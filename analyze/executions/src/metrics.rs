@@ -80,7 +80,9 @@ impl Metric {
     pub fn description(self) -> String {
         let text = match self {
             Metric::Duration => "from begin to end",
-            Metric::Time(reason) => return format!("time of the path that went into {}", reason.name()),
+            Metric::Time(reason) => {
+                return format!("time of the path that went into {}", reason.name());
+            }
             Metric::Switches => "how often a thread on the path left its CPU",
             Metric::Migrations => "how often a thread on the path went on on another CPU",
             Metric::Threads => "threads on the path",
@@ -94,8 +96,8 @@ impl Metric {
     }
 }
 
-/// The figures of the path of an execution of that definition, in the order of [`Metric::all`], and behind them those of
-/// [`Quantities::extra`].
+/// The figures of the path of an execution of that definition, in the order of [`Metric::all`], and
+/// behind them those of [`Quantities::extra`].
 pub fn all_metrics(
     graph: &Graph,
     path: &Path,
@@ -169,8 +171,7 @@ fn put_own(
         }
     }
     ran.sort_unstable();
-    let moved =
-        |pair: &&[(ActorId, usize, u16)]| matches!(pair, [one, next] if one.0 == next.0 && one.2 != next.2);
+    let moved = |pair: &&[(ActorId, usize, u16)]| matches!(pair, [one, next] if one.0 == next.0 && one.2 != next.2);
     let migrations = ran.windows(2).filter(moved).count() as u64;
     let own = path.hops.iter().filter(|hop| hop.role == Role::Own);
     let mut threads: Vec<ActorId> = own.map(|hop| hop.actor).collect();

@@ -1,8 +1,8 @@
 //! Correction of p-values for the number of tests.
 
-/// The least two-sided probability that a test of two groups can give, if `differing` of their values are not
-/// the most frequent one: the probability that all of these are in the smaller group, or of one way to choose
-/// it.
+/// The least two-sided probability that a test of two groups can give, if `differing` of their
+/// values are not the most frequent one: the probability that all of these are in the smaller
+/// group, or of one way to choose it.
 pub(crate) fn least_chance(groups: [u64; 2], differing: u64) -> f64 {
     let all = groups[0].saturating_add(groups[1]) as f64;
     let few = groups[0].min(groups[1]);
@@ -16,11 +16,12 @@ pub(crate) fn least_chance(groups: [u64; 2], differing: u64) -> f64 {
     chance.min(1.0)
 }
 
-/// Corrects probabilities for the number of tests, so that the probability of any so small one by chance is
-/// at most the corrected one. A test counts only if it can give so small a probability (Tarone, "A modified
-/// Bonferroni method for discrete data", 1990; Westfall and Wolfinger, "Multiple tests with discrete
-/// distributions", 1997): a context that one execution has proves nothing, and costs the others nothing. Each
-/// probability comes with the [least](least_chance) that its test can give.
+/// Corrects probabilities for the number of tests, so that the probability of any so small one by
+/// chance is at most the corrected one. A test counts only if it can give so small a probability
+/// (Tarone, "A modified Bonferroni method for discrete data", 1990; Westfall and Wolfinger,
+/// "Multiple tests with discrete distributions", 1997): a context that one execution has proves
+/// nothing, and costs the others nothing. Each probability comes with the [least](least_chance)
+/// that its test can give.
 pub(crate) fn correct<'t>(tests: impl Iterator<Item = (&'t mut f64, f64)>) {
     let tests: Vec<(&mut f64, f64)> = tests.collect();
     let mut least: Vec<f64> = tests.iter().map(|(_, least)| *least).collect();
@@ -33,9 +34,12 @@ pub(crate) fn correct<'t>(tests: impl Iterator<Item = (&'t mut f64, f64)>) {
 /// Tolerance for equal probabilities with different rounding.
 const ROUNDED: f64 = 1.0 + 1e-9;
 
-/// A probability, corrected for those tests that can give one as small; `least` is in ascending order.
+/// A probability, corrected for those tests that can give one as small; `least` is in ascending
+/// order.
 pub(crate) fn corrected(chance: f64, least: &[f64]) -> f64 {
-    let count = least.partition_point(|least| *least <= chance * ROUNDED).max(1);
+    let count = least
+        .partition_point(|least| *least <= chance * ROUNDED)
+        .max(1);
     (chance * count as f64).min(1.0)
 }
 

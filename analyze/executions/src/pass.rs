@@ -1,16 +1,18 @@
-//! One pass over traces that gives each event record to three analyses: which executions there are, what all threads did, and
-//! how much of what can be counted.
+//! One pass over traces that gives each event record to three analyses: which executions there are,
+//! what all threads did, and how much of what can be counted.
 //!
-//! Events are taken out of the merged chunks in stages, which consist of whole intervals where possible. Workers play the
-//! calls and the graph of a stage; [`Stream::go_on`] composes the result and returns further jobs: batches of executions,
-//! work of the sink, and slices to free.
+//! Events are taken out of the merged chunks in stages, which consist of whole intervals where
+//! possible. Workers play the calls and the graph of a stage; [`Stream::go_on`] composes the result
+//! and returns further jobs: batches of executions, work of the sink, and slices to free.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_engine::{Analysis, Chunk, Composition, Control, Record, Slice, StreamPlace, StreamRef};
+use tracebraid_engine::{
+    Analysis, Chunk, Composition, Control, Record, Slice, StreamPlace, StreamRef,
+};
 use tracebraid_follow::KernelAnalysis;
 use tracebraid_graph::{CutSlice, GraphAnalysis, GraphPartial};
 use tracebraid_periods::Ended;
@@ -36,18 +38,21 @@ pub(crate) struct Pass {
 /// All of them, and what is made of what they find as soon as it is known.
 pub(crate) struct Streaming<'s, S: Sink> {
     pub(crate) pass: Pass,
-    /// The graph, counts and stacks that executions are made of: composing writes, workers that make executions read.
+    /// The graph, counts and stacks that executions are made of: composing writes, workers that
+    /// make executions read.
     pub(crate) known: RwLock<Known>,
     /// How stages are divided into parts.
     pub(crate) grid: Grid,
-    /// Part of the state of all merged chunks, without executions that the sink has. Only composing locks it.
+    /// Part of the state of all merged chunks, without executions that the sink has. Only composing
+    /// locks it.
     pub(crate) stream: Mutex<Stream<'s, S>>,
     pub(crate) control: &'s Control,
 }
 
-/// State after some chunks. Once stages are composed, the size is bounded by the number of CPUs, of threads, and of periods
-/// and calls in progress (tested in `bounds`). The graph, counts and stacks are in [`Known`], which drops those that ended
-/// before all executions that the sink does not have yet.
+/// State after some chunks. Once stages are composed, the size is bounded by the number of CPUs, of
+/// threads, and of periods and calls in progress (tested in `bounds`). The graph, counts and stacks
+/// are in [`Known`], which drops those that ended before all executions that the sink does not have
+/// yet.
 pub(crate) type PassPartial = (DelimitedPartial, GraphPartial, CountPartial);
 
 /// An event record may be of several.
@@ -58,7 +63,8 @@ const OF_COUNTS: u8 = 4;
 /// Which event records each analysis wants: what each event record asks for lies flat.
 #[derive(Debug)]
 struct Wanted {
-    /// By number of the stream among those of all traces: where in `bits` its event classes begin, and how many they are.
+    /// By number of the stream among those of all traces: where in `bits` its event classes begin,
+    /// and how many they are.
     streams: Vec<(usize, usize)>,
     bits: Vec<u8>,
 }
@@ -89,7 +95,8 @@ impl Wanted {
         for (class, stream) in trace.layout.streams.iter().enumerate() {
             let events = stream.events.len();
             bases.push((self.bits.len(), events));
-            self.bits.extend((0..events).map(|event| of(index, class, event)));
+            self.bits
+                .extend((0..events).map(|event| of(index, class, event)));
         }
         bases
     }
@@ -131,9 +138,11 @@ impl Pass {
         }
     }
 
-    /// Finds the executions that ended before a time, or all, but for calls that are found by themselves.
+    /// Finds the executions that ended before a time, or all, but for calls that are found by
+    /// themselves.
     pub(crate) fn settle_periods(&self, partial: &mut DelimitedPartial, until: Option<i64>) {
-        self.periods.settle(partial, Timestamp(until.unwrap_or(i64::MAX)));
+        self.periods
+            .settle(partial, Timestamp(until.unwrap_or(i64::MAX)));
     }
 
     /// What the graph lacks most, for people.
@@ -150,8 +159,8 @@ where
         self.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays the calls and the graph of a stage. If `is_alone`, no other thread composes meanwhile, so the
-    /// graph is played while it is composed.
+    /// Plays the calls and the graph of a stage. If `is_alone`, no other thread composes meanwhile,
+    /// so the graph is played while it is composed.
     fn stage<'a>(
         &'a self,
         partial: &mut PassPartial,
@@ -162,13 +171,27 @@ where
         let rules = self.pass.graph.rules();
         let cut = rules.cut(&mut partial.1, stage.until);
         Box::new(move |_| {
-            let (until, cut): (Vec<Option<i64>>, Vec<_>) = self.grid.parts(stage, cut).into_iter().unzip();
-            let play = |cut: CutSlice| if is_alone { cut.unplayed() } else { cut.play(rules) };
+            let (until, cut): (Vec<Option<i64>>, Vec<_>) =
+                self.grid.parts(stage, cut).into_iter().unzip();
+            let play = |cut: CutSlice| {
+                if is_alone {
+                    cut.unplayed()
+                } else {
+                    cut.play(rules)
+                }
+            };
             let played = cut.into_iter().map(|cut| cut.map(play)).collect();
-            let cuts: Vec<i64> = until.iter().map(|until| until.unwrap_or(i64::MAX)).collect();
+            let cuts: Vec<i64> = until
+                .iter()
+                .map(|until| until.unwrap_or(i64::MAX))
+                .collect();
             let calls = calls.map(|calls| calls.play(&cuts));
             self.composition(move |stream, partial| {
-                stream.take_parts(Parts { until, played, calls });
+                stream.take_parts(Parts {
+                    until,
+                    played,
+                    calls,
+                });
                 stream.go_on((&self.pass, &self.known), partial)
             })
         })
@@ -225,8 +248,8 @@ where
     type Partial = PassPartial;
     type Report = Ended;
 
-    /// The graph's, which follows each CPU alone; the other streams in which periods begin or end are
-    /// each on its own: periods are put in order when they are settled.
+    /// The graph's, which follows each CPU alone; the other streams in which periods begin or end
+    /// are each on its own: periods are put in order when they are settled.
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let mut groups = self.pass.graph.groups(set);
         let mut known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
@@ -258,7 +281,11 @@ where
             counts,
             ..
         } = &self.pass;
-        (periods.begin(chunk), graph.begin(chunk), counts.begin(chunk))
+        (
+            periods.begin(chunk),
+            graph.begin(chunk),
+            counts.begin(chunk),
+        )
     }
 
     fn packet(&self, partial: &mut PassPartial, packet: &StreamPlace<'_>) {
@@ -303,7 +330,11 @@ where
         self.pass.counts.merge(&mut earlier.2, later.2);
     }
 
-    fn slices<'a>(&'a self, partial: &mut PassPartial, watermark: Timestamp) -> Vec<Slice<'a, PassPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut PassPartial,
+        watermark: Timestamp,
+    ) -> Vec<Slice<'a, PassPartial>> {
         let stage = self.stream().stage(self.grid.intervals(), watermark.0);
         stage
             .map(|stage| self.stage(partial, stage, false))

@@ -1,15 +1,17 @@
 //! Probability of the sum of a group's values if the group is a random one.
 //!
-//! If two groups do not differ, every way to divide their executions into groups of these sizes is equally probable (Fisher, "The Design
-//! of Experiments", 1935; Pitman, "Significance tests which may be applied to samples from any populations", 1937). The probability of
-//! a sum at least as extreme over all these ways is approximated by a double saddlepoint (Robinson, "Saddlepoint approximations for
-//! permutation tests and confidence intervals", 1982; for lattices Daniels, "Tail probability approximations", 1987), with the greatest
-//! gap between values taken for the span of the lattice. Far out in the tail it is right in order of
-//! magnitude, and rather too large than too small, for groups of any size and for rare and large values.
-//! Normal approximations, Welch's test among them, are not: a small group without a rare context has no
-//! variance.
+//! If two groups do not differ, every way to divide their executions into groups of these sizes is
+//! equally probable (Fisher, "The Design of Experiments", 1935; Pitman, "Significance tests which
+//! may be applied to samples from any populations", 1937). The probability of a sum at least as
+//! extreme over all these ways is approximated by a double saddlepoint (Robinson, "Saddlepoint
+//! approximations for permutation tests and confidence intervals", 1982; for lattices Daniels,
+//! "Tail probability approximations", 1987), with the greatest gap between values taken for the
+//! span of the lattice. Far out in the tail it is right in order of magnitude, and rather too large
+//! than too small, for groups of any size and for rare and large values. Normal approximations,
+//! Welch's test among them, are not: a small group without a rare context has no variance.
 //!
-//! Values come as a few numbers with weights, so that the cost depends neither on the executions nor on their order.
+//! Values come as a few numbers with weights, so that the cost depends neither on the executions
+//! nor on their order.
 
 /// The values of two groups together: numbers with their counts.
 #[derive(Clone, Debug, Default)]
@@ -25,8 +27,8 @@ pub(crate) struct Pool {
 pub(crate) struct Tail {
     /// Whether the sum is above the expected one.
     pub(crate) is_more: bool,
-    /// Probability of a sum at least as far from the expected one on the same side; 1 where nothing can be
-    /// inferred.
+    /// Probability of a sum at least as far from the expected one on the same side; 1 where nothing
+    /// can be inferred.
     pub(crate) chance: f64,
 }
 
@@ -47,15 +49,17 @@ impl Tail {
     }
 }
 
-/// Standard deviations within which a sum counts as the expected one: the bound is above one half there.
+/// Standard deviations within which a sum counts as the expected one: the bound is above one half
+/// there.
 const NEAR: f64 = 0.8;
-/// Maximum number of steps of Newton's method; about ten are needed, and more only for the largest possible
-/// sum.
+/// Maximum number of steps of Newton's method; about ten are needed, and more only for the largest
+/// possible sum.
 const STEPS: usize = 100;
-/// Maximum change of the log odds in a step. The third derivative of the logistic function is bounded by the
-/// second, so a step of this length does not diverge.
+/// Maximum change of the log odds in a step. The third derivative of the logistic function is
+/// bounded by the second, so a step of this length does not diverge.
 const LONGEST: f64 = 2.0;
-/// Log odds beyond which a value is certainly drawn or not drawn: such values do not delay convergence.
+/// Log odds beyond which a value is certainly drawn or not drawn: such values do not delay
+/// convergence.
 const CERTAIN: f64 = 20.0;
 /// Error of the log probability at which the iteration ends.
 const CLOSE: f64 = 1e-10;
@@ -66,7 +70,8 @@ impl Pool {
         self.push_spread(value, 0.0, count);
     }
 
-    /// Adds `count` values with that mean and standard deviation: three numbers with the first five moments of a normal distribution.
+    /// Adds `count` values with that mean and standard deviation: three numbers with the first five
+    /// moments of a normal distribution.
     pub(crate) fn push_spread(&mut self, mean: f64, deviation: f64, count: f64) {
         if count <= 0.0 {
             return;
@@ -90,7 +95,12 @@ impl Pool {
     /// Position of the sum of `drawn` of these values among the sums of all ways to draw as many.
     pub(crate) fn tail(&self, drawn: u64, sum: f64) -> Tail {
         let (all, drawn) = (self.size(), drawn as f64);
-        let mean = self.atoms.iter().map(|(value, count)| value * count).sum::<f64>() / all;
+        let mean = self
+            .atoms
+            .iter()
+            .map(|(value, count)| value * count)
+            .sum::<f64>()
+            / all;
         let square = |(value, count): &(f64, f64)| count * (value - mean).powi(2);
         let variance = self.atoms.iter().map(square).sum::<f64>() / all;
         let away = sum - drawn * mean;
@@ -102,7 +112,10 @@ impl Pool {
         let deviation = variance.sqrt() * if is_more { 1.0 } else { -1.0 };
         let away = away / deviation;
         if away < NEAR * (drawn * (all - drawn) / (all - 1.0).max(1.0)).sqrt() {
-            return Tail { is_more, chance: 1.0 };
+            return Tail {
+                is_more,
+                chance: 1.0,
+            };
         }
         let scaled = |&(value, count): &(f64, f64)| ((value - mean) / deviation, count);
         let atoms: Vec<(f64, f64)> = self.atoms.iter().map(scaled).collect();
@@ -111,8 +124,8 @@ impl Pool {
     }
 }
 
-/// The tilted sampling under which the observed sum is the expected one. Each value is drawn with the odds
-/// exp(shift + tilt · value).
+/// The tilted sampling under which the observed sum is the expected one. Each value is drawn with
+/// the odds exp(shift + tilt · value).
 struct Saddle<'a> {
     atoms: &'a [(f64, f64)],
     all: f64,
@@ -120,7 +133,8 @@ struct Saddle<'a> {
     sum: f64,
     shift: f64,
     tilt: f64,
-    /// Variances under this sampling: of the number of values drawn, and of their sum given that number.
+    /// Variances under this sampling: of the number of values drawn, and of their sum given that
+    /// number.
     curvature: (f64, f64),
     /// The mean by the first of these.
     mean: f64,
@@ -185,7 +199,8 @@ impl<'a> Saddle<'a> {
         drawn * drawn / by[0] + sum * sum / spread
     }
 
-    /// Typical change of the sum when one value replaces another, weighted by their part in the variance.
+    /// Typical change of the sum when one value replaces another, weighted by their part in the
+    /// variance.
     fn jump(&self) -> f64 {
         let parts = |power: i32| {
             let term = |&(value, count): &(f64, f64)| {
@@ -205,9 +220,12 @@ impl<'a> Saddle<'a> {
             self.atoms.iter().map(term).sum::<f64>() - shift * self.drawn - tilt * self.sum
         };
         let odds = (self.drawn / (self.all - self.drawn)).ln();
-        let bound = (power(self.shift, self.tilt) - power(odds, 0.0)).min(0.0).exp();
+        let bound = (power(self.shift, self.tilt) - power(odds, 0.0))
+            .min(0.0)
+            .exp();
         let (of_count, of_sum) = self.curvature;
-        // Probability that the right number of values is drawn, by tilted odds and by equal odds for all.
+        // Probability that the right number of values is drawn, by tilted odds and by equal odds
+        // for all.
         let counts = exactly(of_count) / exactly(self.drawn * (1.0 - self.drawn / self.all));
         let step = match gap > 0.0 {
             true => (1.0 - (-self.tilt * gap).exp()) / gap,
@@ -228,7 +246,8 @@ fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// Values in ascending order, gathered in runs: those at both ends alone, more and more together towards the middle.
+/// Values in ascending order, gathered in runs: those at both ends alone, more and more together
+/// towards the middle.
 #[derive(Debug)]
 pub(crate) struct Runs {
     pool: Pool,
@@ -282,7 +301,8 @@ impl Runs {
         if self.count > 0.0 {
             let mean = self.sums[0] / self.count;
             let deviation = (self.sums[1] / self.count - mean * mean).max(0.0).sqrt();
-            self.pool.push_spread(self.first + mean, deviation, self.count);
+            self.pool
+                .push_spread(self.first + mean, deviation, self.count);
         }
         self.count = 0.0;
         self.sums = [0.0; 2];
@@ -405,7 +425,11 @@ mod tests {
             (vec![f64::INFINITY, 2.0], 1, 2.0),
             (vec![1e300, -1e300, 1.0], 1, 1e300),
         ] {
-            assert_eq!(pool_of(&values).tail(drawn, sum), Tail::UNKNOWN, "{values:?}");
+            assert_eq!(
+                pool_of(&values).tail(drawn, sum),
+                Tail::UNKNOWN,
+                "{values:?}"
+            );
         }
     }
 
@@ -427,7 +451,10 @@ mod tests {
         };
         let (found, exact) = (moments(&pool), moments(&pool_of(&values)));
         for at in 0..3 {
-            assert!((found[at] / exact[at] - 1.0).abs() < 1e-9, "{found:?} {exact:?}");
+            assert!(
+                (found[at] / exact[at] - 1.0).abs() < 1e-9,
+                "{found:?} {exact:?}"
+            );
         }
         for (drawn, sum) in [(20, 6e4), (300, 4e5), (1500, 1.6e6)] {
             let [found, exact] = [&pool, &pool_of(&values)].map(|pool| pool.tail(drawn, sum));
@@ -464,7 +491,10 @@ mod tests {
             (903, 2.9e8, 0.004_035_162_454_842_522),
         ] {
             let found = pool.tail(drawn, sum).chance;
-            assert!((found / chance - 1.0).abs() < 1e-9, "{drawn} {sum}: {found}");
+            assert!(
+                (found / chance - 1.0).abs() < 1e-9,
+                "{drawn} {sum}: {found}"
+            );
         }
         let mut runs = Runs::new(1000);
         (0..1000).for_each(|at| runs.push(f64::from(at * at), 1));

@@ -51,13 +51,19 @@ impl Sampling {
             names,
             ..Sampled::default()
         };
-        let names: Vec<NameId> = samples.names.iter().map(|name| sampled.names.id(name)).collect();
+        let names: Vec<NameId> = samples
+            .names
+            .iter()
+            .map(|name| sampled.names.id(name))
+            .collect();
         let mut sample = |of: &SampledStack| {
             let functions = of.functions.iter();
             let functions = functions.filter_map(|&function| names.get(function as usize).copied());
             let sample = Sample {
                 time: of.time.0,
-                since: of.wait_ns.map(|wait| of.time.0.saturating_sub_unsigned(wait)),
+                since: of
+                    .wait_ns
+                    .map(|wait| of.time.0.saturating_sub_unsigned(wait)),
                 stack: sampled.stacks.of(functions),
             };
             (sample, of.trace, of.tid)
@@ -89,7 +95,9 @@ impl Sampling {
             }
             match whose.thread(trace, tid, sample.since.unwrap_or(sample.time)) {
                 Some(actor) => {
-                    let since = sample.since.map(|since| began(graph, actor, since, sample.time));
+                    let since = sample
+                        .since
+                        .map(|since| began(graph, actor, since, sample.time));
                     let thread = self.sampled.threads.entry(actor).or_default();
                     thread.go_on(&self.sampled.stacks, Sample { since, ..sample });
                 }
@@ -98,7 +106,8 @@ impl Sampling {
         }
     }
 
-    /// True if stacks of a thread that hold before a time may depend on one that comes before the second time.
+    /// True if stacks of a thread that hold before a time may depend on one that comes before the
+    /// second time.
     pub(crate) fn is_open(&self, graph: &Graph, actor: ActorId, until: i64, deadline: i64) -> bool {
         let known = self.sampled.threads.get(&actor);
         if known
@@ -133,19 +142,25 @@ fn key(kernels: &Kernels, trace: u32, tid: Option<i64>) -> Option<ThreadKey> {
     Some(ThreadKey { trace, tid })
 }
 
-/// When a wait began, of which is known when about that was, and when its stack was taken: that is when the thread goes back
-/// to its program, a little after the wait is over; so much later seems the wait to have begun.
+/// When a wait began, of which is known when about that was, and when its stack was taken: that is
+/// when the thread goes back to its program, a little after the wait is over; so much later seems
+/// the wait to have begun.
 fn began(graph: &Graph, actor: ActorId, about: i64, taken: i64) -> i64 {
     let line = graph.actor(actor).map_or(&[][..], |actor| &actor.line);
     let before = line.partition_point(|stretch| stretch.begin <= about);
     // In that time it may have been woken, run, and been interrupted.
-    let stretches = line.get(..before).unwrap_or_default().iter().rev().take(LATER);
+    let stretches = line
+        .get(..before)
+        .unwrap_or_default()
+        .iter()
+        .rev()
+        .take(LATER);
     let mut waits = stretches.filter(|stretch| matches!(stretch.state, State::Blocked { .. }));
     let wait = waits.next().map(|wait| wait.begin);
     wait.filter(|begin| begin.abs_diff(about) < about.abs_diff(taken))
         .unwrap_or(about)
 }
 
-/// How many stretches of a thread there may be from when it begins to wait to when it seems to. They are there, whatever was
-/// dropped.
+/// How many stretches of a thread there may be from when it begins to wait to when it seems to.
+/// They are there, whatever was dropped.
 const LATER: usize = 1 + Growing::KEPT_BEFORE;

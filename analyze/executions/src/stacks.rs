@@ -1,8 +1,9 @@
 //! The call stack of each thread at any time, as far as samples tell.
 //!
-//! A stack of a wait holds for that wait. Between two waits each stack of CPU time holds for the time before it, up to the
-//! sample before; behind the last one, and where there is none, what the stacks on both sides have in common does: functions
-//! that called both of what is known are most probably still there. So nothing is told that no sample tells.
+//! A stack of a wait holds for that wait. Between two waits each stack of CPU time holds for the
+//! time before it, up to the sample before; behind the last one, and where there is none, what the
+//! stacks on both sides have in common does: functions that called both of what is known are most
+//! probably still there. So nothing is told that no sample tells.
 
 use std::collections::HashMap;
 
@@ -215,7 +216,10 @@ mod tests {
     #[test]
     fn stacks_have_in_common_what_calls_both() {
         let mut stacks = Stacks::default();
-        let (long, short) = (stack(&mut stacks, &[1, 2, 3, 4]), stack(&mut stacks, &[1, 2, 5]));
+        let (long, short) = (
+            stack(&mut stacks, &[1, 2, 3, 4]),
+            stack(&mut stacks, &[1, 2, 5]),
+        );
         assert_eq!(stacks.common(long, short), stack(&mut stacks, &[1, 2]));
         assert_eq!(stacks.common(short, short), short);
         let (caller, other) = (stack(&mut stacks, &[1, 2]), stack(&mut stacks, &[7]));
@@ -226,8 +230,8 @@ mod tests {
     #[test]
     fn samples_hold_before_them_and_waits_as_long_as_they_last() {
         let mut stacks = Stacks::default();
-        let [read, hash, sort, write] =
-            [&[1, 2, 3][..], &[1, 2, 4], &[1, 5], &[1, 5, 6]].map(|functions| stack(&mut stacks, functions));
+        let [read, hash, sort, write] = [&[1, 2, 3][..], &[1, 2, 4], &[1, 5], &[1, 5, 6]]
+            .map(|functions| stack(&mut stacks, functions));
         let common = [&[1, 2][..], &[1, 5]].map(|functions| stack(&mut stacks, functions));
         let mut thread = ThreadStacks::default();
         thread.waited(100, 200, read);
@@ -238,12 +242,23 @@ mod tests {
         let found = [50, 150, 210, 240, 280, 320, 350].map(|time| thread.at(time));
         assert_eq!(
             found,
-            [Stacks::EMPTY, read, hash, sort, common[1], write, Stacks::EMPTY]
+            [
+                Stacks::EMPTY,
+                read,
+                hash,
+                sort,
+                common[1],
+                write,
+                Stacks::EMPTY
+            ]
         );
         let parts: Vec<_> = thread.within(210, 310).collect();
         assert_eq!(parts, [(230, hash), (300, sort), (310, write)]);
         assert_eq!(thread.within(210, 210).count(), 0);
-        assert_eq!(thread.within(0, 20).collect::<Vec<_>>(), [(20, Stacks::EMPTY)]);
+        assert_eq!(
+            thread.within(0, 20).collect::<Vec<_>>(),
+            [(20, Stacks::EMPTY)]
+        );
         // Nothing was sampled between these: what called both goes on.
         let mut waits = ThreadStacks::default();
         waits.waited(0, 10, read);

@@ -1,8 +1,8 @@
 //! How sure it is that two groups of values differ.
 //!
-//! Probabilities are those of random groups ([`crate::permutation`]). The interval is the wider of Welch's,
-//! which allows for groups with different spread, and Student's, which allows for small groups that do not
-//! show their spread. The effect is Hedges' g.
+//! Probabilities are those of random groups ([`crate::permutation`]). The interval is the wider of
+//! Welch's, which allows for groups with different spread, and Student's, which allows for small
+//! groups that do not show their spread. The effect is Hedges' g.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::factorial::ln_binomial;
@@ -30,17 +30,19 @@ pub struct Test {
     pub more: f64,
     /// In which that lies with a probability of 95 %; none if a group has less than two executions.
     pub interval: Option<(f64, f64)>,
-    /// How large that is beside the spread of both groups: Hedges' g. Infinite if there is no spread.
+    /// How large that is beside the spread of both groups: Hedges' g. Infinite if there is no
+    /// spread.
     pub effect: f64,
-    /// How probable a difference like that would be if there were none; 1 if that cannot be told. In lists it is
-    /// corrected for their lengths.
+    /// How probable a difference like that would be if there were none; 1 if that cannot be told.
+    /// In lists it is corrected for their lengths.
     pub chance: f64,
 }
 
 impl Spread {
     /// Of numbers; those that are none count as executions that have none, and are left out.
     pub fn of(values: impl Iterator<Item = f64>) -> Spread {
-        // Welford, "Note on a method for calculating corrected sums of squares and products" (1962).
+        // Welford, "Note on a method for calculating corrected sums of squares and products"
+        // (1962).
         let (mut executions, mut mean, mut squares) = (0u64, 0.0, 0.0);
         for value in values.filter(|value| !value.is_nan()) {
             executions += 1;
@@ -72,10 +74,10 @@ pub(crate) fn test(groups: [Spread; 2], chance: f64) -> Test {
     }
 }
 
-/// One-sided probability of the second group's excess over the first by chance: by means, or by ranks (Mann
-/// and Whitney), which a few outliers do not change. Means must differ both from those of random groups and
-/// relative to the spread of each group (Welch's test): only the first is valid for a small group, only the
-/// second for groups with the same mean and different spread.
+/// One-sided probability of the second group's excess over the first by chance: by means, or by
+/// ranks (Mann and Whitney), which a few outliers do not change. Means must differ both from those
+/// of random groups and relative to the spread of each group (Welch's test): only the first is
+/// valid for a small group, only the second for groups with the same mean and different spread.
 pub fn chance_of_more(first: &[f64], second: &[f64]) -> f64 {
     let spreads = [first, second].map(|values| Spread::of(values.iter().copied()));
     let compared = numbers([&mut first.to_vec(), &mut second.to_vec()]);
@@ -88,7 +90,8 @@ pub fn chance_of_more(first: &[f64], second: &[f64]) -> f64 {
     surer(by_mean, compared.by_ranks.of_more()).max(least / 2.0)
 }
 
-/// Tests whether the times of two groups in a context differ; those of executions that were not there are 0.
+/// Tests whether the times of two groups in a context differ; those of executions that were not
+/// there are 0.
 pub(crate) fn test_times(groups: [Spread; 2], pool: &Pool, sum: f64) -> Test {
     let executions = groups.map(|group| group.executions);
     // A single execution allows no inference.
@@ -107,7 +110,8 @@ pub(crate) fn least_of_times(groups: [Spread; 2]) -> f64 {
     )
 }
 
-/// A number rounded to six digits: terminal and page sum in different orders, and must rank equal values equally.
+/// A number rounded to six digits: terminal and page sum in different orders, and must rank equal
+/// values equally.
 pub(crate) fn coarse(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }
@@ -117,7 +121,8 @@ pub(crate) fn surer(one: f64, other: f64) -> f64 {
     (2.0 * one.min(other)).min(1.0)
 }
 
-/// How probable it is that so different parts of both groups have something, if it does not depend on the group.
+/// How probable it is that so different parts of both groups have something, if it does not depend
+/// on the group.
 pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
     let [all, have, drawn, found] = [
         executions[0] + executions[1],
@@ -128,7 +133,8 @@ pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
     if executions.contains(&0) || present[0] > executions[0] || present[1] > executions[1] {
         return 1.0;
     }
-    let first = ln_binomial(have, found) + ln_binomial(all - have, drawn - found) - ln_binomial(all, drawn);
+    let first =
+        ln_binomial(have, found) + ln_binomial(all - have, drawn - found) - ln_binomial(all, drawn);
     let is_many = found as f64 * all as f64 >= have as f64 * drawn as f64;
     // Neither more nor fewer than that, as far as it counts.
     let (mut term, mut sum, mut at) = (first.exp(), 0.0, found);
@@ -156,11 +162,11 @@ pub(crate) fn presence(present: [u64; 2], executions: [u64; 2]) -> f64 {
 pub(crate) struct Numbers {
     /// By the sum of the numbers.
     pub(crate) by_mean: Tail,
-    /// By the sum of their ranks: Mann and Whitney, "On a test of whether one of two random variables is stochastically larger than
-    /// the other" (1947).
+    /// By the sum of their ranks: Mann and Whitney, "On a test of whether one of two random
+    /// variables is stochastically larger than the other" (1947).
     pub(crate) by_ranks: Tail,
-    /// Probability that a number of the second group is greater than one of the first, ties counting one
-    /// half.
+    /// Probability that a number of the second group is greater than one of the first, ties
+    /// counting one half.
     pub(crate) higher: f64,
     /// Number of values other than the most frequent one.
     pub(crate) differing: u64,
@@ -171,7 +177,10 @@ fn sorted(values: &mut [f64]) -> &[f64] {
     values.sort_by(f64::total_cmp);
     let is_number = |value: &f64| !value.is_nan();
     let from = values.iter().position(is_number).unwrap_or(values.len());
-    let until = values.iter().rposition(is_number).map_or(from, |last| last + 1);
+    let until = values
+        .iter()
+        .rposition(is_number)
+        .map_or(from, |last| last + 1);
     values.get(from..until).unwrap_or_default()
 }
 
@@ -257,7 +266,8 @@ impl Errors {
         if error == 0.0 {
             return if self.more > 0.0 { 0.0 } else { 1.0 };
         }
-        StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |distribution| distribution.cdf(-self.more / error))
+        StudentsT::new(0.0, 1.0, freedom)
+            .map_or(1.0, |distribution| distribution.cdf(-self.more / error))
     }
 }
 
@@ -275,7 +285,8 @@ fn interval(groups: [Spread; 2]) -> Option<(f64, f64)> {
     Some((errors.more - reach, errors.more + reach))
 }
 
-/// Student's distribution is the normal one long before that; degrees of freedom are infinite where one variance is too small.
+/// Student's distribution is the normal one long before that; degrees of freedom are infinite where
+/// one variance is too small.
 const MOST_FREEDOM: f64 = 1e15;
 
 /// Hedges' g: the difference by the spread of both, made smaller for few executions.
@@ -315,7 +326,11 @@ mod tests {
             let spreads = [&low, &other].map(|values| spread(values));
             for groups in [spreads, [spreads[1], spreads[0]], [spreads[1], spreads[1]]] {
                 let found = test(groups, 1.0);
-                assert_eq!((found.interval, found.effect), (None, 0.0), "{high}: {found:?}");
+                assert_eq!(
+                    (found.interval, found.effect),
+                    (None, 0.0),
+                    "{high}: {found:?}"
+                );
             }
             assert_eq!(
                 numbers([&mut low.clone(), &mut other]).by_mean.chance,
@@ -331,16 +346,19 @@ mod tests {
     #[test]
     fn intervals_are_the_wider_of_both_tests() {
         let one = [
-            275.0, 210.0, 190.0, 236.0, 170.0, 179.0, 169.0, 201.0, 219.0, 226.0, 231.0, 196.0, 190.0, 217.0,
-            214.0,
+            275.0, 210.0, 190.0, 236.0, 170.0, 179.0, 169.0, 201.0, 219.0, 226.0, 231.0, 196.0,
+            190.0, 217.0, 214.0,
         ];
         let other = [
-            271.0, 220.0, 208.0, 234.0, 234.0, 235.0, 258.0, 220.0, 248.0, 202.0, 219.0, 221.0, 229.0, 300.0,
-            239.0,
+            271.0, 220.0, 208.0, 234.0, 234.0, 235.0, 258.0, 220.0, 248.0, 202.0, 219.0, 221.0,
+            229.0, 300.0, 239.0,
         ];
         // As scipy 1.17 gives them (`ttest_ind(...).confidence_interval()`), Welch's and Student's.
         let welch = [
-            ((&one[..], &other[..]), (7.668882941149821, 47.664450392183554)),
+            (
+                (&one[..], &other[..]),
+                (7.668882941149821, 47.664450392183554),
+            ),
             (
                 (&[3.0, 5.0, 4.0][..], &[10.0, 30.0, 20.0, 50.0][..]),
                 (-3.5984413954914274, 50.59844139549143),
@@ -360,14 +378,22 @@ mod tests {
             .collect();
         let none = [0.0; 20];
         let (low, high) = test([spread(&none), spread(&many)], 1.0).interval.unwrap();
-        let reach =
-            1.961_287 * 10.535_8 * (1779.0f64 / 1798.0).sqrt() * (1.0f64 / 20.0 + 1.0 / 1780.0).sqrt();
-        assert!((high - low - 2.0 * reach).abs() < 1e-2, "{low} {high} {reach}");
+        let reach = 1.961_287
+            * 10.535_8
+            * (1779.0f64 / 1798.0).sqrt()
+            * (1.0f64 / 20.0 + 1.0 / 1780.0).sqrt();
+        assert!(
+            (high - low - 2.0 * reach).abs() < 1e-2,
+            "{low} {high} {reach}"
+        );
         assert_eq!(
             test([spread(&[1.0; 3]), spread(&[3.0; 3])], 1.0).interval,
             Some((2.0, 2.0))
         );
-        assert_eq!(test([spread(&[1.0]), spread(&[3.0; 3])], 1.0).interval, None);
+        assert_eq!(
+            test([spread(&[1.0]), spread(&[3.0; 3])], 1.0).interval,
+            None
+        );
     }
 
     #[test]
@@ -389,10 +415,17 @@ mod tests {
     #[test]
     fn ranks_tell_groups_apart_whatever_their_tails() {
         let mut few: Vec<f64> = (0..60).map(f64::from).collect();
-        let mut slow: Vec<f64> = (0..40).map(|at| 100.0 + f64::from(at)).chain([1e12]).collect();
+        let mut slow: Vec<f64> = (0..40)
+            .map(|at| 100.0 + f64::from(at))
+            .chain([1e12])
+            .collect();
         let found = numbers([&mut few, &mut slow]);
-        assert!(found.by_ranks.chance < 1e-12 && found.higher == 1.0, "{found:?}");
-        // U is 48 of 64. By a normal distribution, as Mann and Whitney took it, that has a chance of 0.102 on both sides.
+        assert!(
+            found.by_ranks.chance < 1e-12 && found.higher == 1.0,
+            "{found:?}"
+        );
+        // U is 48 of 64. By a normal distribution, as Mann and Whitney took it, that has a chance
+        // of 0.102 on both sides.
         let mut one = [1.0, 2.0, 2.0, 3.0, 5.0, 8.0, 9.0, 4.0];
         let mut other = [2.0, 6.0, 7.0, 8.0, 10.0, 12.0, 3.0, 11.0];
         let found = numbers([&mut one, &mut other]);

@@ -1,19 +1,21 @@
 //! Making executions while the trace is read, and dropping data that is no longer needed.
 //!
-//! Executions are output in the order of their ends. Each reflects the knowledge at a fixed delay after its end: for
-//! example, the event that ends a wait in progress, the sender of a segment if a clock is ahead, or the other users of
-//! the disk. Most executions are final earlier and are made without the delay, which affects the memory but not the
-//! result.
+//! Executions are output in the order of their ends. Each reflects the knowledge at a fixed delay
+//! after its end: for example, the event that ends a wait in progress, the sender of a segment if a
+//! clock is ahead, or the other users of the disk. Most executions are final earlier and are made
+//! without the delay, which affects the memory but not the result.
 //!
-//! Time advances part by part ([`Part`]). Executions that ended in a part are put into batches, which are made on any
-//! thread once the knowledge ([`Known`]) reaches the end of the part. The result does not depend on the state from
-//! which a batch is made, up to the first execution with an open question: that execution and the later ones of the
-//! batch are tried again after the next part. An execution that must be made by then is made here, before later events
-//! become known; parts are so short that this is rare. Events after the deadline of any execution in a batch do not
-//! become known while that batch is being made.
+//! Time advances part by part ([`Part`]). Executions that ended in a part are put into batches,
+//! which are made on any thread once the knowledge ([`Known`]) reaches the end of the part. The
+//! result does not depend on the state from which a batch is made, up to the first execution with
+//! an open question: that execution and the later ones of the batch are tried again after the next
+//! part. An execution that must be made by then is made here, before later events become known;
+//! parts are so short that this is rare. Events after the deadline of any execution in a batch do
+//! not become known while that batch is being made.
 //!
-//! Batches are given to the sink in order, each once all of its executions are made. Data that ended before the
-//! earliest begin of the executions that are open or not yet given to the sink is dropped.
+//! Batches are given to the sink in order, each once all of its executions are made. Data that
+//! ended before the earliest begin of the executions that are open or not yet given to the sink is
+//! dropped.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -105,7 +107,8 @@ struct Batch {
     made: Made,
     is_out: bool,
     waits: Waits,
-    /// End of the first execution that is not made; while the batch is out, as of the time it was sent.
+    /// End of the first execution that is not made; while the batch is out, as of the time it was
+    /// sent.
     first_end: Option<i64>,
     /// Earliest begin of all executions of the batch.
     earliest: i64,
@@ -136,7 +139,10 @@ impl Batch {
 
     /// True if more executions can be added.
     fn has_room(&self) -> bool {
-        self.executions < Block::FULL && !self.is_out && self.waits == Waits::IsAhead && self.made.is_empty()
+        self.executions < Block::FULL
+            && !self.is_out
+            && self.waits == Waits::IsAhead
+            && self.made.is_empty()
     }
 
     fn is_complete(&self) -> bool {
@@ -148,16 +154,18 @@ impl Batch {
 pub(crate) struct Stream<'s, S: Sink> {
     /// Contexts and names of all trees that were given to the sink.
     common: Common,
-    /// Ended executions that are not yet given to the sink, in output order. `first_number` is the number of the first
-    /// batch.
+    /// Ended executions that are not yet given to the sink, in output order. `first_number` is the
+    /// number of the first batch.
     batches: VecDeque<Batch>,
     first_number: u64,
     /// Number of executions in `batches`.
     executions: usize,
-    /// Further parts: in `parts` those whose ended executions are determined, in `later` the ones that follow.
+    /// Further parts: in `parts` those whose ended executions are determined, in `later` the ones
+    /// that follow.
     later: VecDeque<Parts>,
     parts: VecDeque<Part>,
-    /// Part whose ended executions are in batches but whose events are not known yet: its end and its graph input.
+    /// Part whose ended executions are in batches but whose events are not known yet: its end and
+    /// its graph input.
     target: Option<(Option<i64>, Option<PlayedPart>)>,
     has_ended: bool,
     jobs: Vec<Job<S>>,
@@ -254,7 +262,10 @@ impl<'s, S: Sink> Stream<'s, S> {
                 let place = of.number.wrapping_sub(self.first_number) as usize;
                 if let Some(batch) = self.batches.get_mut(place) {
                     let Making {
-                        pending, made, waits, ..
+                        pending,
+                        made,
+                        waits,
+                        ..
                     } = *of;
                     batch.first_end = pending.first_end();
                     (batch.pending, batch.made) = (pending, made);
@@ -283,7 +294,8 @@ impl<'s, S: Sink> Stream<'s, S> {
         }
     }
 
-    /// Advances as far as possible without the results of outstanding jobs. False if the sink has failed.
+    /// Advances as far as possible without the results of outstanding jobs. False if the sink has
+    /// failed.
     pub(crate) fn go_on(
         &mut self,
         (pass, known): (&Pass, &RwLock<Known>),
@@ -295,7 +307,8 @@ impl<'s, S: Sink> Stream<'s, S> {
             // pause.
             let known = &mut write(known);
             while self.advance(pass, known, partial) {}
-            self.jobs.extend(known.growing.take_retired().map(Job::Free));
+            self.jobs
+                .extend(known.growing.take_retired().map(Job::Free));
         }
         self.give(known);
         self.error.is_none()
@@ -341,7 +354,11 @@ impl<'s, S: Sink> Stream<'s, S> {
         &mut self,
         (pass, known): (&Pass, &mut Known),
         partial: &mut PassPartial,
-        Parts { until, played, calls }: Parts,
+        Parts {
+            until,
+            played,
+            calls,
+        }: Parts,
     ) {
         let end = until.last().copied().flatten();
         if let Some(calls) = calls {
@@ -351,7 +368,8 @@ impl<'s, S: Sink> Stream<'s, S> {
         let cuts: Vec<i64> = until.iter().copied().flatten().collect();
         let (blocks, turns) = pass.periods.take_with_turns(&mut partial.0, &cuts);
         known.turns.extend(turns);
-        pass.counts.settle_into(&mut partial.2, &mut known.series, end);
+        pass.counts
+            .settle_into(&mut partial.2, &mut known.series, end);
         let mut blocks = blocks.into_iter().peekable();
         for (until, played) in until.into_iter().zip(played) {
             let is_in = |block: &Block| {
@@ -418,7 +436,8 @@ impl<'s, S: Sink> Stream<'s, S> {
         Due::Nothing
     }
 
-    /// Makes the first pending execution of a batch, which must be made now, and tries [`FEW`] more.
+    /// Makes the first pending execution of a batch, which must be made now, and tries [`FEW`]
+    /// more.
     fn make_first(&mut self, pass: &Pass, known: &Known, place: usize) {
         let Some(batch) = self.batches.get_mut(place) else {
             return;
@@ -430,7 +449,11 @@ impl<'s, S: Sink> Stream<'s, S> {
             batch.waits = Waits::No;
             return;
         }
-        let (cursors, pending, made) = (&mut SeriesCursors::default(), &mut batch.pending, &mut batch.made);
+        let (cursors, pending, made) = (
+            &mut SeriesCursors::default(),
+            &mut batch.pending,
+            &mut batch.made,
+        );
         make((pass, known, cursors), pending, made, (1, true));
         batch.waits = make((pass, known, cursors), pending, made, (FEW, false));
         batch.first_end = pending.first_end();

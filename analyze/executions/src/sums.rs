@@ -1,8 +1,8 @@
-//! Sums of the times of a group's executions in a context, as needed for the mean, the deviation and the test
-//! of a difference.
+//! Sums of the times of a group's executions in a context, as needed for the mean, the deviation
+//! and the test of a difference.
 //!
-//! All sums are integers, so they do not depend on the order of executions; the page, which adds and removes
-//! executions while brushes move, has the same (`web/src/engine/sums.ts`).
+//! All sums are integers, so they do not depend on the order of executions; the page, which adds
+//! and removes executions while brushes move, has the same (`web/src/engine/sums.ts`).
 
 use crate::permutation::Pool;
 use crate::statistics::Spread;
@@ -29,8 +29,8 @@ struct Octave {
 const FIRST: u32 = 10;
 /// Times of 2^35 ns (34 s) and more are one octave.
 const OCTAVES: u32 = 26;
-/// Maximum ratio of standard deviation to mean within an octave: up to it none of its three atoms is
-/// negative.
+/// Maximum ratio of standard deviation to mean within an octave: up to it none of its three atoms
+/// is negative.
 const WIDEST: f64 = 0.57;
 
 /// The octave of a time, which is not 0.
@@ -49,7 +49,9 @@ impl Sums {
         self.present += 1;
         self.sum += time;
         self.squares = self.squares.saturating_add(time * time);
-        let place = self.octaves.partition_point(|octave| octave.number < number);
+        let place = self
+            .octaves
+            .partition_point(|octave| octave.number < number);
         match self.octaves.get_mut(place) {
             Some(octave) if octave.number == number => {
                 octave.count += 1;
@@ -93,8 +95,9 @@ impl Sums {
     }
 }
 
-/// Times of two groups together, with this number of executions in all. The mean of each octave and the
-/// deviation of all are those of the times; relative to its mean each octave has the same deviation.
+/// Times of two groups together, with this number of executions in all. The mean of each octave and
+/// the deviation of all are those of the times; relative to its mean each octave has the same
+/// deviation.
 pub(crate) fn pool([one, other]: [&Sums; 2], executions: u64) -> Pool {
     let mut octaves: Vec<Octave> = one.octaves.iter().chain(&other.octaves).copied().collect();
     octaves.sort_by_key(|octave| octave.number);
@@ -121,7 +124,11 @@ pub(crate) fn pool([one, other]: [&Sums; 2], executions: u64) -> Pool {
     for octave in octaves {
         let (sum, count) = (octave.sum as f64, octave.count as f64);
         let mean = sum / count;
-        let deviation = if octave.count > 1 { relative * mean } else { 0.0 };
+        let deviation = if octave.count > 1 {
+            relative * mean
+        } else {
+            0.0
+        };
         pool.push_spread(mean, deviation, count);
     }
     pool

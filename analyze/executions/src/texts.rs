@@ -1,9 +1,12 @@
-//! Texts that tell two groups of executions apart: in which thread they ended, on which host, what was captured.
+//! Texts that tell two groups of executions apart: in which thread they ended, on which host, what
+//! was captured.
 //!
-//! The parts of both groups that have each text are compared: all at once by the chi-squared test of Pearson (1900), texts that too
-//! few have taken together (Cochran, "Some methods for strengthening the common χ² tests", 1954); and each by itself by Fisher's exact
-//! test, of which the surest counts as one of so many. How much a text tells is Cramér's V, without what it is by chance (Bergsma, "A
-//! bias-correction for Cramér's V and Tschuprow's T", 2013): a text that is another one in each execution tells nothing.
+//! The parts of both groups that have each text are compared: all at once by the chi-squared test
+//! of Pearson (1900), texts that too few have taken together (Cochran, "Some methods for
+//! strengthening the common χ² tests", 1954); and each by itself by Fisher's exact test, of which
+//! the surest counts as one of so many. How much a text tells is Cramér's V, without what it is by
+//! chance (Bergsma, "A bias-correction for Cramér's V and Tschuprow's T", 2013): a text that is
+//! another one in each execution tells nothing.
 
 use std::collections::HashMap;
 
@@ -28,7 +31,8 @@ pub struct TextSeparation {
     pub value: Option<String>,
     /// Which part of each group has that.
     pub shares: [f64; 2],
-    /// How probable texts as different as those of the groups are by chance; corrected for how many texts are tested.
+    /// How probable texts as different as those of the groups are by chance; corrected for how many
+    /// texts are tested.
     pub chance: f64,
 }
 
@@ -40,10 +44,18 @@ struct Column<'t> {
     codes: Vec<Option<u32>>,
 }
 
-/// All texts in two groups, with the least probability that each can have. Probabilities are not corrected.
-pub(crate) fn texts(database: &Database, table: &Table, groups: [&[usize]; 2]) -> Vec<(TextSeparation, f64)> {
+/// All texts in two groups, with the least probability that each can have. Probabilities are not
+/// corrected.
+pub(crate) fn texts(
+    database: &Database,
+    table: &Table,
+    groups: [&[usize]; 2],
+) -> Vec<(TextSeparation, f64)> {
     let columns = columns(database, table);
-    columns.iter().map(|column| tested(column, groups)).collect()
+    columns
+        .iter()
+        .map(|column| tested(column, groups))
+        .collect()
 }
 
 /// Sure ones first, of those as sure as each other what tells most.
@@ -60,7 +72,8 @@ impl TextSeparation {
         self.chance < SURE
     }
 
-    /// Whether it is worth a row: of many different texts the association may be 0 where one of them surely tells the groups apart.
+    /// Whether it is worth a row: of many different texts the association may be 0 where one of
+    /// them surely tells the groups apart.
     pub fn tells(&self) -> bool {
         self.association > 0.0 || self.is_sure()
     }
@@ -141,8 +154,9 @@ fn counts(column: &Column<'_>, groups: [&[usize]; 2]) -> Vec<[u64; 2]> {
     counts
 }
 
-/// The text of which it is least probable by chance that so different parts of both groups have it, and how probable that is of the
-/// surest of so many; of texts as sure as each other that of which the parts differ most.
+/// The text of which it is least probable by chance that so different parts of both groups have it,
+/// and how probable that is of the surest of so many; of texts as sure as each other that of which
+/// the parts differ most.
 fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
     let mut known: HashMap<[u64; 2], [f64; 2]> = HashMap::new();
     let there = || {
@@ -162,7 +176,11 @@ fn surest(counts: &[[u64; 2]], sizes: [u64; 2]) -> (usize, f64) {
         });
         (place, chances, apart(of))
     });
-    let least = chances.min_by(|one, other| one.1[1].total_cmp(&other.1[1]).then(other.2.total_cmp(&one.2)));
+    let least = chances.min_by(|one, other| {
+        one.1[1]
+            .total_cmp(&other.1[1])
+            .then(other.2.total_cmp(&one.2))
+    });
     let mut possible: Vec<f64> = there()
         .map(|(_, of)| least_chance(sizes, of[0] + of[1]))
         .collect();
@@ -214,7 +232,9 @@ fn chi_squared(counts: &[[u64; 2]], sizes: [u64; 2]) -> f64 {
         return 1.0;
     }
     let freedom = tested.len() as f64 - 1.0;
-    ChiSquared::new(freedom).map_or(1.0, |distribution| distribution.sf(distance(&tested, sizes)))
+    ChiSquared::new(freedom).map_or(1.0, |distribution| {
+        distribution.sf(distance(&tested, sizes))
+    })
 }
 
 /// Cramér's V, corrected for its bias.
@@ -252,7 +272,8 @@ mod tests {
         (one - other).abs() < 1e-9 * other.abs().max(1e-3)
     }
 
-    /// With two degrees of freedom the chance is e to the power of half the negative sum, which is 10 + 10 / 18 + 450 / 70.
+    /// With two degrees of freedom the chance is e to the power of half the negative sum, which is
+    /// 10 + 10 / 18 + 450 / 70.
     #[test]
     fn chances_are_those_of_the_tests() {
         let counts = [[30, 10], [20, 25], [10, 25]];
@@ -282,8 +303,14 @@ mod tests {
             .collect();
         let rows: Vec<usize> = (0..200).collect();
         let found = tested(&of_texts("cause", &texts), [&rows[..180], &rows[180..]]).0;
-        assert_eq!((found.value.as_deref(), found.shares), (Some("disk"), [0.0, 1.0]));
-        assert!(found.association > 0.98 && found.chance < 1e-12, "{found:?}");
+        assert_eq!(
+            (found.value.as_deref(), found.shares),
+            (Some("disk"), [0.0, 1.0])
+        );
+        assert!(
+            found.association > 0.98 && found.chance < 1e-12,
+            "{found:?}"
+        );
         // That there is none may be what tells them apart, too.
         let texts: Vec<String> = (0..40)
             .map(|row| if row < 20 { "" } else { "x" }.to_owned())
@@ -295,7 +322,8 @@ mod tests {
 
     #[test]
     fn one_text_among_very_many_tells() {
-        // Three of five of the second group have it, one in fifty of the first; all others are different.
+        // Three of five of the second group have it, one in fifty of the first; all others are
+        // different.
         let text = |row: usize| match (row < 500, row % 50, row % 5) {
             (true, 0, _) | (false, _, 0..3) => "/report".to_owned(),
             _ => format!("/item/{row}"),

@@ -1,7 +1,8 @@
 //! When threads turn to another execution: these times bound the hand-over of an execution.
 //!
-//! A thread that takes executions from a queue ends one before it turns to the next; a thread that hands them
-//! on begins the next one after it has handed on the previous one. See [`tracebraid_graph::Passed`].
+//! A thread that takes executions from a queue ends one before it turns to the next; a thread that
+//! hands them on begins the next one after it has handed on the previous one. See
+//! [`tracebraid_graph::Passed`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -68,7 +69,11 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// An execution ends; nothing if it began in the same thread.
-    pub(crate) fn ends(label: Label, begin: (i64, RecordThread), end: (i64, RecordThread)) -> Option<Turn> {
+    pub(crate) fn ends(
+        label: Label,
+        begin: (i64, RecordThread),
+        end: (i64, RecordThread),
+    ) -> Option<Turn> {
         (!begin.1.is_surely(&end.1)).then_some(Turn {
             time: end.0,
             thread: end.1,
@@ -259,7 +264,13 @@ mod tests {
         turns.drop_before(60);
         assert_eq!(bounds(&turns, (60, 100)), after);
         turns.drop_before(80);
-        assert_eq!(bounds(&turns, (80, 90)), Bounds { next: None, ..after });
+        assert_eq!(
+            bounds(&turns, (80, 90)),
+            Bounds {
+                next: None,
+                ..after
+            }
+        );
     }
 
     #[test]

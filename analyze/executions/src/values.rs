@@ -1,4 +1,5 @@
-//! What a name is of each execution: a figure, a value that was captured, or where the execution comes from.
+//! What a name is of each execution: a figure, a value that was captured, or where the execution
+//! comes from.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -32,12 +33,16 @@ pub enum Values<'t> {
     Unknown(usize),
 }
 
-/// What has that name: a figure, also without its unit; a value; `label`, `host`, `trace`, `thread`, `tid`, `id`, `begin_ns`; or
-/// `ctx.FRAME`, the time in frames of that name.
+/// What has that name: a figure, also without its unit; a value; `label`, `host`, `trace`,
+/// `thread`, `tid`, `id`, `begin_ns`; or `ctx.FRAME`, the time in frames of that name.
 ///
 /// # Errors
 /// For people: when executions have nothing of that name, with what they have.
-pub fn named<'t>(name: &str, database: &'t Database, table: &'t Table) -> Result<Named<'t>, String> {
+pub fn named<'t>(
+    name: &str,
+    database: &'t Database,
+    table: &'t Table,
+) -> Result<Named<'t>, String> {
     if let Some(frame) = name.strip_prefix("ctx.") {
         let times = time_within(frame.trim_matches('"'), database, table)?;
         return Ok(Named {
@@ -50,7 +55,8 @@ pub fn named<'t>(name: &str, database: &'t Database, table: &'t Table) -> Result
         let name = name.to_owned();
         Some(Named { name, values })
     };
-    // What was captured under a name that all executions have, or a column has, stands under another one.
+    // What was captured under a name that all executions have, or a column has, stands under
+    // another one.
     let captured = || column(&format!("{name}_value"));
     let figure = || table.figure(name).map(Named::from);
     let found = match origin(name, database, table) {
@@ -76,12 +82,18 @@ fn origin<'t>(name: &str, database: &'t Database, table: &'t Table) -> Option<Na
     };
     let (name, values) = match name {
         "label" => (name, by_source(|source| source.label.clone())),
-        "host" => (name, by_source(|source| source.host.clone().unwrap_or_default())),
+        "host" => (
+            name,
+            by_source(|source| source.host.clone().unwrap_or_default()),
+        ),
         "trace" => (name, by_source(|source| source.path.clone())),
         "thread" => {
             let names = database.threads.iter();
             let names = names.map(|thread| thread.name.clone().unwrap_or_default());
-            (name, Values::Texts(names.collect(), Cow::from(&table.threads)))
+            (
+                name,
+                Values::Texts(names.collect(), Cow::from(&table.threads)),
+            )
         }
         "tid" => (
             name,
@@ -107,7 +119,12 @@ fn origin<'t>(name: &str, database: &'t Database, table: &'t Table) -> Option<Na
 /// A column of the database in which none of these executions has anything.
 fn nowhere_known<'t>(name: &str, database: &Database, table: &Table) -> Option<Named<'t>> {
     let find = |is: &dyn Fn(&str) -> bool| database.columns.iter().find(|column| is(&column.name));
-    let called = || database.columns.iter().find(|column| column.is_called(name));
+    let called = || {
+        database
+            .columns
+            .iter()
+            .find(|column| column.is_called(name))
+    };
     let captured = format!("{name}_value");
     let column = find(&|known| known == name)
         .or_else(called)
@@ -178,7 +195,9 @@ impl<'t> Values<'t> {
     /// The number of an execution, if it has one.
     pub fn number(&self, row: usize) -> Option<f64> {
         match self {
-            Values::Numbers(numbers, _) => numbers.get(row).copied().filter(|number| !number.is_nan()),
+            Values::Numbers(numbers, _) => {
+                numbers.get(row).copied().filter(|number| !number.is_nan())
+            }
             Values::Both(parts) => parts[0].number(row),
             Values::Texts(..) | Values::Unknown(_) => None,
         }
@@ -211,8 +230,9 @@ impl<'t> Values<'t> {
         matches!(self, Values::Texts(..) | Values::Both(_))
     }
 
-    /// Which of two executions stands first: that with the greater number, or the text that comes first in the alphabet; numbers
-    /// before texts, and last what is not known. Integers that are texts, since they are too large, count as numbers.
+    /// Which of two executions stands first: that with the greater number, or the text that comes
+    /// first in the alphabet; numbers before texts, and last what is not known. Integers that are
+    /// texts, since they are too large, count as numbers.
     pub fn order(&self, one: usize, other: usize) -> Ordering {
         let unknown_last = |is_known: [bool; 2]| is_known[1].cmp(&is_known[0]);
         let [first, second] = [one, other].map(|row| self.number(row));
@@ -223,11 +243,13 @@ impl<'t> Values<'t> {
         numbers.then_with(|| {
             let [first, second] = [one, other].map(|row| self.text(row));
             match (first, second) {
-                (Some(first), Some(second)) => match [first, second].map(|text| text.parse::<i128>().ok()) {
-                    [Some(first), Some(second)] => second.cmp(&first),
-                    [None, None] => first.cmp(second),
-                    [first, second] => unknown_last([first.is_some(), second.is_some()]),
-                },
+                (Some(first), Some(second)) => {
+                    match [first, second].map(|text| text.parse::<i128>().ok()) {
+                        [Some(first), Some(second)] => second.cmp(&first),
+                        [None, None] => first.cmp(second),
+                        [first, second] => unknown_last([first.is_some(), second.is_some()]),
+                    }
+                }
                 _ => unknown_last([first.is_some(), second.is_some()]),
             }
         })

@@ -1,4 +1,5 @@
-//! What is counted along critical paths, beside what programs say they did, reports, and what single calls gave.
+//! What is counted along critical paths, beside what programs say they did, reports, and what
+//! single calls gave.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -69,7 +70,8 @@ fn requests() -> TraceSet {
     traces("probe-requests", &["probe-requests"])
 }
 
-/// What the program says that each request costs, by its number: bytes read and written, pages, items.
+/// What the program says that each request costs, by its number: bytes read and written, pages,
+/// items.
 fn truth(set: &TraceSet) -> BTreeMap<i128, [u64; 4]> {
     // Its event records as periods that end with themselves.
     let ended = found(
@@ -87,7 +89,8 @@ fn truth(set: &TraceSet) -> BTreeMap<i128, [u64; 4]> {
     ended.periods.iter().map(row).collect()
 }
 
-/// Counters of threads that LTTng-UST recorded, beside what the program says it did in each of its two threads.
+/// Counters of threads that LTTng-UST recorded, beside what the program says it did in each of its
+/// two threads.
 #[test]
 fn counters_of_threads_are_those_of_their_requests() {
     let directory = tracebraid_testkit::recorded::unpacked("ust-counters").join("ust-counters");
@@ -145,7 +148,8 @@ fn requests_cost_what_the_program_says() {
     assert_eq!(requests.len(), 30);
     for (execution, figures) in &requests {
         let id = integer(&execution.values[1]);
-        let of = |name: &str| figures[name].unwrap_or_else(|| panic!("{name} of {id}: {figures:?}"));
+        let of =
+            |name: &str| figures[name].unwrap_or_else(|| panic!("{name} of {id}: {figures:?}"));
         let [read, written, pages, items] = truth[&id];
         // In the first one the library of the probes writes, since spans are new to it.
         let own = if id == 5000 { 157 } else { 0 };
@@ -165,7 +169,11 @@ fn requests_cost_what_the_program_says() {
         );
         let most = (id as u64 - 5000) % 4;
         let batches = (items, most * parts, most * parts);
-        assert_eq!((of("items"), of("batches"), of("numbered")), batches, "{id}");
+        assert_eq!(
+            (of("items"), of("batches"), of("numbered")),
+            batches,
+            "{id}"
+        );
         let greatest = (most > 0).then_some(most);
         assert_eq!(
             (figures["most"], figures["last"], figures["never"]),
@@ -190,14 +198,19 @@ fn spans_begin_and_end_on_whatever_thread() {
         &["span order", "span r*", "span nothing"],
         Window::default(),
     );
-    let of_kind = |kind| ended.periods.iter().filter(move |period| period.period == kind);
+    let of_kind = |kind| {
+        ended
+            .periods
+            .iter()
+            .filter(move |period| period.period == kind)
+    };
     assert_eq!([0, 1, 2].map(|kind| of_kind(kind).count()), [5, 34, 0]);
     // The last of those that begin in one thread and end in another does not end.
     assert_eq!(ended.unfinished, [0, 1, 0]);
     for period in of_kind(0) {
         assert!(integer(&period.begin.captures[1]) % 2 == 0, "{period:?}");
-        let threads =
-            [&period.begin, &period.end].map(|bound| integer(bound.captures.last().expect("a thread")));
+        let threads = [&period.begin, &period.end]
+            .map(|bound| integer(bound.captures.last().expect("a thread")));
         assert_ne!(threads[0], threads[1]);
     }
 }
@@ -235,7 +248,9 @@ fn a_call_that_does_not_wait_counts_itself_alone() {
     let mut alone = 0;
     for (execution, figures) in figures(&set, &["call read", "call w: write"]) {
         let path = execution.path(&graph).expect("it had one");
-        let runs = |kind: &SegmentKind| matches!(kind, SegmentKind::Running(_) | SegmentKind::Interrupted(_));
+        let runs = |kind: &SegmentKind| {
+            matches!(kind, SegmentKind::Running(_) | SegmentKind::Interrupted(_))
+        };
         if !path.segments.iter().all(|segment| runs(&segment.kind)) {
             continue;
         }
@@ -264,7 +279,10 @@ fn values_have_names_of_their_own() {
     let error = CountAnalysis::new(&set, &defined(&["value switches = a count"])).unwrap_err();
     assert!(error.contains("switches"), "{error}");
     let analysis = CountAnalysis::new(&set, &defined(&["value v = a count"])).expect("a name");
-    assert_eq!(analysis.doubts(), ["no event of the traces tells the value v"]);
+    assert_eq!(
+        analysis.doubts(),
+        ["no event of the traces tells the value v"]
+    );
     assert!(
         DelimitedAnalysis::new(
             &set,
@@ -318,7 +336,10 @@ fn executions_of_all_kinds_are_made_in_one_pass() {
         "value items = shop:batch . items",
         "value most(cost) = shop:batch . items max",
     ];
-    let mixed = (traces("kernel-mix-small", &["kernel-mix-small"]), &mixed[..]);
+    let mixed = (
+        traces("kernel-mix-small", &["kernel-mix-small"]),
+        &mixed[..],
+    );
     for (set, texts) in [mixed, (requests(), &shop[..])] {
         let expected = figures(&set, texts);
         let made = ways().map(|options| {
@@ -343,7 +364,8 @@ fn executions_of_all_kinds_are_made_in_one_pass() {
         let names: Vec<String> = Metric::all().map(Metric::name).collect();
         let extra = made[0].1.iter().map(|extra| extra.name.clone());
         let names: Vec<String> = names.into_iter().chain(extra).collect();
-        let key = |execution: &Execution| (execution.kind, execution.begin, execution.numbers.clone());
+        let key =
+            |execution: &Execution| (execution.kind, execution.begin, execution.numbers.clone());
         let by_key: BTreeMap<_, _> = made[0].0.iter().map(|made| (key(&made.0), made)).collect();
         assert_eq!(by_key.len(), made[0].0.len());
         for (execution, figures) in &expected {

@@ -1,4 +1,5 @@
-//! Databases of executions: what was written is read, appended to, renamed; what is no database is refused.
+//! Databases of executions: what was written is read, appended to, renamed; what is no database is
+//! refused.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +7,8 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_executions::database::{About, Column, Database, Figures, Table, Texts, Writer};
 use tracebraid_executions::{
-    BuildRules, ContextId, ExtraMetric, Finished, FrameKind, Sink, Union, build, chosen, compare, group,
-    ranked, separations, times, typical_and_slow,
+    BuildRules, ContextId, ExtraMetric, Finished, FrameKind, Sink, Union, build, chosen, compare,
+    group, ranked, separations, times, typical_and_slow,
 };
 use tracebraid_follow::{KernelAnalysis, Selection};
 use tracebraid_graph::{Graph, GraphAnalysis};
@@ -75,7 +76,8 @@ impl Sink for Keeping {
     }
 }
 
-/// Writes the executions of a recording, or appends them; all threads that run have one stack of that function.
+/// Writes the executions of a recording, or appends them; all threads that run have one stack of
+/// that function.
 fn written(
     path: &Path,
     recording: &Recording,
@@ -85,7 +87,10 @@ fn written(
 ) -> Vec<(Finished, Option<String>)> {
     let (writer, union) = match appends {
         true => Writer::append(path, about).expect("a database"),
-        false => (Writer::create(path, about).expect("a place"), Union::default()),
+        false => (
+            Writer::create(path, about).expect("a place"),
+            Union::default(),
+        ),
     };
     let mut sink = Keeping {
         writer,
@@ -104,7 +109,12 @@ fn written(
 /// A stack of each worker, behind all of its time.
 fn stacks(recording: &Recording, function: &str) -> Samples {
     let analysis = GraphAnalysis::new(&recording.set, Selection::default());
-    let graph = fold(&recording.set, &analysis, Options::default(), &Control::default());
+    let graph = fold(
+        &recording.set,
+        &analysis,
+        Options::default(),
+        &Control::default(),
+    );
     let graph = graph.expect("nobody cancels").report;
     let workers = graph.actors.iter().filter(|actor| {
         actor
@@ -144,7 +154,13 @@ fn place() -> (tempfile::TempDir, PathBuf) {
 fn what_was_written_is_read() {
     let recording = recording();
     let (_directory, path) = place();
-    let kept = written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    let kept = written(
+        &path,
+        &recording,
+        &about(&recording, "one", &[]),
+        None,
+        false,
+    );
     let database = Database::open(&path).expect("a database");
     let table = table(&database);
     assert_eq!((table.len(), kept.len()), (2500, 2500));
@@ -197,7 +213,11 @@ fn recordings_are_appended_and_functions_renamed() {
         Some("handle"),
         false,
     );
-    let before = Database::open(&path).expect("a database").union.contexts.count();
+    let before = Database::open(&path)
+        .expect("a database")
+        .union
+        .contexts
+        .count();
     written(
         &path,
         &recording,
@@ -227,8 +247,9 @@ fn recordings_are_appended_and_functions_renamed() {
         (10_000, 4 * recording.set.traces.len())
     );
     // All four are of the same executions: nothing differs, whatever their functions were called.
-    let of =
-        |label: &str| group(&chosen(&format!("label == {label}"), &joined, &table).expect("a condition"));
+    let of = |label: &str| {
+        group(&chosen(&format!("label == {label}"), &joined, &table).expect("a condition"))
+    };
     let [old, renamed] = [of("old"), of("renamed")];
     assert_eq!((old.len(), renamed.len()), (2500, 2500));
     let differences = compare(
@@ -236,12 +257,11 @@ fn recordings_are_appended_and_functions_renamed() {
         [&times(&table, &old), &times(&table, &renamed)],
     );
     assert!(differences.iter().all(|of| of.test.more == 0.0));
-    let function =
-        |context: &ContextId| {
-            joined.union.contexts.frames(*context).iter().any(|frame| {
-                frame.kind == FrameKind::Function && joined.union.names.text(frame.name) == "handle"
-            })
-        };
+    let function = |context: &ContextId| {
+        joined.union.contexts.frames(*context).iter().any(|frame| {
+            frame.kind == FrameKind::Function && joined.union.names.text(frame.name) == "handle"
+        })
+    };
     assert!(
         differences
             .iter()
@@ -253,12 +273,21 @@ fn recordings_are_appended_and_functions_renamed() {
 fn conditions_choose_executions() {
     let recording = recording();
     let (_directory, path) = place();
-    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    written(
+        &path,
+        &recording,
+        &about(&recording, "one", &[]),
+        None,
+        false,
+    );
     let database = Database::open(&path).expect("a database");
     let table = table(&database);
     let of = |text: &str| chosen(text, &database, &table).map(|chosen| group(&chosen).len());
     let durations = &table.figure("duration").expect("durations").values;
-    let longer = durations.iter().filter(|&&duration| duration > 20e6).count();
+    let longer = durations
+        .iter()
+        .filter(|&&duration| duration > 20e6)
+        .count();
     assert!(longer > 0);
     assert_eq!(of("duration > 20ms"), Ok(longer));
     // The unit may stand apart.
@@ -297,7 +326,13 @@ fn conditions_choose_executions() {
 fn the_slowest_are_told_from_typical_ones() {
     let recording = recording();
     let (_directory, path) = place();
-    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    written(
+        &path,
+        &recording,
+        &about(&recording, "one", &[]),
+        None,
+        false,
+    );
     let database = Database::open(&path).expect("a database");
     let table = table(&database);
     let [typical, slow] = typical_and_slow(&table).expect("durations");
@@ -326,7 +361,8 @@ fn what_is_no_database_is_refused() {
         refused(b"")
     );
     assert!(refused(b"no database at all, but text").contains("no database of executions"));
-    let missing = Database::open(&directory.path().join("missing.db")).expect_err("it is not there");
+    let missing =
+        Database::open(&directory.path().join("missing.db")).expect_err("it is not there");
     assert!(missing.to_string().contains("missing.db"), "{missing}");
     // What is not complete leaves nothing.
     let recording = recording();
@@ -343,7 +379,13 @@ fn what_is_no_database_is_refused() {
 fn damaged_databases_do_no_harm() {
     let recording = recording();
     let (_directory, path) = place();
-    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    written(
+        &path,
+        &recording,
+        &about(&recording, "one", &[]),
+        None,
+        false,
+    );
     let sound = std::fs::read(&path).expect("a file");
     let mut random = 1u64;
     let mut next = move || {
@@ -473,7 +515,13 @@ const HOSTILE: &[(&str, &str)] = &[
 fn sound() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let recording = recording();
     let (directory, path) = place();
-    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    written(
+        &path,
+        &recording,
+        &about(&recording, "one", &[]),
+        None,
+        false,
+    );
     let bytes = std::fs::read(&path).expect("a file");
     (directory, path, bytes)
 }
@@ -492,13 +540,15 @@ fn hostile_databases_are_refused() {
     for &(statements, expected) in HOSTILE {
         let all = format!("PRAGMA foreign_keys = OFF; DROP VIEW executions; {statements}");
         change(&path, &sound, &all);
-        let read = Database::open(&path).and_then(|database| Ok(database.table(&database.kinds[0])?.len()));
+        let read = Database::open(&path)
+            .and_then(|database| Ok(database.table(&database.kinds[0])?.len()));
         let error = read.expect_err(statements).to_string();
         assert!(error.contains(expected), "{statements}: {error}");
     }
 }
 
-/// An execution is refused if its steps do not add up to its duration. Without steps, the time is unknown.
+/// An execution is refused if its steps do not add up to its duration. Without steps, the time is
+/// unknown.
 #[test]
 fn steps_that_contradict_the_duration_are_refused() {
     let (_directory, path, sound) = sound();
@@ -506,12 +556,19 @@ fn steps_that_contradict_the_duration_are_refused() {
         UPDATE execution SET duration_ns = 5, path = x'', times = NULL WHERE id = 10";
     change(&path, &sound, statements);
     let database = Database::open(&path).expect("a database");
-    let error = database.execution(9).expect_err("it is refused").to_string();
+    let error = database
+        .execution(9)
+        .expect_err("it is refused")
+        .to_string();
     assert!(
-        error.contains("execution 9: its steps add up to") && error.contains("its duration is 5 ns"),
+        error.contains("execution 9: its steps add up to")
+            && error.contains("its duration is 5 ns"),
         "{error}"
     );
-    let unknown = database.execution(10).expect("it is read").expect("it is there");
+    let unknown = database
+        .execution(10)
+        .expect("it is read")
+        .expect("it is there");
     assert_eq!((unknown.duration, unknown.end() - unknown.begin), (5, 5));
 }
 
@@ -527,12 +584,19 @@ fn executions_of_no_kind_are_passed_over() {
     );
 }
 
-/// The same page at two places of a tree: a table that is larger than its file, and could be without end.
+/// The same page at two places of a tree: a table that is larger than its file, and could be
+/// without end.
 #[test]
 fn pages_that_are_there_twice_are_refused() {
     let recording = recording();
     let (_directory, path) = place();
-    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    written(
+        &path,
+        &recording,
+        &about(&recording, "one", &[]),
+        None,
+        false,
+    );
     let mut bytes = std::fs::read(&path).expect("a file");
     let connection = rusqlite::Connection::open(&path).expect("a database");
     let number = |select: &str| -> usize {
@@ -556,7 +620,9 @@ fn pages_that_are_there_twice_are_refused() {
     let (first, second) = (page + cell(0), page + cell(1));
     bytes.copy_within(first..first + 4, second);
     std::fs::write(&path, &bytes).expect("a file");
-    let error = Database::open(&path).expect_err("it is refused").to_string();
+    let error = Database::open(&path)
+        .expect_err("it is refused")
+        .to_string();
     assert!(error.contains("its executions are not in order"), "{error}");
 }
 
@@ -573,7 +639,13 @@ value id = app:request_end count
     recording.rules.definitions.file(&all).expect("definitions");
     let (directory, path) = place();
     for (label, appends) in [("one", false), ("two", true)] {
-        written(&path, &recording, &about(&recording, label, &[]), None, appends);
+        written(
+            &path,
+            &recording,
+            &about(&recording, label, &[]),
+            None,
+            appends,
+        );
     }
     (directory, path, recording)
 }
@@ -582,7 +654,9 @@ value id = app:request_end count
 fn nothing_is_appended_twice_or_at_once() {
     let (_directory, path, recording) = with_values();
     // The same recording would count twice, and only one writer may append at a time.
-    let again = |label: &str| Writer::append(&path, &about(&recording, label, &[])).map(|(writer, _)| writer);
+    let again = |label: &str| {
+        Writer::append(&path, &about(&recording, label, &[])).map(|(writer, _)| writer)
+    };
     let twice = again("two").expect_err("it is there").to_string();
     assert!(twice.contains("--label"), "{twice}");
     let other = again("three").expect("another label");
@@ -592,7 +666,8 @@ fn nothing_is_appended_twice_or_at_once() {
     drop(again("four").expect("nobody appends any more"));
 }
 
-/// Values of programs are columns; what is called like another column has a name of its own, and conditions find it.
+/// Values of programs are columns; what is called like another column has a name of its own, and
+/// conditions find it.
 #[test]
 fn values_are_columns_under_names_of_their_own() {
     let (_directory, path, _) = with_values();
@@ -611,7 +686,8 @@ fn values_are_columns_under_names_of_their_own() {
     };
     let [requests, calls] = [of("request"), of("io")];
     let column = |table: &Table, name: &str| table.figure(name).expect("a column").values.clone();
-    // `id` is the number of the row; what is captured under that name is first, and the value comes behind it.
+    // `id` is the number of the row; what is captured under that name is first, and the value comes
+    // behind it.
     assert_eq!(requests.len(), 5000);
     assert!(
         column(&requests, "id_value_value")
@@ -622,7 +698,8 @@ fn values_are_columns_under_names_of_their_own() {
     assert_eq!(captured, column(&requests, "amount"));
     assert_eq!(captured, column(&requests, "switches_value"));
     assert!(captured.contains(&2499.0));
-    let chosen_of = |text: &str| group(&chosen(text, &database, &requests).expect("a condition")).len();
+    let chosen_of =
+        |text: &str| group(&chosen(text, &database, &requests).expect("a condition")).len();
     assert_eq!(chosen_of("id == 7"), 2);
     assert_eq!(chosen_of("switches_value == 7"), 2);
     assert_eq!(chosen_of("amount == 7"), 2);
@@ -633,7 +710,11 @@ fn values_are_columns_under_names_of_their_own() {
             .is_none_or(|figures| figures.values.iter().all(|value| value.is_nan()))
     );
     assert!(column(&calls, "ret").iter().all(|&result| result == 0.0));
-    assert!(column(&calls, "system_calls").iter().all(|&begun| begun >= 1.0));
+    assert!(
+        column(&calls, "system_calls")
+            .iter()
+            .all(|&begun| begun >= 1.0)
+    );
 }
 
 /// SQLite stores 64-bit names as integers or, from 2^63, as text: their column has texts, and
@@ -642,7 +723,8 @@ fn values_are_columns_under_names_of_their_own() {
 fn names_of_64_bits_are_texts() {
     let (_directory, path, _) = with_values();
     let connection = rusqlite::Connection::open(&path).expect("a database");
-    let spans = "UPDATE execution SET switches_value = 5216120438844067843 WHERE switches_value = 7;
+    let spans =
+        "UPDATE execution SET switches_value = 5216120438844067843 WHERE switches_value = 7;
         UPDATE execution SET switches_value = '17571871944214396930' WHERE switches_value = 8";
     connection.execute_batch(spans).expect("statements");
     drop(connection);
@@ -684,7 +766,13 @@ fn what_is_a_number_here_and_a_text_there_is_found_as_both() {
     };
     let recording = recording();
     let (_directory, path) = place();
-    written(&path, &recording, &about(&recording, "one", &[]), None, false);
+    written(
+        &path,
+        &recording,
+        &about(&recording, "one", &[]),
+        None,
+        false,
+    );
     let database = Database::open(&path).expect("a database");
     let none = f64::NAN;
     let table = Table {

@@ -46,14 +46,17 @@ pub(crate) fn defined(texts: &[&str]) -> Definitions {
     definitions
 }
 
-/// The same in all ways, with functions of programs named by what is in a directory of debug information.
+/// The same in all ways, with functions of programs named by what is in a directory of debug
+/// information.
 fn found_with(set: &TraceSet, texts: &[&str], debug: &Path) -> Ended {
     let found = ways().map(|options| {
         let definitions = defined(texts);
         let mut symbols = Symbols::new(vec![debug.to_owned()]);
         let how = (options, &Control::default());
-        let names = FunctionNames::new(set, &definitions, &mut symbols, &[], how).expect("nobody cancels");
-        let analysis = DelimitedAnalysis::new(set, &definitions, names, Window::default()).expect("a plan");
+        let names =
+            FunctionNames::new(set, &definitions, &mut symbols, &[], how).expect("nobody cancels");
+        let analysis =
+            DelimitedAnalysis::new(set, &definitions, names, Window::default()).expect("a plan");
         assert_eq!(analysis.doubts(), [""; 0]);
         folded(set, &analysis, options)
     });
@@ -66,8 +69,8 @@ fn found_with(set: &TraceSet, texts: &[&str], debug: &Path) -> Ended {
 
 /// The same in all ways.
 pub(crate) fn found(set: &TraceSet, texts: &[&str], window: Window) -> Ended {
-    let analysis =
-        DelimitedAnalysis::new(set, &defined(texts), FunctionNames::default(), window).expect("a plan");
+    let analysis = DelimitedAnalysis::new(set, &defined(texts), FunctionNames::default(), window)
+        .expect("a plan");
     let [first, others @ ..] = ways().map(|options| folded(set, &analysis, options));
     for other in others {
         assert_eq!(other, first);
@@ -158,7 +161,8 @@ fn calls_are_those_of_the_report() {
         traces("twohost", &["twohost-client", "twohost-server"]),
     ];
     for set in &recorded {
-        // Of several that a call fits, each has it. The last leaves `rt_sigreturn` out, of which some exits are not recorded.
+        // Of several that a call fits, each has it. The last leaves `rt_sigreturn` out, of which
+        // some exits are not recorded.
         let globs = ["read", "futex", "[!r]*"];
         let ended = found(
             set,
@@ -180,7 +184,8 @@ fn calls_are_those_of_the_report() {
 fn every_call_is_an_execution(set: &TraceSet, what: &str) {
     let definitions = defined(&["call *"]);
     let names = FunctionNames::default();
-    let analysis = DelimitedAnalysis::new(set, &definitions, names, Window::default()).expect("a plan");
+    let analysis =
+        DelimitedAnalysis::new(set, &definitions, names, Window::default()).expect("a plan");
     let [.., way] = ways();
     let own = rows(&folded(set, &analysis, way), 0);
     let (listed, _) = listed(set, "*", Window::default());
@@ -207,15 +212,18 @@ fn every_call_of_recorded_traces_is_an_execution() {
     }
 }
 
-/// The same trace with calls of other names: one of a single architecture, and one newer than the table.
+/// The same trace with calls of other names: one of a single architecture, and one newer than the
+/// table.
 #[test]
 fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
-    let from = tracebraid_testkit::recorded::unpacked("kernel-mix-small").join("kernel-mix-small/kernel");
+    let from =
+        tracebraid_testkit::recorded::unpacked("kernel-mix-small").join("kernel-mix-small/kernel");
     let to = tempfile::tempdir().expect("a directory");
     for file in std::fs::read_dir(&from).expect("a trace") {
         let path = file.expect("an entry").path();
         if path.is_file() {
-            std::fs::copy(&path, to.path().join(path.file_name().expect("a name"))).expect("a copy");
+            std::fs::copy(&path, to.path().join(path.file_name().expect("a name")))
+                .expect("a copy");
         }
     }
     let metadata = to.path().join("metadata");
@@ -238,7 +246,9 @@ fn calls_that_the_table_lacks_are_called_as_the_trace_calls_them() {
     every_call_is_an_execution(&set, "renamed");
     for ((old, new), user) in renamed.into_iter().zip(["futex", "fsync", "statfs"]) {
         let (mut expected, unfinished) = listed(&original, old, Window::default());
-        expected.iter_mut().for_each(|row| assert_eq!(row.0.2, user));
+        expected
+            .iter_mut()
+            .for_each(|row| assert_eq!(row.0.2, user));
         expected.iter_mut().for_each(|row| row.0.2 = new.to_owned());
         assert_eq!(
             listed(&set, new, Window::default()),
@@ -309,7 +319,13 @@ fn calls_are_cut_by_the_window() {
         .periods
         .iter()
         .filter(|period| from.0 <= period.begin.time && period.end.time < to.0);
-    let times = |period: &EndedPeriod| (period.begin.time, period.end.time, period.begin.captures.clone());
+    let times = |period: &EndedPeriod| {
+        (
+            period.begin.time,
+            period.end.time,
+            period.begin.captures.clone(),
+        )
+    };
     assert_eq!(
         within.periods.iter().map(times).collect::<Vec<_>>(),
         expected.map(times).collect::<Vec<_>>()
@@ -347,7 +363,8 @@ fn processes_are_those_of_the_report() {
             _ => None,
         };
         // Those that were made in the trace, and ended with their only thread.
-        let of_report = rows().filter(|row| row.unsigned("threads") == 1 && id(row, "pid").is_some());
+        let of_report =
+            rows().filter(|row| row.unsigned("threads") == 1 && id(row, "pid").is_some());
         let expected: Vec<_> = of_report
             .filter_map(|row| {
                 let name = Some(row.text("name")).filter(|name| !name.is_empty())?;
@@ -380,7 +397,11 @@ fn processes_are_chosen_by_name() {
     let all = found(&set, &["process *"], Window::default());
     let name = |period: &&EndedPeriod| text(&period.end.captures[0]);
     for (pattern, count) in [("ls", 45), ("sync", 6), ("s[oy]*", 51)] {
-        let ended = found(&set, &[&format!("process p : {pattern}")], Window::default());
+        let ended = found(
+            &set,
+            &[&format!("process p : {pattern}")],
+            Window::default(),
+        );
         assert_eq!(ended.periods.len(), count, "{pattern}");
         let glob = Glob::new(pattern);
         let expected = all
@@ -458,7 +479,8 @@ fn functions_lie_within_those_that_called_them() {
         for outer in around {
             let outer = by_number[outer];
             assert!(tid(outer) == tid(period), "{outer:?} {period:?}");
-            let is_within = outer.begin.time <= period.begin.time && period.end.time <= outer.end.time;
+            let is_within =
+                outer.begin.time <= period.begin.time && period.end.time <= outer.end.time;
             assert!(is_within, "{outer:?} {period:?}");
         }
     }
@@ -479,8 +501,14 @@ fn periods_begin_and_end_in_different_threads_and_processes() {
         "call futex",
     ];
     let ended = found(&set, &texts, Window::default());
-    let of_kind = |kind| ended.periods.iter().filter(move |period| period.period == kind);
-    // In the order of babeltrace2's text so many lie within: some workers tell of the end after the client has the answer.
+    let of_kind = |kind| {
+        ended
+            .periods
+            .iter()
+            .filter(move |period| period.period == kind)
+    };
+    // In the order of babeltrace2's text so many lie within: some workers tell of the end after the
+    // client has the answer.
     let counts = [0, 1, 2].map(|kind| of_kind(kind).count());
     assert_eq!(counts, [2500, 2498, 2414]);
     assert!(of_kind(3).count() > 1000);
@@ -494,9 +522,12 @@ fn periods_begin_and_end_in_different_threads_and_processes() {
     }
     // Several are open at a time, and each ends with its own number.
     let trips: Vec<&EndedPeriod> = of_kind(0).collect();
-    let overlaps = trips.windows(2).filter(|two| two[1].begin.time < two[0].end.time);
+    let overlaps = trips
+        .windows(2)
+        .filter(|two| two[1].begin.time < two[0].end.time);
     assert!(overlaps.count() > 100);
-    let by_number: BTreeMap<u64, &EndedPeriod> = trips.iter().map(|trip| (trip.numbers[0], *trip)).collect();
+    let by_number: BTreeMap<u64, &EndedPeriod> =
+        trips.iter().map(|trip| (trip.numbers[0], *trip)).collect();
     for inner in of_kind(1).chain(of_kind(2)) {
         let outer = by_number[&inner.numbers[0]];
         assert!(outer.begin.time <= inner.begin.time && inner.end.time <= outer.end.time);
@@ -518,12 +549,16 @@ fn periods_are_told_apart_by_descriptor() {
     let mut count = [0; 2];
     for period in &ended.periods {
         count[period.period] += 1;
-        assert_eq!(period.begin.captures[0], period.end.captures[0], "{period:?}");
+        assert_eq!(
+            period.begin.captures[0], period.end.captures[0],
+            "{period:?}"
+        );
     }
     assert!(count[0] == 5 && count[1] > 1000, "{count:?}");
 }
 
-/// Calls from entry to exit by their thread, of which the event records say nothing: those that system calls are.
+/// Calls from entry to exit by their thread, of which the event records say nothing: those that
+/// system calls are.
 #[test]
 fn periods_are_told_apart_by_the_thread_that_runs() {
     let set = traces("kernel-mix-small", &["kernel-mix-small"]);
@@ -537,7 +572,12 @@ fn periods_are_told_apart_by_the_thread_that_runs() {
             "captures p : from = $evt.tid : to = $evt.tid",
         ];
         let ended = found(&set, &texts, Window::default());
-        let of_kind = |kind| ended.periods.iter().filter(move |period| period.period == kind);
+        let of_kind = |kind| {
+            ended
+                .periods
+                .iter()
+                .filter(move |period| period.period == kind)
+        };
         let mut calls: Vec<(i64, i64, i128)> = of_kind(0)
             .map(|period| (period.begin.time, period.end.time, tid(period)))
             .collect();
@@ -559,7 +599,8 @@ fn periods_are_told_apart_by_the_thread_that_runs() {
     }
 }
 
-/// Of enumerations labels are kept, also where the event record that began it is asked for them; conditions compare numbers.
+/// Of enumerations labels are kept, also where the event record that began it is asked for them;
+/// conditions compare numbers.
 #[test]
 fn labels_are_captured() {
     let set = traces("kernel-ust-requests", &["kernel-ust-requests"]);
@@ -578,7 +619,10 @@ fn labels_are_captured() {
         *counts.entry((period.period, op.clone())).or_default() += 1;
         if period.period == 0 {
             assert_eq!(text(&period.end.captures[0]), op);
-            assert!(matches!(period.end.captures[1], Datum::Integer(_)), "{period:?}");
+            assert!(
+                matches!(period.end.captures[1], Datum::Integer(_)),
+                "{period:?}"
+            );
         }
     }
     let of = |kind: usize, label: &str| counts.get(&(kind, label.to_owned())).copied().unwrap_or(0);
@@ -589,7 +633,11 @@ fn labels_are_captured() {
     assert!(adds > 5, "{counts:?}");
     assert_eq!(
         adds + others,
-        ended.periods.iter().filter(|period| period.period == 0).count()
+        ended
+            .periods
+            .iter()
+            .filter(|period| period.period == 0)
+            .count()
     );
     assert_eq!(of(1, "EPOLL_CTL_ADD"), adds, "{counts:?}");
     assert_eq!(counts.keys().filter(|(kind, _)| *kind == 1).count(), 1);
@@ -601,7 +649,8 @@ fn labels_are_captured() {
     ];
     let ended = found(&set, &texts, Window::default());
     let reasons = ended.periods.iter().map(|period| &period.begin.captures[0]);
-    let (labels, numbers): (Vec<&Datum>, Vec<&Datum>) = reasons.partition(|reason| reason.bytes().is_some());
+    let (labels, numbers): (Vec<&Datum>, Vec<&Datum>) =
+        reasons.partition(|reason| reason.bytes().is_some());
     assert_eq!(numbers, [&Datum::Integer(27); 2]);
     assert!(
         labels.iter().any(|label| text(label) == "NOT_SPECIFIED"),

@@ -1,5 +1,5 @@
-//! The sample sequence of Figure 2 of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
-//! execution traces" (2016).
+//! The sample sequence of Figure 2 of Doray and Dagenais, "Diagnosing performance variations by
+//! comparing multi-level execution traces" (2016).
 
 use tracebraid_executions::FrameKind::{Detail, Function, Reason, Thread};
 use tracebraid_graph::{ActorId, Graph, NO_OBJECT, Request, State, WaitReason, Wake};

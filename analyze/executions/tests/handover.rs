@@ -1,9 +1,10 @@
-//! Requests that one thread accepts and others serve, through a queue: the threads on their paths, compared
-//! with the ground truth.
+//! Requests that one thread accepts and others serve, through a queue: the threads on their paths,
+//! compared with the ground truth.
 //!
-//! A program is simulated: an acceptor begins a request, parses it (now and then it has to wait for the rest of it), and pushes it; a worker that
-//! waits is woken, else the first that is done with another one takes it without any event. The lock of the queue is held now and
-//! then when a worker comes for the next request. Requests wait in the worker for something else, too.
+//! A program is simulated: an acceptor begins a request, parses it (now and then it has to wait for
+//! the rest of it), and pushes it; a worker that waits is woken, else the first that is done with
+//! another one takes it without any event. The lock of the queue is held now and then when a worker
+//! comes for the next request. Requests wait in the worker for something else, too.
 
 use std::convert::Infallible;
 use std::path::Path as Directory;
@@ -62,7 +63,8 @@ struct Simulation {
     kernel: Vec<Records>,
     user: Records,
     truth: Vec<Truth>,
-    /// Adds system calls: `dup` where a request begins, `shutdown` where it ends, `read` around each wait.
+    /// Adds system calls: `dup` where a request begins, `shutdown` where it ends, `read` around
+    /// each wait.
     has_calls: bool,
 }
 
@@ -75,7 +77,10 @@ const BEGIN: u32 = 0;
 const END: u32 = 1;
 
 fn ints(values: &[i64]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
 }
 
 impl Simulation {
@@ -218,8 +223,18 @@ impl Simulation {
         ];
         let streams = self.kernel.iter_mut().chain([&mut self.user]);
         streams.for_each(|records| records.sort_by_key(|record| record.0));
-        let kernel = if self.has_calls { &kernel[..] } else { &kernel[..2] };
-        write(&directory.join("kernel"), "kernel", "", kernel, &self.kernel);
+        let kernel = if self.has_calls {
+            &kernel[..]
+        } else {
+            &kernel[..2]
+        };
+        write(
+            &directory.join("kernel"),
+            "kernel",
+            "",
+            kernel,
+            &self.kernel,
+        );
         let context = "event.context := struct { i32 vpid; i32 vtid; };";
         write(&directory.join("ust"), "ust", context, &user, &[self.user]);
         self.truth
@@ -230,7 +245,13 @@ fn worker_tid(worker: usize) -> i64 {
     200 + worker as i64
 }
 
-fn write(directory: &Directory, domain: &str, context: &str, classes: &[&str], streams: &[Records]) {
+fn write(
+    directory: &Directory,
+    domain: &str,
+    context: &str,
+    classes: &[&str],
+    streams: &[Records],
+) {
     std::fs::create_dir_all(directory).expect("a directory");
     let mut metadata = format!(
         "/* CTF 1.8 */
@@ -290,7 +311,8 @@ fn phase(path: &Path, first: ActorId, segment: &Segment) -> Phase {
         Role::Own => {}
     }
     let outermost = path.way(segment.hop).find(|hop| hop.parent == Some(0));
-    let is_accepted = outermost.is_some_and(|hop| hop.actor == first && hop.begin == path.hops[0].begin);
+    let is_accepted =
+        outermost.is_some_and(|hop| hop.actor == first && hop.begin == path.hops[0].begin);
     if is_accepted {
         Phase::Acceptor
     } else {
@@ -298,7 +320,8 @@ fn phase(path: &Path, first: ActorId, segment: &Segment) -> Phase {
     }
 }
 
-/// Nanoseconds of a path in which the request is elsewhere, and those that the path marks as unknown.
+/// Nanoseconds of a path in which the request is elsewhere, and those that the path marks as
+/// unknown.
 fn wrong(path: &Path, first: ActorId, truth: &Truth) -> (u64, u64) {
     let times = [truth.begin, truth.pushed, truth.taken, truth.end].map(|time| time as i64);
     let (mut wrong, mut unknown) = (0, 0);
@@ -344,7 +367,12 @@ impl Sink for Judge<'_> {
         };
         let truth = &self.truth[*id as usize];
         let times = [execution.begin as u64, execution.end as u64];
-        assert!(times[0].abs_diff(truth.begin).max(times[1].abs_diff(truth.end)) <= MOST_APART);
+        assert!(
+            times[0]
+                .abs_diff(truth.begin)
+                .max(times[1].abs_diff(truth.end))
+                <= MOST_APART
+        );
         let (first, last) = (
             execution.first.expect("a thread"),
             execution.last.expect("a worker"),
@@ -352,7 +380,10 @@ impl Sink for Judge<'_> {
         let path = execution.path(graph).expect("a path");
         assert!(path.tiles(execution.begin, execution.end), "{path:?}");
         // A path begins in the thread in which the request does.
-        let begins = path.segments.first().map(|segment| phase(&path, first, segment));
+        let begins = path
+            .segments
+            .first()
+            .map(|segment| phase(&path, first, segment));
         assert!(begins == Some(Phase::Acceptor), "{truth:?} {path:?}");
         let alone = graph.path(last, execution.begin, execution.end);
         let is_right = |(wrong, _): (u64, u64)| wrong <= (execution.duration() / 50).max(20 * US);
@@ -369,7 +400,8 @@ impl Sink for Judge<'_> {
     }
 }
 
-/// Nanoseconds by which a program's own clock may differ from event records: it may be preempted between them.
+/// Nanoseconds by which a program's own clock may differ from event records: it may be preempted
+/// between them.
 const MOST_APART: u64 = 20_000_000;
 
 fn judged(directory: &Directory, truth: &[Truth], definition: &str, options: Options) -> Judged {
@@ -385,7 +417,14 @@ fn judged(directory: &Directory, truth: &[Truth], definition: &str, options: Opt
         judged: Judged::default(),
     };
     let (samples, union, control) = (Samples::default(), Union::default(), Control::default());
-    let built = build(&set, &rules, &samples, union, (options, &control), &mut judge);
+    let built = build(
+        &set,
+        &rules,
+        &samples,
+        union,
+        (options, &control),
+        &mut judge,
+    );
     assert_eq!(built.expect("it is made").unfinished, [0]);
     let Judged {
         requests,
@@ -405,7 +444,8 @@ fn judged(directory: &Directory, truth: &[Truth], definition: &str, options: Opt
 
 const SPANS: &str = "span request";
 
-/// The same requests, delimited by system calls; the second captured value is the request's number, as with spans.
+/// The same requests, delimited by system calls; the second captured value is the request's number,
+/// as with spans.
 const CALLS: &str = "
 period request : $evt.$name == \"syscall_entry_dup\"
   : $evt.$name == \"syscall_entry_shutdown\" && $evt.fd == $begin.$evt.fildes
@@ -492,10 +532,13 @@ fn recorded_truth(file: &Directory) -> Vec<Truth> {
             worker: values[6] as usize,
         });
     }
-    // A waiting worker receives a request when it is pushed; a busy one when it has ended the previous one.
+    // A waiting worker receives a request when it is pushed; a busy one when it has ended the
+    // previous one.
     let ends: Vec<(usize, u64)> = truth.iter().map(|of| (of.worker, of.end)).collect();
     for of in &mut truth {
-        let before = ends.iter().filter(|end| end.0 == of.worker && end.1 <= of.taken);
+        let before = ends
+            .iter()
+            .filter(|end| end.0 == of.worker && end.1 <= of.taken);
         of.taken = before.map(|end| end.1).max().unwrap_or(0).max(of.pushed);
     }
     truth

@@ -1,4 +1,5 @@
-//! Trees of executions: the paper's figure, a naive way on random graphs, and requests whose slowness was injected.
+//! Trees of executions: the paper's figure, a naive way on random graphs, and requests whose
+//! slowness was injected.
 
 mod counts;
 mod database;

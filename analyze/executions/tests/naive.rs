@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use tracebraid_executions::FrameKind;
 use tracebraid_follow::CpuKey;
 use tracebraid_graph::{
-    ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Path, Request, Segment, SegmentKind,
-    State, WaitReason, Wake,
+    ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Path, Request, Segment,
+    SegmentKind, State, WaitReason, Wake,
 };
 use tracebraid_kernel_model::{Device, Syscall};
 
@@ -18,8 +18,8 @@ const ACTORS: u32 = 4;
 const CPUS: u16 = 2;
 const DISK: Device = Device(8 << 20);
 
-/// The stack of a thread at a time: that of the wait that goes on; else that of the next sample, if that is of CPU time;
-/// else what that and the one before have in common.
+/// The stack of a thread at a time: that of the wait that goes on; else that of the next sample, if
+/// that is of CPU time; else what that and the one before have in common.
 fn stack_at(samples: &[Sample], time: i64) -> Vec<String> {
     let mut samples = samples.to_vec();
     samples.sort_by_key(|(at, since, _)| (*at, *since));
@@ -102,7 +102,12 @@ impl Told<'_> {
         } = segment.kind
         {
             within.push((FrameKind::Detail, "sda".to_owned()));
-            return self.shared(segment, &within, &self.graph.requests[place as usize], times);
+            return self.shared(
+                segment,
+                &within,
+                &self.graph.requests[place as usize],
+                times,
+            );
         }
         for time in segment.begin..segment.end {
             let mut words = within.clone();
@@ -119,17 +124,26 @@ impl Told<'_> {
                 SegmentKind::Preempted(Occupant::Idle) | SegmentKind::Runnable(Occupant::Idle) => {
                     words.push((FrameKind::Detail, "idle CPU".to_owned()));
                 }
-                SegmentKind::Interrupted(_) => words.push((FrameKind::Detail, "softirq TIMER".to_owned())),
+                SegmentKind::Interrupted(_) => {
+                    words.push((FrameKind::Detail, "softirq TIMER".to_owned()))
+                }
                 _ => {}
             }
             *times.entry(words).or_default() += 1;
         }
     }
 
-    fn shared(&self, segment: &Segment, within: &Words, request: &Request, times: &mut BTreeMap<Words, u64>) {
+    fn shared(
+        &self,
+        segment: &Segment,
+        within: &Words,
+        request: &Request,
+        times: &mut BTreeMap<Words, u64>,
+    ) {
         let waiting = self.path.hops[segment.hop as usize].actor;
         let own = [request.by, Some(waiting)];
-        // By who is served: since when there is a request, and the time, in parts that all sums of weights divide.
+        // By who is served: since when there is a request, and the time, in parts that all sums of
+        // weights divide.
         let mut others: BTreeMap<Option<ActorId>, (i64, u64)> = BTreeMap::new();
         for time in segment.begin..segment.end {
             let requests = self.graph.requests.iter();
@@ -154,7 +168,10 @@ impl Told<'_> {
                     words.push(self.thread(by));
                     words.extend(self.stack(by, since));
                 }
-                None => words.push((FrameKind::Detail, "requests of an unknown thread".to_owned())),
+                None => words.push((
+                    FrameKind::Detail,
+                    "requests of an unknown thread".to_owned(),
+                )),
             }
             if share >= PARTS {
                 *times.entry(words).or_default() += share / PARTS;
@@ -210,7 +227,9 @@ fn state() -> impl Strategy<Value = State> {
     ]
 }
 
-fn line<T: std::fmt::Debug>(value: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<(i64, T)>> {
+fn line<T: std::fmt::Debug>(
+    value: impl Strategy<Value = T>,
+) -> impl Strategy<Value = Vec<(i64, T)>> {
     prop::collection::vec((1i64..12, value), 1..12).prop_map(|steps| {
         let mut at = 0;
         let begun = |(length, value)| {
@@ -268,7 +287,8 @@ fn graph() -> impl Strategy<Value = Graph> {
     let actors = prop::collection::vec(line(state()), ACTORS as usize);
     let cpus = prop::collection::vec(line(occupant()), usize::from(CPUS));
     (actors, cpus, requests()).prop_map(|(actors, cpus, requests)| {
-        let named = |(tid, line): (i32, Vec<(i64, State)>)| actor(tid, &format!("thread {tid}"), &line);
+        let named =
+            |(tid, line): (i32, Vec<(i64, State)>)| actor(tid, &format!("thread {tid}"), &line);
         let of_cpu = |(cpu, line): (u32, Vec<(i64, Occupant)>)| {
             let line = line.into_iter().map(|(begin, by)| Occupied { begin, by });
             (CpuKey { trace: 0, cpu }, line.collect())

@@ -1,5 +1,5 @@
-//! Comparisons of random groups of plain requests of a real program: no difference may be significant. And
-//! the known causes as a plain permutation test finds them.
+//! Comparisons of random groups of plain requests of a real program: no difference may be
+//! significant. And the known causes as a plain permutation test finds them.
 
 use tracebraid_engine::Options;
 use tracebraid_executions::{Contexts, Times, compare};
@@ -31,8 +31,9 @@ impl Shuffle {
     }
 }
 
-/// At most 5 % of random splits may show anything, contexts themselves and with all within them together. Of 400 splits of which 5 % do
-/// no more than 28 do with a probability of 97 %; 1 % for each of both lists are expected.
+/// At most 5 % of random splits may show anything, contexts themselves and with all within them
+/// together. Of 400 splits of which 5 % do no more than 28 do with a probability of 97 %; 1 % for
+/// each of both lists are expected.
 #[test]
 fn random_groups_of_any_size_do_not_differ() {
     const SPLITS: usize = 100;
@@ -46,7 +47,11 @@ fn random_groups_of_any_size_do_not_differ() {
         for split in 0..SPLITS {
             shuffle.choose(&mut plain, *size);
             let (few, many) = plain.split_at(*size);
-            let groups = if split % 2 == 0 { [few, many] } else { [many, few] };
+            let groups = if split % 2 == 0 {
+                [few, many]
+            } else {
+                [many, few]
+            };
             let surest = compare(&contexts, groups)
                 .first()
                 .map_or(1.0, |of| of.test.chance);
@@ -54,12 +59,15 @@ fn random_groups_of_any_size_do_not_differ() {
         }
     }
     println!("{wrong:?} of {SPLITS} splits each show something, with {SIZES:?} in a group");
-    assert!(wrong.iter().all(|&wrong| wrong * 100 <= 5 * SPLITS), "{wrong:?}");
+    assert!(
+        wrong.iter().all(|&wrong| wrong * 100 <= 5 * SPLITS),
+        "{wrong:?}"
+    );
 }
 
-/// A permutation test with the maximum over contexts (Westfall and Young, "Resampling-based multiple
-/// testing", 1993), as plain as can be: for each context the probability that any context of a random group
-/// of this size is as far from its expected value.
+/// A permutation test with the maximum over contexts (Westfall and Young, "Resampling-based
+/// multiple testing", 1993), as plain as can be: for each context the probability that any context
+/// of a random group of this size is as far from its expected value.
 struct Maximum {
     expected: Vec<f64>,
     deviation: Vec<f64>,
@@ -121,8 +129,8 @@ impl Maximum {
     }
 }
 
-/// Differences of the permutation test are found here too, and those found here are among the most extreme of
-/// random groups.
+/// Differences of the permutation test are found here too, and those found here are among the most
+/// extreme of random groups.
 #[test]
 fn differences_are_those_of_a_permutation_test() {
     const ROUNDS: usize = 1500;
@@ -148,8 +156,8 @@ fn differences_are_those_of_a_permutation_test() {
             let own: Vec<_> = differences.iter().filter(|of| !of.is_whole).collect();
             for of in &own {
                 let theirs = model.chance(far[of.context.0 as usize]);
-                // Differences as significant as that are found by the maximum, too, except in rare contexts,
-                // whose share in the maximum hides others.
+                // Differences as significant as that are found by the maximum, too, except in rare
+                // contexts, whose share in the maximum hides others.
                 both += u32::from(of.is_sure() && theirs < SURE);
                 ours_alone += u32::from(of.is_sure() && theirs >= SURE);
                 theirs_alone += u32::from(!of.is_sure() && theirs < SURE);
@@ -157,8 +165,8 @@ fn differences_are_those_of_a_permutation_test() {
                     theirs >= SURE || of.test.chance < 0.2,
                     "{cause}, {size}: {of:?} {theirs}"
                 );
-                // That none of a few executions is in a common context is no great deviation, and yet
-                // significant.
+                // That none of a few executions is in a common context is no great deviation, and
+                // yet significant.
                 let is_far = far[of.context.0 as usize] > 3.0 || of.test.more < 0.0;
                 assert!(!of.is_sure() || is_far, "{cause}, {size}: {of:?}");
             }
@@ -169,7 +177,9 @@ fn differences_are_those_of_a_permutation_test() {
             assert!(most.is_sure(), "{cause}, {size}: {most:?}");
         }
     }
-    println!("sure by both: {both}; here alone: {ours_alone}; by the maximum alone: {theirs_alone}");
+    println!(
+        "sure by both: {both}; here alone: {ours_alone}; by the maximum alone: {theirs_alone}"
+    );
     assert!(
         both > 20 && theirs_alone * 5 <= both,
         "{both} {ours_alone} {theirs_alone}"

@@ -1,7 +1,8 @@
 //! A recording with call stacks: its functions stand in the trees where they should.
 //!
-//! It is that of the case study of the disk (`docs/case-studies/disk-contention`): a server reads from its disk (`read_block`), for
-//! which another thread of it makes sure now and then that its log is there (`flush_log`).
+//! It is that of the case study of the disk (`docs/case-studies/disk-contention`): a server reads
+//! from its disk (`read_block`), for which another thread of it makes sure now and then that its
+//! log is there (`flush_log`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -44,7 +45,8 @@ fn recorded(directory: &Path) -> Recorded {
     periods
         .captures("request : request = $evt.request")
         .expect("captures");
-    let analysis = EndedAnalysis::new(&set, with_threads(periods), Window::default()).expect("a plan");
+    let analysis =
+        EndedAnalysis::new(&set, with_threads(periods), Window::default()).expect("a plan");
     let ended = folded(&set, &analysis);
     let graph = folded(&set, &GraphAnalysis::new(&set, Selection::default()));
     // The program itself is in the archive, as there it is found by its build id.
@@ -53,7 +55,12 @@ fn recorded(directory: &Path) -> Recorded {
     let samples = Samples::new(&set, &mut symbols, &[], how).expect("nobody cancels");
     let sampled = Sampled::new(&set, &graph, &samples, Names::default());
     assert!(!sampled.threads.is_empty());
-    let mut builder = Builder::new(&graph, &sampled.stacks, &sampled.threads, sampled.names.clone());
+    let mut builder = Builder::new(
+        &graph,
+        &sampled.stacks,
+        &sampled.threads,
+        sampled.names.clone(),
+    );
     let mut requests = Vec::new();
     for execution in executions(&set, &graph, ended) {
         let ecct = builder.ecct(&execution.path(&graph).expect("the server's thread"));
@@ -123,7 +130,10 @@ fn slow_requests_differ_by_who_else_used_the_disk() {
     let directory = tracebraid_testkit::recorded::unpacked("disk-contention");
     let recorded = recorded(&directory);
     let group = |is: &dyn Fn(u64) -> bool| {
-        let requests = recorded.requests.iter().filter(|(duration, ..)| is(*duration));
+        let requests = recorded
+            .requests
+            .iter()
+            .filter(|(duration, ..)| is(*duration));
         requests.collect::<Vec<_>>()
     };
     let fast = group(&|duration| duration < 10 * MS);
@@ -134,9 +144,12 @@ fn slow_requests_differ_by_who_else_used_the_disk() {
         fast.len(),
         slow.len()
     );
-    let text =
-        std::fs::read_to_string(directory.join("disk-contention.truth/requests.csv")).expect("the truth");
-    let truth: HashMap<&str, &str> = text.lines().filter_map(|line| line.split_once(',')).collect();
+    let text = std::fs::read_to_string(directory.join("disk-contention.truth/requests.csv"))
+        .expect("the truth");
+    let truth: HashMap<&str, &str> = text
+        .lines()
+        .filter_map(|line| line.split_once(','))
+        .collect();
     for (_, number, _) in &slow {
         assert_eq!(truth[number.to_string().as_str()], "fsync", "{number}");
     }
@@ -145,7 +158,8 @@ fn slow_requests_differ_by_who_else_used_the_disk() {
         times.collect::<Vec<_>>()
     });
     let differences = ranked(&compare(&recorded.contexts, [&times[0], &times[1]]), false);
-    // The thread that wrote comes first: its requests are large, and the disk is busy with them nearly all the time.
+    // The thread that wrote comes first: its requests are large, and the disk is busy with them
+    // nearly all the time.
     let first = recorded.words(differences[0].context);
     assert!(differences[0].is_sure() && differences[0].test.more > 10e6);
     assert!(goes(&first, &READ) && goes(&first, &FLUSHED), "{first:?}");

@@ -1,4 +1,5 @@
-//! Executions that are made while the trace is read are those of the whole graph, however the trace is read.
+//! Executions that are made while the trace is read are those of the whole graph, however the trace
+//! is read.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,8 +10,8 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Control, Options, fold};
 use tracebraid_executions::{
-    BuildError, BuildRules, Builder, Built, ContextId, Contexts, CountAnalysis, Finished, Frame, Names,
-    Sampled, Sink, Union, all_metrics, build, executions, with_threads,
+    BuildError, BuildRules, Builder, Built, ContextId, Contexts, CountAnalysis, Finished, Frame,
+    Names, Sampled, Sink, Union, all_metrics, build, executions, with_threads,
 };
 use tracebraid_follow::{KernelAnalysis, Selection, ThreadKey, Window};
 use tracebraid_graph::{ActorId, Graph, GraphAnalysis};
@@ -59,7 +60,8 @@ fn in_words(
     (finished, threads): &(Finished, [Option<ThreadKey>; 2]),
 ) -> InWords {
     let frame = |frame: &Frame| (frame.kind, names.text(frame.name).to_owned());
-    let words = |context: ContextId| -> Words { contexts.frames(context).iter().map(frame).collect() };
+    let words =
+        |context: ContextId| -> Words { contexts.frames(context).iter().map(frame).collect() };
     InWords {
         kind: finished.execution.kind,
         window: (finished.execution.begin, finished.execution.end),
@@ -98,13 +100,19 @@ fn folded<A: Analysis>(set: &TraceSet, analysis: &A) -> A::Report {
 
 /// The executions of the whole graph, one pass after the other.
 fn plainly(set: &TraceSet, periods: &Periods, samples: &Samples) -> BTreeMap<Vec<u64>, InWords> {
-    let analysis = EndedAnalysis::new(set, with_threads(periods.clone()), Window::default()).expect("a plan");
+    let analysis =
+        EndedAnalysis::new(set, with_threads(periods.clone()), Window::default()).expect("a plan");
     let ended = folded(set, &analysis);
     let graph = folded(set, &GraphAnalysis::new(set, Selection::default()));
     let counts = CountAnalysis::new(set, &periods.clone().into()).expect("names");
     let lines = folded(set, &counts);
     let sampled = Sampled::new(set, &graph, samples, Names::default());
-    let mut builder = Builder::new(&graph, &sampled.stacks, &sampled.threads, sampled.names.clone());
+    let mut builder = Builder::new(
+        &graph,
+        &sampled.stacks,
+        &sampled.threads,
+        sampled.names.clone(),
+    );
     let mut found = Collect::default();
     for execution in executions(set, &graph, ended) {
         let path = execution.path(&graph);
@@ -145,7 +153,12 @@ fn rules(definitions: &[&str]) -> BuildRules {
     }
 }
 
-fn built(set: &TraceSet, rules: &BuildRules, samples: &Samples, options: Options) -> (Collect, Built) {
+fn built(
+    set: &TraceSet,
+    rules: &BuildRules,
+    samples: &Samples,
+    options: Options,
+) -> (Collect, Built) {
     let mut found = Collect::default();
     let control = Control::default();
     let built = build(
@@ -178,7 +191,8 @@ fn two_hosts() -> TraceSet {
     let packets = folded(&set, &PacketAnalysis::new(&set, Selection::default()));
     let machines = Machines::of(&set);
     let matches = Matches::of(&packets, &machines);
-    let found = Synchronization::of(machines, &matches, Some("srv")).expect("the hosts are related");
+    let found =
+        Synchronization::of(machines, &matches, Some("srv")).expect("the hosts are related");
     found
         .transformations()
         .apply(&mut set)
@@ -235,7 +249,8 @@ fn invented(set: &TraceSet) -> Samples {
     samples
 }
 
-/// They are those of the whole graph, and the same to the last number in whatever way the trace is read.
+/// They are those of the whole graph, and the same to the last number in whatever way the trace is
+/// read.
 fn check_against_whole_graph(
     set: &TraceSet,
     definitions: &[&str],
@@ -268,7 +283,10 @@ fn check_against_whole_graph(
         };
         for options in ways() {
             let (other, of_other) = built(set, &rules, samples, options);
-            assert!(first.0 == other.0, "{options:?}, {behind_ns}, {interval_bytes}");
+            assert!(
+                first.0 == other.0,
+                "{options:?}, {behind_ns}, {interval_bytes}"
+            );
             assert_eq!(frames(&of_first), frames(&of_other));
             assert_eq!(of_first.union.names.texts(), of_other.union.names.texts());
             assert_eq!(of_first.unfinished, of_other.unfinished);
@@ -294,7 +312,12 @@ fn requests_are_those_of_the_whole_graph() {
 #[test]
 fn waits_of_all_threads_are_those_of_the_whole_graph() {
     assert!(
-        check_against_whole_graph(&requests(), &[AWAY], &Samples::default(), &[3_000_000, SECOND]) > 10_000
+        check_against_whole_graph(
+            &requests(),
+            &[AWAY],
+            &Samples::default(),
+            &[3_000_000, SECOND]
+        ) > 10_000
     );
 }
 
@@ -303,13 +326,20 @@ fn stacks_are_those_of_the_whole_graph() {
     let set = requests();
     let samples = invented(&set);
     assert!(samples.stacks.len() > 5_000);
-    check_against_whole_graph(&set, &[REQUEST], &samples, &[0, 3_000_000, SECOND, u64::MAX]);
+    check_against_whole_graph(
+        &set,
+        &[REQUEST],
+        &samples,
+        &[0, 3_000_000, SECOND, u64::MAX],
+    );
 }
 
 #[test]
 fn executions_on_two_hosts_are_those_of_the_whole_graph() {
     let set = two_hosts();
-    assert!(check_against_whole_graph(&set, &[REQUEST, AWAY], &Samples::default(), &[0, SECOND]) > 1000);
+    assert!(
+        check_against_whole_graph(&set, &[REQUEST, AWAY], &Samples::default(), &[0, SECOND]) > 1000
+    );
 }
 
 #[test]
@@ -333,8 +363,16 @@ fn windows_have_the_executions_in_them() {
     let set = requests();
     let mut rules = rules(&[REQUEST]);
     let all = plainly(&set, &rules.definitions.periods, &Samples::default());
-    let begin = all.values().map(|of| of.window.0).min().expect("there are some");
-    let end = all.values().map(|of| of.window.1).max().expect("there are some");
+    let begin = all
+        .values()
+        .map(|of| of.window.0)
+        .min()
+        .expect("there are some");
+    let end = all
+        .values()
+        .map(|of| of.window.1)
+        .max()
+        .expect("there are some");
     let third = (end - begin) / 3;
     let (from, to) = (begin + third, end - third);
     (rules.window.from, rules.window.to) = (Some(Timestamp(from)), Some(Timestamp(to)));
@@ -383,7 +421,12 @@ fn what_is_kept_does_not_grow_with_the_trace() {
 #[test]
 fn what_never_ends_does_not_keep_everything() {
     let (directory, set) = longer("kernel-ust-requests", 4);
-    let (alone, _) = built(&set, &rules(&[REQUEST]), &Samples::default(), Options::default());
+    let (alone, _) = built(
+        &set,
+        &rules(&[REQUEST]),
+        &Samples::default(),
+        Options::default(),
+    );
     let mut rules = rules(&[REQUEST, NEVER_ENDS]);
     rules.most_within = 10_000;
     (rules.behind_ns, rules.interval_bytes) = (SECOND / 100, 0);
@@ -399,7 +442,11 @@ fn what_never_ends_does_not_keep_everything() {
             let all = folded(&set, &GraphAnalysis::new(&set, Selection::default()));
             let all: usize = all.actors.iter().map(|actor| actor.line.len()).sum();
             println!("{} of {all}", built.most_stretches);
-            assert!(built.most_stretches * 3 < all, "{} {all}", built.most_stretches);
+            assert!(
+                built.most_stretches * 3 < all,
+                "{} {all}",
+                built.most_stretches
+            );
         }
     }
     std::fs::remove_dir_all(directory).expect("it was made");
@@ -417,7 +464,11 @@ fn executions_in_which_too_much_happens_are_counted() {
         let (found, built) = built(&set, &rules, &Samples::default(), options);
         assert!(built.given_up > 0);
         assert_eq!(found.0.len() + built.given_up as usize, all.0.len());
-        let numbers: Vec<_> = found.0.iter().map(|of| of.0.execution.numbers.clone()).collect();
+        let numbers: Vec<_> = found
+            .0
+            .iter()
+            .map(|of| of.0.execution.numbers.clone())
+            .collect();
         assert_eq!(
             firsts.get_or_insert_with(|| numbers.clone()),
             &numbers,

@@ -9,7 +9,8 @@ use tracebraid_graph::{Actor, ActorId, Graph, State, Stretch};
 /// A context in words, the outermost frame first.
 pub(crate) type Words = Vec<(FrameKind, String)>;
 
-/// A stack that was sampled: when, since when if it is of a wait, and its functions, the outermost first.
+/// A stack that was sampled: when, since when if it is of a wait, and its functions, the outermost
+/// first.
 pub(crate) type Sample = (i64, Option<i64>, Vec<String>);
 
 pub(crate) fn words(frames: &[(FrameKind, &str)]) -> Words {
@@ -47,7 +48,10 @@ pub(crate) fn tree(
     for (actor, samples) in (0..).map(ActorId).zip(samples) {
         let thread = threads.entry(actor).or_default();
         for (time, since, functions) in samples {
-            let stack = stacks.of(functions.iter().map(|name| names.id(name)).collect::<Vec<_>>());
+            let stack = stacks.of(functions
+                .iter()
+                .map(|name| names.id(name))
+                .collect::<Vec<_>>());
             match since {
                 Some(since) => thread.waited(*since, *time, stack),
                 None => thread.ran(*time, stack),
@@ -63,8 +67,9 @@ pub(crate) fn tree(
     assert!(ecct.times.is_sorted() && ecct.times.iter().all(|(_, time)| *time > 0));
     let in_words = |(context, time): &(_, u64)| {
         let frames = builder.contexts.frames(*context);
-        let frame =
-            |frame: &tracebraid_executions::Frame| (frame.kind, builder.names.text(frame.name).to_owned());
+        let frame = |frame: &tracebraid_executions::Frame| {
+            (frame.kind, builder.names.text(frame.name).to_owned())
+        };
         (frames.iter().map(frame).collect(), *time)
     };
     ecct.times.iter().map(in_words).collect()

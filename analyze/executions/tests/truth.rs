@@ -1,4 +1,5 @@
-//! Requests of a real program, slowed by causes that were injected: their trees differ where the cause is.
+//! Requests of a real program, slowed by causes that were injected: their trees differ where the
+//! cause is.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -36,7 +37,11 @@ fn truth(directory: &Path) -> HashMap<i128, (String, u64)> {
     let text = std::fs::read_to_string(directory.join("requests.csv")).expect("the truth");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().expect("a head");
-    let at = |name: &str| head.iter().position(|column| *column == name).expect("a column");
+    let at = |name: &str| {
+        head.iter()
+            .position(|column| *column == name)
+            .expect("a column")
+    };
     let [id, begin, end, cause] = ["request_id", "start_ns", "end_ns", "injected_cause"].map(at);
     let row = |row: Vec<&str>| {
         let [begin, end] = [begin, end].map(|at| row[at].parse::<u64>().expect("a time"));
@@ -54,11 +59,18 @@ pub(crate) fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u3
     let definition = "request : $evt.$name == \"app:request_begin\" :
         $evt.$name == \"app:request_end\" && $evt.id == $begin.$evt.id";
     periods.period(definition).expect("a definition");
-    periods.captures("request : id = $evt.id").expect("captures");
-    let analysis = EndedAnalysis::new(&set, with_threads(periods), Window::default()).expect("a plan");
+    periods
+        .captures("request : id = $evt.id")
+        .expect("captures");
+    let analysis =
+        EndedAnalysis::new(&set, with_threads(periods), Window::default()).expect("a plan");
     let ended = folded(&set, &analysis, options);
     assert_eq!((ended.unfinished.clone(), ended.refused), (vec![0], 0));
-    let graph = folded(&set, &GraphAnalysis::new(&set, Selection::default()), options);
+    let graph = folded(
+        &set,
+        &GraphAnalysis::new(&set, Selection::default()),
+        options,
+    );
     let (stacks, threads) = (Stacks::default(), HashMap::new());
     let mut builder = Builder::new(&graph, &stacks, &threads, Names::default());
     let mut found = Vec::new();
@@ -81,8 +93,9 @@ pub(crate) fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u3
     // The program reads its clock beside the event records: seldom something comes in between.
     assert!(apart * 20 < found.len() as u64, "{apart}");
     let words = |context| {
-        let frame =
-            |frame: &tracebraid_executions::Frame| (frame.kind, builder.names.text(frame.name).to_owned());
+        let frame = |frame: &tracebraid_executions::Frame| {
+            (frame.kind, builder.names.text(frame.name).to_owned())
+        };
         builder.contexts.frames(context).iter().map(frame).collect()
     };
     let ids = 0..builder.contexts.count() as u32;
@@ -92,7 +105,9 @@ pub(crate) fn requests(options: Options) -> (Vec<Request>, Contexts, BTreeMap<u3
 
 pub(crate) fn of_cause<'r>(requests: &'r [Request], cause: &str) -> Vec<Times<'r>> {
     let of_cause = requests.iter().filter(|request| request.cause == cause);
-    of_cause.map(|request| request.ecct.times.as_slice()).collect()
+    of_cause
+        .map(|request| request.ecct.times.as_slice())
+        .collect()
 }
 
 #[test]
@@ -145,7 +160,8 @@ fn trees_of_slow_requests_differ_where_the_cause_is() {
 /// What is less probable by chance is taken for a difference.
 pub(crate) const SURE: f64 = 0.01;
 
-/// Stacks that might have been recorded: of a worker that computed, of one that waited, of a thread that is not there.
+/// Stacks that might have been recorded: of a worker that computed, of one that waited, of a thread
+/// that is not there.
 #[test]
 fn stacks_go_to_their_threads() {
     let directory = tracebraid_testkit::recorded::unpacked("kernel-ust-requests");

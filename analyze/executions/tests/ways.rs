@@ -1,5 +1,5 @@
-//! Executions of traces that never were: whatever they wait for, databases are the same to the last byte in whatever way the trace
-//! is read.
+//! Executions of traces that never were: whatever they wait for, databases are the same to the last
+//! byte in whatever way the trace is read.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options};
@@ -52,7 +52,12 @@ fn rules(texts: &[&str], (behind_ns, interval_bytes): (u64, u64)) -> BuildRules 
 fn database(set: &TraceSet, rules: &BuildRules, options: Options) -> (Vec<u8>, u64, Built) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("executions.db");
-    let about = About::new(set, |_| "random".to_owned(), &rules.definitions, "as in the test");
+    let about = About::new(
+        set,
+        |_| "random".to_owned(),
+        &rules.definitions,
+        "as in the test",
+    );
     let mut writer = Writer::create(&path, &about).expect("a place");
     let how = (options, &Control::default());
     let built = build(
@@ -67,7 +72,11 @@ fn database(set: &TraceSet, rules: &BuildRules, options: Options) -> (Vec<u8>, u
     writer.finish(&built).expect("it is written");
     let kinds = Database::open(&path).expect("a database").kinds;
     let executions = kinds.iter().map(|kind| kind.executions).sum();
-    (std::fs::read(&path).expect("it is there"), executions, built)
+    (
+        std::fs::read(&path).expect("it is there"),
+        executions,
+        built,
+    )
 }
 
 /// Databases of a trace are the same in every way. Gives how many executions there are.
@@ -88,7 +97,11 @@ fn check_that_ways_agree(set: &TraceSet, texts: &[&str], behind: &[u64]) -> u64 
         count = executions;
         for way in WAYS {
             let (found, executions, built) = database(set, &rules, options(way));
-            assert_eq!((executions, built.given_up), (count, 0), "{way:?}, {behind:?}");
+            assert_eq!(
+                (executions, built.given_up),
+                (count, 0),
+                "{way:?}, {behind:?}"
+            );
             assert!(found == expected, "{way:?}, {behind:?}");
         }
     }
@@ -169,7 +182,9 @@ fn executions_that_are_given_one_by_one_make_the_same_database() {
         how,
         &mut sink,
     );
-    sink.0.finish(&built.expect("it is made")).expect("it is written");
+    sink.0
+        .finish(&built.expect("it is made"))
+        .expect("it is written");
     std::fs::remove_dir_all(directory).expect("it was made");
     assert!(std::fs::read(&path).expect("it is there") == expected);
 }

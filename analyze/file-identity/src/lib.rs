@@ -16,7 +16,8 @@ pub struct FileIdentity {
     pub size: u64,
     /// Time of the last modification, in nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// FNV-1a, 64 bits, of the first and the last [`FileIdentity::PART`] bytes; of a file of at most twice that, of all.
+    /// FNV-1a, 64 bits, of the first and the last [`FileIdentity::PART`] bytes; of a file of at
+    /// most twice that, of all.
     pub hash: u64,
 }
 

@@ -1,5 +1,6 @@
-//! Memory of the analysis: its state is bounded by the numbers of threads, CPUs, connections, requests in progress, futexes
-//! and names. The graph itself, which is the result, grows with the event records.
+//! Memory of the analysis: its state is bounded by the numbers of threads, CPUs, connections,
+//! requests in progress, futexes and names. The graph itself, which is the result, grows with the
+//! event records.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_follow::{KernelAnalysis, Selection};
@@ -41,8 +42,9 @@ fn drop_result(partial: &mut GraphPartial) {
     machine.packets.unused.clear();
 }
 
-/// Maximum number of bytes for each created thread. They are kept after the thread's end, since paths may lead to it, and
-/// are not reused for a thread with the same id. Measured: 120 to 140 for threads that made system calls.
+/// Maximum number of bytes for each created thread. They are kept after the thread's end, since
+/// paths may lead to it, and are not reused for a thread with the same id. Measured: 120 to 140 for
+/// threads that made system calls.
 const THREAD: usize = 200;
 
 #[test]
@@ -54,7 +56,10 @@ fn state_grows_with_created_threads_only() {
         let directory = tempfile::tempdir().expect("a directory for traces");
         let [few, many] = times.map(|times| sizes(&repeated(name, times, directory.path())));
         let created = many.threads - few.threads;
-        assert!(many.state < few.state + THREAD * created, "{few:?} {many:?}");
+        assert!(
+            many.state < few.state + THREAD * created,
+            "{few:?} {many:?}"
+        );
         // The graph grows with the event records.
         assert!(many.all > 3 * few.all, "{few:?} {many:?}");
     }

@@ -28,11 +28,17 @@ impl LongCall {
 
     /// The longest first; of one duration, the earliest.
     fn order(&self) -> impl Ord + use<> {
-        (Reverse(self.duration()), self.begin, self.thread, self.call.0)
+        (
+            Reverse(self.duration()),
+            self.begin,
+            self.thread,
+            self.call.0,
+        )
     }
 }
 
-/// How many calls are asked for, and how long one must be to be among them, as far as any part of the trace tells.
+/// How many calls are asked for, and how long one must be to be among them, as far as any part of
+/// the trace tells.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     /// The longest so many.
@@ -69,7 +75,11 @@ impl Longest {
     /// Leaves out what is not among them, in any order.
     #[cold]
     fn cut(&mut self, wanted: &Wanted) {
-        let Some(last) = wanted.most.checked_sub(1).filter(|&last| last < self.calls.len()) else {
+        let Some(last) = wanted
+            .most
+            .checked_sub(1)
+            .filter(|&last| last < self.calls.len())
+        else {
             return;
         };
         let (_, last, _) = self.calls.select_nth_unstable_by_key(last, LongCall::order);
@@ -78,7 +88,10 @@ impl Longest {
     }
 
     pub(crate) fn merge(&mut self, later: Longest, wanted: &Wanted) {
-        later.calls.into_iter().for_each(|call| self.add(call, wanted));
+        later
+            .calls
+            .into_iter()
+            .for_each(|call| self.add(call, wanted));
     }
 
     /// The longest first.
@@ -117,7 +130,11 @@ mod tests {
                     part.iter().for_each(|call| longest.add(*call, &wanted));
                     all.merge(longest, &wanted);
                 }
-                assert_eq!(all.into_calls(&wanted), expected, "{most} of parts of {part}");
+                assert_eq!(
+                    all.into_calls(&wanted),
+                    expected,
+                    "{most} of parts of {part}"
+                );
             }
         }
         let mut none = Longest::default();

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 pub use tracebraid_follow::{Interrupt, VECTORS};
 
-/// A thread of the graph: an index into its time lines. A thread id that is used again is another one.
+/// A thread of the graph: an index into its time lines. A thread id that is used again is another
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ActorId(pub u32);
 

@@ -1,6 +1,9 @@
-//! Following a CPU: what its thread does from one switch to the next, and what others have to know of it.
+//! Following a CPU: what its thread does from one switch to the next, and what others have to know
+//! of it.
 
-use tracebraid_follow::{CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_named_switch, taken_over};
+use tracebraid_follow::{
+    CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_named_switch, taken_over,
+};
 use tracebraid_kernel_model::{Body, Comm, IntField, KernelEvent, Switch};
 use tracebraid_threads::LeftAs;
 
@@ -20,7 +23,8 @@ impl GraphRules {
     ) {
         let Event { cpu, time, .. } = *event;
         let near = &mut partial.near;
-        let Some(((prev, next), names)) = learn_named_switch(&mut partial.people, near, event, switch, body)
+        let Some(((prev, next), names)) =
+            learn_named_switch(&mut partial.people, near, event, switch, body)
         else {
             return;
         };
@@ -38,8 +42,15 @@ impl GraphRules {
 
     /// Something that tells about threads.
     #[cold]
-    pub(crate) fn task(&self, partial: &mut GraphPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+    pub(crate) fn task(
+        &self,
+        partial: &mut GraphPartial,
+        event: &Event<'_>,
+        body: &mut Body<'_, '_>,
+    ) {
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         learn(&mut partial.people, model, cpu, time, body);
         let mut items = Vec::new();
         match &model.event {
@@ -94,14 +105,26 @@ impl GraphRules {
     }
 
     /// Another thread runs there from now on, or it is not known who.
-    pub(crate) fn begins(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, active: CpuStretch) {
+    pub(crate) fn begins(
+        &self,
+        partial: &mut GraphPartial,
+        cpu: CpuKey,
+        time: i64,
+        active: CpuStretch,
+    ) {
         if let Some(ended) = partial.lanes.get(cpu).goes_over(time, active) {
             self.parks(partial, cpu, time, &ended);
         }
     }
 
     #[inline]
-    pub(crate) fn parks(&self, partial: &mut GraphPartial, cpu: CpuKey, time: i64, active: &CpuStretch) {
+    pub(crate) fn parks(
+        &self,
+        partial: &mut GraphPartial,
+        cpu: CpuKey,
+        time: i64,
+        active: &CpuStretch,
+    ) {
         if let Some(parked) = active.acts.parked() {
             partial.push(cpu, time, GraphItem::Park(parked));
         }
@@ -165,7 +188,11 @@ impl GraphRules {
             Act::Receive(segment) => return active.receives(segment),
             Act::Queue(work, queue) => {
                 let origin = active.origin();
-                GraphItem::Queue { work, queue, origin }
+                GraphItem::Queue {
+                    work,
+                    queue,
+                    origin,
+                }
             }
             Act::Execute(work) => match worker {
                 Some(tid) => GraphItem::Execute(tid, work),
@@ -203,7 +230,9 @@ impl GraphRules {
         }
         self.begins(partial, cpu, time, CpuStretch::new(tid));
         partial.push(cpu, time, GraphItem::Lose);
-        if let (Some(tid), Some(active)) = (caller.filter(|_| of_calls), partial.lanes.get(cpu).now()) {
+        if let (Some(tid), Some(active)) =
+            (caller.filter(|_| of_calls), partial.lanes.get(cpu).now())
+        {
             active.acts.calls.lose();
             partial.push(cpu, time, GraphItem::Enter(tid));
         }

@@ -63,8 +63,8 @@ impl CpuStretch {
         (self.received, self.sent, self.came) = (None, None, None);
     }
 
-    /// An interruption begins or ends; gives what interrupted the thread up to now, and since when, if that is another
-    /// interrupt from now on, or none.
+    /// An interruption begins or ends; gives what interrupted the thread up to now, and since when,
+    /// if that is another interrupt from now on, or none.
     #[inline]
     pub(crate) fn interrupt(
         &mut self,
@@ -104,13 +104,16 @@ impl CpuStretch {
         self.came = Some(segment);
     }
 
-    /// Where a wake-up comes from. What comes in for a socket while a thread is at work on it is taken in by that thread
-    /// when it has done: then the network is it that wakes. It may have come in on another CPU.
+    /// Where a wake-up comes from. What comes in for a socket while a thread is at work on it is
+    /// taken in by that thread when it has done: then the network is it that wakes. It may have
+    /// come in on another CPU.
     #[inline]
     pub(crate) fn origin(&self) -> WakeOrigin {
         let source = self.context.source();
         match (source, self.received) {
-            (WakeSource::Interrupt(Interrupt::Softirq(_), _), Some(segment)) => WakeOrigin::Network(segment),
+            (WakeSource::Interrupt(Interrupt::Softirq(_), _), Some(segment)) => {
+                WakeOrigin::Network(segment)
+            }
             (WakeSource::Thread, _) => self.origin_in_thread(),
             _ => WakeOrigin::Interrupt(source),
         }
@@ -164,7 +167,10 @@ mod tests {
         step(&mut active, 30, InterruptStep::HardEnd);
         assert_eq!(active.origin(), WakeOrigin::Network(SEGMENT));
         active.completes_request();
-        assert_eq!(active.origin(), WakeOrigin::Interrupt(WakeSource::BlockDevice));
+        assert_eq!(
+            active.origin(),
+            WakeOrigin::Interrupt(WakeSource::BlockDevice)
+        );
         step(&mut active, 40, InterruptStep::Timer(TimerKind::Wheel));
         assert_eq!(active.origin(), WakeOrigin::Interrupt(WakeSource::Timer));
         step(&mut active, 50, InterruptStep::SoftirqEnd);
@@ -178,8 +184,14 @@ mod tests {
         assert_eq!(step(&mut active, 10, InterruptStep::Softirq(1)), None);
         let softirq = Some((10, Interrupt::Softirq(1)));
         assert_eq!(step(&mut active, 15, InterruptStep::Hard(irq)), softirq);
-        assert_eq!(step(&mut active, 17, InterruptStep::Timer(TimerKind::High)), None);
-        assert_eq!(step(&mut active, 20, InterruptStep::HardEnd), Some((15, irq)));
+        assert_eq!(
+            step(&mut active, 17, InterruptStep::Timer(TimerKind::High)),
+            None
+        );
+        assert_eq!(
+            step(&mut active, 20, InterruptStep::HardEnd),
+            Some((15, irq))
+        );
         let softirq = Some((20, Interrupt::Softirq(1)));
         assert_eq!(step(&mut active, 30, InterruptStep::SoftirqEnd), softirq);
         assert_eq!(active.worker(), None);

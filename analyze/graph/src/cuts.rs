@@ -1,11 +1,12 @@
 //! What a wait was for that began before the wait did.
 //!
-//! Whoever ends somebody's wait may have done other things before it turned to that: a thread of the kernel that takes
-//! work from a queue does what others asked for, one piece after the other. What it did before the piece in question was
-//! handed to it does not matter; when that was asked for does. So, behind a wait of such a thread, its time line is left
-//! for what its work was for: for a request that somebody else made, from when that was issued; for work that was put
-//! into a queue, with whoever did that, or as a wait for what did; where no event tells of queues, for work that somebody
-//! hands to an idle thread of the kernel, with whoever does.
+//! Whoever ends somebody's wait may have done other things before it turned to that: a thread of
+//! the kernel that takes work from a queue does what others asked for, one piece after the other.
+//! What it did before the piece in question was handed to it does not matter; when that was asked
+//! for does. So, behind a wait of such a thread, its time line is left for what its work was for:
+//! for a request that somebody else made, from when that was issued; for work that was put into a
+//! queue, with whoever did that, or as a wait for what did; where no event tells of queues, for
+//! work that somebody hands to an idle thread of the kernel, with whoever does.
 
 use crate::cause::{ActorId, Wake};
 use crate::graph::{Actor, State, Work};
@@ -45,7 +46,10 @@ impl Walk<'_> {
                 break;
             };
             let from = stretch.begin.max(begin);
-            while let Some(work) = actor.work(until).filter(|work| work.begin >= from && !was_idle) {
+            while let Some(work) = actor
+                .work(until)
+                .filter(|work| work.begin >= from && !was_idle)
+            {
                 let cut = self.queued_at(hop, work, begin);
                 until = cut.begin;
                 cuts.push(cut);

@@ -83,9 +83,14 @@ fn has(list: &[u32], place: usize) -> bool {
 }
 
 impl GraphMachine {
-    /// `added` stretches are new up to `until`. Each time that the graph has doubled, stretches that ended before `from` are
-    /// dropped: paths begin at `from` or later.
-    pub(crate) fn forget(&mut self, classes: &CallClasses, from: i64, (added, until): (usize, i64)) {
+    /// `added` stretches are new up to `until`. Each time that the graph has doubled, stretches
+    /// that ended before `from` are dropped: paths begin at `from` or later.
+    pub(crate) fn forget(
+        &mut self,
+        classes: &CallClasses,
+        from: i64,
+        (added, until): (usize, i64),
+    ) {
         self.dropped.added += added;
         let Dropped { kept, added, .. } = self.dropped;
         if self.dropped.until < from && added > LEAST + kept {
@@ -103,7 +108,8 @@ impl GraphMachine {
         };
     }
 
-    /// Drops what ended before a time, but for what lasted longer refers to it. Gives how many stretches there are then.
+    /// Drops what ended before a time, but for what lasted longer refers to it. Gives how many
+    /// stretches there are then.
     pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
         self.ring_waits_drop(cut);
         let mut marks = Marks::default();

@@ -52,7 +52,8 @@ pub(crate) fn graph(rules: &GraphRules, input: &Input, partial: GraphPartial) ->
     calls.merge(of_several, &rules.wanted);
     let (numbers, addresses) = Numbers::new(&rules.classes, &packets.unused, &futexes);
     finish_lines(&mut lines, &numbers, &people);
-    let text = |(hash, (from, to)): (u64, (SocketAddr, SocketAddr))| (hash, format!("{from} > {to}"));
+    let text =
+        |(hash, (from, to)): (u64, (SocketAddr, SocketAddr))| (hash, format!("{from} > {to}"));
     Graph {
         head: input.head(),
         known_from: rules.from,
@@ -101,6 +102,10 @@ fn finish_lines(lines: &mut [Actor], numbers: &Numbers<'_>, people: &People) {
 pub(crate) fn ends(input: &Input) -> Vec<(u32, i64)> {
     let last = input.known_until();
     let end = |trace: u32| Some((trace, input.known_until_of(trace)?));
-    let ends = input.head().hosts.into_iter().filter_map(|host| end(host.trace));
+    let ends = input
+        .head()
+        .hosts
+        .into_iter()
+        .filter_map(|host| end(host.trace));
     ends.filter(|end| Some(end.1) < last).collect()
 }

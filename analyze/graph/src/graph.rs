@@ -37,8 +37,9 @@ pub enum State {
     Blocked {
         /// The call that it waits in; [`Syscall::OTHER`] if none is known.
         call: Syscall,
-        /// What the call is about: for a futex its place among [`Graph::futexes`], for an io_uring that of the
-        /// request whose end the thread saw first among [`Graph::ring_requests`], else the descriptor.
+        /// What the call is about: for a futex its place among [`Graph::futexes`], for an io_uring
+        /// that of the request whose end the thread saw first among [`Graph::ring_requests`], else
+        /// the descriptor.
         object: u32,
         /// What ends it.
         wake: Wake,
@@ -104,7 +105,8 @@ pub enum Queue {
 impl Actor {
     /// When it is known first.
     pub fn begin(&self) -> Option<i64> {
-        self.since.or(self.line.first().map(|stretch| stretch.begin))
+        self.since
+            .or(self.line.first().map(|stretch| stretch.begin))
     }
 
     /// The place of the stretch that is going on at a time; `None` before the first one.
@@ -160,9 +162,11 @@ pub enum Occupant {
 /// A request to a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// When it was put into the device's queue, or else when its driver took it, in nanoseconds from the origin.
+    /// When it was put into the device's queue, or else when its driver took it, in nanoseconds
+    /// from the origin.
     pub begin: i64,
-    /// When its driver took it: it was in service from then on. `begin` where that was not recorded.
+    /// When its driver took it: it was in service from then on. `begin` where that was not
+    /// recorded.
     pub issued: i64,
     /// When it was done.
     pub end: i64,
@@ -200,16 +204,17 @@ pub struct RingRequest {
 
 /// The execution graph of kernel traces.
 ///
-/// Every thread has a time line without gaps from when it is known first; waits know what ended them.
-/// Asking for the critical path of a part of it takes time in the logarithm of its size and in what the
-/// path consists of.
+/// Every thread has a time line without gaps from when it is known first; waits know what ended
+/// them. Asking for the critical path of a part of it takes time in the logarithm of its size and
+/// in what the path consists of.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Graph {
     /// What it is about.
     pub head: Head,
     /// Before this time nothing is known: paths begin then or later.
     pub known_from: i64,
-    /// Behind this time nothing is known. It may lie behind the end of the window that was asked for.
+    /// Behind this time nothing is known. It may lie behind the end of the window that was asked
+    /// for.
     pub known_until: i64,
     /// Traces of which nothing is known from an earlier time on: these times, by trace.
     #[serde(skip)]
@@ -246,8 +251,9 @@ pub struct Graph {
 impl Graph {
     /// How many bytes it takes, but for names.
     pub fn bytes(&self) -> usize {
-        let of_actor =
-            |actor: &Actor| size_of_val(&*actor.line) + size_of_val(&*actor.works) + size_of::<Actor>();
+        let of_actor = |actor: &Actor| {
+            size_of_val(&*actor.line) + size_of_val(&*actor.works) + size_of::<Actor>()
+        };
         let actors: usize = self.actors.iter().map(of_actor).sum();
         let cpus: usize = self.cpus.iter().map(|(_, line)| size_of_val(&**line)).sum();
         let lists = [
@@ -355,7 +361,9 @@ impl Graph {
         let latest = end.saturating_add(self.longest_request);
         let rest = done.get(from..).unwrap_or_default().iter();
         rest.take_while(move |request| request.end <= latest)
-            .filter(move |request| request.begin < end && request.device == device && request.trace == trace)
+            .filter(move |request| {
+                request.begin < end && request.device == device && request.trace == trace
+            })
     }
 }
 

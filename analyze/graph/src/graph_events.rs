@@ -33,7 +33,8 @@ fn is_of_request(step: BlockStep) -> bool {
     )
 }
 
-/// A packet is sent where it is queued, since drivers take it later; it has come in where it goes up the stack.
+/// A packet is sent where it is queued, since drivers take it later; it has come in where it goes
+/// up the stack.
 fn is_of_segment(step: PacketStep) -> bool {
     matches!(step, PacketStep::Queue | PacketStep::Receive)
 }
@@ -50,7 +51,9 @@ pub(crate) fn enters(
     let class = classes.of(call);
     let argument = match class {
         Futex => entry.wide_argument(call, 0, body).unwrap_or(0),
-        Read | Receive | Write | Send | Accept | Sync => entry.argument(call, 0, body).unwrap_or(-1),
+        Read | Receive | Write | Send | Accept | Sync => {
+            entry.argument(call, 0, body).unwrap_or(-1)
+        }
         _ => -1,
     };
     BegunCall {
@@ -70,7 +73,9 @@ pub(crate) fn interrupts(
     body: &mut Body<'_, '_>,
 ) -> Option<Act> {
     match event {
-        KernelEvent::Block(block) if block.step == BlockStep::Bio(BioStep::Queue) => Some(Act::Request),
+        KernelEvent::Block(block) if block.step == BlockStep::Bio(BioStep::Queue) => {
+            Some(Act::Request)
+        }
         KernelEvent::Block(block) => of_block(block, body),
         KernelEvent::Uring(uring) => of_ring(uring, body),
         other => {

@@ -68,7 +68,9 @@ impl Player<'_> {
         self.machine.ends_recording(&self.rules.recorded, time);
         match item {
             GraphItem::Enter(tid) => self.machine.enters(at, key(tid)),
-            GraphItem::Arrive(tid, call, result) => self.arrives(at, key(tid), Exited { call, result, time }),
+            GraphItem::Arrive(tid, call, result) => {
+                self.arrives(at, key(tid), Exited { call, result, time })
+            }
             GraphItem::Park(parked) => self.parks(at, &parked),
             GraphItem::Switch {
                 prev,
@@ -76,14 +78,18 @@ impl Player<'_> {
                 left,
                 names,
             } => self.switches(at, (prev, next), left, names),
-            GraphItem::Wake(wake, origin) => self.machine.wakes(&self.rules.recorded, at, wake, origin),
+            GraphItem::Wake(wake, origin) => {
+                self.machine.wakes(&self.rules.recorded, at, wake, origin)
+            }
             GraphItem::Interrupted(tid, begin, by) => {
                 let (life, mut line, losses) = self.machine.thread(key(tid));
                 life.was_interrupted(&mut line, at, (begin, by), losses);
             }
             GraphItem::Issue(request, tid, issued) => {
                 let by = tid.map(|tid| self.machine.actor(key(tid)));
-                self.machine.requests.issues((trace, request), time, by, issued);
+                self.machine
+                    .requests
+                    .issues((trace, request), time, by, issued);
             }
             GraphItem::Complete(request) => self.machine.requests.completes(cpu, request, time),
             GraphItem::Send(segment, tid) => {
@@ -91,7 +97,10 @@ impl Player<'_> {
                 self.machine.packets.sends(segment, time, by);
             }
             GraphItem::Migrate(to) => {
-                let is_gone = self.rules.recorded.loses_on_move(trace, (to.from, to.to), time);
+                let is_gone = self
+                    .rules
+                    .recorded
+                    .loses_on_move(trace, (to.from, to.to), time);
                 let life = self.machine.life(key(to.tid));
                 life.cell.migrate((to.from, to.to), is_gone);
             }
@@ -127,7 +136,9 @@ impl Player<'_> {
             tid,
         };
         let (call, argument) = machine.life(key).call();
-        let object = self.rules.object(&mut machine.futexes, left, (call, argument));
+        let object = self
+            .rules
+            .object(&mut machine.futexes, left, (call, argument));
         let (life, mut line, losses) = machine.thread(key);
         life.leaves(&mut line, at, left, (call, object), losses);
         line.is_called(at.1, name);
@@ -153,7 +164,8 @@ impl Player<'_> {
     pub(crate) fn parks(&mut self, at: (CpuKey, i64), parked: &ParkedThread) {
         let (trace, tid) = (at.0.trace, parked.tid);
         let thread = ThreadKey { trace, tid };
-        if let Parking::Ended((begun, exited, _)) = self.machine.life(thread).cell.park(at, parked) {
+        if let Parking::Ended((begun, exited, _)) = self.machine.life(thread).cell.park(at, parked)
+        {
             self.ended(thread, (begun.call, begun.time), exited.time);
         }
     }
@@ -183,7 +195,8 @@ impl Player<'_> {
 }
 
 impl GraphMachine {
-    /// The recording of CPUs ends up to `until` (nanoseconds from the origin): the state of their threads becomes unknown.
+    /// The recording of CPUs ends up to `until` (nanoseconds from the origin): the state of their
+    /// threads becomes unknown.
     #[inline(always)]
     fn ends_recording(&mut self, recorded: &Recorded, until: i64) {
         while let Some((cpu, time, tid)) = self.cpu_threads.next_end(recorded, until) {
@@ -222,12 +235,15 @@ impl GraphMachine {
         self.occupies(cpu, time, by);
     }
 
-    /// Ends one trace, or all, at `end` (nanoseconds from the origin): threads that wait there are still waiting.
+    /// Ends one trace, or all, at `end` (nanoseconds from the origin): threads that wait there are
+    /// still waiting.
     pub(crate) fn ends_waiting(&mut self, recorded: &Recorded, trace: Option<u32>, end: i64) {
         self.ends_recording(recorded, end);
         let is_of = |key: ThreadKey| trace.is_none_or(|trace| trace == key.trace);
         for (key, life) in self.lives.entries().filter(|life| is_of(life.0)) {
-            let line = life.actor.and_then(|actor| self.lines.get_mut(actor as usize));
+            let line = life
+                .actor
+                .and_then(|actor| self.lines.get_mut(actor as usize));
             let Some(line) = line else { continue };
             if !recorded.is_whole(key.trace) {
                 // An unrecorded CPU may have woken or run the thread.
@@ -244,8 +260,8 @@ impl GraphMachine {
         }
     }
 
-    /// Drops the last state of a thread that seems to have waited for a CPU which went idle meanwhile: it has
-    /// gone to a CPU that was not recorded.
+    /// Drops the last state of a thread that seems to have waited for a CPU which went idle
+    /// meanwhile: it has gone to a CPU that was not recorded.
     #[cold]
     fn loses_sight(&mut self, thread: ThreadKey) {
         let cell = &self.life(thread).cell;
@@ -328,11 +344,16 @@ impl GraphMachine {
             GraphItem::Belongs { tid, pid } => self.thread(key(tid)).1.actor.pid = Some(pid),
             GraphItem::Named(tid, name) => self.thread(key(tid)).1.is_called(time, name),
             GraphItem::Tells(told) => self.names.learn(trace, *told),
-            GraphItem::Queue { work, queue, origin } => {
+            GraphItem::Queue {
+                work,
+                queue,
+                origin,
+            } => {
                 let waking = self.waking(trace, origin);
                 let cause = self.cause(cpu, (origin, waking), None);
                 let queue = Queue::Kernel(queue);
-                self.works.adds((trace, work), Queued { time, cause, queue });
+                self.works
+                    .adds((trace, work), Queued { time, cause, queue });
             }
             GraphItem::Execute(tid, work) => {
                 if let Some(work) = self.works.begins((trace, work), time) {
@@ -362,7 +383,12 @@ impl GraphMachine {
     }
 
     /// Gives the id to a new thread that `creator` made. The caller adds its state.
-    pub(crate) fn is_another(&mut self, time: i64, thread: ThreadKey, creator: Option<i32>) -> ActorId {
+    pub(crate) fn is_another(
+        &mut self,
+        time: i64,
+        thread: ThreadKey,
+        creator: Option<i32>,
+    ) -> ActorId {
         let creator = creator.map(|tid| self.actor(thread.with(tid)));
         let life = self.life(thread);
         life.ring = None;
@@ -395,7 +421,10 @@ impl GraphMachine {
             self.ends(time, before);
         }
         let life = std::mem::take(self.life(old));
-        if let Some(line) = life.actor.and_then(|actor| self.lines.get_mut(actor as usize)) {
+        if let Some(line) = life
+            .actor
+            .and_then(|actor| self.lines.get_mut(actor as usize))
+        {
             line.key = thread;
         }
         if let Some(actor) = life.actor {
@@ -404,7 +433,8 @@ impl GraphMachine {
                 since: time,
                 actor: actor.map(ActorId),
             };
-            self.held.extend([held(old, None), held(thread, Some(actor))]);
+            self.held
+                .extend([held(old, None), held(thread, Some(actor))]);
         }
         *self.life(thread) = life;
     }

@@ -144,7 +144,8 @@ impl WakeOrigin {
         }
     }
 
-    /// The waking thread, if any: a thread that runs its program outside of the kernel cannot wake others.
+    /// The waking thread, if any: a thread that runs its program outside of the kernel cannot wake
+    /// others.
     pub(crate) fn waker(self, waking: Option<WakingThread>) -> Option<i32> {
         let tid = self.by().tid();
         tid.filter(|_| waking.is_some_and(|waking| !waking.is_in_program()))

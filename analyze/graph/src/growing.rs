@@ -1,7 +1,8 @@
 //! A graph that is asked while it grows, of which what nobody will ask for any more is dropped.
 //!
-//! What happened before a time is played as the analysis itself plays it. Most of what a path consists of is known for good
-//! then: what a thread did before it did something else. The rest is told by [`Growing::question`].
+//! What happened before a time is played as the analysis itself plays it. Most of what a path
+//! consists of is known for good then: what a thread did before it did something else. The rest is
+//! told by [`Growing::question`].
 
 use std::collections::VecDeque;
 
@@ -25,7 +26,8 @@ pub struct Growing {
     is_lent: bool,
     /// What happened before is in it.
     until: i64,
-    /// Traces that end before others do, and when: the next one at the end. Those that have ended are left out.
+    /// Traces that end before others do, and when: the next one at the end. Those that have ended
+    /// are left out.
     ends: Vec<(u32, i64)>,
     happened: Happened,
     /// How many stretches there were when some were dropped last.
@@ -100,18 +102,27 @@ impl Growing {
         growing
     }
 
-    /// Traces that end before others do, by when: what happens behind an end is taken apart from what happens up to it.
+    /// Traces that end before others do, by when: what happens behind an end is taken apart from
+    /// what happens up to it.
     pub fn ends(&self) -> impl Iterator<Item = i64> {
         self.ends.iter().map(|(_, end)| *end)
     }
 
-    /// Takes what happened before that time, or all that comes, if anything did that the graph is made of.
-    pub fn compose(&mut self, analysis: &GraphAnalysis, played: Option<PlayedPart>, until: Option<i64>) {
+    /// Takes what happened before that time, or all that comes, if anything did that the graph is
+    /// made of.
+    pub fn compose(
+        &mut self,
+        analysis: &GraphAnalysis,
+        played: Option<PlayedPart>,
+        until: Option<i64>,
+    ) {
         self.take_back();
         let before = self.happened.count;
         if let Some(played) = played {
             let happened = &mut self.happened;
-            played.compose(analysis.rules(), &mut self.machine, |time| happened.add(time));
+            played.compose(analysis.rules(), &mut self.machine, |time| {
+                happened.add(time)
+            });
             self.machine.catch_up(&analysis.rules().classes);
         }
         self.since += self.happened.count - before;
@@ -131,7 +142,8 @@ impl Growing {
         self.lend();
     }
 
-    /// Slices composed since the last call, if any. Freeing them takes long: leave it to another thread.
+    /// Slices composed since the last call, if any. Freeing them takes long: leave it to another
+    /// thread.
     pub fn take_retired(&mut self) -> Option<RetiredSlices> {
         let retired = std::mem::take(&mut self.machine.retired);
         (!retired.is_empty()).then_some(retired)
@@ -142,7 +154,8 @@ impl Growing {
         self.until
     }
 
-    /// About how much happened between two times: of switches, wake-ups and interrupts. It depends on the traces only.
+    /// About how much happened between two times: of switches, wake-ups and interrupts. It depends
+    /// on the traces only.
     pub fn between(&self, begin: i64, end: i64) -> u64 {
         self.happened.between(begin, end)
     }
@@ -193,16 +206,21 @@ impl Growing {
         machine.names.queues = Sorted::from_entries(std::mem::take(&mut graph.queues));
     }
 
-    /// What of a path, or of how its parts are called, may turn out to be something else; nothing if it is known for good.
-    /// The path ends before what was played does.
+    /// What of a path, or of how its parts are called, may turn out to be something else; nothing
+    /// if it is known for good. The path ends before what was played does.
     pub fn question(&self, path: &Path) -> Option<Question> {
         let is_open = path.hops.iter().any(|hop| self.is_hop_open(hop))
-            || path.segments.iter().any(|segment| self.is_open(path, segment));
+            || path
+                .segments
+                .iter()
+                .any(|segment| self.is_open(path, segment));
         // Which work the worker threads of rings did is told later.
         if is_open || path.hops.len() > 1 && self.machine.rings.are_used {
             return Some(Question::Open);
         }
-        path.hops.iter().find_map(|hop| self.goes_on(hop.actor, hop.end))
+        path.hops
+            .iter()
+            .find_map(|hop| self.goes_on(hop.actor, hop.end))
     }
 
     /// As above for the hand-over of an execution, including segments that are not on the path.
@@ -248,9 +266,8 @@ impl Growing {
             _ => false,
         };
         match segment.kind {
-            SegmentKind::Preempted(Occupant::Thread(by)) | SegmentKind::Runnable(Occupant::Thread(by)) => {
-                self.is_nameless(by)
-            }
+            SegmentKind::Preempted(Occupant::Thread(by))
+            | SegmentKind::Runnable(Occupant::Thread(by)) => self.is_nameless(by),
             SegmentKind::Interrupted(by) => is_nameless(by),
             SegmentKind::Queued(queue @ Queue::Kernel(number)) => {
                 number != 0 && self.graph.queue(queue).is_none()
@@ -274,13 +291,16 @@ impl Growing {
             return false;
         };
         let (trace, device) = (request.trace, request.device);
-        let mut users = self.graph.requests(trace, device, (segment.begin, segment.end));
+        let mut users = self
+            .graph
+            .requests(trace, device, (segment.begin, segment.end));
         !self.graph.has_disk(trace, device)
             || self.machine.requests.is_used(trace, device, segment.end)
             || users.any(|request| request.by.is_some_and(|by| self.is_nameless(by)))
     }
 
-    /// Since when requests are under way that are, or were not over at that time; that time, if there are none.
+    /// Since when requests are under way that are, or were not over at that time; that time, if
+    /// there are none.
     pub fn requests_since(&self, time: i64) -> i64 {
         let done = self.graph.requests.recent();
         let from = done.partition_point(|request| request.end <= time);
@@ -291,15 +311,15 @@ impl Growing {
         begins.min().unwrap_or(time).min(time)
     }
 
-    /// True if so much has happened since something was dropped that it is worth while to do so again, for whoever looks at
-    /// so many things in order to do so.
+    /// True if so much has happened since something was dropped that it is worth while to do so
+    /// again, for whoever looks at so many things in order to do so.
     pub fn is_due(&self, others: usize) -> bool {
         let places = others + self.kept + self.graph.actors.len() + self.machine.lines.len();
         2 * self.since >= LEAST.max(places as u64)
     }
 
-    /// So many stretches of each thread that ended before the time of [`Growing::drop_before`] are kept: who knows only about
-    /// when a thread did something looks a little before that.
+    /// So many stretches of each thread that ended before the time of [`Growing::drop_before`] are
+    /// kept: who knows only about when a thread did something looks a little before that.
     pub const KEPT_BEFORE: usize = 3;
 
     /// Nobody will ask for what was before that time, but for [`Growing::KEPT_BEFORE`].

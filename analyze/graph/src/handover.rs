@@ -3,19 +3,19 @@
 //! Such an execution is handed over on the way. Before the hand-over the last thread works on other
 //! executions, so its own time line is left there. Three cases, from the most to the least certain:
 //!
-//! - **Seen**: a chain of events leads from the first thread to the last one: wake-ups, segments that were sent, requests that were
-//!   issued or submitted, threads that were made. The path is that of the threads of the chain, each from the time at which it was
-//!   handed the execution.
-//! - **Queued**: no such chain, but in the meantime the last thread ended another execution that had begun
-//!   elsewhere: the thread takes work from a queue, finds some, and neither waits nor is woken. Up to that end
-//!   the execution was queued.
+//! - **Seen**: a chain of events leads from the first thread to the last one: wake-ups, segments
+//!   that were sent, requests that were issued or submitted, threads that were made. The path is
+//!   that of the threads of the chain, each from the time at which it was handed the execution.
+//! - **Queued**: no such chain, but in the meantime the last thread ended another execution that
+//!   had begun elsewhere: the thread takes work from a queue, finds some, and neither waits nor is
+//!   woken. Up to that end the execution was queued.
 //! - **Unseen**: neither. The unknown part is marked as such.
 //!
-//! A wake-up between the two threads need not be a hand-over: both may contend for the lock of the queue. Two
-//! bounds separate most cases. The last thread cannot have turned to the execution before it ended the
-//! previous one (`busy_until`), unless it works on several at once: then it waits for any of them, in a call
-//! such as epoll_wait. And the first thread has handed the execution on before it begins the next one of the
-//! kind (`next`).
+//! A wake-up between the two threads need not be a hand-over: both may contend for the lock of the
+//! queue. Two bounds separate most cases. The last thread cannot have turned to the execution
+//! before it ended the previous one (`busy_until`), unless it works on several at once: then it
+//! waits for any of them, in a call such as epoll_wait. And the first thread has handed the
+//! execution on before it begins the next one of the kind (`next`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,8 @@ use crate::graph::{Actor, Graph, State, Stretch};
 use crate::path::{Hop, Link, Path, Role, SegmentKind, Walk};
 use tracebraid_threads::CallClass;
 
-/// An execution that begins in one thread and ends in another. Times are nanoseconds from the origin.
+/// An execution that begins in one thread and ends in another. Times are nanoseconds from the
+/// origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
     /// The thread in which it begins.
@@ -35,14 +36,16 @@ pub struct Passed {
     pub begin: i64,
     /// When it ends.
     pub end: i64,
-    /// When the last thread ended another one that had begun elsewhere, within this one; the last of them.
+    /// When the last thread ended another one that had begun elsewhere, within this one; the last
+    /// of them.
     pub busy_until: Option<i64>,
     /// When the first thread began the next one of the kind, within this one.
     pub next: Option<i64>,
-    /// The last thread had ended another one before this one began: since then it does nothing else.
+    /// The last thread had ended another one before this one began: since then it does nothing
+    /// else.
     pub was_free: bool,
-    /// True if the first thread wrote the begin record itself. Otherwise, without a recorded hand-over, the
-    /// path is that of the last thread alone.
+    /// True if the first thread wrote the begin record itself. Otherwise, without a recorded
+    /// hand-over, the path is that of the last thread alone.
     pub is_sure: bool,
 }
 
@@ -61,8 +64,8 @@ struct Edge {
     waited_all_along: bool,
 }
 
-/// Maximum number of stretches that are searched for a chain: a window of seconds on a busy machine may hold
-/// any number.
+/// Maximum number of stretches that are searched for a chain: a window of seconds on a busy machine
+/// may hold any number.
 const MOST_LOOKED_AT: usize = 1 << 14;
 
 /// Maximum number of threads in a chain.
@@ -80,8 +83,8 @@ pub(crate) struct Search<'g> {
     pub(crate) packets: Vec<u32>,
 }
 
-/// A thread that was reached backwards: from which step on, and the latest time at which it may have received
-/// the execution.
+/// A thread that was reached backwards: from which step on, and the latest time at which it may
+/// have received the execution.
 struct Reached {
     actor: ActorId,
     until: i64,
@@ -109,7 +112,9 @@ impl<'g> Search<'g> {
 
     /// The chain, from the last thread to the first one.
     fn chain(&mut self) -> Option<Vec<Edge>> {
-        let Passed { last, begin, end, .. } = self.passed;
+        let Passed {
+            last, begin, end, ..
+        } = self.passed;
         let waits = self.edges(last, (begin, end));
         let busy_until = self.passed.busy_until.unwrap_or(begin);
         let is_late = |edge: &Edge| edge.woken >= busy_until;
@@ -134,7 +139,8 @@ impl<'g> Search<'g> {
         loop {
             for (edge, of, depth) in new.drain(..) {
                 let is_new = known.get(&edge.by).is_none_or(|until| *until < edge.at);
-                if edge.by == self.passed.last || edge.at < begin || !is_new || depth >= MOST_STEPS {
+                if edge.by == self.passed.last || edge.at < begin || !is_new || depth >= MOST_STEPS
+                {
                     continue;
                 }
                 known.insert(edge.by, edge.at);
@@ -168,7 +174,8 @@ impl<'g> Search<'g> {
         }
     }
 
-    /// By which other threads a thread may have been handed something in a window, in the order of time.
+    /// By which other threads a thread may have been handed something in a window, in the order of
+    /// time.
     fn edges(&mut self, id: ActorId, (begin, end): (i64, i64)) -> Vec<Edge> {
         let mut edges = Vec::new();
         let Some(actor) = self.graph.actor(id) else {
@@ -229,7 +236,8 @@ impl<'g> Search<'g> {
     }
 }
 
-/// True of waits of threads that work on several executions at once: they wait for whichever can go on.
+/// True of waits of threads that work on several executions at once: they wait for whichever can go
+/// on.
 fn waits_for_any(kind: SegmentKind) -> bool {
     match kind {
         SegmentKind::Waiting { call, .. } => CallClass::of(call).awaits_any(),
@@ -257,13 +265,18 @@ fn is_away(state: State) -> bool {
 impl Actor {
     /// When a thread begins to wait, or ends, at or after a time.
     fn waits_from(&self, time: i64) -> Option<i64> {
-        let line = self.line.get(self.place(time).unwrap_or(0)..).unwrap_or_default();
+        let line = self
+            .line
+            .get(self.place(time).unwrap_or(0)..)
+            .unwrap_or_default();
         let away = line.iter().find(|stretch| is_away(stretch.state));
         away.map(|stretch| stretch.begin.max(time))
     }
 
     fn state_at(&self, time: i64) -> Option<State> {
-        self.line.get(self.place(time)?).map(|stretch| stretch.state)
+        self.line
+            .get(self.place(time)?)
+            .map(|stretch| stretch.state)
     }
 }
 
@@ -278,8 +291,8 @@ struct Gap {
 }
 
 impl Passed {
-    /// True if an execution is handed over by its first thread: the begin is a record of what that thread did, and not of the last thread as
-    /// well, such as a switch to or from it.
+    /// True if an execution is handed over by its first thread: the begin is a record of what that
+    /// thread did, and not of the last thread as well, such as a switch to or from it.
     fn is_of_first(&self, graph: &Graph) -> bool {
         let state = graph
             .actor(self.first)
@@ -290,7 +303,8 @@ impl Passed {
             && changes.is_none_or(|stretch| stretch.begin != self.begin)
     }
 
-    /// Segments of which it matters who sent them, and, where no chain is seen, when the first thread waits first.
+    /// Segments of which it matters who sent them, and, where no chain is seen, when the first
+    /// thread waits first.
     pub(crate) fn doubts(&self, graph: &Graph) -> (Vec<u32>, Option<i64>) {
         let mut search = Search::new(graph, *self);
         let is_found = search.chain().is_some();
@@ -347,14 +361,18 @@ impl Passed {
 }
 
 impl Graph {
-    /// The critical path of an execution that begins in one thread and ends in another. The first of its hops is the last thread's.
+    /// The critical path of an execution that begins in one thread and ends in another. The first
+    /// of its hops is the last thread's.
     pub fn passed_path(&self, passed: &Passed) -> Path {
-        let Passed { last, begin, end, .. } = *passed;
+        let Passed {
+            last, begin, end, ..
+        } = *passed;
         let end = end.max(begin);
         if passed.first == last || !passed.is_of_first(self) {
             return self.path(last, begin, end);
         }
-        let [from, until] = [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
+        let [from, until] =
+            [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
         let from = from.min(until);
         let mut walk = Walk::new(self);
         let root = walk.root(last, (begin, end));
@@ -393,7 +411,8 @@ impl Walk<'_> {
             hops.push(self.hop(hop));
         }
         let mut at = passed.begin;
-        // The sender is charged up to the hand-over; the receiver waits for the execution to arrive.
+        // The sender is charged up to the hand-over; the receiver waits for the execution to
+        // arrive.
         for (place, edge) in chain.iter().enumerate().rev() {
             if let (Some(by), Some(to)) = (hops.get(place + 1), hops.get(place)) {
                 let handed = edge.at.max(at);

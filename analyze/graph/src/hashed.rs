@@ -9,7 +9,10 @@ use tracebraid_follow::KeyHasher;
 /// Values by keys that are hashes themselves, in no order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, V)>", into = "Vec<(u64, V)>")]
-#[serde(bound(serialize = "V: Clone + Serialize", deserialize = "V: Deserialize<'de>"))]
+#[serde(bound(
+    serialize = "V: Clone + Serialize",
+    deserialize = "V: Deserialize<'de>"
+))]
 pub(crate) struct Hashed<V>(HashMap<u64, V, BuildHasherDefault<KeyHasher>>);
 
 impl<V> Default for Hashed<V> {
@@ -76,7 +79,8 @@ mod tests {
 
     #[test]
     fn few_and_many_are_merged_alike() {
-        let of = |keys: &[u64]| Hashed::from(keys.iter().map(|&key| (key, key * 2)).collect::<Vec<_>>());
+        let of =
+            |keys: &[u64]| Hashed::from(keys.iter().map(|&key| (key, key * 2)).collect::<Vec<_>>());
         for (one, other) in [(&[7u64][..], &[9, 3][..]), (&[9, 3], &[7])] {
             let mut all = of(one);
             all.merge(of(other));

@@ -1,4 +1,5 @@
-//! Which thread had an id when: ids are used again, and a thread that executes a program takes over that of its process.
+//! Which thread had an id when: ids are used again, and a thread that executes a program takes over
+//! that of its process.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -125,8 +126,9 @@ mod tests {
         .collect();
         let begin = |actor: ActorId| [Some(10), Some(20), Some(70)][actor.0 as usize];
         let times = [5, 15, 25, 49, 50, 69, 70];
-        let find =
-            |holders: &Holders, tid| times.map(|time| holders.at(key(tid), time, begin).map(|of| of.0));
+        let find = |holders: &Holders, tid| {
+            times.map(|time| holders.at(key(tid), time, begin).map(|of| of.0))
+        };
         let of_4 = [None, Some(0), Some(0), Some(0), Some(1), Some(1), Some(1)];
         let of_5 = [None, None, Some(1), Some(1), None, None, Some(2)];
         assert_eq!((find(&holders, 4), find(&holders, 5)), (of_4, of_5));

@@ -70,7 +70,10 @@ impl<T> Kept<T> {
 
     /// All that are there, in the order of their places.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.old.iter().map(|(_, element)| element).chain(&self.list)
+        self.old
+            .iter()
+            .map(|(_, element)| element)
+            .chain(&self.list)
     }
 
     /// Those that are there behind the last that were dropped.
@@ -93,8 +96,8 @@ impl<T> Kept<T> {
         self.len() == 0
     }
 
-    /// Drops of the recent ones so many from the front, and of those and the old ones all of whose places `is_needed` says
-    /// no.
+    /// Drops of the recent ones so many from the front, and of those and the old ones all of whose
+    /// places `is_needed` says no.
     pub(crate) fn drop_front(&mut self, count: usize, is_needed: impl Fn(usize) -> bool) {
         let count = count.min(self.list.len());
         let dropped = (self.first..).zip(self.list.drain(..count));
@@ -105,16 +108,20 @@ impl<T> Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// The same without some places, which are in order: places behind each of them become less by one.
+    /// The same without some places, which are in order: places behind each of them become less by
+    /// one.
     pub(crate) fn without(self, places: &[u32]) -> Kept<T> {
         if places.is_empty() {
             return self;
         }
-        let stays =
-            |place: usize| u32::try_from(place).is_ok_and(|place| places.binary_search(&place).is_err());
+        let stays = |place: usize| {
+            u32::try_from(place).is_ok_and(|place| places.binary_search(&place).is_err())
+        };
         let new = |place: usize| place_without(places, place as u32) as usize;
         let old = self.old.into_iter().filter(|(place, _)| stays(*place));
-        let list = (self.first..).zip(self.list).filter(|(place, _)| stays(*place));
+        let list = (self.first..)
+            .zip(self.list)
+            .filter(|(place, _)| stays(*place));
         Kept {
             first: new(self.first),
             old: old.map(|(place, element)| (new(place), element)).collect(),
@@ -171,7 +178,10 @@ mod tests {
         };
         assert_eq!(found, (0..12).map(of).collect::<Vec<_>>());
         kept.drop_front(1, |place| place == 4);
-        assert_eq!(kept.iter().copied().collect::<Vec<_>>(), [40, 70, 80, 90, 100]);
+        assert_eq!(
+            kept.iter().copied().collect::<Vec<_>>(),
+            [40, 70, 80, 90, 100]
+        );
         assert_eq!(
             (kept.len(), kept.recent(), kept[4]),
             (5, &[70, 80, 90, 100][..], 40)

@@ -14,7 +14,9 @@ pub(crate) fn lacks(has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Opti
         return Some(NO_SWITCHES);
     }
     if lacks(&|event| matches!(event, Wakeup(_))) {
-        return Some("the trace does not record what ended waits, so they are unknown: enable sched_waking");
+        return Some(
+            "the trace does not record what ended waits, so they are unknown: enable sched_waking",
+        );
     }
     if lacks(&|event| matches!(event, Softirq(_) | IrqEntry(_) | Vector(_))) {
         return Some(

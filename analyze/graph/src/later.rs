@@ -1,7 +1,8 @@
 //! Deferred changes of time lines.
 //!
-//! Composing is serial, so it must not touch every stretch. It queues the changes of each thread; [`GraphMachine::catch_up`]
-//! applies them before the time lines are read, and [`GraphMachine::catch_up_beside`] on all threads at the end.
+//! Composing is serial, so it must not touch every stretch. It queues the changes of each thread;
+//! [`GraphMachine::catch_up`] applies them before the time lines are read, and
+//! [`GraphMachine::catch_up_beside`] on all threads at the end.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::parallel;
@@ -115,7 +116,12 @@ impl Line<'_> {
     }
 
     /// Queues stretches and names of a slice; they do not change earlier stretches.
-    pub(crate) fn does(&mut self, places: &SlicePlaces, stretches: Vec<Stretch>, names: Vec<(i64, Comm)>) {
+    pub(crate) fn does(
+        &mut self,
+        places: &SlicePlaces,
+        stretches: Vec<Stretch>,
+        names: Vec<(i64, Comm)>,
+    ) {
         if !stretches.is_empty() || !names.is_empty() {
             let does = LineChange::Does(places.clone(), stretches, names);
             self.later.push(does);
@@ -146,7 +152,9 @@ impl TimeLine for Line<'_> {
 
     #[inline]
     fn begins(&mut self, time: i64, state: State) {
-        self.change(LineChange::Begins(time, state), |actor| actor.begins(time, state));
+        self.change(LineChange::Begins(time, state), |actor| {
+            actor.begins(time, state)
+        });
     }
 
     #[inline]
@@ -270,16 +278,27 @@ impl GraphMachine {
             catch_up(self.cpus.get(cpu), later);
         }
         let unplaced = std::mem::take(&mut self.unplaced);
-        for (first, end) in unplaced.iter().map(|of| (of.first as usize, of.end as usize)) {
-            if let (Some(lines), Some(later)) =
-                (self.lines.get_mut(first..end), self.later.get_mut(first..end))
-            {
-                Lines { first, lines, later }.catch_up(&unplaced, classes);
+        for (first, end) in unplaced
+            .iter()
+            .map(|of| (of.first as usize, of.end as usize))
+        {
+            if let (Some(lines), Some(later)) = (
+                self.lines.get_mut(first..end),
+                self.later.get_mut(first..end),
+            ) {
+                Lines {
+                    first,
+                    lines,
+                    later,
+                }
+                .catch_up(&unplaced, classes);
             }
         }
         for place in std::mem::take(&mut self.are_later) {
             let place = place as usize;
-            if let (Some(line), Some(later)) = (self.lines.get_mut(place), self.later.get_mut(place)) {
+            if let (Some(line), Some(later)) =
+                (self.lines.get_mut(place), self.later.get_mut(place))
+            {
                 line.catch_up(std::mem::take(later), classes);
             }
         }
@@ -300,23 +319,37 @@ impl GraphMachine {
         let unplaced = std::mem::take(&mut self.unplaced);
         let some = self.lines.chunks_mut(SOME).zip(self.later.chunks_mut(SOME));
         let some = (0..).step_by(SOME).zip(some);
-        let some = some.map(|(first, (lines, later))| Lines { first, lines, later });
+        let some = some.map(|(first, (lines, later))| Lines {
+            first,
+            lines,
+            later,
+        });
         parallel::map_large(some.collect(), |lines| lines.catch_up(&unplaced, classes));
     }
 
     /// Adds threads that were created in a slice. Returns their numbers.
-    pub(crate) fn are_born(&mut self, actors: &mut Vec<Actor>, places: &SlicePlaces) -> std::ops::Range<u32> {
+    pub(crate) fn are_born(
+        &mut self,
+        actors: &mut Vec<Actor>,
+        places: &SlicePlaces,
+    ) -> std::ops::Range<u32> {
         let numbers = self.lines.len() as u32..(self.lines.len() + actors.len()) as u32;
-        let held = numbers.clone().zip(actors.iter()).map(|(number, actor)| Held {
-            key: actor.key,
-            since: i64::MIN,
-            actor: Some(ActorId(number)),
-        });
+        let held = numbers
+            .clone()
+            .zip(actors.iter())
+            .map(|(number, actor)| Held {
+                key: actor.key,
+                since: i64::MIN,
+                actor: Some(ActorId(number)),
+            });
         self.held.extend(held);
         self.lines.append(actors);
-        self.later.resize_with(self.lines.len(), LaterChanges::default);
+        self.later
+            .resize_with(self.lines.len(), LaterChanges::default);
         match self.unplaced.last_mut() {
-            Some(last) if last.end == numbers.start && last.places.are(places) => last.end = numbers.end,
+            Some(last) if last.end == numbers.start && last.places.are(places) => {
+                last.end = numbers.end
+            }
             _ => self.unplaced.push(Unplaced {
                 first: numbers.start,
                 end: numbers.end,
@@ -337,7 +370,11 @@ struct Lines<'m> {
 impl Lines<'_> {
     /// Replaces the numbers of slices, and applies the changes.
     fn catch_up(self, unplaced: &[Unplaced], classes: &CallClasses) {
-        let Lines { first, lines, later } = self;
+        let Lines {
+            first,
+            lines,
+            later,
+        } = self;
         let end = first + lines.len();
         let from = unplaced.partition_point(|of| of.end as usize <= first);
         let of_lines = unplaced.iter().skip(from);
@@ -345,7 +382,9 @@ impl Lines<'_> {
             let behind = |place: u32| (place as usize).clamp(first, end) - first;
             let lines = lines.get_mut(behind(of.first)..behind(of.end));
             if let (Some(lines), Some(places)) = (lines, of.places.get()) {
-                lines.iter_mut().for_each(|line| line.is_placed(places, classes));
+                lines
+                    .iter_mut()
+                    .for_each(|line| line.is_placed(places, classes));
             }
         }
         for (line, later) in lines.iter_mut().zip(later) {

@@ -36,12 +36,12 @@
 //! finds paths of executions that end in another thread than they begin in; `service` divides the
 //! time of a disk between the threads that it served.
 //!
-//! **Asking a graph while it grows** ([`Growing`]): it is composed up to a time, asked for paths, and
-//! composed on. A path is final where each thread on it has since done something else; a [`Question`]
-//! names what may still change. Data that no later path needs is dropped (`dropping`), at about
-//! every doubling of the graph, so the time is proportional to what happens; places of requests and
-//! segments stay valid (`kept`). Names arrive as items in the order of time, so the graph of a time
-//! does not depend on the order in which chunks are read.
+//! **Asking a graph while it grows** ([`Growing`]): it is composed up to a time, asked for paths,
+//! and composed on. A path is final where each thread on it has since done something else; a
+//! [`Question`] names what may still change. Data that no later path needs is dropped (`dropping`),
+//! at about every doubling of the graph, so the time is proportional to what happens; places of
+//! requests and segments stay valid (`kept`). Names arrive as items in the order of time, so the
+//! graph of a time does not depend on the order in which chunks are read.
 //!
 //! `reason` gives each part of a path its [`WaitReason`], by the rules of `kernel/threads`;
 //! `docs/critical-path.md` defines each reason.
@@ -91,7 +91,8 @@ mod works;
 pub use calls::LongCall;
 pub use cause::{ActorId, Interrupt, VECTORS, Wake};
 pub use graph::{
-    Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Queue, Request, RingRequest, State, Stretch, Work,
+    Actor, Graph, NO_OBJECT, Occupant, Occupied, Packet, Queue, Request, RingRequest, State,
+    Stretch, Work,
 };
 pub use growing::{Growing, Question};
 pub use handover::Passed;

@@ -71,14 +71,25 @@ impl Names {
         self.irq(trace, number, state.handler.as_ref(), body)
     }
 
-    pub(crate) fn disk(&mut self, trace: u32, state: &StateDevice, body: &mut Body<'_, '_>) -> Option<Told> {
+    pub(crate) fn disk(
+        &mut self,
+        trace: u32,
+        state: &StateDevice,
+        body: &mut Body<'_, '_>,
+    ) -> Option<Told> {
         let device = state.device(body)?;
-        let name = self.disks.add((trace, device), || text(&state.name, body))?;
+        let name = self
+            .disks
+            .add((trace, device), || text(&state.name, body))?;
         Some(Told::Disk(device, name.clone()))
     }
 
     /// The number of a queue of work, by its name.
-    pub(crate) fn queue(&mut self, name: &TextField, body: &mut Body<'_, '_>) -> Option<(u32, Option<Told>)> {
+    pub(crate) fn queue(
+        &mut self,
+        name: &TextField,
+        body: &mut Body<'_, '_>,
+    ) -> Option<(u32, Option<Told>)> {
         let name = name.bytes(body).filter(|name| !name.is_empty())?;
         let mut hasher = std::hash::DefaultHasher::new();
         name.hash(&mut hasher);
@@ -109,8 +120,8 @@ impl Names {
     }
 }
 
-/// A hash of both ends of a connection; that of the other direction differs in the lowest bit. It is the same for every
-/// part of a trace, and made for each packet: so it is a fast one.
+/// A hash of both ends of a connection; that of the other direction differs in the lowest bit. It
+/// is the same for every part of a trace, and made for each packet: so it is a fast one.
 fn hash((from, to): (SocketAddr, SocketAddr)) -> u64 {
     let [from, to] = [from, to].map(end);
     mixed(from ^ to, from.wrapping_add(to)) & !1 | u64::from(from < to)
@@ -131,7 +142,8 @@ fn end(of: SocketAddr) -> u64 {
 /// Both halves of a product.
 fn mixed(one: u64, other: u64) -> u64 {
     // Digits of pi: as good as any without a pattern.
-    let product = u128::from(one ^ 0x243f_6a88_85a3_08d3) * u128::from(other ^ 0x1319_8a2e_0370_7344);
+    let product =
+        u128::from(one ^ 0x243f_6a88_85a3_08d3) * u128::from(other ^ 0x1319_8a2e_0370_7344);
     product as u64 ^ (product >> 64) as u64
 }
 

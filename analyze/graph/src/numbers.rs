@@ -20,7 +20,8 @@ pub(crate) struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// Packets are numbered without the unused ones, futexes by ascending address. Returns the addresses, too.
+    /// Packets are numbered without the unused ones, futexes by ascending address. Returns the
+    /// addresses, too.
     pub(crate) fn new(
         classes: &'a CallClasses,
         unused: &'a [u32],
@@ -40,7 +41,10 @@ impl<'a> Numbers<'a> {
             futexes: numbers,
             are_last,
         };
-        (numbers, order.into_iter().map(|(address, _)| address).collect())
+        (
+            numbers,
+            order.into_iter().map(|(address, _)| address).collect(),
+        )
     }
 
     /// Renumbers a time line.
@@ -61,7 +65,10 @@ impl<'a> Numbers<'a> {
                 }
             }
         }
-        actor.works.iter_mut().for_each(|work| self.wake(&mut work.cause));
+        actor
+            .works
+            .iter_mut()
+            .for_each(|work| self.wake(&mut work.cause));
     }
 
     fn wake(&self, wake: &mut Wake) {

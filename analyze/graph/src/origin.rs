@@ -17,7 +17,11 @@ pub(crate) struct Origin {
 
 impl Graph {
     /// The thread that a wait of `own`, in that call about that object, was for.
-    pub(crate) fn origin(&self, own: ActorId, (call, object, wake): (Syscall, u32, Wake)) -> Option<Origin> {
+    pub(crate) fn origin(
+        &self,
+        own: ActorId,
+        (call, object, wake): (Syscall, u32, Wake),
+    ) -> Option<Origin> {
         match wake {
             Wake::Thread(by) => Some(Origin {
                 by,

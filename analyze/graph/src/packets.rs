@@ -25,12 +25,13 @@ pub(crate) struct Sent {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SentPart {
     pub(crate) sent: Vec<Sent>,
-    /// If a slice of time numbers the threads that have sent them: where these are, and who had sent something last before.
+    /// If a slice of time numbers the threads that have sent them: where these are, and who had
+    /// sent something last before.
     pub(crate) of_slice: Option<(SlicePlaces, Option<ActorId>)>,
 }
 
-/// A segment that ended a wait, and may have been sent by whoever is told of later: clocks of two hosts never agree to the
-/// end.
+/// A segment that ended a wait, and may have been sent by whoever is told of later: clocks of two
+/// hosts never agree to the end.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Pending {
     pub(crate) segment: Segment,
@@ -43,7 +44,8 @@ pub(crate) struct Pending {
 /// What is known of a connection, in one direction.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Flow {
-    /// The thread that sent something last: what interrupts send later, when the other side has room, is its.
+    /// The thread that sent something last: what interrupts send later, when the other side has
+    /// room, is its.
     pub(crate) owner: Option<ActorId>,
     /// The last that were sent: at least [`MOST_SENT`], if so many were.
     parts: VecDeque<SentPart>,
@@ -55,8 +57,8 @@ pub(crate) struct Flow {
     pub(crate) received: u64,
 }
 
-/// How many segments of a connection are remembered: those on their way, more than windows hold. Few in tests, so that small
-/// ones reach it.
+/// How many segments of a connection are remembered: those on their way, more than windows hold.
+/// Few in tests, so that small ones reach it.
 pub(crate) const MOST_SENT: usize = if cfg!(test) { 6 } else { 1024 };
 /// A segment waits for its sender until so many came in after it.
 pub(crate) const MOST_PENDING: u64 = if cfg!(test) { 4 } else { 64 };
@@ -70,8 +72,8 @@ pub(crate) struct Packets {
     pub(crate) unused: Vec<u32>,
 }
 
-/// How well a segment that was sent is one that came in: 3 for the same, 0 for another one. Lengths count options, and may
-/// be those of several segments that were joined, or cut, on the way.
+/// How well a segment that was sent is one that came in: 3 for the same, 0 for another one. Lengths
+/// count options, and may be those of several segments that were joined, or cut, on the way.
 pub(crate) fn likeness(sent: &Segment, received: &Segment) -> u8 {
     let offset = received.sequence.wrapping_sub(sent.sequence);
     match offset {
@@ -82,8 +84,13 @@ pub(crate) fn likeness(sent: &Segment, received: &Segment) -> u8 {
     }
 }
 
-/// Of segments that were sent, the last one first, that which is most like one that came in, if it is more so than `least`.
-pub(crate) fn likest(sent: impl Iterator<Item = Sent>, segment: &Segment, least: u8) -> Option<(u8, Sent)> {
+/// Of segments that were sent, the last one first, that which is most like one that came in, if it
+/// is more so than `least`.
+pub(crate) fn likest(
+    sent: impl Iterator<Item = Sent>,
+    segment: &Segment,
+    least: u8,
+) -> Option<(u8, Sent)> {
     let mut best = None;
     let mut least = least;
     for sent in sent {
@@ -215,11 +222,13 @@ impl Packets {
         self.flows.find(connection)?.last_sent(1).next()
     }
 
-    /// What came in last by the other direction of a connection ends a wait that began then, if anything was sent since:
-    /// gives its place.
+    /// What came in last by the other direction of a connection ends a wait that began then, if
+    /// anything was sent since: gives its place.
     pub(crate) fn answers(&mut self, connection: u64, since: i64) -> Option<u32> {
         let connection = connection ^ 1;
-        let sent = self.last_sent(connection).filter(|sent| sent.time > since)?;
+        let sent = self
+            .last_sent(connection)
+            .filter(|sent| sent.time > since)?;
         Some(self.packets.push(sent.packet(connection)))
     }
 

@@ -1,10 +1,12 @@
-//! Critical paths: what a thread did in a window of time, and, while it waited, what whoever it waited for did.
+//! Critical paths: what a thread did in a window of time, and, while it waited, what whoever it
+//! waited for did.
 //!
-//! A wait that another thread ended is replaced by what that thread did in the meantime, within the window of the
-//! wait and never before it; its own waits in that window are replaced in turn. Windows only shrink on the way, a
-//! thread that stands on the way already is not followed again, and the way has a greatest length: so it ends.
-//! After Trace Compass's bounded algorithm and section 3.3.1 of Doray and Dagenais, "Diagnosing performance
-//! variations by comparing multi-level execution traces" (2016).
+//! A wait that another thread ended is replaced by what that thread did in the meantime, within the
+//! window of the wait and never before it; its own waits in that window are replaced in turn.
+//! Windows only shrink on the way, a thread that stands on the way already is not followed again,
+//! and the way has a greatest length: so it ends. After Trace Compass's bounded algorithm and
+//! section 3.3.1 of Doray and Dagenais, "Diagnosing performance variations by comparing multi-level
+//! execution traces" (2016).
 
 use serde::Serialize;
 use tracebraid_follow::CpuKey;
@@ -76,7 +78,8 @@ pub struct Hop {
     pub end: i64,
     /// What the one before waited for.
     pub link: Link,
-    /// The one before did other things in the meantime, which do not matter: it was only handed what this one did.
+    /// The one before did other things in the meantime, which do not matter: it was only handed
+    /// what this one did.
     pub replaces: bool,
     /// Work that the time of the hop is for.
     pub role: Role,
@@ -90,7 +93,8 @@ pub enum Role {
     Own,
     /// Other work of the receiving thread while the execution is queued.
     Busy,
-    /// Activity of a thread around or within an unrecorded hand-over: for this execution or for others.
+    /// Activity of a thread around or within an unrecorded hand-over: for this execution or for
+    /// others.
     Unseen,
 }
 
@@ -110,7 +114,8 @@ pub enum Link {
     Sends(u32),
     /// It issues the request that the one before waits for: its place among the graph's.
     Issues(u32),
-    /// It submits the request to an io_uring that the one before waits for: its place among the graph's.
+    /// It submits the request to an io_uring that the one before waits for: its place among the
+    /// graph's.
     Submits(u32),
     /// It queues the work that the one before does.
     Queues(Queue),
@@ -129,18 +134,21 @@ pub enum Link {
 pub struct Path {
     /// Its parts, without gaps from its beginning to its end.
     pub segments: Vec<Segment>,
-    /// The threads on the way; the first is the one that was asked for. Each stands behind its parent.
+    /// The threads on the way; the first is the one that was asked for. Each stands behind its
+    /// parent.
     pub hops: Vec<Hop>,
 }
 
-/// How many threads may wait for each other on the way. No lock or protocol nests that deep; it bounds the time.
+/// How many threads may wait for each other on the way. No lock or protocol nests that deep; it
+/// bounds the time.
 const MOST_HOPS: usize = 64;
 
 impl Graph {
     /// The critical path of a thread from one time to another, in nanoseconds from the origin.
     pub fn path(&self, actor: ActorId, begin: i64, end: i64) -> Path {
         let end = end.max(begin);
-        let [from, until] = [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
+        let [from, until] =
+            [self.known_from, self.known_until].map(|known| known.clamp(begin, end));
         let mut walk = Walk::new(self);
         let hop = walk.root(actor, (begin, end));
         let from = from.min(until);
@@ -303,7 +311,10 @@ impl Walk<'_> {
             .hops
             .get(hop as usize)
             .and_then(|hop| graph.actor(hop.actor));
-        let born = actor.and_then(Actor::begin).unwrap_or(end).clamp(begin, end);
+        let born = actor
+            .and_then(Actor::begin)
+            .unwrap_or(end)
+            .clamp(begin, end);
         self.put(hop, (begin, born), SegmentKind::Unknown);
         if let Some(actor) = actor {
             self.own(hop, actor, (born, end));
@@ -356,7 +367,9 @@ impl Walk<'_> {
             if stretch.begin >= end {
                 break;
             }
-            let next = stretches.get(place + 1).map_or(end, |next| next.begin.min(end));
+            let next = stretches
+                .get(place + 1)
+                .map_or(end, |next| next.begin.min(end));
             let window = (stretch.begin.max(begin), next);
             self.does(hop, actor.key.trace, window, stretch.state);
         }
@@ -373,7 +386,9 @@ impl Walk<'_> {
             }
             if let State::Preempted(_) | State::Runnable(_) = stretch.state {
                 let from = stretch.begin.max(begin);
-                let next = stretches.get(place + 1).map_or(end, |next| next.begin.min(end));
+                let next = stretches
+                    .get(place + 1)
+                    .map_or(end, |next| next.begin.min(end));
                 self.put(hop, (at, from), kind);
                 self.does(hop, actor.key.trace, (from, next), stretch.state);
                 at = next;
@@ -388,8 +403,12 @@ impl Walk<'_> {
             State::Unknown | State::Ended => self.put(hop, window, SegmentKind::Unknown),
             State::Running(cpu) => self.put(hop, window, SegmentKind::Running(cpu)),
             State::Interrupted(_, by) => self.put(hop, window, SegmentKind::Interrupted(by)),
-            State::Preempted(cpu) => self.lacks_cpu(hop, (trace, cpu), window, SegmentKind::Preempted),
-            State::Runnable(cpu) => self.lacks_cpu(hop, (trace, cpu), window, SegmentKind::Runnable),
+            State::Preempted(cpu) => {
+                self.lacks_cpu(hop, (trace, cpu), window, SegmentKind::Preempted)
+            }
+            State::Runnable(cpu) => {
+                self.lacks_cpu(hop, (trace, cpu), window, SegmentKind::Runnable)
+            }
             State::Blocked {
                 call,
                 object,
@@ -427,7 +446,13 @@ impl Walk<'_> {
     }
 
     /// It waits: for another thread, or for something that a thread began, or for what is none.
-    fn waits(&mut self, hop: u32, (begin, end): Window, wait: (Syscall, u32, Wake), reason: WaitReason) {
+    fn waits(
+        &mut self,
+        hop: u32,
+        (begin, end): Window,
+        wait: (Syscall, u32, Wake),
+        reason: WaitReason,
+    ) {
         let (call, object, wake) = wait;
         let own = self.path.hops.get(hop as usize).map(|hop| hop.actor);
         let origin = own.and_then(|own| self.graph.origin(own, wait));
@@ -435,8 +460,9 @@ impl Walk<'_> {
             .and_then(|origin| origin.at)
             .unwrap_or(end)
             .clamp(begin, end);
-        let is_followed =
-            origin.is_some_and(|origin| self.goes_over(hop, origin.by, (begin, until), origin.link, false));
+        let is_followed = origin.is_some_and(|origin| {
+            self.goes_over(hop, origin.by, (begin, until), origin.link, false)
+        });
         let rest = if is_followed { until } else { begin };
         let kind = SegmentKind::Waiting {
             call,

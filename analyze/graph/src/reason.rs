@@ -38,7 +38,8 @@ impl Graph {
         actor.map_or(0, |actor| actor.key.trace)
     }
 
-    /// What a wait is for that such a cause ends, where no state of a thread says that: work that something queued.
+    /// What a wait is for that such a cause ends, where no state of a thread says that: work that
+    /// something queued.
     pub(crate) fn reason_of_cause(&self, trace: u32, cause: Wake) -> WaitReason {
         match cause {
             Wake::Unknown => WaitReason::Unknown,
@@ -58,12 +59,14 @@ impl Graph {
         }
     }
 
-    /// What a part of a path went into, more exactly: which device, connection, interrupt or thread; nothing where there
-    /// is no more to say.
+    /// What a part of a path went into, more exactly: which device, connection, interrupt or
+    /// thread; nothing where there is no more to say.
     pub fn detail(&self, path: &Path, segment: &Segment) -> String {
         match path.role(segment) {
             Role::Own => self.own_detail(path, segment),
-            Role::Busy | Role::Unseen => self.meanwhile(path, segment, &self.own_detail(path, segment)),
+            Role::Busy | Role::Unseen => {
+                self.meanwhile(path, segment, &self.own_detail(path, segment))
+            }
         }
     }
 
@@ -107,8 +110,9 @@ impl Graph {
         })
     }
 
-    /// As [`Graph::detail`], but more exact. `begin` is the beginning of the stretch: for a thread without a
-    /// CPU, the thread that had that CPU then is named, though others may have it later in the stretch.
+    /// As [`Graph::detail`], but more exact. `begin` is the beginning of the stretch: for a thread
+    /// without a CPU, the thread that had that CPU then is named, though others may have it later
+    /// in the stretch.
     pub fn detail_of(&self, trace: u32, state: State, begin: i64) -> String {
         match state {
             State::Interrupted(_, by) => self.interrupt(trace, by),
@@ -128,14 +132,16 @@ impl Graph {
         parts.join(", ")
     }
 
-    /// What exactly the time of a part of a path went into, without the call and without a thread: a device, a queue, an
-    /// interrupt; nothing if that is not known.
+    /// What exactly the time of a part of a path went into, without the call and without a thread:
+    /// a device, a queue, an interrupt; nothing if that is not known.
     pub fn what(&self, path: &Path, segment: &Segment) -> String {
         let trace = self.trace_of(path, segment);
         match segment.kind {
             SegmentKind::Interrupted(by) => self.interrupt(trace, by),
             SegmentKind::Queued(queue) => self.queue(queue).unwrap_or_default().to_owned(),
-            SegmentKind::Waiting { wake, .. } if !matches!(wake, Wake::Thread(_)) => self.wake(trace, wake),
+            SegmentKind::Waiting { wake, .. } if !matches!(wake, Wake::Thread(_)) => {
+                self.wake(trace, wake)
+            }
             _ => String::new(),
         }
     }
@@ -251,7 +257,9 @@ impl Graph {
                 format!("network {}, sent by", connection.unwrap_or_default())
             }
             Link::Issues(place) => match self.requests.get(place as usize) {
-                Some(request) => format!("{}, requested by", self.disk(request.trace, request.device)),
+                Some(request) => {
+                    format!("{}, requested by", self.disk(request.trace, request.device))
+                }
                 None => "requested by".to_owned(),
             },
         }

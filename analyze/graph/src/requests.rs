@@ -20,8 +20,8 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// True if a request with so many sectors is this one, which goes on: who put it into the queue counts, not who takes it
-    /// out.
+    /// True if a request with so many sectors is this one, which goes on: who put it into the queue
+    /// counts, not who takes it out.
     pub(crate) fn is_of(&self, sectors: u32) -> bool {
         self.sectors == sectors && self.by.is_some()
     }
@@ -79,7 +79,13 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// A request goes to a queue or a driver.
-    pub(crate) fn issues(&mut self, key: (u32, RequestKey), time: i64, by: Option<ActorId>, issued: Issued) {
+    pub(crate) fn issues(
+        &mut self,
+        key: (u32, RequestKey),
+        time: i64,
+        by: Option<ActorId>,
+        issued: Issued,
+    ) {
         let open = Open::issued_again(self.open.end(key), time, by, issued);
         self.open.begin(key, open);
     }

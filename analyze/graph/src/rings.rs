@@ -1,4 +1,5 @@
-//! Requests of io_uring, from being submitted to their ends: which of them a wait was for, and what worker threads did.
+//! Requests of io_uring, from being submitted to their ends: which of them a wait was for, and what
+//! worker threads did.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Pairs, ThreadKey};
@@ -83,7 +84,8 @@ impl Rings {
     }
 }
 
-/// When a thread turned to what it did last, which was queued then, if it was done with all before since then.
+/// When a thread turned to what it did last, which was queued then, if it was done with all before
+/// since then.
 fn turned(free: Option<i64>, queued: i64) -> i64 {
     free.map_or(queued, |free| free.max(queued))
 }
@@ -167,7 +169,8 @@ impl GraphMachine {
         }
     }
 
-    /// A wait of a thread was for that request, if that was under way then; gives what ended the wait, and when.
+    /// A wait of a thread was for that request, if that was under way then; gives what ended the
+    /// wait, and when.
     fn was_for(&mut self, actor: ActorId, wait: Wait, request: RingRequest) -> Option<(Wake, i64)> {
         if let Some((wake, end)) = wait.dropped.filter(|dropped| request.submitted < dropped.1) {
             self.rings.remember(request);
@@ -186,8 +189,14 @@ impl GraphMachine {
         Some((*wake, end))
     }
 
-    /// A worker thread has done what was queued, up to then; it had been done with all before since the first time.
-    fn has_worked(&mut self, worker: ActorId, queued: (i64, ActorId), (free, until): (Option<i64>, i64)) {
+    /// A worker thread has done what was queued, up to then; it had been done with all before since
+    /// the first time.
+    fn has_worked(
+        &mut self,
+        worker: ActorId,
+        queued: (i64, ActorId),
+        (free, until): (Option<i64>, i64),
+    ) {
         let Some(key) = self.lines.get(worker.0 as usize).map(|line| line.key) else {
             return;
         };
@@ -224,7 +233,13 @@ impl GraphMachine {
         let Some(waker) = self.lines.get(by.0 as usize).map(|line| line.key) else {
             return;
         };
-        let (waker, Line { actor: its_line, .. }, _) = self.thread(waker);
+        let (
+            waker,
+            Line {
+                actor: its_line, ..
+            },
+            _,
+        ) = self.thread(waker);
         let Some(waker) = waker.ring.as_mut() else {
             return;
         };

@@ -1,18 +1,20 @@
-//! Folding event records into a graph: each CPU alone, and what they must know of each other in the order of time.
+//! Folding event records into a graph: each CPU alone, and what they must know of each other in the
+//! order of time.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracebraid_engine::Slice;
 use tracebraid_follow::{
-    ByCpu, CallNames, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Recorded, Rules,
-    Selection, ThreadKey, Views,
+    ByCpu, CallNames, ChosenCalls, CpuKey, Event, Input, Items, Lane, Packet, People, Recorded,
+    Rules, Selection, ThreadKey, Views,
 };
 use tracebraid_kernel_model::events::network::PacketStep;
 use tracebraid_kernel_model::events::work::WorkStep;
 use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 use tracebraid_threads::{
-    CallClass, CallClasses, Handlers, LeftAs, MigrateEvent, ThreadDirectory, ThreadNews, WakeEvent, exit_of,
+    CallClass, CallClasses, Handlers, LeftAs, MigrateEvent, ThreadDirectory, ThreadNews, WakeEvent,
+    exit_of,
 };
 
 use crate::calls::{LongCall, Longest, Wanted};
@@ -30,7 +32,8 @@ use crate::slice::PlayedPart;
 /// What is asked for besides a part of the traces.
 #[derive(Clone, Debug, Default)]
 pub struct GraphOptions {
-    /// System calls of which the longest that begin in the window are found; without patterns, none.
+    /// System calls of which the longest that begin in the window are found; without patterns,
+    /// none.
     pub longest: CallNames,
     /// How many of them.
     pub rows: usize,
@@ -47,8 +50,8 @@ impl From<Views> for GraphOptions {
 
 /// What the analysis makes of events.
 ///
-/// Of a [`Selection`] it takes the end of the window, and how much is read behind it, to tell what ended waits that go on
-/// there.
+/// Of a [`Selection`] it takes the end of the window, and how much is read behind it, to tell what
+/// ended waits that go on there.
 #[derive(Debug)]
 pub struct GraphRules {
     pub(crate) selection: Selection,
@@ -66,10 +69,11 @@ pub struct GraphRules {
 
 /// State after some chunks.
 ///
-/// The state of one chunk grows with its event records. Once slices are composed, the size is bounded by the numbers of CPUs,
-/// threads, connections, futexes and names in the traces, and of requests and work in progress (tested in `bounds`). An
-/// exception is the graph in `machine`, which is the result: time lines, finished requests, segments that ended waits, and
-/// the threads that had each CPU and each id.
+/// The state of one chunk grows with its event records. Once slices are composed, the size is
+/// bounded by the numbers of CPUs, threads, connections, futexes and names in the traces, and of
+/// requests and work in progress (tested in `bounds`). An exception is the graph in `machine`,
+/// which is the result: time lines, finished requests, segments that ended waits, and the threads
+/// that had each CPU and each id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GraphPartial {
     pub(crate) people: People,
@@ -154,13 +158,20 @@ impl Rules for GraphRules {
     #[inline(always)]
     fn event(&self, partial: &mut GraphPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         use KernelEvent::*;
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         let act = match &model.event {
             // What comes later is not read in every way: it must not matter.
             _ if self.is_over(time) => return,
             // Without switches, a thread may leave the CPU unnoticed between two calls.
             Entry(_) | Exit(_) if self.recorded.lacks_switches(cpu.trace) => return,
-            Entry(entry) => Some(Act::Enter(graph_events::enters(&self.classes, entry, time, body))),
+            Entry(entry) => Some(Act::Enter(graph_events::enters(
+                &self.classes,
+                entry,
+                time,
+                body,
+            ))),
             Exit(exit) => {
                 let (call, result) = exit_of(exit, body);
                 Some(Act::Exit(call, result))
@@ -188,7 +199,10 @@ impl Rules for GraphRules {
                 return tell(partial, cpu, time, told);
             }
             Packet(packet) => {
-                let headers = packet.headers.as_ref().and_then(|headers| headers.get(body));
+                let headers = packet
+                    .headers
+                    .as_ref()
+                    .and_then(|headers| headers.get(body));
                 let segment = headers.and_then(|headers| partial.names.segment(&headers));
                 segment.map(|segment| match packet.step {
                     PacketStep::Queue => Act::Send(segment),
@@ -210,9 +224,12 @@ impl Rules for GraphRules {
             }
             other => {
                 if let IrqEntry(entry) = other
-                    && let Some(number) = entry.irq.get(body).and_then(|irq| u16::try_from(irq).ok())
+                    && let Some(number) =
+                        entry.irq.get(body).and_then(|irq| u16::try_from(irq).ok())
                 {
-                    let told = partial.names.irq(cpu.trace, number, entry.name.as_ref(), body);
+                    let told = partial
+                        .names
+                        .irq(cpu.trace, number, entry.name.as_ref(), body);
                     tell(partial, cpu, time, told);
                 }
                 graph_events::interrupts(&mut partial.handlers, other, body)
@@ -226,7 +243,10 @@ impl Rules for GraphRules {
 
     fn exchange(&self, partial: &mut GraphPartial, resident: &mut GraphPartial) {
         std::mem::swap(&mut partial.calls, &mut resident.calls);
-        std::mem::swap(&mut partial.names.connections, &mut resident.names.connections);
+        std::mem::swap(
+            &mut partial.names.connections,
+            &mut resident.names.connections,
+        );
     }
 
     fn merge(&self, earlier: &mut GraphPartial, later: GraphPartial) {
@@ -241,7 +261,11 @@ impl Rules for GraphRules {
         earlier.rings = earlier.rings.into_iter().chain(later.rings).min();
     }
 
-    fn slices<'a>(&'a self, partial: &mut GraphPartial, watermark: i64) -> Vec<Slice<'a, GraphPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut GraphPartial,
+        watermark: i64,
+    ) -> Vec<Slice<'a, GraphPartial>> {
         let Some(cut) = self.cut(partial, watermark) else {
             return Vec::new();
         };
@@ -303,7 +327,8 @@ impl GraphRules {
         }
     }
 
-    /// The object of the call in which a thread leaves its CPU: the number of a futex that it waits for, else the descriptor.
+    /// The object of the call in which a thread leaves its CPU: the number of a futex that it waits
+    /// for, else the descriptor.
     #[inline]
     pub(crate) fn object(
         &self,
@@ -317,7 +342,8 @@ impl GraphRules {
         }
     }
 
-    /// Adds what happened before `until` (nanoseconds from the origin) to the graph, and drops what no path needs.
+    /// Adds what happened before `until` (nanoseconds from the origin) to the graph, and drops what
+    /// no path needs.
     fn compose(&self, machine: &mut GraphMachine, played: PlayedPart, until: i64) {
         let added = played.compose(self, machine, |_| {});
         machine.forget(&self.classes, self.from, (added, until));
@@ -359,7 +385,9 @@ impl GraphPartial {
         let trace = cpu.trace;
         let mut is_active = |tid: i32| self.news.is_active(ThreadKey { trace, tid });
         match item {
-            GraphItem::Enter(tid) | GraphItem::Arrive(tid, ..) | GraphItem::Die(tid) => is_active(tid),
+            GraphItem::Enter(tid) | GraphItem::Arrive(tid, ..) | GraphItem::Die(tid) => {
+                is_active(tid)
+            }
             GraphItem::Park(parked) if parked.has_called() => is_active(parked.tid),
             GraphItem::TakeOver(tid, old) => {
                 is_active(tid);

@@ -8,8 +8,9 @@
 //! trace allows: which of the issued requests such a device works on is not recorded. Instants without a
 //! request in service belong to no thread.
 //!
-//! The cost is that of sorting the requests: the service that a request of weight 1 gets (`virtual time`)
-//! grows by `dt / total weight`, and each request gets its weight times the growth while it was in service.
+//! The cost is that of sorting the requests: the service that a request of weight 1 gets (`virtual
+//! time`) grows by `dt / total weight`, and each request gets its weight times the growth while it
+//! was in service.
 
 use std::collections::BTreeMap;
 
@@ -31,15 +32,15 @@ pub struct Served {
     pub requests: u64,
 }
 
-/// Weight of smaller requests, in sectors: one page. Flushes and commands have no sectors, but occupy the
-/// device too.
+/// Weight of smaller requests, in sectors: one page. Flushes and commands have no sectors, but
+/// occupy the device too.
 const LEAST_SECTORS: u32 = 8;
 
 /// Fraction bits of a nanosecond in which times are counted.
 const FRACTION: u32 = 64;
 
-/// Upper bound of the rounding error of a share: virtual time is rounded down by some 2^-64 ns for each
-/// request and sector.
+/// Upper bound of the rounding error of a share: virtual time is rounded down by some 2^-64 ns for
+/// each request and sector.
 const ROUNDED_OFF: u128 = 1 << 44;
 
 /// A request in a window: when it was in service, and its weight.
@@ -52,8 +53,8 @@ struct InService {
 }
 
 impl Graph {
-    /// The threads that a device served between two times, in the order in which the first request of each was done. The shares add up to at most
-    /// the time between them.
+    /// The threads that a device served between two times, in the order in which the first request
+    /// of each was done. The shares add up to at most the time between them.
     pub fn served(&self, trace: u32, device: Device, (begin, end): (i64, i64)) -> Vec<Served> {
         let mut users: Vec<Served> = Vec::new();
         let mut places: BTreeMap<Option<ActorId>, usize> = BTreeMap::new();
@@ -100,7 +101,8 @@ fn in_service(request: &Request, (begin, end): (i64, i64)) -> Option<InService> 
 
 /// Adds to each user's share, in fractions of nanoseconds.
 fn share(requests: &[InService], shares: &mut [u128]) {
-    // Ends and beginnings by time; their order at equal times does not matter, since no time lies between.
+    // Ends and beginnings by time; their order at equal times does not matter, since no time lies
+    // between.
     let ends = requests
         .iter()
         .enumerate()
@@ -154,7 +156,10 @@ mod tests {
 
     fn times(mut requests: Vec<Request>, window: (i64, i64)) -> Vec<(Option<ActorId>, u64)> {
         requests.sort_by_key(|request| request.end);
-        let longest = requests.iter().map(|request| request.end - request.begin).max();
+        let longest = requests
+            .iter()
+            .map(|request| request.end - request.begin)
+            .max();
         let graph = Graph {
             longest_request: longest.unwrap_or(0),
             requests: requests.into(),
@@ -168,15 +173,20 @@ mod tests {
 
     #[test]
     fn who_has_more_in_service_has_more_of_the_time() {
-        // 3 MiB of six requests beside 64 KiB, all of them with the driver for as long as the wait lasts.
+        // 3 MiB of six requests beside 64 KiB, all of them with the driver for as long as the wait
+        // lasts.
         let mut requests = vec![request(VICTIM, [0, 0, 49_000], 128)];
         requests.extend([(); 6].map(|()| request(SCANNER, [0, 0, 49_000], 1024)));
-        assert_eq!(times(requests, (0, 49_000)), [(VICTIM, 1000), (SCANNER, 48_000)]);
+        assert_eq!(
+            times(requests, (0, 49_000)),
+            [(VICTIM, 1000), (SCANNER, 48_000)]
+        );
     }
 
     #[test]
     fn only_the_time_in_service_counts() {
-        // The scanner's request is there for half a millisecond of a wait of 32 ms; the victim's own lies in the queue for 10 ms.
+        // The scanner's request is there for half a millisecond of a wait of 32 ms; the victim's
+        // own lies in the queue for 10 ms.
         let requests = vec![
             request(VICTIM, [0, 10_000_000, 32_000_000], 128),
             request(SCANNER, [-5_000_000, -5_000_000, 500_000], 1024),
@@ -187,7 +197,10 @@ mod tests {
 
     #[test]
     fn flushes_are_served_as_well() {
-        let requests = vec![request(VICTIM, [0, 0, 10], 0), request(SCANNER, [0, 0, 10], 8)];
+        let requests = vec![
+            request(VICTIM, [0, 0, 10], 0),
+            request(SCANNER, [0, 0, 10], 8),
+        ];
         assert_eq!(times(requests, (0, 10)), [(VICTIM, 5), (SCANNER, 5)]);
     }
 

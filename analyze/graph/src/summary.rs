@@ -143,15 +143,19 @@ impl Graph {
                 sum.1 += user.requests;
             }
         }
-        let row =
-            |((trace, device, by), (duration_ns, requests)): ((u32, u32, Option<ActorId>), (u64, u64))| {
-                Competitor {
-                    device: self.disk(trace, tracebraid_kernel_model::Device(device)),
-                    thread: by.and_then(|by| self.actor(by)).map(crate::graph::Actor::thread),
-                    duration_ns,
-                    requests,
-                }
-            };
+        let row = |((trace, device, by), (duration_ns, requests)): (
+            (u32, u32, Option<ActorId>),
+            (u64, u64),
+        )| {
+            Competitor {
+                device: self.disk(trace, tracebraid_kernel_model::Device(device)),
+                thread: by
+                    .and_then(|by| self.actor(by))
+                    .map(crate::graph::Actor::thread),
+                duration_ns,
+                requests,
+            }
+        };
         let sums = sums.into_iter().filter(|(_, sum)| sum.0 > 0);
         greatest(sums.map(row), |sum| sum.duration_ns)
     }
@@ -159,9 +163,8 @@ impl Graph {
     /// The thread that has the CPU that a part of a path waits for.
     pub fn in_the_way(&self, segment: &Segment) -> Option<ActorId> {
         match segment.kind {
-            SegmentKind::Preempted(Occupant::Thread(by)) | SegmentKind::Runnable(Occupant::Thread(by)) => {
-                Some(by)
-            }
+            SegmentKind::Preempted(Occupant::Thread(by))
+            | SegmentKind::Runnable(Occupant::Thread(by)) => Some(by),
             _ => None,
         }
     }

@@ -21,8 +21,8 @@ pub(crate) struct ThreadLife {
     pub(crate) ring: Option<Box<RingLife>>,
 }
 
-/// What ended a wait for that reason, as far as that is known: a segment or a request says more than the context of the
-/// wake-up.
+/// What ended a wait for that reason, as far as that is known: a segment or a request says more
+/// than the context of the wake-up.
 fn reason(reason: WaitReason, wake: Wake) -> WaitReason {
     match wake {
         Wake::Packet(_) => WaitReason::Network,

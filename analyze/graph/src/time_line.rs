@@ -36,19 +36,27 @@ impl Actor {
         since.any(waits) || self.waited.is_some_and(|waited| waited > time)
     }
 
-    /// Drops what ended before a time, but for [`Growing::KEPT_BEFORE`]; gives how many stretches that were. When it is known first, and when it waited last,
-    /// stays known.
+    /// Drops what ended before a time, but for [`Growing::KEPT_BEFORE`]; gives how many stretches
+    /// that were. When it is known first, and when it waited last, stays known.
     pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
-        let count = self.place(cut).unwrap_or(0).saturating_sub(Growing::KEPT_BEFORE);
+        let count = self
+            .place(cut)
+            .unwrap_or(0)
+            .saturating_sub(Growing::KEPT_BEFORE);
         if count > 0 {
             self.since = self.begin();
             let dropped = self.line.drain(..count);
-            let mut waits = dropped.filter(|stretch| matches!(stretch.state, State::Blocked { .. }));
-            self.waited = waits.next_back().map(|stretch| stretch.begin).or(self.waited);
+            let mut waits =
+                dropped.filter(|stretch| matches!(stretch.state, State::Blocked { .. }));
+            self.waited = waits
+                .next_back()
+                .map(|stretch| stretch.begin)
+                .or(self.waited);
         }
         // Of works only the last one may matter to what comes.
         let works = self.works.partition_point(|work| work.begin < cut);
-        self.works.drain(..works.min(self.works.len().saturating_sub(1)));
+        self.works
+            .drain(..works.min(self.works.len().saturating_sub(1)));
         let names = self.names.partition_point(|name| name.0 <= cut);
         self.names.drain(..names.saturating_sub(1));
         if self.line.capacity() > 4 * self.line.len() {
@@ -117,7 +125,11 @@ mod tests {
             line.begins(time, state);
         }
         let found: Vec<_> = line.line.iter().map(|of| (of.begin, of.state)).collect();
-        let expected = [(10, State::Unknown), (20, State::Running(1)), (25, State::Ended)];
+        let expected = [
+            (10, State::Unknown),
+            (20, State::Running(1)),
+            (25, State::Ended),
+        ];
         assert_eq!(found, expected);
     }
 }

@@ -9,8 +9,8 @@ use crate::graph::Graph;
 use crate::path::{Hop, Link, Path};
 use tracebraid_threads::WaitReason;
 
-/// A thread on the way of a path, with all that it waited for. Threads that were waited for in the same way
-/// several times stand there once. Durations are nanoseconds.
+/// A thread on the way of a path, with all that it waited for. Threads that were waited for in the
+/// same way several times stand there once. Durations are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Node {
     /// The thread, and what was waited for, in words; see [`Graph::link`].
@@ -56,10 +56,14 @@ impl Node {
     pub fn large_parts(&self, whole_ns: u64) -> LargeParts<'_> {
         const SHARE: u64 = 500;
         let is_large = |duration_ns: u64| duration_ns.saturating_mul(SHARE) >= whole_ns;
-        let (parts, small_parts): (Vec<&Part>, Vec<&Part>) =
-            self.parts.iter().partition(|part| is_large(part.duration_ns));
-        let (waits, small_waits): (Vec<&Node>, Vec<&Node>) =
-            self.waits.iter().partition(|wait| is_large(wait.duration_ns));
+        let (parts, small_parts): (Vec<&Part>, Vec<&Part>) = self
+            .parts
+            .iter()
+            .partition(|part| is_large(part.duration_ns));
+        let (waits, small_waits): (Vec<&Node>, Vec<&Node>) = self
+            .waits
+            .iter()
+            .partition(|wait| is_large(wait.duration_ns));
         let rest = small_parts.iter().map(|part| part.duration_ns);
         let rest = rest.chain(small_waits.iter().map(|wait| wait.duration_ns));
         LargeParts {
@@ -85,11 +89,13 @@ struct NodeBuilder {
     waits: BTreeMap<(String, String), usize>,
 }
 
-/// A tree under construction. A path may have millions of hops but few different ones, so each hop is looked up once, and
-/// its name and link are formatted only if no equal hop was found in the same node before.
+/// A tree under construction. A path may have millions of hops but few different ones, so each hop
+/// is looked up once, and its name and link are formatted only if no equal hop was found in the
+/// same node before.
 struct TreeBuilder<'g> {
     graph: &'g Graph,
-    /// Each node comes after the node that waited for it. Node 0 contains the nodes of hops without a parent.
+    /// Each node comes after the node that waited for it. Node 0 contains the nodes of hops without
+    /// a parent.
     nodes: Vec<NodeBuilder>,
     /// Index of a node, by the index of the node that waited for it, its thread and its link.
     known: HashMap<(usize, ActorId, Link), usize>,
@@ -113,7 +119,10 @@ impl Graph {
         }
         for segment in &path.segments {
             let duration = segment.duration();
-            let key = (self.reason(path, segment), self.summed_detail(path, segment));
+            let key = (
+                self.reason(path, segment),
+                self.summed_detail(path, segment),
+            );
             let node = of_hops.get(segment.hop as usize).copied().unwrap_or(0);
             let node = &mut tree.nodes[node];
             node.duration += duration;
@@ -121,7 +130,11 @@ impl Graph {
             *part = (part.0 + duration, part.1 + 1);
         }
         tree.add_up();
-        let first = path.hops.first().map(|hop| self.key(hop)).unwrap_or_default();
+        let first = path
+            .hops
+            .first()
+            .map(|hop| self.key(hop))
+            .unwrap_or_default();
         let found = tree
             .nodes
             .first()
@@ -156,10 +169,13 @@ impl TreeBuilder<'_> {
         node
     }
 
-    /// Adds the duration of each node to that of the node that waited for it, and so on up to node 0.
+    /// Adds the duration of each node to that of the node that waited for it, and so on up to node
+    /// 0.
     fn add_up(&mut self) {
         for node in (1..self.nodes.len()).rev() {
-            let NodeBuilder { parent, duration, .. } = self.nodes[node];
+            let NodeBuilder {
+                parent, duration, ..
+            } = self.nodes[node];
             self.nodes[parent].duration += duration;
         }
     }
@@ -191,8 +207,8 @@ impl TreeBuilder<'_> {
 }
 
 impl Node {
-    /// The stacks of the tree with the time that ends in each: threads and what they waited in, from the thread
-    /// that was asked for on; at last what the time went into.
+    /// The stacks of the tree with the time that ends in each: threads and what they waited in,
+    /// from the thread that was asked for on; at last what the time went into.
     pub fn stacks(&self) -> Vec<(Vec<String>, u64)> {
         let mut stacks = Vec::new();
         self.add_stacks(&mut Vec::new(), &mut stacks);
@@ -213,7 +229,9 @@ impl Node {
             });
             stacks.push((stack, part.duration_ns));
         }
-        self.waits.iter().for_each(|node| node.add_stacks(frames, stacks));
+        self.waits
+            .iter()
+            .for_each(|node| node.add_stacks(frames, stacks));
         frames.truncate(depth);
     }
 }
@@ -297,7 +315,9 @@ mod tests {
             let key = (way.clone(), part.reason, part.detail.clone());
             flat.1.insert(key, (part.duration_ns, part.times));
         }
-        node.waits.iter().for_each(|node| flat_of_tree(node, way, flat));
+        node.waits
+            .iter()
+            .for_each(|node| flat_of_tree(node, way, flat));
         way.pop();
     }
 

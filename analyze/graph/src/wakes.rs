@@ -2,7 +2,9 @@
 
 use tracebraid_follow::{CpuKey, Recorded, ThreadKey};
 use tracebraid_kernel_model::Syscall;
-use tracebraid_threads::{CallClass, ThreadState, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread};
+use tracebraid_threads::{
+    CallClass, ThreadState, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread,
+};
 
 use crate::cause::Wake;
 use crate::graph_machine::GraphMachine;
@@ -37,7 +39,8 @@ impl GraphMachine {
         }
     }
 
-    /// Wakes a thread from a context, by a thread if there is one; `cause` is called if the thread waits. Returns whether it was.
+    /// Wakes a thread from a context, by a thread if there is one; `cause` is called if the thread
+    /// waits. Returns whether it was.
     pub(crate) fn is_woken(
         &mut self,
         recorded: &Recorded,
@@ -57,7 +60,8 @@ impl GraphMachine {
         let cell = &self.thread(woken).0.cell;
         let since = cell.since();
         let open = cell.call().filter(|open| open.call != Syscall::OTHER);
-        // The first wake-up counts for a thread woken before it left its CPU, unless io_uring requests are followed.
+        // The first wake-up counts for a thread woken before it left its CPU, unless io_uring
+        // requests are followed.
         let is_late = cell.only_gets_ready(event.is_ready) && !follows_rings;
         let waits = cell.state() == ThreadState::Blocked && !is_late;
         let mut wake = Wake::Unknown;

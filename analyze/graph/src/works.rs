@@ -41,8 +41,8 @@ impl Works {
         self.0.forget(|key| !keep(key));
     }
 
-    /// A thread turns to it. Work that nobody was seen to queue, as that by which others wait for work before it, belongs
-    /// to the work before it.
+    /// A thread turns to it. Work that nobody was seen to queue, as that by which others wait for
+    /// work before it, belongs to the work before it.
     pub(crate) fn begins(&mut self, key: (u32, i64), time: i64) -> Option<Work> {
         Some(self.0.end(key)?.begins(time))
     }

@@ -36,7 +36,9 @@ fn selection(to: i64, behind: u64) -> Selection {
 }
 
 fn last(graph: &Graph, end: i64) -> Part {
-    parts(graph, 10, (1000, end)).pop().expect("a path has parts")
+    parts(graph, 10, (1000, end))
+        .pop()
+        .expect("a path has parts")
 }
 
 #[test]
@@ -163,7 +165,10 @@ fn nothing_is_known_behind_the_end_of_a_machines_trace() {
         let path = graph.path(id, within.begin, graph.known_until);
         let last = path.segments.last().expect("a path has parts");
         let reason = graph.reason(&path, last);
-        assert!(last.begin <= end && last.end == graph.known_until, "{actor:?}");
+        assert!(
+            last.begin <= end && last.end == graph.known_until,
+            "{actor:?}"
+        );
         assert_eq!((reason, last.hop), (WaitReason::Unknown, 0), "{actor:?}");
         paths += 1;
     }

@@ -74,7 +74,11 @@ fn parts(graph: &Graph, passed: Passed) -> Vec<(i64, i32, &'static str)> {
     assert!(path.tiles(passed.begin, passed.end), "{path:?}");
     let part = |segment: &tracebraid_graph::Segment| {
         let actor = graph.actor(path.hops[segment.hop as usize].actor).unwrap();
-        (segment.end, actor.key.tid, graph.reason(&path, segment).name())
+        (
+            segment.end,
+            actor.key.tid,
+            graph.reason(&path, segment).name(),
+        )
     };
     path.segments.iter().map(part).collect()
 }
@@ -91,7 +95,11 @@ fn a_thread_that_waits_is_woken() {
     let found = parts(&graph, PASSED);
     assert_eq!(
         found,
-        [(130, 10, "running"), (135, 11, "runnable"), (200, 11, "running")]
+        [
+            (130, 10, "running"),
+            (135, 11, "runnable"),
+            (200, 11, "running")
+        ]
     );
     // The result is the same as without knowing the first thread.
     assert_eq!(graph.passed_path(&PASSED), graph.path(LAST, 100, 200));
@@ -99,8 +107,8 @@ fn a_thread_that_waits_is_woken() {
 
 #[test]
 fn what_the_last_thread_did_before_is_of_others() {
-    // The last thread serves another execution, which waits for a timer, waits for another thread, and is
-    // woken then.
+    // The last thread serves another execution, which waits for a timer, waits for another thread,
+    // and is woken then.
     let line = [
         (0, RUNS),
         (90, waits(Syscall::OTHER, TIMER)),
@@ -160,7 +168,10 @@ fn a_thread_that_has_more_to_do_is_queued_for() {
         .collect();
     assert_eq!(details[1..3], ["? (11), running: CPU 0", "? (11), timer"]);
     let summary = graph.summary(&path);
-    let queued = summary.reasons.iter().filter(|sum| sum.reason.name() == "queued");
+    let queued = summary
+        .reasons
+        .iter()
+        .filter(|sum| sum.reason.name() == "queued");
     assert_eq!(queued.map(|sum| sum.duration_ns).sum::<u64>(), 40);
     // The last thread turns to the next execution before it waits.
     let passed = Passed {
@@ -172,8 +183,8 @@ fn a_thread_that_has_more_to_do_is_queued_for() {
 
 #[test]
 fn a_lock_of_the_queue_is_no_hand_over() {
-    // Both contend: while the last thread still serves another one, and once the first one has gone on to the
-    // next.
+    // Both contend: while the last thread still serves another one, and once the first one has gone
+    // on to the next.
     let last = [
         (0, RUNS),
         (105, until(FIRST)),
@@ -222,7 +233,11 @@ fn a_thread_that_serves_several_at_once_may_end_others_meanwhile() {
     ];
     assert_eq!(found(call("epoll_wait")), expected);
     // At a futex it serves one after the other.
-    let expected = [(150, 10, "running"), (180, 11, "timer"), (200, 11, "running")];
+    let expected = [
+        (150, 10, "running"),
+        (180, 11, "timer"),
+        (200, 11, "running"),
+    ];
     assert_eq!(found(call("futex")), expected);
 }
 
@@ -261,7 +276,11 @@ fn messages_hand_it_over() {
         by: Some(FIRST),
     }]
     .into();
-    let expected = [(120, 10, "running"), (150, 11, "network"), (200, 11, "running")];
+    let expected = [
+        (120, 10, "running"),
+        (150, 11, "network"),
+        (200, 11, "running"),
+    ];
     assert_eq!(parts(&graph, PASSED), expected);
 }
 

@@ -16,7 +16,8 @@ fn synchronize(set: &mut TraceSet) -> Synchronization {
     let packets = outcome.expect("nobody cancels").report;
     let machines = Machines::of(set);
     let matches = Matches::of(&packets, &machines);
-    let found = Synchronization::of(machines, &matches, Some("srv")).expect("the hosts are related");
+    let found =
+        Synchronization::of(machines, &matches, Some("srv")).expect("the hosts are related");
     let unknown = found.transformations().apply(set);
     assert!(unknown.expect("the traces can be corrected").is_empty());
     found
@@ -34,12 +35,18 @@ fn names<'g>(graph: &'g Graph, path: &Path) -> Vec<(u32, &'g str, Link)> {
 #[test]
 fn paths_cross_to_the_server_and_back() {
     let directory = tracebraid_testkit::recorded::unpacked("twohost");
-    let kernels = ["twohost-server", "twohost-client"].map(|host| directory.join(host).join("kernel"));
+    let kernels =
+        ["twohost-server", "twohost-client"].map(|host| directory.join(host).join("kernel"));
     let mut set = traces::open(&kernels);
     let found = synchronize(&mut set);
     let host = |name: &str| {
-        let is = |trace: &tracebraid_ctf::trace::Trace| trace.layout.class.env_str("hostname") == Some(name);
-        set.traces.iter().position(is).expect("both machines are there")
+        let is = |trace: &tracebraid_ctf::trace::Trace| {
+            trace.layout.class.env_str("hostname") == Some(name)
+        };
+        set.traces
+            .iter()
+            .position(is)
+            .expect("both machines are there")
     };
     let (server, client) = (host("srv"), host("cli"));
     let graph = traces::graph(&set, Selection::default(), Options::default());
@@ -47,8 +54,9 @@ fn paths_cross_to_the_server_and_back() {
     let requests = traces::rows(&directory.join("twohost-server.truth/requests.csv"));
     let answers = traces::rows(&directory.join("twohost-client.truth/client.csv"));
     let time = |text: &str| text.parse::<i64>().expect("a time");
-    let is_reader =
-        |actor: &Actor| actor.key.trace as usize == client && actor.name.as_deref() == Some("client-rx");
+    let is_reader = |actor: &Actor| {
+        actor.key.trace as usize == client && actor.name.as_deref() == Some("client-rx")
+    };
     let (reader, _) = graph
         .ids()
         .filter(|(_, actor)| is_reader(actor))
@@ -57,7 +65,8 @@ fn paths_cross_to_the_server_and_back() {
     let related = found.hosts.iter().find(|related| related.host == "cli");
     let correction = related.expect("the client is there").correction();
     let correction = correction.expect("the client is related");
-    let received = |answer: &Vec<String>| correction.apply(Timestamp(of_client + time(&answer[2]))).0;
+    let received =
+        |answer: &Vec<String>| correction.apply(Timestamp(of_client + time(&answer[2]))).0;
     let (mut slow, mut told, mut within) = (0, 0, 0);
     for request in requests.iter().filter(|request| request[3] != "none") {
         let answer = answers
@@ -66,7 +75,8 @@ fn paths_cross_to_the_server_and_back() {
             .expect("it was answered");
         let end = received(answer);
         let earlier = answers.iter().map(received).filter(|&time| time < end);
-        // From when the server had turned to it, and the client had the answer before, which the network may delay.
+        // From when the server had turned to it, and the client had the answer before, which the
+        // network may delay.
         let begin = earlier.fold(of_server + time(&request[1]), i64::max);
         let done = of_server + time(&request[2]);
         let path = graph.path(reader, begin, end);
@@ -77,14 +87,17 @@ fn paths_cross_to_the_server_and_back() {
         slow += 1;
         let id = &request[0];
         let is_crossed = names(&graph, &path).iter().any(|(trace, name, link)| {
-            *trace as usize == server && name.starts_with("worker") && matches!(link, Link::Sends(_))
+            *trace as usize == server
+                && name.starts_with("worker")
+                && matches!(link, Link::Sends(_))
         });
         assert!(is_crossed, "request {id}: {:?}", path.hops);
         let is_back = path.segments.last().is_some_and(|last| last.hop == 0);
         assert!(is_back, "request {id}: {:?}", path.segments.last());
         // The client does things of its own, too.
-        let own =
-            |segment: &&Segment| segment.hop == 0 && graph.reason(&path, segment) != WaitReason::Network;
+        let own = |segment: &&Segment| {
+            segment.hop == 0 && graph.reason(&path, segment) != WaitReason::Network
+        };
         let own = path.segments.iter().filter(own);
         let own: i64 = own
             .map(|segment| (segment.end.min(done) - segment.begin).max(0))
@@ -95,7 +108,8 @@ fn paths_cross_to_the_server_and_back() {
             .find(|of| of.0 as usize == server)
             .map_or(0, |of| of.1) as f64;
         let expected = (done - begin - own) as f64;
-        // The network between emulated machines takes some milliseconds at times, in which the server does other things.
+        // The network between emulated machines takes some milliseconds at times, in which the
+        // server does other things.
         told += u32::from(found >= 0.95 * expected);
         // Besides, the server sends the answer, which takes it some milliseconds at times.
         let whole = (end - begin) as f64;

@@ -1,4 +1,5 @@
-//! The graph and its paths: against recordings whose causes are known, and against what must always hold.
+//! The graph and its paths: against recordings whose causes are known, and against what must always
+//! hold.
 
 mod ends;
 mod handover;

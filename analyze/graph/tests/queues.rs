@@ -34,7 +34,8 @@ fn executes(script: &mut Script, cpu: u32, time: u64, work: i64) {
     );
 }
 
-/// 10 waits from 1100 on for work of the worker 50, which does other work until 1500; 20 queues the work at 1300.
+/// 10 waits from 1100 on for work of the worker 50, which does other work until 1500; 20 queues the
+/// work at 1300.
 fn worker_is_busy(of_other: bool) -> Script {
     let mut script = Script::default();
     script.switch(0, 1000, (0, 0), 10);
@@ -79,7 +80,8 @@ fn work_is_of_who_queues_it() {
     // What the worker is asked for itself is its own time, as before.
     let own = script.path(50, (1010, 1600));
     assert!(
-        own.iter().all(|part| part.2 == 50 && part.3 != "work-queue"),
+        own.iter()
+            .all(|part| part.2 == 50 && part.3 != "work-queue"),
         "{own:?}"
     );
     // Work that nobody queued goes with that before it.
@@ -131,14 +133,21 @@ fn nothing_changes_without_the_events_of_queues() {
     script.without("workqueue_queue_work");
     let found = script.path(10, (1100, 1600));
     assert!(
-        found.iter().all(|part| part.2 == 50 && part.3 != "work-queue"),
+        found
+            .iter()
+            .all(|part| part.2 == 50 && part.3 != "work-queue"),
         "{found:?}"
     );
 }
 
 fn ring(script: &mut Script, cpu: u32, time: u64, event: &str, request: i64) {
     let name = format!("io_uring_{event}");
-    let fields = [("ctx", 70), ("req", request), ("user_data", 0), ("opcode", 22)];
+    let fields = [
+        ("ctx", 70),
+        ("req", request),
+        ("user_data", 0),
+        ("opcode", 22),
+    ];
     script.is(cpu, time, &name, &fields);
 }
 
@@ -153,8 +162,9 @@ fn waits(script: &mut Script, cpu: u32, time: u64) {
     );
 }
 
-/// The thread 10 waits for an io_uring from 1100 on. 20 submits a request at 1200, which goes to the worker 60 at 1210;
-/// that does another one until 1300. If `is_late`, 10 itself tells that the request is done.
+/// The thread 10 waits for an io_uring from 1100 on. 20 submits a request at 1200, which goes to
+/// the worker 60 at 1210; that does another one until 1300. If `is_late`, 10 itself tells that the
+/// request is done.
 fn worker_of_ring(is_late: bool) -> Script {
     let mut script = Script::default();
     script.switch(0, 1000, (0, 0), 20);
@@ -233,7 +243,8 @@ fn before_a_request_of_another_thread_there_is_that_thread() {
     assert_eq!(script.path(10, (1100, 1500)), expected);
 }
 
-/// A wait that the program tells of: what it was for, whose, from when to when by the trace's clock.
+/// A wait that the program tells of: what it was for, whose, from when to when by the trace's
+/// clock.
 fn told() -> (Graph, Vec<(String, i32, (i64, i64))>) {
     let directory = tracebraid_testkit::recorded::unpacked("perf-queues").join("perf-queues");
     let set = traces::open(&[directory.join("trace")]);
@@ -253,8 +264,8 @@ fn told() -> (Graph, Vec<(String, i32, (i64, i64))>) {
     )
 }
 
-/// Nearly all of each wait was the time of one thread, which did something and then, by the kernel's work for it, ended
-/// the wait; the way to it says how.
+/// Nearly all of each wait was the time of one thread, which did something and then, by the
+/// kernel's work for it, ended the wait; the way to it says how.
 #[test]
 fn recorded_waits_go_through_queues_and_rings() {
     let (graph, waits) = told();

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tracebraid_follow::{CpuKey, ThreadKey};
 use tracebraid_graph::{
-    Actor, ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Packet, Passed, Path, Queue,
-    Request, Role, State, Stretch, WaitReason, Wake, Work,
+    Actor, ActorId, Graph, Interrupt, Link, NO_OBJECT, Occupant, Occupied, Packet, Passed, Path,
+    Queue, Request, Role, State, Stretch, WaitReason, Wake, Work,
 };
 use tracebraid_kernel_model::{Device, Syscall};
 
@@ -174,11 +174,19 @@ fn holds(graph: &Graph, path: &Path, (begin, end): (i64, i64)) -> Result<(), Tes
     let summary = graph.summary(path);
     let whole = begin.abs_diff(end);
     prop_assert_eq!(
-        summary.reasons.iter().map(|sum| sum.duration_ns).sum::<u64>(),
+        summary
+            .reasons
+            .iter()
+            .map(|sum| sum.duration_ns)
+            .sum::<u64>(),
         whole
     );
     prop_assert_eq!(
-        summary.threads.iter().map(|sum| sum.duration_ns).sum::<u64>(),
+        summary
+            .threads
+            .iter()
+            .map(|sum| sum.duration_ns)
+            .sum::<u64>(),
         whole
     );
     prop_assert_eq!(summary.hosts.iter().map(|sum| sum.1).sum::<u64>(), whole);
@@ -188,7 +196,8 @@ fn holds(graph: &Graph, path: &Path, (begin, end): (i64, i64)) -> Result<(), Tes
     Ok(())
 }
 
-/// Nanoseconds for which the disk served a thread: each belongs to the requests in service, by their sizes.
+/// Nanoseconds for which the disk served a thread: each belongs to the requests in service, by
+/// their sizes.
 fn served(graph: &Graph, by: Option<ActorId>, (begin, end): (i64, i64)) -> f64 {
     let weight = |request: &Request| f64::from(request.sectors.max(8));
     let share = |time: i64| {
@@ -197,7 +206,10 @@ fn served(graph: &Graph, by: Option<ActorId>, (begin, end): (i64, i64)) -> f64 {
             requests.filter(move |request| request.issued <= time && time < request.end)
         };
         let all: f64 = in_service().map(weight).sum();
-        let own: f64 = in_service().filter(|request| request.by == by).map(weight).sum();
+        let own: f64 = in_service()
+            .filter(|request| request.by == by)
+            .map(weight)
+            .sum();
         if all > 0.0 { own / all } else { 0.0 }
     };
     (begin..end).map(share).sum()

@@ -98,7 +98,10 @@ impl Recording {
             trace: 0,
             tid: request.tid,
         };
-        let actor = self.graph.at(thread, request.begin).expect("the worker is there");
+        let actor = self
+            .graph
+            .at(thread, request.begin)
+            .expect("the worker is there");
         let path = self.graph.path(actor, request.begin, request.end);
         assert!(path.tiles(request.begin, request.end));
         path
@@ -106,8 +109,14 @@ impl Recording {
 }
 
 impl Recording {
-    /// Nanoseconds of a path within a window, of those parts that `is` chooses by their thread and what happens.
-    fn sum(&self, path: &CriticalPath, window: (i64, i64), is: impl Fn(&Actor, &Segment) -> bool) -> f64 {
+    /// Nanoseconds of a path within a window, of those parts that `is` chooses by their thread and
+    /// what happens.
+    fn sum(
+        &self,
+        path: &CriticalPath,
+        window: (i64, i64),
+        is: impl Fn(&Actor, &Segment) -> bool,
+    ) -> f64 {
         let of = |segment: &&Segment| {
             let hop = path.hops[segment.hop as usize];
             is(self.graph.actor(hop.actor).expect("a thread"), segment)
@@ -138,7 +147,10 @@ impl Recording {
                         .is_some_and(|by| by.key.tid == injection.tid && is_of(by, "cpuhog"))
                 };
                 let window = both(own, (injection.begin, injection.end));
-                (self.sum(&path, window, |_, segment| hog(segment)), length(window))
+                (
+                    self.sum(&path, window, |_, segment| hog(segment)),
+                    length(window),
+                )
             }
             ("lock_sleep", Some(injection)) => {
                 let window = both(locked, (injection.begin, injection.end));
@@ -199,7 +211,10 @@ fn paths_name_what_made_requests_slow() {
     {
         let (found, expected) = recording.found(request);
         let (id, cause) = (request.id, &request.cause);
-        assert!(expected > 10e6, "request {id} is slow by {cause}: {expected}");
+        assert!(
+            expected > 10e6,
+            "request {id} is slow by {cause}: {expected}"
+        );
         let error = (found - expected).abs() / expected;
         assert!(
             error <= TOLERANCE,

@@ -1,8 +1,9 @@
 //! Brings a history up to date with a trace that has grown.
 //!
-//! New packets may belong to times that the history covers already: CPUs give their packets at different times. So the history is
-//! cut where a slice begins before everything new ([`cut`]); what is before stays as it is, and tells
-//! what attributes are there ([`crate::resume`]); packets that reach behind that are read, and all later ones, as in a build.
+//! New packets may belong to times that the history covers already: CPUs give their packets at
+//! different times. So the history is cut where a slice begins before everything new ([`cut`]);
+//! what is before stays as it is, and tells what attributes are there ([`crate::resume`]); packets
+//! that reach behind that are read, and all later ones, as in a build.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -84,8 +85,9 @@ impl From<HistoryError> for AppendError {
     }
 }
 
-/// Appends to a history what its trace set has grown by, which `paths` tells where it is now. Whoever reads the history meanwhile
-/// sees what it was or what it will be; if this fails or is interrupted, it is what it was.
+/// Appends to a history what its trace set has grown by, which `paths` tells where it is now.
+/// Whoever reads the history meanwhile sees what it was or what it will be; if this fails or is
+/// interrupted, it is what it was.
 ///
 /// # Errors
 /// When the history or the trace cannot be read, the history is not of that trace, cannot be gone on with, or cannot be
@@ -122,7 +124,8 @@ pub fn append(
     let slices = Slices::of(set, &recorded);
     let times = checkpoint::times(&slices);
     let ground = Ground::of(set, &recorded, asked, &times)?;
-    // If other CPUs turn out to be missing, other values are unknown from the beginning on: read everything.
+    // If other CPUs turn out to be missing, other values are unknown from the beginning on: read
+    // everything.
     let is_known = begins(&index.meta.not_recorded) == begins(&ground.not_recorded());
     let cut = is_known.then(|| cut(set, &slices, &index, (growth, &ground)));
     let cut = seeded(&source, &ground, &index, cut.flatten());
@@ -141,7 +144,12 @@ pub fn append(
     let analysis = HistoryAnalysis {
         known: resumed.values,
         knowledge: knowledge.unwrap_or_default(),
-        output: Output::new(slices, times, ground.grid, (resumed.settling, resumed.writer)),
+        output: Output::new(
+            slices,
+            times,
+            ground.grid,
+            (resumed.settling, resumed.writer),
+        ),
         ground,
     };
     let meta = Meta {
@@ -195,8 +203,14 @@ fn asked(file: &Path, meta: &Meta) -> Result<Asked, AppendError> {
     })
 }
 
-/// The time to go on from, with what was known then. Nothing, if that cannot be told: then all is read.
-fn seeded(source: &Source, ground: &Ground, index: &Index, cut: Option<i64>) -> Option<(i64, Knowledge)> {
+/// The time to go on from, with what was known then. Nothing, if that cannot be told: then all is
+/// read.
+fn seeded(
+    source: &Source,
+    ground: &Ground,
+    index: &Index,
+    cut: Option<i64>,
+) -> Option<(i64, Knowledge)> {
     let cut = cut?;
     if !ground.needs_checkpoints() {
         return Some((cut, Knowledge::default()));
@@ -208,7 +222,11 @@ fn seeded(source: &Source, ground: &Ground, index: &Index, cut: Option<i64>) -> 
 }
 
 /// Nothing is new, but perhaps where the traces are.
-fn nothing(mut source: Source, mut index: Index, paths: &[PathBuf]) -> Result<Appended, HistoryError> {
+fn nothing(
+    mut source: Source,
+    mut index: Index,
+    paths: &[PathBuf],
+) -> Result<Appended, HistoryError> {
     if index.meta.paths != paths {
         index.meta.paths = paths.to_vec();
         source.put_index(&index)?;
@@ -226,15 +244,22 @@ fn nothing(mut source: Source, mut index: Index, paths: &[PathBuf]) -> Result<Ap
     })
 }
 
-/// From when on the history is made anew: where a slice begins, before which nothing is new, and no block reaches; where an
-/// analysis follows the trace, where it is kept what that knew. `None`: all of it.
-fn cut(set: &TraceSet, slices: &Slices, index: &Index, (growth, ground): (Growth, &Ground)) -> Option<i64> {
+/// From when on the history is made anew: where a slice begins, before which nothing is new, and no
+/// block reaches; where an analysis follows the trace, where it is kept what that knew. `None`: all
+/// of it.
+fn cut(
+    set: &TraceSet,
+    slices: &Slices,
+    index: &Index,
+    (growth, ground): (Growth, &Ground),
+) -> Option<i64> {
     let kept = |until: i64| {
         let mut kept = index.checkpoints.iter().rev().map(|kept| kept.time);
         kept.find(|&time| time <= until && slices.last_begin(time) == Some(time))
     };
     // Values after the end of a CPU change where that end moves.
-    let [before, now] = [&index.meta.not_recorded, &ground.not_recorded()].map(|missing| ends(missing));
+    let [before, now] =
+        [&index.meta.not_recorded, &ground.not_recorded()].map(|missing| ends(missing));
     let moved = before.symmetric_difference(&now).map(|&(_, end)| end);
     let mut until = moved.fold(growth.since, i64::min);
     loop {
@@ -244,22 +269,29 @@ fn cut(set: &TraceSet, slices: &Slices, index: &Index, (growth, ground): (Growth
         };
         let blocks = index.blocks.iter().filter(|block| block.level == 0);
         let mut over = blocks.filter(|block| block.begin < cut && block.end > cut);
-        match over.next().map(|block| block.begin).or_else(|| held(set, cut)) {
+        match over
+            .next()
+            .map(|block| block.begin)
+            .or_else(|| held(set, cut))
+        {
             Some(earlier) => until = earlier.min(cut.checked_sub(1)?),
             None => return Some(cut),
         }
     }
 }
 
-/// Where packets begin earlier than those before end, times are held: all of these have to be read. Gives the beginning of
-/// such a packet, if that is before a time that those before it reach.
+/// Where packets begin earlier than those before end, times are held: all of these have to be read.
+/// Gives the beginning of such a packet, if that is before a time that those before it reach.
 fn held(set: &TraceSet, cut: i64) -> Option<i64> {
     let of_trace = set.traces.iter().flat_map(|trace| {
         trace.streams.iter().filter_map(move |stream| {
             let clock = trace.clock(stream);
             let first = first_reaching(trace, stream, Timestamp(cut));
             let later = stream.packets.get(first.saturating_add(1)..)?;
-            later.iter().map(|packet| marks::time(clock, packet.begin)).min()
+            later
+                .iter()
+                .map(|packet| marks::time(clock, packet.begin))
+                .min()
         })
     });
     of_trace.min().filter(|&begin| begin < cut)

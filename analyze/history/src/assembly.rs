@@ -38,12 +38,17 @@ impl Assembly {
         });
         let has_snapshot = snapshot.is_some();
         let content = Content {
-            texts: self.fine.as_ref().map_or_else(Vec::new, |fine| fine.0.numbers()),
+            texts: self
+                .fine
+                .as_ref()
+                .map_or_else(Vec::new, |fine| fine.0.numbers()),
             snapshot,
             runs: in_order(self.runs),
         };
-        // A block of all changes is there in any case, as it was counted before it was known what changes.
-        let is_empty = content.runs.is_empty() && content.snapshot.as_ref().is_none_or(Vec::is_empty);
+        // A block of all changes is there in any case, as it was counted before it was known what
+        // changes.
+        let is_empty =
+            content.runs.is_empty() && content.snapshot.as_ref().is_none_or(Vec::is_empty);
         if is_empty && self.fine.is_none() {
             return None;
         }
@@ -56,7 +61,8 @@ impl Assembly {
     }
 }
 
-/// The runs of all shards in the order of attributes. Runs are large: their places are sorted, and each is moved once.
+/// The runs of all shards in the order of attributes. Runs are large: their places are sorted, and
+/// each is moved once.
 fn in_order(mut parts: Vec<Runs>) -> Runs {
     let mut places = Vec::with_capacity(parts.iter().map(Vec::len).sum());
     for (part, runs) in parts.iter().enumerate() {

@@ -1,9 +1,10 @@
 //! Attributes: what has a value at each time.
 //!
-//! An attribute is a number of 64 bits, so that sorting by it sorts by what it tells, then by machine, then by thread or the
-//! like: the [`AttributeKind`] in the highest 8 bits, the machine (index of the trace) in 16, the thread, CPU, or device in 40; of a
-//! descriptor the process in 22 of these and its number in 18.
-//! As text it is a path, `HOST/thread/TID/state`, where HOST is left out if there is one machine only.
+//! An attribute is a number of 64 bits, so that sorting by it sorts by what it tells, then by
+//! machine, then by thread or the like: the [`AttributeKind`] in the highest 8 bits, the machine
+//! (index of the trace) in 16, the thread, CPU, or device in 40; of a descriptor the process in 22
+//! of these and its number in 18. As text it is a path, `HOST/thread/TID/state`, where HOST is left
+//! out if there is one machine only.
 
 use std::fmt;
 
@@ -156,7 +157,9 @@ impl AttributeKind {
 
     /// All, with those that follow from others.
     pub fn all() -> impl Iterator<Item = AttributeKind> {
-        [AttributeKind::CpuState].into_iter().chain(AttributeKind::KEPT)
+        [AttributeKind::CpuState]
+            .into_iter()
+            .chain(AttributeKind::KEPT)
     }
 
     fn of_number(number: u8) -> Option<AttributeKind> {
@@ -203,8 +206,9 @@ impl AttributeKind {
         }
     }
 
-    /// Whether its numbers measure or count something, so that an average of them means something: not so those that only name
-    /// something, as a thread, an interrupt or a priority. What a user defines is taken to measure.
+    /// Whether its numbers measure or count something, so that an average of them means something:
+    /// not so those that only name something, as a thread, an interrupt or a priority. What a user
+    /// defines is taken to measure.
     pub fn is_quantity(self) -> bool {
         match self {
             AttributeKind::CpuThread | AttributeKind::CpuIrq | AttributeKind::CpuSleep => false,
@@ -326,7 +330,8 @@ impl Attribute {
 
     /// What it tells.
     pub fn kind(self) -> AttributeKind {
-        AttributeKind::of_number((self.0 >> (HOST_BITS + ID_BITS)) as u8).unwrap_or(AttributeKind::CpuState)
+        AttributeKind::of_number((self.0 >> (HOST_BITS + ID_BITS)) as u8)
+            .unwrap_or(AttributeKind::CpuState)
     }
 
     /// Index of the machine's trace.
@@ -339,8 +344,9 @@ impl Attribute {
         self.0 as u32
     }
 
-    /// The path without the machine: `thread/42/state`, `cpu/3/irq`, `disk/8,0/depth`, `file/42:3/read`. Those of users' analyses have the
-    /// paths that these give them: see [`crate::History::path`].
+    /// The path without the machine: `thread/42/state`, `cpu/3/irq`, `disk/8,0/depth`,
+    /// `file/42:3/read`. Those of users' analyses have the paths that these give them: see
+    /// [`crate::History::path`].
     pub fn path(self) -> Path {
         Path(self)
     }
@@ -349,7 +355,9 @@ impl Attribute {
     pub fn parse(path: &str, host: u32) -> Option<Attribute> {
         let mut parts = path.split('/');
         let (subject, id, name) = (parts.next()?, parts.next()?, parts.next()?);
-        let subject = Subject::ALL.into_iter().find(|known| known.name() == subject)?;
+        let subject = Subject::ALL
+            .into_iter()
+            .find(|known| known.name() == subject)?;
         let mut kinds = AttributeKind::all();
         let kind = kinds.find(|kind| kind.subject() == subject && kind.name() == name)?;
         let attribute = match subject {
@@ -420,13 +428,17 @@ mod tests {
                 );
             }
         }
-        let file = Attribute::of_file(AttributeKind::FileRead, 3, (1 << 22) - 1, (1 << 18) - 1).unwrap();
+        let file =
+            Attribute::of_file(AttributeKind::FileRead, 3, (1 << 22) - 1, (1 << 18) - 1).unwrap();
         assert_eq!(file.path().to_string(), "file/4194303:262143/read");
         assert_eq!(Attribute::of_bits(file.bits()), Some(file));
         assert_eq!((file.kind(), file.host()), (AttributeKind::FileRead, 3));
         assert_eq!(Attribute::parse("file/4194303:262143/read", 3), Some(file));
         for (process, fd) in [(-1, 0), (0, -1), (1 << 22, 0), (0, 1 << 18)] {
-            assert_eq!(Attribute::of_file(AttributeKind::FileRead, 0, process, fd), None);
+            assert_eq!(
+                Attribute::of_file(AttributeKind::FileRead, 0, process, fd),
+                None
+            );
         }
         let thread = Attribute::new(AttributeKind::ThreadState, 0, 42);
         assert_eq!(thread.path().to_string(), "thread/42/state");

@@ -10,9 +10,9 @@
 //!            code when the block begins
 //! runs       see [`crate::run`]; times in grids
 //! ```
-//! If flag 2 is set, all behind the head is packed (see [`crate::packing`]).
-//! Numbers of the body are of variable length (LEB128). In a coarse block (level 1 and above) the grid is some nanoseconds, and
-//! codes of texts are those of the file.
+//! If flag 2 is set, all behind the head is packed (see [`crate::packing`]). Numbers of the body
+//! are of variable length (LEB128). In a coarse block (level 1 and above) the grid is some
+//! nanoseconds, and codes of texts are those of the file.
 
 use crate::attribute::{Attribute, Form};
 use crate::packing;
@@ -169,7 +169,8 @@ impl Block {
             return Err(BlockError::Sum);
         }
         let [is_packed, has_snapshot] = [IS_PACKED, HAS_SNAPSHOT].map(|flag| bytes[5] & flag != 0);
-        let unpacked = is_packed.then(|| packing::unpack(&bytes[HEAD..]).ok_or(BlockError::Content));
+        let unpacked =
+            is_packed.then(|| packing::unpack(&bytes[HEAD..]).ok_or(BlockError::Content));
         let unpacked = unpacked.transpose()?;
         let body = unpacked.as_deref().unwrap_or(&bytes[HEAD..]);
         let parts = Parts::parse(body, place, has_snapshot).ok_or(BlockError::Content)?;
@@ -189,7 +190,8 @@ impl Block {
         })
     }
 
-    /// From a body behind a head that says what a sound one would: for fuzzing, which finds no check sums.
+    /// From a body behind a head that says what a sound one would: for fuzzing, which finds no
+    /// check sums.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn of_body(body: &[u8], flags: u8) -> Result<Block, BlockError> {
         let mut bytes = vec![0; HEAD];
@@ -248,7 +250,13 @@ pub(crate) fn sum_of(base: u64, more: u64) -> u64 {
 }
 
 fn place(bytes: &[u8]) -> Option<BlockSpan> {
-    let word = |at: usize| bytes.get(at..at + 8)?.try_into().ok().map(i64::from_le_bytes);
+    let word = |at: usize| {
+        bytes
+            .get(at..at + 8)?
+            .try_into()
+            .ok()
+            .map(i64::from_le_bytes)
+    };
     let is_block = bytes.len() >= HEAD && bytes.starts_with(&MAGIC);
     let place = BlockSpan {
         level: *bytes.get(4)?,
@@ -372,7 +380,11 @@ mod tests {
             runs: vec![
                 (attribute(AttributeKind::ThreadState), state, NULL),
                 (attribute(AttributeKind::ThreadName), name, NULL),
-                (attribute(AttributeKind::DiskRead), counter, varint::code(100)),
+                (
+                    attribute(AttributeKind::DiskRead),
+                    counter,
+                    varint::code(100),
+                ),
             ],
         }
     }
@@ -387,7 +399,10 @@ mod tests {
     #[test]
     fn blocks_are_read_as_they_were_written() {
         let block = Block::parse(write(PLACE, &content())).unwrap();
-        assert_eq!((block.place, block.snapshot.clone()), (PLACE, content().snapshot));
+        assert_eq!(
+            (block.place, block.snapshot.clone()),
+            (PLACE, content().snapshot)
+        );
         let changes = |kind| {
             let entry = block.entry(Attribute::new(kind, 1, 4)).unwrap();
             (entry.last, block.changes(entry).collect::<Vec<_>>())
@@ -409,7 +424,11 @@ mod tests {
         let runs = (0..1000).map(|thread| {
             let mut run = Run::new((1000 + i64::from(thread) / 10, 2));
             run.push(5, 900);
-            (Attribute::new(AttributeKind::ThreadState, 1, thread), run, NULL)
+            (
+                Attribute::new(AttributeKind::ThreadState, 1, thread),
+                run,
+                NULL,
+            )
         });
         let content = Content {
             runs: runs.collect(),
@@ -422,7 +441,10 @@ mod tests {
         let entry = block
             .entry(Attribute::new(AttributeKind::ThreadState, 1, 77))
             .unwrap();
-        assert_eq!(block.changes(entry).collect::<Vec<_>>(), [(1007, 2), (1012, 900)]);
+        assert_eq!(
+            block.changes(entry).collect::<Vec<_>>(),
+            [(1007, 2), (1012, 900)]
+        );
     }
 
     proptest! {

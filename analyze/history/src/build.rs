@@ -1,7 +1,7 @@
 //! Builds a history of a trace set, in parallel.
 //!
-//! Chunks of each CPU are folded into changes of attributes by slice of time ([`crate::kernel`]). Slices that are complete
-//! go on to the file in jobs beside the fold ([`crate::pipeline`]).
+//! Chunks of each CPU are folded into changes of attributes by slice of time ([`crate::kernel`]).
+//! Slices that are complete go on to the file in jobs beside the fold ([`crate::pipeline`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ pub struct Built {
     pub doubts: Vec<String>,
 }
 
-/// Builds the history of the trace set at `paths`, with the contents that `asked` adds, and writes it to a file.
+/// Builds the history of the trace set at `paths`, with the contents that `asked` adds, and writes
+/// it to a file.
 ///
 /// # Errors
 /// If the file cannot be written, `control` cancels, or no event changes an attribute. Then there is no file.
@@ -91,7 +92,8 @@ pub(crate) fn analysis(
 }
 
 impl HistoryAnalysis {
-    /// Reads the traces and completes the file; `meta` says what is known besides, and how often events were lost before.
+    /// Reads the traces and completes the file; `meta` says what is known besides, and how often
+    /// events were lost before.
     pub(crate) fn run(
         self,
         set: &TraceSet,
@@ -140,8 +142,9 @@ impl HistoryAnalysis {
 
 /// Says that a path of a user's analysis is that of something else, which has it first.
 fn shadows(custom: &[String]) -> Option<String> {
-    let is_known =
-        |path: &&String| Attribute::parse(path, 0).is_some_and(|known| known.kind() != AttributeKind::Custom);
+    let is_known = |path: &&String| {
+        Attribute::parse(path, 0).is_some_and(|known| known.kind() != AttributeKind::Custom)
+    };
     let path = custom.iter().find(is_known)?;
     Some(format!(
         "`{path}`: this attribute is there without the analysis too, and both are shown: give it another path"

@@ -20,7 +20,9 @@ impl Hasher for BitsHasher {
         self.0
     }
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+        bytes
+            .iter()
+            .for_each(|&byte| self.write_u64(u64::from(byte)));
     }
     fn write_u64(&mut self, number: u64) {
         let product = (self.0 ^ number).wrapping_mul(SPREAD);

@@ -1,6 +1,7 @@
-//! What only following all event records tells, where a slice begins: what an analysis that a user defined has on its stacks, since when
-//! what was so, which spans are open, what descriptors are and which calls are open. The values of attributes alone do not tell it, so it is kept at some times from which
-//! one can go on.
+//! What only following all event records tells, where a slice begins: what an analysis that a user
+//! defined has on its stacks, since when what was so, which spans are open, what descriptors are
+//! and which calls are open. The values of attributes alone do not tell it, so it is kept at some
+//! times from which one can go on.
 
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +84,8 @@ pub(crate) fn keep(
     Some(Checkpoint { time, bytes })
 }
 
-/// What is kept, if one can go on from there: with what is known of descriptors, if they are followed.
+/// What is kept, if one can go on from there: with what is known of descriptors, if they are
+/// followed.
 pub(crate) fn parse(bytes: &[u8], follows: Follows, follows_files: bool) -> Option<Knowledge> {
     let State {
         program,
@@ -96,17 +98,21 @@ pub(crate) fn parse(bytes: &[u8], follows: Follows, follows_files: bool) -> Opti
     (fits && files_fit).then_some(Knowledge { machine, files })
 }
 
-/// The times at which checkpoints are made: beginnings of slices, more of them towards the end, where a trace grows.
+/// The times at which checkpoints are made: beginnings of slices, more of them towards the end,
+/// where a trace grows.
 pub(crate) fn times(slices: &Slices) -> Vec<i64> {
     let distances = (0..MOST).map(|power| STEP.pow(power));
     let mut times: Vec<i64> = distances
-        .filter_map(|distance| Some(slices.begin(slices.len().checked_sub(distance).filter(|&at| at > 0)?)))
+        .filter_map(|distance| {
+            Some(slices.begin(slices.len().checked_sub(distance).filter(|&at| at > 0)?))
+        })
         .collect();
     times.reverse();
     times
 }
 
-/// Which of the checkpoints, by their lengths in the order of time, are worth their room beside so many bytes of blocks: the latest.
+/// Which of the checkpoints, by their lengths in the order of time, are worth their room beside so
+/// many bytes of blocks: the latest.
 pub(crate) fn worth_keeping(lengths: &[u64], blocks: u64) -> usize {
     let room = (blocks / SHARE).max(FEW_BYTES);
     let mut sum: u64 = 0;
@@ -114,7 +120,12 @@ pub(crate) fn worth_keeping(lengths: &[u64], blocks: u64) -> usize {
         sum = sum.saturating_add(**length);
         sum <= room
     };
-    lengths.iter().rev().take(MOST_KEPT).take_while(fits).count()
+    lengths
+        .iter()
+        .rev()
+        .take(MOST_KEPT)
+        .take_while(fits)
+        .count()
 }
 
 #[cfg(test)]
@@ -125,7 +136,9 @@ mod tests {
     #[test]
     fn what_cannot_have_been_kept_is_refused() {
         let follows = Follows::default();
-        let whole = keep(5, follows, &UserMachine::default(), None).unwrap().bytes;
+        let whole = keep(5, follows, &UserMachine::default(), None)
+            .unwrap()
+            .bytes;
         assert!(parse(&whole, follows, false).is_some());
         let text = String::from_utf8(whole).unwrap();
         let changed = |from: &str, to: &str| {
@@ -133,7 +146,10 @@ mod tests {
             text.replace(from, to)
         };
         let height = changed("\"stacks\":[]", "\"stacks\":[[\"a\",4294967295]]");
-        let place = changed("\"kept\":[]", "\"kept\":[[\"a\",[\"b\",18446744073709551615]]]");
+        let place = changed(
+            "\"kept\":[]",
+            "\"kept\":[[\"a\",[\"b\",18446744073709551615]]]",
+        );
         let number = changed("\"numbers\":[]", "\"numbers\":[[\"a\",7]]");
         let program = changed(PROGRAM, "tracebraid 0.0.0");
         for other in [
@@ -153,10 +169,14 @@ mod tests {
     fn descriptors_that_cannot_have_been_kept_are_refused() {
         let follows = Follows::default();
         let files = Some(files::Kept::default());
-        let whole = keep(5, follows, &UserMachine::default(), files).unwrap().bytes;
+        let whole = keep(5, follows, &UserMachine::default(), files)
+            .unwrap()
+            .bytes;
         assert!(parse(&whole, follows, true).is_some());
         assert!(parse(&whole, follows, false).is_none());
-        let without = keep(5, follows, &UserMachine::default(), None).unwrap().bytes;
+        let without = keep(5, follows, &UserMachine::default(), None)
+            .unwrap()
+            .bytes;
         assert!(parse(&without, follows, true).is_none());
         let text = String::from_utf8(whole).unwrap();
         let changed = |from: &str, to: &str| {

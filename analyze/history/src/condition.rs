@@ -61,9 +61,14 @@ impl Values {
             Values::Numbers => {
                 format!("==, !=, <, <=, >, >= and a number, or == or != and {NOTHING} (no value)")
             }
-            Values::Of(names) => format!("== or != and one of {}, {NOTHING} (no value)", names.join(", ")),
+            Values::Of(names) => format!(
+                "== or != and one of {}, {NOTHING} (no value)",
+                names.join(", ")
+            ),
             Values::Texts => {
-                format!("== or != and a text, or {NOTHING} (no value); less and more are for numbers")
+                format!(
+                    "== or != and a text, or {NOTHING} (no value); less and more are for numbers"
+                )
             }
             Values::Any => "==, != and a value, or <, <=, >, >= and a number".to_owned(),
         }
@@ -89,7 +94,9 @@ impl Condition {
         if value.is_empty() || value.starts_with(['=', '<', '>', '!']) {
             return Err(refused());
         }
-        let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        let quoted = value
+            .strip_prefix('"')
+            .and_then(|value| value.strip_suffix('"'));
         let condition = Condition {
             operator,
             value: quoted.unwrap_or(value).to_owned(),
@@ -134,7 +141,10 @@ impl Condition {
     /// When it does not: the first of the attributes, and what a condition on it may be.
     pub fn check(&self, attributes: &[Attribute]) -> Result<(), (Attribute, String)> {
         let makes_sense = |attribute: &Attribute| self.suits(&Values::of(attribute.kind()));
-        match attributes.first().filter(|_| !attributes.iter().any(makes_sense)) {
+        match attributes
+            .first()
+            .filter(|_| !attributes.iter().any(makes_sense))
+        {
             Some(first) => Err((*first, Values::of(first.kind()).allowed())),
             None => Ok(()),
         }
@@ -152,10 +162,12 @@ impl Condition {
 
     /// The value, if no attribute at all is ever called so.
     pub fn unknown_value(&self, history: &History, attributes: &[Attribute]) -> Option<&str> {
-        let is_text =
-            |attribute: &Attribute| matches!(Values::of(attribute.kind()), Values::Texts | Values::Any);
+        let is_text = |attribute: &Attribute| {
+            matches!(Values::of(attribute.kind()), Values::Texts | Values::Any)
+        };
         let is_plain = self.value == NOTHING || self.number().is_some();
-        let is_strange = !is_plain && attributes.iter().all(is_text) && !history.has_text(&self.value);
+        let is_strange =
+            !is_plain && attributes.iter().all(is_text) && !history.has_text(&self.value);
         is_strange.then_some(self.value.as_str())
     }
 }
@@ -166,7 +178,8 @@ mod tests {
 
     #[test]
     fn conditions_compare_texts_and_numbers() {
-        let holds = |condition: &str, value: &Value| Condition::parse(condition).unwrap().holds(value);
+        let holds =
+            |condition: &str, value: &Value| Condition::parse(condition).unwrap().holds(value);
         let four = Value::Number(4);
         for (condition, expected) in [
             ("== 4", true),
@@ -182,21 +195,35 @@ mod tests {
         assert!(holds("== read", &Value::Text("read".into())));
         assert!(holds("== \"a b\"", &Value::Text("a b".into())));
         assert!(!holds("> 3", &Value::Text("write".into())));
-        assert!(holds("== -", &Value::Null) && holds("!= 4", &Value::Null) && !holds("< 4", &Value::Null));
+        assert!(
+            holds("== -", &Value::Null)
+                && holds("!= 4", &Value::Null)
+                && !holds("< 4", &Value::Null)
+        );
     }
 
     #[test]
     fn what_is_no_condition_is_refused() {
-        for text in ["foo", "4", "", "==", "=> 4", "= 4", "== < 4", "~ read", "=== 4"] {
+        for text in [
+            "foo", "4", "", "==", "=> 4", "= 4", "== < 4", "~ read", "=== 4",
+        ] {
             let refused = Condition::parse(text).unwrap_err();
             assert!(refused.contains("==, !=, <, <=, > or >="), "{text}");
         }
-        assert!(Condition::parse("> read").unwrap_err().contains("for numbers"));
+        assert!(
+            Condition::parse("> read")
+                .unwrap_err()
+                .contains("for numbers")
+        );
     }
 
     #[test]
     fn conditions_suit_values() {
-        let suits = |condition: &str, kind| Condition::parse(condition).unwrap().suits(&Values::of(kind));
+        let suits = |condition: &str, kind| {
+            Condition::parse(condition)
+                .unwrap()
+                .suits(&Values::of(kind))
+        };
         for (condition, kind, expected) in [
             ("== foo", AttributeKind::CpuThread, false),
             ("!= foo", AttributeKind::CpuThread, false),

@@ -40,7 +40,8 @@ impl Parts {
                 ..
             } => "idle",
             Parts {
-                thread: Value::Null, ..
+                thread: Value::Null,
+                ..
             } => return Value::Null,
             parts if parts.is_kernel() => "system",
             Parts {
@@ -50,7 +51,8 @@ impl Parts {
             Parts { syscall, .. } if *syscall != Value::Null => "system",
             // The thread may be a kernel thread, or in an unrecorded call.
             Parts {
-                parent: Value::Null, ..
+                parent: Value::Null,
+                ..
             }
             | Parts {
                 lacks_calls: true, ..
@@ -123,7 +125,10 @@ impl History {
         let mut steps: Vec<(i64, Part)> = Vec::new();
         let irqs = self.changes(of_cpu(state, AttributeKind::CpuIrq), from, to)?;
         let softirqs = self.changes(of_cpu(state, AttributeKind::CpuSoftirq), from, to)?;
-        steps.extend(irqs.into_iter().map(|since| (since.time, Part::Irq(since.value))));
+        steps.extend(
+            irqs.into_iter()
+                .map(|since| (since.time, Part::Irq(since.value))),
+        );
         steps.extend(
             softirqs
                 .into_iter()
@@ -153,7 +158,8 @@ impl History {
         cpus.map(|&(host, cpu)| Attribute::new(AttributeKind::CpuState, host, cpu))
     }
 
-    /// Tells the changes after `from` and before `to`, until `tell` gives false: in stretches that become longer.
+    /// Tells the changes after `from` and before `to`, until `tell` gives false: in stretches that
+    /// become longer.
     pub(crate) fn each_cpu_state(
         &self,
         state: Attribute,
@@ -220,7 +226,9 @@ impl History {
         let (threads, irqs, softirqs) = (threads?, irqs?, softirqs?);
         let mut calls: HashMap<Attribute, Vec<Value>> = HashMap::new();
         let mut states = Vec::with_capacity(times.len());
-        for (at, ((thread, irq), softirq)) in threads.into_iter().zip(irqs).zip(softirqs).enumerate() {
+        for (at, ((thread, irq), softirq)) in
+            threads.into_iter().zip(irqs).zip(softirqs).enumerate()
+        {
             let mut of = |kind| -> Result<Value, HistoryError> {
                 let Some(attribute) = of_thread(state, &thread, kind) else {
                     return Ok(Value::Null);

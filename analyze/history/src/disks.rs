@@ -1,5 +1,5 @@
-//! Block devices: how many requests each has. They are issued on one CPU and done on another, so all CPUs' are played in the order
-//! of time.
+//! Block devices: how many requests each has. They are issued on one CPU and done on another, so
+//! all CPUs' are played in the order of time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::block::{Block, BlockStep, RequestStep};
@@ -65,7 +65,14 @@ pub(crate) struct Disks(Vec<((u32, Device), u64)>);
 
 impl Disks {
     /// Something happens.
-    pub(crate) fn play(&mut self, slices: &Slices, to: &mut Pieces, host: u32, time: i64, request: Request) {
+    pub(crate) fn play(
+        &mut self,
+        slices: &Slices,
+        to: &mut Pieces,
+        host: u32,
+        time: i64,
+        request: Request,
+    ) {
         let device = request.device;
         let attribute = |kind| Attribute::new(kind, host, device.0);
         let depth = self.depth((host, device));
@@ -83,7 +90,12 @@ impl Disks {
             } else {
                 AttributeKind::DiskRead
             };
-            to.add(slices, time, attribute(kind), i64::from(request.sectors) * SECTOR);
+            to.add(
+                slices,
+                time,
+                attribute(kind),
+                i64::from(request.sectors) * SECTOR,
+            );
         }
     }
 

@@ -1,8 +1,9 @@
 //! From the changes of a slice, as events of each CPU tell them, to runs of each attribute.
 //!
-//! What came before the slice is not known here, so slices are encoded side by side: the first change of an attribute is
-//! kept even if it may change nothing, sums begin at 0, and a wake-up that comes first is kept as such. The shard that
-//! the attribute belongs to settles that, slice after slice ([`crate::shard`]).
+//! What came before the slice is not known here, so slices are encoded side by side: the first
+//! change of an attribute is kept even if it may change nothing, sums begin at 0, and a wake-up
+//! that comes first is kept as such. The shard that the attribute belongs to settles that, slice
+//! after slice ([`crate::shard`]).
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -15,8 +16,8 @@ use crate::run::{Change, Run};
 use crate::value::ThreadState;
 use crate::varint::{self, NULL};
 
-/// Shards that attributes are divided into: more than that can work on one file at a time, as slices are encoded and blocks
-/// made beside them.
+/// Shards that attributes are divided into: more than that can work on one file at a time, as
+/// slices are encoded and blocks made beside them.
 pub(crate) const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 4;
 
@@ -48,7 +49,8 @@ pub(crate) struct Part {
     pub(crate) coarse: Vec<Change>,
 }
 
-/// Encodes the pieces of a slice: those of each CPU in its order, CPU after CPU; in grids of `grid` nanoseconds.
+/// Encodes the pieces of a slice: those of each CPU in its order, CPU after CPU; in grids of `grid`
+/// nanoseconds.
 pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
     let texts = unite_texts(&mut pieces);
     let mut groups = Groups::new(&pieces);
@@ -70,7 +72,9 @@ pub(crate) fn encode(mut pieces: Vec<Piece>, grid: i64) -> Encoded {
             continue;
         };
         let mut folding = Folding::new(attribute.kind().form(), grid, &mut room);
-        changes.iter().for_each(|&(time, code)| folding.add(time, code));
+        changes
+            .iter()
+            .for_each(|&(time, code)| folding.add(time, code));
         let latest = folding.time;
         if let Some(run) = folding.into_run() {
             let (first, last) = encoded.extent.unwrap_or((run.first.0, latest));
@@ -91,11 +95,19 @@ struct Room {
 
 /// Makes one list of all texts, in their order, and lets changes refer to that.
 fn unite_texts(pieces: &mut [Piece]) -> Vec<String> {
-    let mut texts: Vec<String> = pieces.iter().flat_map(|piece| &piece.texts).cloned().collect();
+    let mut texts: Vec<String> = pieces
+        .iter()
+        .flat_map(|piece| &piece.texts)
+        .cloned()
+        .collect();
     texts.sort_unstable();
     texts.dedup();
     for piece in pieces {
-        let find = |text: &String| texts.binary_search(text).map_or(NULL, |place| place as u64 + 1);
+        let find = |text: &String| {
+            texts
+                .binary_search(text)
+                .map_or(NULL, |place| place as u64 + 1)
+        };
         let places: Vec<u64> = piece.texts.iter().map(find).collect();
         for change in &mut piece.changes {
             let Some(form) = Attribute::text_form(change.attribute) else {
@@ -157,7 +169,8 @@ impl Groups {
     }
 }
 
-/// Numbers attributes in the order in which they are met. Few change often: these are found without the map.
+/// Numbers attributes in the order in which they are met. Few change often: these are found without
+/// the map.
 struct Index {
     counts: Vec<(u64, usize)>,
     map: HashMap<u64, u32, BuildHasherDefault<BitsHasher>>,
@@ -237,7 +250,9 @@ impl<'r> Folding<'r> {
                 });
             }
             Some(run) => {
-                let Some(code) = after(run.last, code) else { return };
+                let Some(code) = after(run.last, code) else {
+                    return;
+                };
                 run.push(time.abs_diff(self.time), code);
             }
         }
@@ -368,7 +383,11 @@ mod tests {
     fn sums_begin_at_the_slice_and_texts_are_in_order() {
         let counter = piece(
             AttributeKind::DiskRead,
-            &[(1, varint::fold(4)), (2, varint::fold(0)), (3, varint::fold(5))],
+            &[
+                (1, varint::fold(4)),
+                (2, varint::fold(0)),
+                (3, varint::fold(5)),
+            ],
             &[],
         );
         let names = piece(

@@ -1,6 +1,6 @@
-//! CPUs whose recording ends before the trace does. From that end on these values are unknown: all of the CPU; state and
-//! system call of each thread that does not run on another CPU, since the thread may run on this one; the depth of each
-//! disk.
+//! CPUs whose recording ends before the trace does. From that end on these values are unknown: all
+//! of the CPU; state and system call of each thread that does not run on another CPU, since the
+//! thread may run on this one; the depth of each disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,8 @@ use crate::varint::{self, NULL};
 pub(crate) struct Ends {
     /// States, CPUs and calls of threads, and depths of disks' queues: bits of [`Attribute`].
     known: BTreeSet<u64>,
-    /// By trace and CPU: time of the last switch (nanoseconds from the origin) and code of the thread's id.
+    /// By trace and CPU: time of the last switch (nanoseconds from the origin) and code of the
+    /// thread's id.
     running: BTreeMap<(u32, u32), (i64, u64)>,
 }
 
@@ -53,7 +54,12 @@ impl Ends {
     }
 
     /// Changes at the beginning of `slice`, where the recording of `cpus` ends.
-    pub(crate) fn end(&mut self, slice: usize, time: i64, cpus: impl Iterator<Item = CpuKey>) -> Piece {
+    pub(crate) fn end(
+        &mut self,
+        slice: usize,
+        time: i64,
+        cpus: impl Iterator<Item = CpuKey>,
+    ) -> Piece {
         let mut piece = Piece {
             slice,
             ..Piece::default()
@@ -85,7 +91,9 @@ impl Ends {
         // Attributes without a value need no change at the next end.
         self.known.retain(|&bits| {
             let attribute = Attribute::of_bits(bits).filter(|&attribute| !goes_on(attribute));
-            attribute.into_iter().for_each(|attribute| set(attribute, NULL));
+            attribute
+                .into_iter()
+                .for_each(|attribute| set(attribute, NULL));
             attribute.is_none()
         });
         piece

@@ -1,4 +1,5 @@
-//! The file of a history: a head, blocks one behind the other, and an index that the head points to.
+//! The file of a history: a head, blocks one behind the other, and an index that the head points
+//! to.
 //!
 //! ```text
 //! head    64 bytes: "TBHISTRY", version (u32), 4 zeros, where the index begins and its length (u64 each), CRC-32 of the index,
@@ -8,8 +9,8 @@
 //! checkpoints  JSON: what an analysis that a user defined knew at some times, for appending (see [`crate::checkpoint`])
 //! index   JSON: what the history is of, its texts, and its blocks
 //! ```
-//! To append, blocks and a new index are written behind the old index, and then the head: whoever reads meanwhile sees the old
-//! state or the new one.
+//! To append, blocks and a new index are written behind the old index, and then the head: whoever
+//! reads meanwhile sees the old state or the new one.
 
 use std::fs::File;
 use std::io;
@@ -48,14 +49,16 @@ pub struct Meta {
     pub begin: i64,
     /// Time of the last one.
     pub end: i64,
-    /// By trace: time of its last event, behind which nothing is known of its machine, however long others go on.
+    /// By trace: time of its last event, behind which nothing is known of its machine, however long
+    /// others go on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<Option<i64>>,
-    /// Traces of kernels in which no system calls were recorded, by index: whether a program's thread is in one is unknown.
+    /// Traces of kernels in which no system calls were recorded, by index: whether a program's
+    /// thread is in one is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_calls: Vec<u32>,
-    /// CPUs that were not recorded, or not from the beginning. Values that are unknown for that reason are
-    /// unknown at all times.
+    /// CPUs that were not recorded, or not from the beginning. Values that are unknown for that
+    /// reason are unknown at all times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_recorded: Vec<NotRecorded>,
     /// Bytes of the packets that were read.
@@ -292,8 +295,8 @@ impl Source {
         if half(32) != crc32fast::hash(&bytes) {
             return Err(self.damaged(offset, "the index's check sum is wrong"));
         }
-        let index: Index =
-            serde_json::from_slice(&bytes).map_err(|error| self.damaged(offset, &error.to_string()))?;
+        let index: Index = serde_json::from_slice(&bytes)
+            .map_err(|error| self.damaged(offset, &error.to_string()))?;
         let is_sound = |block: &&BlockRef| {
             let end = block.offset.checked_add(block.length);
             !end.is_some_and(|end| end <= offset && block.offset >= HEAD)
@@ -311,7 +314,10 @@ impl Source {
             ));
         }
         match index.blocks.iter().find(is_sound) {
-            Some(block) => Err(self.damaged(block.offset, "the index tells of a block that cannot be there")),
+            Some(block) => Err(self.damaged(
+                block.offset,
+                "the index tells of a block that cannot be there",
+            )),
             None => {
                 self.end = offset.saturating_add(size);
                 Ok(index)
@@ -336,7 +342,8 @@ impl Source {
         }
     }
 
-    /// Writes another index behind all that is there: who reads meanwhile sees the old one or this one.
+    /// Writes another index behind all that is there: who reads meanwhile sees the old one or this
+    /// one.
     pub(crate) fn put_index(&mut self, index: &Index) -> Result<(), HistoryError> {
         let put = || {
             let file = File::options().write(true).open(&self.path)?;
@@ -393,7 +400,10 @@ impl Source {
         };
         match block.place == expected && block.snapshot.is_some() == place.has_snapshot {
             true => Ok(block),
-            false => Err(self.damaged(place.offset, "the block is not the one that the index tells of")),
+            false => Err(self.damaged(
+                place.offset,
+                "the block is not the one that the index tells of",
+            )),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Descriptors of processes: what each is, and what was read and written. What calls do to descriptors is known in the order of
-//! time only; the report on files follows them.
+//! Descriptors of processes: what each is, and what was read and written. What calls do to
+//! descriptors is known in the order of time only; the report on files follows them.
 
 use std::collections::BTreeMap;
 
@@ -67,11 +67,17 @@ impl Files {
         Files(FileFollower::new(times.to_vec()))
     }
 
-    /// What is known at such a time, when everything before it has been played, and nothing from there on.
+    /// What is known at such a time, when everything before it has been played, and nothing from
+    /// there on.
     pub(crate) fn keep(partial: &mut Partial, time: i64) -> Kept {
         Kept {
             seen: partial.seen.keep(time),
-            known: partial.known.0.iter().map(|(key, used)| (*key, *used)).collect(),
+            known: partial
+                .known
+                .0
+                .iter()
+                .map(|(key, used)| (*key, *used))
+                .collect(),
             threads: partial
                 .threads
                 .0
@@ -130,7 +136,11 @@ impl Files {
         } = partial;
         self.0.follow(seen, until, &mut |time, news| {
             let time = pieces.see(time);
-            let to = &mut To { slices, pieces, time };
+            let to = &mut To {
+                slices,
+                pieces,
+                time,
+            };
             match news {
                 News::Is {
                     descriptor,
@@ -155,7 +165,12 @@ struct To<'p> {
 }
 
 impl To<'_> {
-    fn number(&mut self, kind: AttributeKind, (trace, process, fd): (u32, i32, i32), number: Option<u64>) {
+    fn number(
+        &mut self,
+        kind: AttributeKind,
+        (trace, process, fd): (u32, i32, i32),
+        number: Option<u64>,
+    ) {
         let number = number.map(|number| i64::try_from(number).unwrap_or(i64::MAX));
         if let Some(attribute) = Attribute::of_file(kind, trace, process, fd) {
             let code = number.map_or(NULL, varint::code);
@@ -165,7 +180,8 @@ impl To<'_> {
 
     fn text(&mut self, kind: AttributeKind, (trace, process, fd): (u32, i32, i32), text: &str) {
         if let Some(attribute) = Attribute::of_file(kind, trace, process, fd) {
-            self.pieces.set_string(self.slices, self.time, attribute, text);
+            self.pieces
+                .set_string(self.slices, self.time, attribute, text);
         }
     }
 }
@@ -214,7 +230,13 @@ fn key(descriptor: Descriptor) -> (u32, i32, i32) {
 
 impl Known {
     /// A descriptor is that from now on. If it was not known before, it is what was used until now.
-    fn is(&mut self, to: &mut To<'_>, descriptor: Descriptor, (name, kind): (&str, FdType), is_same: bool) {
+    fn is(
+        &mut self,
+        to: &mut To<'_>,
+        descriptor: Descriptor,
+        (name, kind): (&str, FdType),
+        is_same: bool,
+    ) {
         let key = key(descriptor);
         let used = self.0.entry(key).or_default();
         if used.is_named && !is_same {
@@ -252,7 +274,9 @@ impl Known {
         let closed = self.0.range((trace, process, fd)..=(trace, process, last));
         let closed: Vec<_> = closed.map(|(key, _)| *key).collect();
         for key in closed {
-            let Some(used) = self.0.remove(&key) else { continue };
+            let Some(used) = self.0.remove(&key) else {
+                continue;
+            };
             unset_numbers(to, key, &used);
             if used.is_named {
                 to.number(AttributeKind::FileName, key, None);

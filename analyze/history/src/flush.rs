@@ -1,4 +1,5 @@
-//! Has what was written go to the disk while more is made, so that there is little left to wait for in the end.
+//! Has what was written go to the disk while more is made, so that there is little left to wait for
+//! in the end.
 
 use std::fs::File;
 use std::io;

@@ -66,19 +66,22 @@ impl Ground {
 
     /// Whether the traces contain switches, but no system calls.
     pub(crate) fn lacks_calls(&self) -> bool {
-        let is_call = |event: &KernelEvent| matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
+        let is_call =
+            |event: &KernelEvent| matches!(event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
         let is_switch = |event: &KernelEvent| matches!(event, KernelEvent::Switch(_));
         self.input.sources.has(is_switch) && !self.input.sources.has(is_call)
     }
 
-    /// Reads the facts of a trace set. `times`: nanoseconds from the origin, at which the state of descriptors is kept.
+    /// Reads the facts of a trace set. `times`: nanoseconds from the origin, at which the state of
+    /// descriptors is kept.
     pub(crate) fn of(
         set: &TraceSet,
         recorded: &Arc<Recorded>,
         asked: Asked,
         times: &[i64],
     ) -> Result<Ground, BuildError> {
-        let plan = user::with_probes(set, asked.definition).map(|definition| Plan::new(set, definition));
+        let plan =
+            user::with_probes(set, asked.definition).map(|definition| Plan::new(set, definition));
         let plan = plan.transpose().map_err(BuildError::Definition)?;
         let files = asked.files.then(|| Files::new(times));
         let of_files = |event: &KernelEvent| files.as_ref().is_some_and(|files| files.wants(event));
@@ -124,7 +127,9 @@ impl Ground {
     /// The end of each trace of a machine; empty if all end together.
     fn ends(&self, traces: usize) -> Vec<Option<i64>> {
         let traces = (0..).take(traces);
-        let ends: Vec<Option<i64>> = traces.map(|trace| self.input.known_until_of(trace)).collect();
+        let ends: Vec<Option<i64>> = traces
+            .map(|trace| self.input.known_until_of(trace))
+            .collect();
         match ends.iter().flatten().any(|&end| end < self.end) {
             true => ends,
             false => Vec::new(),
@@ -171,6 +176,13 @@ fn extent(set: &TraceSet, head: &Head, plan: Option<&Plan>) -> Option<(Timestamp
 }
 
 fn name_of_host(head: &tracebraid_follow::Head, trace: usize) -> Option<String> {
-    let host = head.hosts.iter().find(|host| host.trace as usize == trace)?;
-    Some(host.name.clone().unwrap_or_else(|| format!("trace-{trace}")))
+    let host = head
+        .hosts
+        .iter()
+        .find(|host| host.trace as usize == trace)?;
+    Some(
+        host.name
+            .clone()
+            .unwrap_or_else(|| format!("trace-{trace}")),
+    )
 }

@@ -10,7 +10,8 @@ use crate::file::{BlockRef, HistoryError, Meta, Source};
 use crate::value::{ThreadState, Value};
 use crate::varint::{self, NULL};
 
-/// A history. Blocks are read, and their check sums looked at, when a query needs them; those that were used last are kept.
+/// A history. Blocks are read, and their check sums looked at, when a query needs them; those that
+/// were used last are kept.
 #[derive(Debug)]
 pub struct History {
     source: Source,
@@ -68,7 +69,9 @@ impl History {
         let custom = index.meta.custom.iter().zip(0..);
         Ok(History {
             source,
-            custom: custom.map(|(path, number)| (path.clone(), number)).collect(),
+            custom: custom
+                .map(|(path, number)| (path.clone(), number))
+                .collect(),
             meta: index.meta,
             texts: index.texts.into_iter().map(Arc::from).collect(),
             levels,
@@ -94,10 +97,13 @@ impl History {
     pub fn find(&self, path: &str, host: u32) -> Option<Attribute> {
         let own = self.custom.get(path).copied();
         own.map(|number| Attribute::new(AttributeKind::Custom, 0, number))
-            .or_else(|| Attribute::parse(path, host).filter(|found| found.kind() != AttributeKind::Custom))
+            .or_else(|| {
+                Attribute::parse(path, host).filter(|found| found.kind() != AttributeKind::Custom)
+            })
     }
 
-    /// Whether some value of an attribute that is kept is that text, or was of one that an append has cut off.
+    /// Whether some value of an attribute that is kept is that text, or was of one that an append
+    /// has cut off.
     pub fn has_text(&self, text: &str) -> bool {
         self.texts.iter().any(|known| **known == *text)
     }
@@ -113,7 +119,8 @@ impl History {
         self.levels.get(number)
     }
 
-    /// The coarse level that shows steps of so many nanoseconds best; all changes, if none is fine enough.
+    /// The coarse level that shows steps of so many nanoseconds best; all changes, if none is fine
+    /// enough.
     pub(crate) fn level_for(&self, step: i64) -> Option<&Level> {
         let fits = |level: &&Level| level.number == 0 || level.grid <= step;
         self.levels
@@ -140,7 +147,9 @@ impl History {
         }
         let form = attribute.kind().form();
         if let Some(text) = form.text_of(code) {
-            let text = usize::try_from(text).ok().and_then(|text| text.checked_sub(1));
+            let text = usize::try_from(text)
+                .ok()
+                .and_then(|text| text.checked_sub(1));
             let text = text.and_then(|at| self.texts.get(at));
             return text.map_or(Value::Null, |text| Value::Text(text.clone()));
         }

@@ -1,4 +1,5 @@
-//! The analysis whose report is a file: chunks become slices, which are written when they are complete.
+//! The analysis whose report is a file: chunks become slices, which are written when they are
+//! complete.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,10 +34,11 @@ pub(crate) struct HistoryAnalysis {
     pub(crate) output: Output,
 }
 
-/// State after some chunks. Once complete slices are passed on, the size is bounded by the numbers of CPUs, threads, disks and
-/// paths of a user analysis, not by that of event records (tested in `bounds`). With descriptors, `files` also contains all
-/// changes of descriptors in the last minute ([`tracebraid_files::FollowedFiles`]). The values of all attributes, which
-/// settling needs, and the index of the file, which has an entry for each block, are in [`Output`].
+/// State after some chunks. Once complete slices are passed on, the size is bounded by the numbers
+/// of CPUs, threads, disks and paths of a user analysis, not by that of event records (tested in
+/// `bounds`). With descriptors, `files` also contains all changes of descriptors in the last minute
+/// ([`tracebraid_files::FollowedFiles`]). The values of all attributes, which settling needs, and
+/// the index of the file, which has an entry for each block, are in [`Output`].
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Partial {
     pub(crate) kernel: kernel::Partial,
@@ -128,7 +130,8 @@ impl Analysis for HistoryAnalysis {
         let mut groups = self.ground.input.groups();
         if let Some(plan) = &self.ground.plan {
             let known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
-            let others = StreamRef::all(set).filter(|stream| plan.reads(*stream) && !known.contains(stream));
+            let others =
+                StreamRef::all(set).filter(|stream| plan.reads(*stream) && !known.contains(stream));
             groups.extend(others.map(|stream| vec![stream]));
         }
         groups
@@ -136,7 +139,8 @@ impl Analysis for HistoryAnalysis {
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
         let asks = |plan: &Plan| plan.wants(trace, stream_class, class);
-        self.ground.input.wants(trace, stream_class, class) || self.ground.plan.as_ref().is_some_and(asks)
+        self.ground.input.wants(trace, stream_class, class)
+            || self.ground.plan.as_ref().is_some_and(asks)
     }
 
     fn begin(&self, chunk: &Chunk) -> Partial {
@@ -181,7 +185,11 @@ impl Analysis for HistoryAnalysis {
         if let Some(plan) = &self.ground.plan {
             partial.user.event(plan, record);
         }
-        let follows = self.ground.plan.as_ref().filter(|plan| plan.needs_threads());
+        let follows = self
+            .ground
+            .plan
+            .as_ref()
+            .filter(|plan| plan.needs_threads());
         let place = (record.time.0, record.number);
         self.ground.input.event(record, |event, body| {
             if let (Some(plan), KernelEvent::Switch(switch)) = (follows, &event.model.event)
@@ -197,7 +205,9 @@ impl Analysis for HistoryAnalysis {
                     return;
                 }
             }
-            partial.kernel.event(slices, &self.ground.input, event, body);
+            partial
+                .kernel
+                .event(slices, &self.ground.input, event, body);
         });
     }
 
@@ -214,7 +224,11 @@ impl Analysis for HistoryAnalysis {
         earlier.user.merge(later.user);
     }
 
-    fn slices<'a>(&'a self, partial: &mut Partial, watermark: Timestamp) -> Vec<Slice<'a, Partial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut Partial,
+        watermark: Timestamp,
+    ) -> Vec<Slice<'a, Partial>> {
         // After the last chunk nothing is left.
         let until = Some(watermark.0).filter(|&until| until < i64::MAX);
         self.hand_on(partial, until);
@@ -281,7 +295,10 @@ impl Output {
     }
 
     pub(crate) fn finish(self, meta: Meta) -> Result<u64, HistoryError> {
-        let pipeline = self.pipeline.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let pipeline = self
+            .pipeline
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         let checkpoints = self.checkpoints.into_inner();
         pipeline.finish(meta, checkpoints.unwrap_or_else(PoisonError::into_inner))
     }

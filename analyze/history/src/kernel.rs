@@ -1,7 +1,8 @@
 //! From kernel events to changes of attributes.
 //!
-//! An event sets attributes to values that it tells by itself, or with the thread that runs on its CPU, which the CPU's own
-//! switches tell. So no CPU needs to know of others, but for requests of block devices ([`crate::disks`]).
+//! An event sets attributes to values that it tells by itself, or with the thread that runs on its
+//! CPU, which the CPU's own switches tell. So no CPU needs to know of others, but for requests of
+//! block devices ([`crate::disks`]).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use tracebraid_kernel_model::events::irq::SoftirqStep;
 use tracebraid_kernel_model::events::power::CpuIdle;
 use tracebraid_kernel_model::events::sched::{EndStep, WakeStep, Wakeup};
 use tracebraid_kernel_model::{
-    Body, Comm, Exec, Fork, IntField, KernelEvent, Priority, Switch, Syscall, TaskState, softirq_name,
+    Body, Comm, Exec, Fork, IntField, KernelEvent, Priority, Switch, Syscall, TaskState,
+    softirq_name,
 };
 
 use crate::attribute::{Attribute, AttributeKind, Subject};
@@ -146,7 +148,9 @@ impl Partial {
                     let tid = i32::try_from(number).ok();
                     partial.lanes.get(cpu).goes_over(i64::MIN, Active { tid });
                 }
-                AttributeKind::DiskDepth => partial.disks.know(attribute.host(), attribute.id(), number),
+                AttributeKind::DiskDepth => {
+                    partial.disks.know(attribute.host(), attribute.id(), number)
+                }
                 _ => {}
             }
         }
@@ -241,7 +245,8 @@ impl Partial {
             latest: self.pieces.iter().map(latest).collect(),
             resolved: ByCpu::default(),
         };
-        let step = |joining: &mut Joining<'_>, cpu, time, step| joining.at(slices, cpu, time).step(step);
+        let step =
+            |joining: &mut Joining<'_>, cpu, time, step| joining.at(slices, cpu, time).step(step);
         let begin = |joining: &mut Joining<'_>, cpu, time, active: Active| {
             joining.at(slices, cpu, time).goes_over(active.tid);
         };
@@ -296,7 +301,13 @@ impl Partial {
     }
 
     /// Adds the changes at ends of CPUs. Each end is the beginning of a slice.
-    fn end_cpus(&mut self, slices: &Slices, recorded: &Recorded, slice: usize, pieces: &mut Vec<Piece>) {
+    fn end_cpus(
+        &mut self,
+        slices: &Slices,
+        recorded: &Recorded,
+        slice: usize,
+        pieces: &mut Vec<Piece>,
+    ) {
         let begin = slices.begin(slice);
         let first = recorded.ends().partition_point(|end| end.0 < begin);
         let later = recorded.ends().get(first..).unwrap_or_default();
@@ -334,7 +345,8 @@ impl At<'_> {
         self.set_thread(AttributeKind::ThreadState, tid, varint::code(state as i64));
     }
 
-    /// State of a thread that does not run: unknown where an unrecorded CPU may wake the thread and run it.
+    /// State of a thread that does not run: unknown where an unrecorded CPU may wake the thread and
+    /// run it.
     fn set_away(&mut self, tid: i32, state: ThreadState, is_whole: bool) {
         match is_whole {
             true => self.set_state(tid, state),
@@ -349,7 +361,9 @@ impl At<'_> {
 
     /// Another thread runs there from now on.
     fn goes_over(&mut self, tid: Option<i32>) {
-        self.lanes.get(self.cpu).goes_over(self.time, Active { tid });
+        self.lanes
+            .get(self.cpu)
+            .goes_over(self.time, Active { tid });
     }
 
     /// That thread, or whoever runs there, does something.
@@ -366,7 +380,10 @@ impl At<'_> {
     fn step(&mut self, step: KernelStep) {
         let is_first = self.is_first;
         let lane = self.lanes.get(self.cpu);
-        match lane.now_or_first(is_first, self.time).map(|active| active.tid) {
+        match lane
+            .now_or_first(is_first, self.time)
+            .map(|active| active.tid)
+        {
             Some(Some(tid)) => self.done(tid, step),
             Some(None) => {}
             None => lane.wait(self.time, step),
@@ -381,7 +398,8 @@ impl At<'_> {
         }
         match step {
             KernelStep::Enter(call) => {
-                let attribute = Attribute::new(AttributeKind::ThreadSyscall, self.cpu.trace, tid as u32);
+                let attribute =
+                    Attribute::new(AttributeKind::ThreadSyscall, self.cpu.trace, tid as u32);
                 let text = || call.name().to_owned();
                 let number = match call {
                     Syscall::OTHER => UNKNOWN_NUMBER + 1,
@@ -419,7 +437,8 @@ impl At<'_> {
     }
 
     fn switch(&mut self, input: &Input, switch: &Switch, body: &mut Body<'_, '_>) {
-        let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
+        let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body))
+        else {
             return;
         };
         let (prev, next) = (prev as i32, next as i32);
@@ -446,7 +465,11 @@ impl At<'_> {
             if loses_calls {
                 self.lose_call(next);
             }
-            self.set_thread(AttributeKind::ThreadCpu, next, varint::code(self.cpu.cpu.into()));
+            self.set_thread(
+                AttributeKind::ThreadCpu,
+                next,
+                varint::code(self.cpu.cpu.into()),
+            );
             self.known(
                 next,
                 switch.next_name.as_ref().and_then(|name| name.comm(body)),
@@ -468,7 +491,12 @@ impl At<'_> {
     }
 
     fn wakeup(&mut self, recorded: &Recorded, wakeup: &Wakeup, body: &mut Body<'_, '_>) {
-        let Some(tid) = wakeup.tid.get(body).map(|tid| tid as i32).filter(|&tid| tid != 0) else {
+        let Some(tid) = wakeup
+            .tid
+            .get(body)
+            .map(|tid| tid as i32)
+            .filter(|&tid| tid != 0)
+        else {
             return;
         };
         if get(wakeup.success.as_ref(), body) == Some(0) {
@@ -511,7 +539,11 @@ impl At<'_> {
                     None,
                 );
                 self.of_thread(AttributeKind::ThreadProcess, tid, state.pid.get(body));
-                self.of_thread(AttributeKind::ThreadParent, tid, get(state.ppid.as_ref(), body));
+                self.of_thread(
+                    AttributeKind::ThreadParent,
+                    tid,
+                    get(state.ppid.as_ref(), body),
+                );
             }
             KernelEvent::Migrate(migrate) => {
                 if let Some(tid) = migrate.tid.get(body) {
@@ -561,7 +593,8 @@ impl At<'_> {
         }
     }
 
-    /// Of the CPU that an event names: there its attributes are set by its own events alone, so they are told apart by kind.
+    /// Of the CPU that an event names: there its attributes are set by its own events alone, so
+    /// they are told apart by kind.
     fn of_cpu(&mut self, kind: AttributeKind, cpu: Option<i64>, value: Option<i64>) {
         if let Some(cpu) = cpu.and_then(|cpu| u32::try_from(cpu).ok()) {
             self.set(
@@ -606,7 +639,11 @@ impl At<'_> {
         if let Some((old, tid)) = taken_over(exec, body) {
             self.gone(old);
             self.set_state(tid, ThreadState::Running);
-            self.set_thread(AttributeKind::ThreadCpu, tid, varint::code(self.cpu.cpu.into()));
+            self.set_thread(
+                AttributeKind::ThreadCpu,
+                tid,
+                varint::code(self.cpu.cpu.into()),
+            );
             self.set_cpu(AttributeKind::CpuThread, varint::code(tid.into()));
             self.goes_over(Some(tid));
         }

@@ -1,7 +1,9 @@
-//! Coarse levels: what attributes are at the multiples of a grid, for those who look at long times at once.
+//! Coarse levels: what attributes are at the multiples of a grid, for those who look at long times
+//! at once.
 //!
-//! A change at a time shows at the first multiple of the grid at or after it; of several that show at one multiple, the last.
-//! Each level's grid is [`FACTOR`] times as wide as that of the one below, of whose changes its own are made.
+//! A change at a time shows at the first multiple of the grid at or after it; of several that show
+//! at one multiple, the last. Each level's grid is [`FACTOR`] times as wide as that of the one
+//! below, of whose changes its own are made.
 
 use crate::attribute::Attribute;
 use crate::block::BlockSpan;
@@ -81,7 +83,9 @@ impl Levels {
 
     /// The number and the grid of each level.
     pub(crate) fn grids(&self) -> Vec<(u8, i64)> {
-        (1..).zip(self.levels.iter().map(|level| level.grid)).collect()
+        (1..)
+            .zip(self.levels.iter().map(|level| level.grid))
+            .collect()
     }
 
     /// What an attribute is behind the blocks of a level that are there already.
@@ -138,7 +142,9 @@ impl Levels {
     pub(crate) fn complete(&mut self, mut until: i64, mut to: impl FnMut(Coarse)) {
         for at in 0..self.levels.len() {
             let (lower, upper) = self.levels.split_at_mut(at + 1);
-            let Some(level) = lower.last_mut() else { return };
+            let Some(level) = lower.last_mut() else {
+                return;
+            };
             while let Some(coarse) = level.next_block(at as u8 + 1, until) {
                 if let Some(upper) = upper.first_mut() {
                     for (attribute, run) in &coarse.runs {
@@ -177,7 +183,8 @@ impl Level {
         );
     }
 
-    /// When the first block begins to which something may be added: nothing will change before `until`.
+    /// When the first block begins to which something may be added: nothing will change before
+    /// `until`.
     fn first_open(&self, until: i64) -> i64 {
         match until {
             i64::MAX => until,
@@ -210,7 +217,10 @@ impl Level {
             let count = changes.partition_point(|change| change.0 < end);
             let value = self.values.get(&attribute).copied().unwrap_or(NULL);
             let (grid, ready) = (self.grid, changes.drain(..count));
-            let (run, last) = run_of(ready.map(|(time, code)| (time.div_euclid(grid), code)), value);
+            let (run, last) = run_of(
+                ready.map(|(time, code)| (time.div_euclid(grid), code)),
+                value,
+            );
             match last {
                 NULL => self.values.remove(&attribute),
                 last => self.values.insert(attribute, last),
@@ -276,7 +286,8 @@ mod tests {
         assert_eq!(steps(&blocks[1]), [(0, 5), (64, 7)]);
     }
 
-    /// The number of pending changes is bounded by the number of attributes, not by that of changes.
+    /// The number of pending changes is bounded by the number of attributes, not by that of
+    /// changes.
     #[test]
     fn pending_changes_are_bounded() {
         let attribute = Attribute::new(AttributeKind::ThreadCpu, 0, 1);
@@ -289,11 +300,17 @@ mod tests {
             levels.add(attribute, [(time, time as u64 >> 20)].into_iter());
             levels.complete(time, |_| ());
             for (most, level) in most.iter_mut().zip(&levels.levels) {
-                *most = level.pending.values().map(Vec::len).sum::<usize>().max(*most);
+                *most = level
+                    .pending
+                    .values()
+                    .map(Vec::len)
+                    .sum::<usize>()
+                    .max(*most);
             }
         }
         assert!(most.len() > 2 && most[0] == of_block, "{most:?}");
-        // A level receives a block of the level below at once, in addition to its own pending cells.
+        // A level receives a block of the level below at once, in addition to its own pending
+        // cells.
         assert!(
             most.iter().all(|&most| most <= of_block + of_block / 8),
             "{most:?}"
@@ -306,7 +323,8 @@ mod tests {
         let mut levels = Levels::new(4, 1 << 20);
         levels.add(attribute, [(10, 5), (120_000, 6)].into_iter());
         let mut blocks = Vec::new();
-        // Nothing more shows on the second level before 131072, but the first one's last block before that is open.
+        // Nothing more shows on the second level before 131072, but the first one's last block
+        // before that is open.
         levels.complete(131_050, |coarse| blocks.push(coarse.place));
         assert!(blocks.iter().all(|place| place.level == 1), "{blocks:?}");
         levels.complete(i64::MAX, |coarse| blocks.push(coarse.place));

@@ -9,16 +9,16 @@
 //! system call are two attributes, so that a switch need not know of calls, nor one CPU of another.
 //! Steps that depend on the old value (does a wake-up change anything? what is the sum?) can be put
 //! off. So chunks of each CPU are folded side by side into changes by slice of time (`kernel`,
-//! `piece`). Complete slices go on in jobs that any thread does (`pipeline`; `Analysis::follow_up` tells
-//! the engine what follows from what): each slice is encoded (`encode`); sixteen of them are settled
-//! together, by sixteen shards of attributes beside each other (`shard`: the first change of each
-//! attribute is left out if it changes nothing, sums get their beginning); each block is put together
-//! and packed (`assembly`). One thread numbers texts and assigns the offsets of blocks in the file;
-//! jobs write the blocks there (`batch`). Which blocks get a snapshot depends on the sizes of blocks
-//! at least sixteen before them (`snapshots`), but neither on groups nor on where a history was
-//! continued. Boundaries of slices come from the packet table
-//! (`slices`), so the file does not show how the work was cut. Descriptors are known in the order of
-//! time only (`files`), and so are disks (`disks`).
+//! `piece`). Complete slices go on in jobs that any thread does (`pipeline`; `Analysis::follow_up`
+//! tells the engine what follows from what): each slice is encoded (`encode`); sixteen of them are
+//! settled together, by sixteen shards of attributes beside each other (`shard`: the first change
+//! of each attribute is left out if it changes nothing, sums get their beginning); each block is
+//! put together and packed (`assembly`). One thread numbers texts and assigns the offsets of blocks
+//! in the file; jobs write the blocks there (`batch`). Which blocks get a snapshot depends on the
+//! sizes of blocks at least sixteen before them (`snapshots`), but neither on groups nor on where a
+//! history was continued. Boundaries of slices come from the packet table (`slices`), so the file
+//! does not show how the work was cut. Descriptors are known in the order of time only (`files`),
+//! and so are disks (`disks`).
 //!
 //! **The file** (`file`, `block`, `run`): for each slice a directory of attributes, and their
 //! changes as numbers of variable length. Snapshots of all values, which take at most an eighth of
@@ -89,7 +89,10 @@ pub mod fuzzing {
     /// Reads all of a block with that body.
     pub fn block(body: &[u8], flags: u8) {
         if let Ok(block) = Block::of_body(body, flags) {
-            let changes = block.directory.iter().flat_map(|entry| block.changes(entry));
+            let changes = block
+                .directory
+                .iter()
+                .flat_map(|entry| block.changes(entry));
             std::hint::black_box(changes.last());
         }
     }

@@ -1,4 +1,5 @@
-//! How far the streams of a trace were read, and whether another state of the trace goes on from there.
+//! How far the streams of a trace were read, and whether another state of the trace goes on from
+//! there.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::ClockConversion;
@@ -121,7 +122,9 @@ fn of_stream(trace: &Trace, stream: &Stream, first: usize) -> Option<Growth> {
     let new = stream.packets.get(first..)?;
     let begins = new.iter().map(|packet| time(clock, packet.begin));
     // What the last packet before tells behind its own end, counts as of the next one's beginning.
-    let before = first.checked_sub(1).and_then(|before| stream.packets.get(before));
+    let before = first
+        .checked_sub(1)
+        .and_then(|before| stream.packets.get(before));
     let ends = before
         .filter(|packet| packet.end.is_some())
         .map(|packet| time(clock, packet.end));
@@ -133,7 +136,9 @@ fn of_stream(trace: &Trace, stream: &Stream, first: usize) -> Option<Growth> {
 
 /// When something happens that may not say when: then it may be at any time.
 pub(crate) fn time(clock: Option<ClockConversion>, cycles: Option<u64>) -> i64 {
-    let time = clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0);
+    let time = clock
+        .zip(cycles)
+        .map(|(clock, cycles)| clock.timestamp(cycles).0);
     time.unwrap_or(i64::MIN)
 }
 
@@ -141,7 +146,12 @@ pub(crate) fn time(clock: Option<ClockConversion>, cycles: Option<u64>) -> i64 {
 fn lost(marks: &[StreamMark], set: &TraceSet) -> String {
     let is_there = |mark: &&StreamMark| {
         let trace = set.traces.get(mark.trace as usize);
-        trace.is_some_and(|trace| trace.streams.iter().any(|stream| mark.is_of(mark.trace, stream)))
+        trace.is_some_and(|trace| {
+            trace
+                .streams
+                .iter()
+                .any(|stream| mark.is_of(mark.trace, stream))
+        })
     };
     let lost = marks.iter().find(|mark| !is_there(mark));
     let Some(mark) = lost else {
@@ -172,7 +182,9 @@ fn sums(trace: &Trace, stream: &Stream, packets: usize) -> (u32, u32) {
         return (0, 0);
     };
     let mut hasher = crc32fast::Hasher::new();
-    before.iter().for_each(|packet| add(&mut hasher, clock, packet));
+    before
+        .iter()
+        .for_each(|packet| add(&mut hasher, clock, packet));
     let mut of_last = crc32fast::Hasher::new();
     add(&mut of_last, clock, last);
     (hasher.finalize(), of_last.finalize())

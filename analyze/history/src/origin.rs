@@ -1,5 +1,5 @@
-//! What a history is built from, told at its beginning: where its end is gone, and with it the index, it can be built again all the
-//! same.
+//! What a history is built from, told at its beginning: where its end is gone, and with it the
+//! index, it can be built again all the same.
 //!
 //! ```text
 //! origin  "TBORIGIN", the length of what follows (u32), its CRC-32 (u32), and JSON: paths, analysis, streams; little-endian
@@ -25,7 +25,8 @@ pub(crate) fn bytes(meta: &Meta) -> Vec<u8> {
     bytes
 }
 
-/// What a file that may be damaged was built from: its paths, its analysis, and the streams that were read.
+/// What a file that may be damaged was built from: its paths, its analysis, and the streams that
+/// were read.
 ///
 /// None if that is damaged, too, or the file is no history.
 pub fn origin(path: &Path) -> Option<Meta> {
@@ -38,7 +39,13 @@ pub fn origin(path: &Path) -> Option<Meta> {
 pub(crate) fn text(file: &File) -> Option<Vec<u8>> {
     let mut before = [0; BEFORE];
     file.read_exact_at(&mut before, HEAD).ok()?;
-    let number = |at: usize| before.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let number = |at: usize| {
+        before
+            .get(at..at + 4)?
+            .try_into()
+            .ok()
+            .map(u32::from_le_bytes)
+    };
     let (length, sum) = (number(8)?, number(12)?);
     let begin = HEAD + BEFORE as u64;
     let is_there = begin + u64::from(length) <= file.metadata().ok()?.len();

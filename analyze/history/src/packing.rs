@@ -1,7 +1,8 @@
 //! Bodies of blocks that are smaller on disk.
 //!
-//! Where threads live shortly, a block has many attributes that change once or twice: what each begins with is most of it, and
-//! repeats itself. Bodies of long runs do so less, and packing them would cost more time than all else that is done for them.
+//! Where threads live shortly, a block has many attributes that change once or twice: what each
+//! begins with is most of it, and repeats itself. Bodies of long runs do so less, and packing them
+//! would cost more time than all else that is done for them.
 
 /// Fast, and nearly as small as the slower ones on such bodies.
 const LEVEL: i32 = 3;

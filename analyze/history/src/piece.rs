@@ -26,7 +26,8 @@ const MOST_NUMBER: i64 = 1 << 60;
 pub(crate) struct Change {
     pub(crate) time: i64,
     pub(crate) attribute: u64,
-    /// A code of a value; of a text its place in the piece; of a counter what is added; or [`WAKE`].
+    /// A code of a value; of a text its place in the piece; of a counter what is added; or
+    /// [`WAKE`].
     pub(crate) code: u64,
 }
 
@@ -41,8 +42,8 @@ pub(crate) struct Piece {
     pub(crate) losses: u64,
 }
 
-/// Pieces of a CPU. Those of one slice are in the order of time; but for steps that had to wait for the chunk before, which stand
-/// in pieces of their own.
+/// Pieces of a CPU. Those of one slice are in the order of time; but for steps that had to wait for
+/// the chunk before, which stand in pieces of their own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Pieces {
     pub(crate) pieces: Vec<Piece>,
@@ -130,7 +131,13 @@ impl Pieces {
 
     /// An attribute takes a number as its value.
     #[inline(always)]
-    pub(crate) fn set_number(&mut self, slices: &Slices, time: i64, attribute: Attribute, number: i64) {
+    pub(crate) fn set_number(
+        &mut self,
+        slices: &Slices,
+        time: i64,
+        attribute: Attribute,
+        number: i64,
+    ) {
         self.set(slices, time, attribute, varint::code(number));
     }
 
@@ -192,8 +199,15 @@ impl Pieces {
         self.set(slices, time, attribute, code);
     }
 
-    /// An attribute takes whatever value. What is no whole number, or one of more than 60 bits, is kept as a text.
-    pub(crate) fn set_any(&mut self, slices: &Slices, time: i64, attribute: Attribute, value: &Datum) {
+    /// An attribute takes whatever value. What is no whole number, or one of more than 60 bits, is
+    /// kept as a text.
+    pub(crate) fn set_any(
+        &mut self,
+        slices: &Slices,
+        time: i64,
+        attribute: Attribute,
+        value: &Datum,
+    ) {
         let small = match value {
             Datum::Integer(number) => i64::try_from(*number)
                 .ok()
@@ -213,7 +227,13 @@ impl Pieces {
     }
 
     /// An attribute takes a text as its value, one of many.
-    pub(crate) fn set_string(&mut self, slices: &Slices, time: i64, attribute: Attribute, text: &str) {
+    pub(crate) fn set_string(
+        &mut self,
+        slices: &Slices,
+        time: i64,
+        attribute: Attribute,
+        text: &str,
+    ) {
         let code = self.place(slices, time, text) + 1;
         self.set(slices, time, attribute, code);
     }
@@ -274,7 +294,11 @@ impl Pieces {
                 }
                 None => change.code,
             };
-            to.changes.push(Change { time, code, ..change });
+            to.changes.push(Change {
+                time,
+                code,
+                ..change
+            });
         }
         self.end = None;
     }

@@ -1,9 +1,10 @@
 //! From complete slices to the file, in jobs that any thread does.
 //!
-//! Each slice is encoded ([`crate::encode`]); slices are settled in groups, whose texts are united first, by all shards of
-//! attributes beside each other ([`crate::shard`]); then each block is put together ([`crate::assembly`]). What is done one
-//! after the other depends on the number of slices, shards and texts: [`Pipeline::done`] passes on what jobs have found,
-//! numbers texts, and assigns the offsets in the file at which jobs write blocks ([`crate::batch`]).
+//! Each slice is encoded ([`crate::encode`]); slices are settled in groups, whose texts are united
+//! first, by all shards of attributes beside each other ([`crate::shard`]); then each block is put
+//! together ([`crate::assembly`]). What is done one after the other depends on the number of
+//! slices, shards and texts: [`Pipeline::done`] passes on what jobs have found, numbers texts, and
+//! assigns the offsets in the file at which jobs write blocks ([`crate::batch`]).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -153,14 +154,20 @@ impl Pipeline {
         group.encoded.push(encoded);
         if group.encoded.len() == slices {
             let texts = group.encoded.iter_mut();
-            let texts = texts.map(|encoded| std::mem::take(&mut encoded.texts)).collect();
+            let texts = texts
+                .map(|encoded| std::mem::take(&mut encoded.texts))
+                .collect();
             self.ready.push(Job::Unite(number, texts));
         }
     }
 
     fn united(&mut self, number: usize, texts: GroupTexts) {
         let in_file = self.writer.texts();
-        let numbers = texts.texts.iter().map(|text| self.writer.text(text)).collect();
+        let numbers = texts
+            .texts
+            .iter()
+            .map(|text| self.writer.text(text))
+            .collect();
         if let Some(group) = self.groups.get_mut(&number) {
             group.texts = Some(texts.numbered(numbers, in_file));
         }
@@ -170,11 +177,15 @@ impl Pipeline {
     /// Begins to settle the next group, if it is encoded and the one before is settled.
     fn settle_next(&mut self) {
         let is_free = self.settling.shards.0.len() == SHARDS;
-        let until = self.slices.end(self.slices_of(self.next).end.saturating_sub(1));
+        let until = self
+            .slices
+            .end(self.slices_of(self.next).end.saturating_sub(1));
         let Some(group) = self.groups.get_mut(&self.next).filter(|_| is_free) else {
             return;
         };
-        let Some(texts) = group.texts.take() else { return };
+        let Some(texts) = group.texts.take() else {
+            return;
+        };
         let order = Arc::new(Order {
             texts,
             snapshots: self.settling.snapshots_of(&group.encoded),
@@ -191,8 +202,12 @@ impl Pipeline {
                 part.map(std::mem::take).unwrap_or_default()
             });
             let parts = parts.collect();
-            self.ready
-                .push(Job::Settle(self.next, Box::new(shard), parts, order.clone()));
+            self.ready.push(Job::Settle(
+                self.next,
+                Box::new(shard),
+                parts,
+                order.clone(),
+            ));
         }
     }
 
@@ -249,12 +264,14 @@ impl Pipeline {
             })));
         }
         let coarse = self.settling.coarse(coarse.into_iter());
-        let coarse = coarse.into_iter().map(|block| Job::Assemble(Box::new(block)));
+        let coarse = coarse
+            .into_iter()
+            .map(|block| Job::Assemble(Box::new(block)));
         self.ready.extend(coarse);
     }
 
-    /// The place of a slice, of the times of its first and its latest change; none if nothing changes in it. That of the
-    /// first slice begins with its first change.
+    /// The place of a slice, of the times of its first and its latest change; none if nothing
+    /// changes in it. That of the first slice begins with its first change.
     fn place(&self, slice: usize, extent: Option<(i64, i64)>) -> Option<BlockSpan> {
         let (first, latest) = extent?;
         let begin = match self.slices.begin(slice) {
@@ -265,12 +282,20 @@ impl Pipeline {
             level: 0,
             grid: 1,
             begin: begin.min(first),
-            end: self.slices.end(slice).min(latest.saturating_add(1)).max(begin),
+            end: self
+                .slices
+                .end(slice)
+                .min(latest.saturating_add(1))
+                .max(begin),
         })
     }
 
     /// Completes the file. Gives its length.
-    pub(crate) fn finish(self, meta: Meta, checkpoints: Vec<Checkpoint>) -> Result<u64, HistoryError> {
+    pub(crate) fn finish(
+        self,
+        meta: Meta,
+        checkpoints: Vec<Checkpoint>,
+    ) -> Result<u64, HistoryError> {
         match self.error {
             Some(error) => Err(self.writer.failed(error)),
             None => self.writer.finish(meta, checkpoints),

@@ -20,7 +20,8 @@ pub struct Since {
 }
 
 impl History {
-    /// From when on nothing is known of an attribute, since the trace of its machine ends before others.
+    /// From when on nothing is known of an attribute, since the trace of its machine ends before
+    /// others.
     fn known_until(&self, attribute: Attribute) -> i64 {
         let meta = self.meta();
         let end = meta.ends.get(attribute.host() as usize).copied().flatten();
@@ -31,7 +32,8 @@ impl History {
         }
     }
 
-    /// What all attributes are at a time that `choose` chooses, in their order; those that are null are left out.
+    /// What all attributes are at a time that `choose` chooses, in their order; those that are null
+    /// are left out.
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
@@ -40,20 +42,28 @@ impl History {
         time: i64,
         choose: impl Fn(Attribute) -> bool,
     ) -> Result<Vec<(Attribute, Value)>, HistoryError> {
-        let Some((level, at)) = self.level(0).and_then(|level| Some((level, level.find(time)?))) else {
+        let Some((level, at)) = self
+            .level(0)
+            .and_then(|level| Some((level, level.find(time)?)))
+        else {
             return Ok(Vec::new());
         };
         let mut found: BTreeMap<Attribute, u64> = BTreeMap::new();
         let block = self.block(&level.blocks[at])?;
-        for entry in block.directory.iter().filter(|entry| choose(entry.attribute)) {
+        for entry in block
+            .directory
+            .iter()
+            .filter(|entry| choose(entry.attribute))
+        {
             let changes = block.changes(entry).take_while(|change| change.0 <= time);
             if let Some((_, code)) = changes.last() {
                 found.insert(entry.attribute, code);
             }
         }
         self.complete(level, at, block, &mut found, &choose)?;
-        let is_known =
-            |(attribute, code): &(Attribute, u64)| *code != NULL && time < self.known_until(*attribute);
+        let is_known = |(attribute, code): &(Attribute, u64)| {
+            *code != NULL && time < self.known_until(*attribute)
+        };
         let found = found.into_iter().filter(is_known);
         let states = self.cpu_states().filter(|&state| choose(state));
         let states = states.map(|state| Ok((state, self.cpu_state(state, time)?)));
@@ -74,12 +84,17 @@ impl History {
         for before in (0..=at).rev() {
             if before < at {
                 block = self.block(&level.blocks[before])?;
-                for entry in block.directory.iter().filter(|entry| choose(entry.attribute)) {
+                for entry in block
+                    .directory
+                    .iter()
+                    .filter(|entry| choose(entry.attribute))
+                {
                     found.entry(entry.attribute).or_insert(entry.last);
                 }
             }
             if let Some(snapshot) = &block.snapshot {
-                for (attribute, code) in snapshot.iter().filter(|(attribute, _)| choose(*attribute)) {
+                for (attribute, code) in snapshot.iter().filter(|(attribute, _)| choose(*attribute))
+                {
                     found.entry(*attribute).or_insert(*code);
                 }
                 break;
@@ -88,7 +103,8 @@ impl History {
         Ok(())
     }
 
-    /// The attributes that have a value at `from`, or get one before `to`, that `choose` chooses, in their order.
+    /// The attributes that have a value at `from`, or get one before `to`, that `choose` chooses,
+    /// in their order.
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
@@ -99,7 +115,8 @@ impl History {
         choose: impl Fn(Attribute) -> bool,
     ) -> Result<Vec<Attribute>, HistoryError> {
         let known = self.at(from, &choose)?;
-        let mut met: BTreeSet<Attribute> = known.into_iter().map(|(attribute, _)| attribute).collect();
+        let mut met: BTreeSet<Attribute> =
+            known.into_iter().map(|(attribute, _)| attribute).collect();
         met.extend(self.cpu_states().filter(|&state| choose(state)));
         let blocks = self.level(0).map_or(&[][..], |level| {
             let first = level.find(from).unwrap_or(0);
@@ -130,7 +147,10 @@ impl History {
         if time >= self.known_until(attribute) {
             return Ok(Value::Null);
         }
-        let Some((level, at)) = self.level(0).and_then(|level| Some((level, level.find(time)?))) else {
+        let Some((level, at)) = self
+            .level(0)
+            .and_then(|level| Some((level, level.find(time)?)))
+        else {
             return Ok(Value::Null);
         };
         let code = self.code_at(level, at, attribute, time)?;
@@ -155,7 +175,12 @@ impl History {
     }
 
     /// The code of an attribute's value when a block begins.
-    fn code_before(&self, level: &Level, at: usize, attribute: Attribute) -> Result<u64, HistoryError> {
+    fn code_before(
+        &self,
+        level: &Level,
+        at: usize,
+        attribute: Attribute,
+    ) -> Result<u64, HistoryError> {
         for before in (0..=at).rev() {
             let block = self.block(&level.blocks[before])?;
             if before < at
@@ -171,12 +196,17 @@ impl History {
         Ok(NULL)
     }
 
-    /// What an attribute is from a time on and its changes until before another time. The first one tells what it is at
-    /// `from`, with that time.
+    /// What an attribute is from a time on and its changes until before another time. The first one
+    /// tells what it is at `from`, with that time.
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn changes(&self, attribute: Attribute, from: i64, to: i64) -> Result<Vec<Since>, HistoryError> {
+    pub fn changes(
+        &self,
+        attribute: Attribute,
+        from: i64,
+        to: i64,
+    ) -> Result<Vec<Since>, HistoryError> {
         if attribute.kind() == AttributeKind::CpuState {
             return self.cpu_state_changes(attribute, from, to);
         }
@@ -202,7 +232,9 @@ impl History {
         if attribute.kind() == AttributeKind::CpuState {
             return self.each_cpu_state(attribute, from, to, tell);
         }
-        let Some(level) = self.level(0) else { return Ok(()) };
+        let Some(level) = self.level(0) else {
+            return Ok(());
+        };
         let known = self.known_until(attribute);
         let mut last = None;
         for place in level.blocks.iter().skip(level.find(from).unwrap_or(0)) {
@@ -237,7 +269,11 @@ impl History {
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn next_change(&self, attribute: Attribute, time: i64) -> Result<Option<Since>, HistoryError> {
+    pub fn next_change(
+        &self,
+        attribute: Attribute,
+        time: i64,
+    ) -> Result<Option<Since>, HistoryError> {
         let mut found = None;
         self.each_change(attribute, time, i64::MAX, |time, value| {
             found = Some(Since { time, value });
@@ -250,7 +286,11 @@ impl History {
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn previous_change(&self, attribute: Attribute, time: i64) -> Result<Option<Since>, HistoryError> {
+    pub fn previous_change(
+        &self,
+        attribute: Attribute,
+        time: i64,
+    ) -> Result<Option<Since>, HistoryError> {
         if attribute.kind() == AttributeKind::CpuState {
             return self.previous_cpu_state(attribute, time);
         }
@@ -260,7 +300,10 @@ impl History {
             return Ok(Some(Since { time: known, value }));
         }
         let time = time.min(known);
-        let Some((level, at)) = self.level(0).and_then(|level| Some((level, level.find(time)?))) else {
+        let Some((level, at)) = self
+            .level(0)
+            .and_then(|level| Some((level, level.find(time)?)))
+        else {
             return Ok(None);
         };
         for place in level.blocks[..=at].iter().rev() {
@@ -277,7 +320,8 @@ impl History {
         Ok(None)
     }
 
-    /// The first time, not before `from` and before `to`, at which an attribute is what is asked for.
+    /// The first time, not before `from` and before `to`, at which an attribute is what is asked
+    /// for.
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
@@ -298,10 +342,11 @@ impl History {
         Ok(found)
     }
 
-    /// What attributes are at so many times, at equal distances from `from` on and before `to`: what a screen shows.
+    /// What attributes are at so many times, at equal distances from `from` on and before `to`:
+    /// what a screen shows.
     ///
-    /// Where these are wider apart than the finest grid of the history, each value is that of a time shortly before: the last
-    /// multiple of a grid that is no wider than the distance.
+    /// Where these are wider apart than the finest grid of the history, each value is that of a
+    /// time shortly before: the last multiple of a grid that is no wider than the distance.
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.

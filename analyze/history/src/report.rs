@@ -10,8 +10,8 @@ use crate::history::History;
 use crate::user;
 use crate::value::Value;
 
-/// Numbers that measure or count something, with more values than that or of which no value comes back, are told by their least,
-/// average and greatest value.
+/// Numbers that measure or count something, with more values than that or of which no value comes
+/// back, are told by their least, average and greatest value.
 const FEW: usize = 16;
 
 /// What one attribute, or several together, had as values over a range.
@@ -81,7 +81,11 @@ impl History {
     ///
     /// # Errors
     /// When the file cannot be read or is damaged.
-    pub fn report(&self, attribute: Attribute, (from, to): (i64, i64)) -> Result<Report, HistoryError> {
+    pub fn report(
+        &self,
+        attribute: Attribute,
+        (from, to): (i64, i64),
+    ) -> Result<Report, HistoryError> {
         let mut values: BTreeMap<Value, Times> = BTreeMap::new();
         let (mut before, mut value): (i64, Option<Value>) = (from, None);
         let mut numbers: Option<Folded> = None;
@@ -107,14 +111,20 @@ impl History {
         Ok(Report { values, numbers })
     }
 
-    /// Whether an average of its numbers means something: see [`Kind::is_quantity`]. Of what probes tell it is known, too.
+    /// Whether an average of its numbers means something: see [`Kind::is_quantity`]. Of what probes
+    /// tell it is known, too.
     fn is_quantity(&self, attribute: Attribute) -> bool {
         attribute.kind().is_quantity() && !user::names_thread(&self.path(attribute))
     }
 }
 
 /// A value ends that lasted so long.
-fn end(values: &mut BTreeMap<Value, Times>, numbers: &mut Option<Folded>, value: Value, lasted: u64) {
+fn end(
+    values: &mut BTreeMap<Value, Times>,
+    numbers: &mut Option<Folded>,
+    value: Value,
+    lasted: u64,
+) {
     if let Value::Number(number) = value {
         numbers
             .get_or_insert_with(|| Folded::new(number))

@@ -24,7 +24,8 @@ pub(crate) struct Resumed {
     pub(crate) losses: u64,
 }
 
-/// Takes up a history at a time, to be that `of` those traces: where no slice begins, there is none, and nothing stays.
+/// Takes up a history at a time, to be that `of` those traces: where no slice begins, there is
+/// none, and nothing stays.
 pub(crate) fn resume(
     source: &Source,
     index: Index,
@@ -107,8 +108,12 @@ fn settling(levels: Levels, index: &Index, values: &BTreeMap<Attribute, u64>) ->
     for block in &index.blocks {
         let has_snapshot = block.has_snapshot;
         match block.level {
-            0 => settling.fine_snapshots.take_over(block.weight, has_snapshot),
-            level => settling.coarse_snapshots.count(level, block.length, has_snapshot),
+            0 => settling
+                .fine_snapshots
+                .take_over(block.weight, has_snapshot),
+            level => settling
+                .coarse_snapshots
+                .count(level, block.length, has_snapshot),
         }
     }
     settling
@@ -116,7 +121,8 @@ fn settling(levels: Levels, index: &Index, values: &BTreeMap<Attribute, u64>) ->
 
 /// What stays: blocks that end before the cut, but coarse ones only if the grids are the same.
 fn kept(mut index: Index, cut: i64, levels: &[(u8, i64)]) -> Index {
-    let is_known = |block: &BlockRef| block.level == 0 || levels.contains(&(block.level, block.grid));
+    let is_known =
+        |block: &BlockRef| block.level == 0 || levels.contains(&(block.level, block.grid));
     let is_same = index.blocks.iter().all(is_known);
     index
         .blocks
@@ -129,13 +135,23 @@ fn kept(mut index: Index, cut: i64, levels: &[(u8, i64)]) -> Index {
 }
 
 fn of_level(index: &Index, level: u8) -> impl DoubleEndedIterator<Item = &BlockRef> {
-    index.blocks.iter().filter(move |block| block.level == level)
+    index
+        .blocks
+        .iter()
+        .filter(move |block| block.level == level)
 }
 
 /// What attributes are behind the blocks of a level, but null: codes.
-fn after(source: &Source, index: &Index, level: u8) -> Result<BTreeMap<Attribute, u64>, HistoryError> {
+fn after(
+    source: &Source,
+    index: &Index,
+    level: u8,
+) -> Result<BTreeMap<Attribute, u64>, HistoryError> {
     let blocks: Vec<&BlockRef> = of_level(index, level).collect();
-    let first = blocks.iter().rposition(|block| block.has_snapshot).unwrap_or(0);
+    let first = blocks
+        .iter()
+        .rposition(|block| block.has_snapshot)
+        .unwrap_or(0);
     let mut values = BTreeMap::new();
     for place in blocks.get(first..).unwrap_or_default() {
         let block = source.block(place)?;
@@ -157,7 +173,9 @@ fn refilled_from(index: &Index, (level, grid): (u8, i64), cut: i64) -> i64 {
     match of_level(index, level).next() {
         Some(_) => {
             let span = span(grid);
-            cut.div_euclid(span).saturating_mul(span).saturating_sub(grid)
+            cut.div_euclid(span)
+                .saturating_mul(span)
+                .saturating_sub(grid)
         }
         None => i64::MIN,
     }
@@ -167,7 +185,9 @@ fn refilled_from(index: &Index, (level, grid): (u8, i64), cut: i64) -> i64 {
 fn complete(settling: &mut Settling, writer: &mut Writer, until: i64) -> io::Result<()> {
     let snapshots = settling.coarse_snapshots(until);
     let shards = settling.shards.0.iter_mut();
-    let parts: Vec<_> = shards.map(|shard| shard.complete(until, &snapshots)).collect();
+    let parts: Vec<_> = shards
+        .map(|shard| shard.complete(until, &snapshots))
+        .collect();
     let blocks = settling.coarse(parts.into_iter());
     let mut blocks = blocks.into_iter().filter_map(Assembly::run);
     blocks.try_for_each(|block| match writer.append(block) {

@@ -1,8 +1,9 @@
 //! A run: the changes of one attribute within a block, one behind the other.
 //!
-//! The first change stands apart (in the block's directory), so that it can be left out when it turns out to change
-//! nothing. Each later one is a number with the time since the one before, in its upper bits, and the code of the
-//! value in its lowest four; codes that do not fit follow as a number of their own.
+//! The first change stands apart (in the block's directory), so that it can be left out when it
+//! turns out to change nothing. Each later one is a number with the time since the one before, in
+//! its upper bits, and the code of the value in its lowest four; codes that do not fit follow as a
+//! number of their own.
 
 use crate::varint::{self, Numbers};
 
@@ -59,7 +60,8 @@ impl Run {
         self.more += 1;
     }
 
-    /// The same with another code in its first change; later ones that change nothing then are left out.
+    /// The same with another code in its first change; later ones that change nothing then are left
+    /// out.
     pub(crate) fn with_first_code(self, code: u64) -> Run {
         let mut run = Run::new((self.first.0, code));
         let mut before = self.first.0;
@@ -94,7 +96,10 @@ pub(crate) struct Steps<'b> {
 impl<'b> Steps<'b> {
     pub(crate) fn new(first: i64, bytes: &'b [u8]) -> Self {
         let numbers = Numbers::new(bytes);
-        Steps { time: first, numbers }
+        Steps {
+            time: first,
+            numbers,
+        }
     }
 }
 

@@ -39,8 +39,8 @@ impl Settling {
         slices.iter().map(of_slice).collect()
     }
 
-    /// By coarse level: whether the first of its blocks that will be complete, as nothing will change before a time, has
-    /// a snapshot.
+    /// By coarse level: whether the first of its blocks that will be complete, as nothing will
+    /// change before a time, has a snapshot.
     pub(crate) fn coarse_snapshots(&mut self, until: i64) -> Vec<bool> {
         let ends = self.levels.complete_until(until);
         let known = std::mem::replace(&mut self.complete_until, ends);
@@ -74,9 +74,10 @@ impl Settling {
                 let (block, bytes) = blocks.entry((place.level, place.begin)).or_insert((new, 0));
                 *bytes += part.bytes;
                 let runs = part.runs.into_iter();
-                block
-                    .runs
-                    .push(runs.map(|(attribute, run)| (attribute, run, NULL)).collect());
+                block.runs.push(
+                    runs.map(|(attribute, run)| (attribute, run, NULL))
+                        .collect(),
+                );
             }
             snapshots.resize_with(of_levels.len(), || None);
             for (all, of_level) in snapshots.iter_mut().zip(of_levels) {

@@ -1,8 +1,9 @@
 //! A shard of attributes, and what they are as far as slices have been settled.
 //!
-//! What a slice could not know when it was encoded, the values before it, is known here: changes that change nothing are left
-//! out, wake-ups that came first are settled, and sums get their beginning. Attributes are divided into shards by their
-//! numbers, so that all shards are settled beside each other.
+//! What a slice could not know when it was encoded, the values before it, is known here: changes
+//! that change nothing are left out, wake-ups that came first are settled, and sums get their
+//! beginning. Attributes are divided into shards by their numbers, so that all shards are settled
+//! beside each other.
 
 use std::collections::BTreeMap;
 
@@ -100,9 +101,13 @@ impl Shard {
             begin = end;
             let before = self.values.get(&attribute).copied().unwrap_or(NULL);
             let terms = Terms::new(attribute, before, texts);
-            let coarse = coarse.iter().map(|&(time, code)| (time, terms.global(code)));
+            let coarse = coarse
+                .iter()
+                .map(|&(time, code)| (time, terms.global(code)));
             self.levels.add(attribute, coarse);
-            let Some(run) = terms.settle(run) else { continue };
+            let Some(run) = terms.settle(run) else {
+                continue;
+            };
             match terms.global(run.last) {
                 NULL => self.values.remove(&attribute),
                 last => self.values.insert(attribute, last),
@@ -112,15 +117,18 @@ impl Shard {
         runs
     }
 
-    /// Takes out the coarse blocks to which nothing is added any longer, as nothing will change before a time.
+    /// Takes out the coarse blocks to which nothing is added any longer, as nothing will change
+    /// before a time.
     pub(crate) fn complete(&mut self, until: i64, snapshots: &[bool]) -> CoarseParts {
         let of_levels = (1..).zip(snapshots);
-        let snapshots = of_levels.map(|(level, wanted)| wanted.then(|| self.levels.snapshot(level)));
+        let snapshots =
+            of_levels.map(|(level, wanted)| wanted.then(|| self.levels.snapshot(level)));
         let mut parts = CoarseParts {
             snapshots: snapshots.collect(),
             blocks: Vec::new(),
         };
-        self.levels.complete(until, |coarse| parts.blocks.push(coarse));
+        self.levels
+            .complete(until, |coarse| parts.blocks.push(coarse));
         parts
     }
 }
@@ -185,14 +193,20 @@ struct Terms<'t> {
 impl<'t> Terms<'t> {
     fn new(attribute: Attribute, before: u64, texts: &'t SliceTexts) -> Self {
         let form = attribute.kind().form();
-        Terms { form, before, texts }
+        Terms {
+            form,
+            before,
+            texts,
+        }
     }
 
     /// The code in the file's terms.
     fn global(&self, code: u64) -> u64 {
         if let Some(text) = self.form.text_of(code) {
             let number = self.texts.number(text as usize - 1);
-            return self.form.code_of_text(number.map_or(NULL, |number| number + 1));
+            return self
+                .form
+                .code_of_text(number.map_or(NULL, |number| number + 1));
         }
         match self.form {
             Form::Counter => block::sum_of(self.before, code),

@@ -1,8 +1,8 @@
 //! The slices of time that blocks of a history stand for.
 //!
-//! They are made of the beginnings of packets, so that each holds about as many bytes of the trace whatever its
-//! events' rate; the same whoever builds the history, in however many chunks. A slice also
-//! begins where the recording of a CPU ends, since values change there without an event.
+//! They are made of the beginnings of packets, so that each holds about as many bytes of the trace
+//! whatever its events' rate; the same whoever builds the history, in however many chunks. A slice
+//! also begins where the recording of a CPU ends, since values change there without an event.
 
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_follow::Recorded;
@@ -37,7 +37,9 @@ impl Slices {
         }
         packets.sort_unstable();
         let mut slices = Slices::new(&packets, SLICE_BYTES);
-        slices.begins.extend(recorded.ends().iter().map(|end| end.0));
+        slices
+            .begins
+            .extend(recorded.ends().iter().map(|end| end.0));
         slices.begins.sort_unstable();
         slices.begins.dedup();
         slices
@@ -55,7 +57,10 @@ impl Slices {
             }
             bytes = bytes.saturating_add(size);
         }
-        Slices { begins, first: None }
+        Slices {
+            begins,
+            first: None,
+        }
     }
 
     /// The last beginning of a slice at or before a time.
@@ -67,7 +72,11 @@ impl Slices {
     /// Those from one that begins then on.
     pub(crate) fn behind(self, first: i64) -> Slices {
         Slices {
-            begins: self.begins.into_iter().filter(|&begin| begin > first).collect(),
+            begins: self
+                .begins
+                .into_iter()
+                .filter(|&begin| begin > first)
+                .collect(),
             first: Some(first),
         }
     }
@@ -105,9 +114,14 @@ mod tests {
         let packets = [(0, 4), (1, 4), (1, 4), (1, 4), (5, 4), (6, 4), (9, 4)];
         let slices = Slices::new(&packets, 8);
         assert_eq!(slices.begins, [1, 5, 9]);
-        let found: Vec<usize> = [-5, 0, 1, 4, 5, 9, 100].map(|time| slices.find(time)).to_vec();
+        let found: Vec<usize> = [-5, 0, 1, 4, 5, 9, 100]
+            .map(|time| slices.find(time))
+            .to_vec();
         assert_eq!(found, [0, 0, 1, 1, 2, 3, 3]);
-        assert_eq!((slices.end(0), slices.end(3), slices.len()), (1, i64::MAX, 4));
+        assert_eq!(
+            (slices.end(0), slices.end(3), slices.len()),
+            (1, i64::MAX, 4)
+        );
         assert_eq!(
             [0, 1, 8].map(|time| slices.last_begin(time)),
             [None, Some(1), Some(5)]

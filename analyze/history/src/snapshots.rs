@@ -1,7 +1,7 @@
 //! Which blocks get a snapshot of all values, so that reading an attribute never leads far back.
 //!
-//! That is decided before blocks are made, by what they take about: so it does not depend on when they are made, nor on
-//! where a history was gone on with.
+//! That is decided before blocks are made, by what they take about: so it does not depend on when
+//! they are made, nor on where a history was gone on with.
 
 use std::collections::VecDeque;
 
@@ -72,7 +72,8 @@ impl Since {
 pub(crate) struct FineSnapshots {
     /// Blocks since the last snapshot; none before the first block.
     blocks: Option<u32>,
-    /// Blocks that were made, in their order: those of the last [`LATER`] are not looked at, whether they are known or not.
+    /// Blocks that were made, in their order: those of the last [`LATER`] are not looked at,
+    /// whether they are known or not.
     recent: VecDeque<Weight>,
     /// How many blocks have been planned that are not among these.
     planned: usize,
@@ -198,7 +199,10 @@ mod tests {
             found
         };
         let expected = planned(1, 0);
-        let count = expected.iter().filter(|&&has_snapshot| has_snapshot).count();
+        let count = expected
+            .iter()
+            .filter(|&&has_snapshot| has_snapshot)
+            .count();
         assert!((20..150).contains(&count), "{count}");
         for (group, cut) in [(LATER, 0), (7, 0), (LATER, 41), (3, 100), (1, 199)] {
             assert_eq!(planned(group, cut), expected, "{group} {cut}");

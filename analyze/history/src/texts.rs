@@ -34,7 +34,9 @@ impl GroupTexts {
     pub(crate) fn numbered(self, numbers: Vec<u64>, mut in_file: usize) -> Vec<SliceTexts> {
         let numbers: Arc<[u64]> = numbers.into();
         let texts = |places: Vec<u32>| {
-            let of_slice = places.iter().filter_map(|&place| numbers.get(place as usize));
+            let of_slice = places
+                .iter()
+                .filter_map(|&place| numbers.get(place as usize));
             in_file = of_slice.fold(in_file, |most, &number| most.max(number as usize + 1));
             SliceTexts {
                 places,

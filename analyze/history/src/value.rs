@@ -48,7 +48,9 @@ impl ThreadState {
 
     /// From its number.
     pub fn of_number(number: i64) -> Option<ThreadState> {
-        ThreadState::ALL.into_iter().find(|&state| state as i64 == number)
+        ThreadState::ALL
+            .into_iter()
+            .find(|&state| state as i64 == number)
     }
 
     /// Its name.

@@ -36,7 +36,8 @@ pub(crate) struct Writer {
 /// Where it is written.
 #[derive(Debug)]
 enum Target {
-    /// To a new file, which has this name until it is complete, and is deleted if it does not get there.
+    /// To a new file, which has this name until it is complete, and is deleted if it does not get
+    /// there.
     New(TempPath),
     /// Behind what a history holds, which is so long.
     Behind(u64),
@@ -70,7 +71,8 @@ impl Writer {
         })
     }
 
-    /// Goes on behind what a history holds. Nothing of that is written over, so whoever reads it is not disturbed.
+    /// Goes on behind what a history holds. Nothing of that is written over, so whoever reads it is
+    /// not disturbed.
     pub(crate) fn behind(path: &Path, end: u64) -> Result<Writer, HistoryError> {
         let error = |error| HistoryError::Io {
             path: path.to_owned(),
@@ -192,7 +194,11 @@ impl Writer {
 
     /// Writes the index and the head and gives the file its name, once all batches returned by
     /// [`Writer::append`] are written. Returns the length of the file.
-    pub(crate) fn finish(mut self, meta: Meta, checkpoints: Vec<Checkpoint>) -> Result<u64, HistoryError> {
+    pub(crate) fn finish(
+        mut self,
+        meta: Meta,
+        checkpoints: Vec<Checkpoint>,
+    ) -> Result<u64, HistoryError> {
         let written = self.try_finish(meta, checkpoints);
         written.map_err(|error| self.failed(error))
     }

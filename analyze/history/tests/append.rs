@@ -12,13 +12,15 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_ctf::write::stream::PacketSize;
 use tracebraid_ctf::write::trace::{Options as WriteOptions, Session};
 use tracebraid_engine::{Control, Options};
-use tracebraid_history::{AppendError, Appended, Asked, Attribute, BuildError, Definition, History, append};
+use tracebraid_history::{
+    AppendError, Appended, Asked, Attribute, BuildError, Definition, History, append,
+};
 
 use crate::{Scratch, build_asked, build_with};
 use tracebraid_models::traces::kernel_trace;
 
-/// Writes a trace's first packets, as its tracer would have left them: of each stream a share of 1000 parts; what is there
-/// of it already stays. With `torn`, half of the next packet follows.
+/// Writes a trace's first packets, as its tracer would have left them: of each stream a share of
+/// 1000 parts; what is there of it already stays. With `torn`, half of the next packet follows.
 fn grow(set: &TraceSet, to: &Path, shares: &[u16], torn: bool) {
     fs::create_dir_all(to).unwrap();
     let trace = &set.traces[0];
@@ -83,7 +85,8 @@ fn append_to(file: &Path, trace: &Path, options: Options) -> Result<Appended, Ap
     )
 }
 
-/// Asserts that two histories say the same: what they are of, all values at random times, all changes, and samples.
+/// Asserts that two histories say the same: what they are of, all values at random times, all
+/// changes, and samples.
 fn assert_same(found: &History, expected: &History, times: usize) {
     assert_eq!(found.meta(), expected.meta());
     assert_eq!(found.blocks().0, expected.blocks().0);
@@ -106,11 +109,17 @@ fn assert_same(found: &History, expected: &History, times: usize) {
     }
     for &attribute in &attributes {
         let changes = |history: &History| history.changes(attribute, begin - 1, end + 1).unwrap();
-        assert_eq!(changes(found), changes(expected), "{}", found.path(attribute));
+        assert_eq!(
+            changes(found),
+            changes(expected),
+            "{}",
+            found.path(attribute)
+        );
     }
     let chosen: Vec<Attribute> = attributes.iter().copied().step_by(7).take(60).collect();
     for samples in [1, 3, 40, 700, 5000] {
-        let sampled = |history: &History| history.sampled(&chosen, (begin, end + 1), samples).unwrap();
+        let sampled =
+            |history: &History| history.sampled(&chosen, (begin, end + 1), samples).unwrap();
         assert_eq!(sampled(found), sampled(expected), "{samples} samples");
     }
 }
@@ -122,8 +131,9 @@ fn fine_blocks(file: &Path) -> Vec<Vec<u8>> {
     let index: serde_json::Value = serde_json::from_slice(&bytes[word(16)..][..word(24)]).unwrap();
     let blocks = index["blocks"].as_array().unwrap().iter();
     let fine = blocks.filter(|block| block["level"] == 0);
-    let place =
-        |block: &serde_json::Value| ["offset", "length"].map(|name| block[name].as_u64().unwrap() as usize);
+    let place = |block: &serde_json::Value| {
+        ["offset", "length"].map(|name| block[name].as_u64().unwrap() as usize)
+    };
     fine.map(place)
         .map(|[offset, length]| bytes[offset..offset + length].to_vec())
         .collect()
@@ -166,11 +176,14 @@ begin = { event = "syscall_entry_read" }
 end = { event = "syscall_exit_read" }
 "#;
 
-/// Lets a history grow in steps, in two ways that must not matter, and compares it with one of the whole trace at each. Gives how
-/// many bytes the appends read, and how many there were.
+/// Lets a history grow in steps, in two ways that must not matter, and compares it with one of the
+/// whole trace at each. Gives how many bytes the appends read, and how many there were.
 fn grows(set: &TraceSet, asked: &Asked, steps: &[u16]) -> (u64, u64) {
     let place = Scratch::new();
-    let (trace, files) = (place.file("trace"), [place.file("history"), place.file("other")]);
+    let (trace, files) = (
+        place.file("trace"),
+        [place.file("history"), place.file("other")],
+    );
     let (mut read, mut all) = (0, 0);
     for (number, share) in steps.iter().enumerate() {
         grow(set, &trace, &[*share, share.saturating_sub(3)], false);
@@ -204,14 +217,20 @@ const STEPS: [u16; 7] = [400, 600, 610, 615, 800, 990, 1000];
 fn what_analyses_say_is_gone_on_with() {
     let place = Scratch::new();
     let set = in_small_packets(&place, "kernel-mix-small");
-    let running = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/analyses/running.xml");
+    let running = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/analyses/running.xml"
+    );
     for text in [FOLLOWS, &fs::read_to_string(running).unwrap()] {
         let asked = Asked {
             definition: Some(Definition::parse(text).unwrap()),
             files: false,
         };
         let (read, all) = grows(&set, &asked, &STEPS);
-        assert!(read > 0 && read < all / 2, "{read} of {all} bytes were read");
+        assert!(
+            read > 0 && read < all / 2,
+            "{read} of {all} bytes were read"
+        );
     }
 }
 
@@ -233,7 +252,10 @@ fn what_descriptors_are_is_gone_on_with() {
         };
         let (read, all) = grows(&set, &asked, &STEPS);
         if name == "kernel-mix-small" {
-            assert!(read > 0 && read < all / 2, "{read} of {all} bytes were read");
+            assert!(
+                read > 0 && read < all / 2,
+                "{read} of {all} bytes were read"
+            );
         }
     }
 }
@@ -244,7 +266,10 @@ fn what_probes_tell_is_gone_on_with() {
     let session = Scratch::new();
     let set = smaller(&session, &crate::probes::many(&session));
     let (read, all) = grows(&set, &Asked::default(), &STEPS);
-    assert!(read > 0 && read < all / 2, "{read} of {all} bytes were read");
+    assert!(
+        read > 0 && read < all / 2,
+        "{read} of {all} bytes were read"
+    );
 }
 
 /// Two traces, of machines of which one's clock is corrected, as `--sync` does.
@@ -267,7 +292,8 @@ fn several_traces_are_gone_on_with() {
         drift_e18: 30_000_000_000_000,
         ..Piece::default()
     };
-    let correction: &'static Correction = Box::leak(Box::new(Correction::new([&[piece][..]]).unwrap()));
+    let correction: &'static Correction =
+        Box::leak(Box::new(Correction::new([&[piece][..]]).unwrap()));
     let place = Scratch::new();
     let traces = ["one", "two"].map(|name| place.file(name));
     let set = |corrected: bool| {
@@ -285,7 +311,9 @@ fn several_traces_are_gone_on_with() {
             files: false,
         };
         let (file, whole) = (place.file("history"), place.file("whole"));
-        traces.iter().for_each(|trace| drop(fs::remove_dir_all(trace)));
+        traces
+            .iter()
+            .for_each(|trace| drop(fs::remove_dir_all(trace)));
         let steps = [(300, 200), (500, 300), (520, 310), (700, 900), (1000, 1000)];
         for (number, (of_first, of_second)) in steps.into_iter().enumerate() {
             grow(&first, &traces[0], &[of_first], false);
@@ -333,7 +361,9 @@ fn without_what_an_analysis_knew_everything_is_read() {
         .collect();
     assert!(at.len() > 1, "{}", at.len());
     // The last one is that of the index.
-    at[..at.len() - 1].iter().for_each(|&at| bytes[at + 15] = b'X');
+    at[..at.len() - 1]
+        .iter()
+        .for_each(|&at| bytes[at + 15] = b'X');
     fs::write(&file, &bytes).unwrap();
     grow(&set, &trace, &[1000], false);
     let appended = append_to(&file, &trace, options(2, 0)).unwrap();
@@ -350,16 +380,29 @@ fn a_history_that_grew_says_what_one_of_the_whole_trace_says() {
     for (name, steps) in [
         (
             "kernel-mix-small",
-            &[[300, 300, 300, 300], [450, 450, 450, 450], [900, 900, 900, 900]][..],
+            &[
+                [300, 300, 300, 300],
+                [450, 450, 450, 450],
+                [900, 900, 900, 900],
+            ][..],
         ),
         (
             "kernel-mix-small",
-            &[[100, 0, 700, 300], [500, 600, 700, 300], [1000, 650, 900, 1000]],
+            &[
+                [100, 0, 700, 300],
+                [500, 600, 700, 300],
+                [1000, 650, 900, 1000],
+            ],
         ),
         ("kernel-ust-requests", &[[500, 510, 490, 505]]),
-        ("kernel-discarded", &[[200, 900, 400, 10], [400, 900, 900, 600]]),
+        (
+            "kernel-discarded",
+            &[[200, 900, 400, 10], [400, 900, 900, 600]],
+        ),
     ] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let place = Scratch::new();
         let (trace, file) = (place.file("trace"), place.file("history"));
         for (number, shares) in steps.iter().chain([&[1000; 4]]).enumerate() {
@@ -377,7 +420,10 @@ fn a_history_that_grew_says_what_one_of_the_whole_trace_says() {
             assert_same(&history, &whole(&place, &trace), 300);
         }
         assert_same(&History::open(&file).unwrap(), &whole(&place, &trace), 2000);
-        assert!(fine_blocks(&file) == fine_blocks(&place.file("whole")), "{name}");
+        assert!(
+            fine_blocks(&file) == fine_blocks(&place.file("whole")),
+            "{name}"
+        );
     }
 }
 
@@ -402,7 +448,8 @@ fn little_is_read_again() {
     assert!(fs::read(&file).unwrap() == before);
 }
 
-/// However streams grow, in however many threads and chunks: the file is the same, and says the same.
+/// However streams grow, in however many threads and chunks: the file is the same, and says the
+/// same.
 #[test]
 fn the_way_in_which_it_grows_does_not_matter() {
     let place = Scratch::new();
@@ -434,7 +481,10 @@ fn grown_in_steps(set: &TraceSet, mut steps: Vec<[u16; 4]>, torn: bool, chunk: u
     }
     // A history begins with something.
     steps.iter_mut().for_each(|step| step[0] = step[0].max(50));
-    let (trace, files) = (place.file("trace"), [place.file("history"), place.file("other")]);
+    let (trace, files) = (
+        place.file("trace"),
+        [place.file("history"), place.file("other")],
+    );
     for (number, shares) in steps.iter().enumerate() {
         grow(set, &trace, shares, torn);
         for (file, (threads, chunk)) in files.iter().zip([(3, chunk), (1, u64::MAX)]) {
@@ -462,13 +512,26 @@ fn an_append_that_fails_leaves_what_was() {
     grow(&set, &trace, &[800], false);
     let control = Control::default();
     control.cancel();
-    let cancelled = append(&open(&trace), &["trace".into()], &file, options(2, 0), &control);
-    assert!(matches!(cancelled, Err(AppendError::Build(BuildError::Fold(_)))));
+    let cancelled = append(
+        &open(&trace),
+        &["trace".into()],
+        &file,
+        options(2, 0),
+        &control,
+    );
+    assert!(matches!(
+        cancelled,
+        Err(AppendError::Build(BuildError::Fold(_)))
+    ));
     assert!(fs::read(&file).unwrap() == before);
     // What a killed one leaves: everything behind the old state, but no head that tells of it.
     append_to(&file, &trace, options(2, 0)).unwrap();
     let mut after = fs::read(&file).unwrap();
-    for length in [before.len() + 1, (before.len() + after.len()) / 2, after.len()] {
+    for length in [
+        before.len() + 1,
+        (before.len() + after.len()) / 2,
+        after.len(),
+    ] {
         after[..64].copy_from_slice(&before[..64]);
         fs::write(&file, &after[..length]).unwrap();
         let old = History::open(&file).unwrap();
@@ -533,12 +596,18 @@ fn what_is_no_longer_that_trace_is_refused() {
         let error = append_to(&file, directory, options(1, 0))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(what) && error.contains("history build"), "{error}");
+        assert!(
+            error.contains(what) && error.contains("history build"),
+            "{error}"
+        );
     };
     grow(&other, &place.file("other"), &[1000], false);
     refused(&place.file("other"), "holds other packets");
     // It is said of which trace the file is.
-    refused(&place.file("other"), &place.file("other").display().to_string());
+    refused(
+        &place.file("other"),
+        &place.file("other").display().to_string(),
+    );
     grow(&set, &place.file("less"), &[500, 400], false);
     refused(&place.file("less"), "packets, and had");
     grow(&set, &place.file("fewer"), &[600], false);

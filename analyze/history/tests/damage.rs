@@ -60,7 +60,8 @@ fn a_build_that_fails_leaves_nothing() {
     control.cancel();
     let file = place.file("history");
     let options = tracebraid_engine::Options::default();
-    let error = tracebraid_history::build(&set, &[], Asked::default(), &file, options, &control).unwrap_err();
+    let error = tracebraid_history::build(&set, &[], Asked::default(), &file, options, &control)
+        .unwrap_err();
     assert!(error.to_string().contains("cancelled"));
     let nowhere = place.file("no/such/directory");
     let error = tracebraid_history::build(

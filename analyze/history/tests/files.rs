@@ -1,4 +1,5 @@
-//! Descriptors: what each is, and what was read and written, by one plain pass over all events in the order of time.
+//! Descriptors: what each is, and what was read and written, by one plain pass over all events in
+//! the order of time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -49,10 +50,15 @@ impl Model {
             ModelEvent::Event(event) => event,
             ModelEvent::Cut => return,
         };
-        let tid = self.running.get(&(trace, cpu)).copied().filter(|&tid| tid != 0);
+        let tid = self
+            .running
+            .get(&(trace, cpu))
+            .copied()
+            .filter(|&tid| tid != 0);
         match (event.name.as_str(), call_of(&event.name), tid) {
             ("sched_switch", ..) => {
-                self.running.insert((trace, cpu), event.id("next_tid").unwrap());
+                self.running
+                    .insert((trace, cpu), event.id("next_tid").unwrap());
             }
             ("sched_process_exec", ..) => {
                 let (old, new) = (event.id("old_tid").unwrap(), event.id("tid").unwrap());
@@ -67,7 +73,10 @@ impl Model {
             (_, None, _) => self.other(trace, tid.unwrap_or(-1), time, &event),
             (_, Some((true, Some(name))), Some(tid)) => self.enters(trace, tid, time, name, event),
             (_, Some((false, Some(name))), Some(tid)) => {
-                let open = self.open.remove(&(trace, tid)).filter(|open| open.0 == name);
+                let open = self
+                    .open
+                    .remove(&(trace, tid))
+                    .filter(|open| open.0 == name);
                 let Some((name, entry_time, entry)) = open else {
                     return;
                 };
@@ -94,17 +103,28 @@ impl Model {
     }
 
     fn other(&mut self, trace: u32, running: i32, time: i64, event: &Record) {
-        let names = ["tid", "pid", "parent_tid", "parent_pid", "child_tid", "child_pid"];
+        let names = [
+            "tid",
+            "pid",
+            "parent_tid",
+            "parent_pid",
+            "child_tid",
+            "child_pid",
+        ];
         let mut threads: Vec<i32> = names.iter().filter_map(|name| event.id(name)).collect();
         threads.push(running);
         let tables = |descriptors: &Descriptors| -> Vec<Table> {
             let own = threads.iter().map(|&tid| (trace, tid));
-            let theirs = threads.iter().map(|&tid| descriptors.table(trace, tid, i64::MAX));
+            let theirs = threads
+                .iter()
+                .map(|&tid| descriptors.table(trace, tid, i64::MAX));
             own.chain(theirs).collect()
         };
         let before = tables(&self.descriptors);
         if event.name == "sched_process_exit" {
-            let table = self.descriptors.table(trace, event.id("tid").unwrap(), i64::MAX);
+            let table = self
+                .descriptors
+                .table(trace, event.id("tid").unwrap(), i64::MAX);
             if self.descriptors.others(table) == 0 {
                 self.close(table, 0, i32::MAX);
             }
@@ -138,7 +158,10 @@ impl Model {
                 self.close(child, 0, i32::MAX);
             }
         }
-        let mut changed: Vec<Table> = before.into_iter().chain(tables(&self.descriptors)).collect();
+        let mut changed: Vec<Table> = before
+            .into_iter()
+            .chain(tables(&self.descriptors))
+            .collect();
         if event.name == "lttng_statedump_file_descriptor" {
             changed = self.descriptors.tables().collect();
         }
@@ -154,11 +177,16 @@ impl Model {
                 "close" => self.close(table, event.id("fd").unwrap(), event.id("fd").unwrap()),
                 // Whoever gets a copy for itself closes what is in the copy.
                 "close_range"
-                    if event.int("flags").unwrap() & 2 != 0 && self.descriptors.others(table) > 0 => {}
+                    if event.int("flags").unwrap() & 2 != 0
+                        && self.descriptors.others(table) > 0 => {}
                 "close_range" if event.int("flags").unwrap() & 4 == 0 => {
                     // Some tracers give it as a number with a sign.
                     let last = event.int("max_fd").unwrap() as u32;
-                    self.close(table, event.id("fd").unwrap(), last.min(i32::MAX as u32) as i32);
+                    self.close(
+                        table,
+                        event.id("fd").unwrap(),
+                        last.min(i32::MAX as u32) as i32,
+                    );
                 }
                 _ => {}
             }
@@ -171,9 +199,16 @@ impl Model {
     /// Adds up a call.
     fn used(&mut self, call: &Call) {
         let name = call.name.as_str();
-        let argument = |names: &[&str]| names.iter().find_map(|name| call.entry.id(name)).unwrap_or(-1);
+        let argument = |names: &[&str]| {
+            names
+                .iter()
+                .find_map(|name| call.entry.id(name))
+                .unwrap_or(-1)
+        };
         let (from, to) = match name {
-            _ if is_one_of(READS, name) || is_one_of(SYNCS, name) => (argument(&["fd", "sockfd"]), -1),
+            _ if is_one_of(READS, name) || is_one_of(SYNCS, name) => {
+                (argument(&["fd", "sockfd"]), -1)
+            }
             _ if is_one_of(WRITES, name) => (-1, argument(&["fd", "sockfd"])),
             _ if is_one_of(COPIES, name) => (
                 argument(&["in_fd", "fd_in", "fdin"]),
@@ -183,7 +218,9 @@ impl Model {
         };
         let moves = !is_one_of(SYNCS, name) && !name.ends_with("mmsg");
         let bytes = call.exit.int("ret").filter(|_| moves).unwrap_or(0).max(0);
-        let table = self.descriptors.table(call.trace, call.tid, call.entry_time);
+        let table = self
+            .descriptors
+            .table(call.trace, call.tid, call.entry_time);
         let is_its = self.descriptors.table(call.trace, call.tid, i64::MAX) == table;
         let thread = (call.trace, call.tid);
         for (at, is_side) in [(0, !is_one_of(WRITES, name)), (1, !is_one_of(READS, name))] {
@@ -212,7 +249,8 @@ impl Model {
             _ => false,
         };
         let table = self.descriptors.table(call.trace, call.tid, i64::MAX);
-        if made >= 0 && is_copy && self.descriptors.held(table, made, i64::MAX).0.name == "unknown" {
+        if made >= 0 && is_copy && self.descriptors.held(table, made, i64::MAX).0.name == "unknown"
+        {
             self.close(table, made, made);
         }
     }
@@ -295,7 +333,8 @@ fn descriptors_are_what_a_plain_pass_says() {
     }
 }
 
-/// Descriptors that nothing names are read from, get flags and are copied; threads move from CPU to CPU in the middle of calls.
+/// Descriptors that nothing names are read from, get flags and are copied; threads move from CPU to
+/// CPU in the middle of calls.
 #[test]
 fn made_up_descriptors_are_what_a_plain_pass_says() {
     for seed in [0, 1, 2, 5, 10, 11, 16, 38, 75] {
@@ -326,7 +365,10 @@ fn as_a_plain_pass_says(name: &str, set: &TraceSet, count: usize, cut: (usize, u
         let found = history.at(time, |attribute| {
             let kind = attribute.kind();
             kind.subject() == Subject::File
-                || matches!(kind, AttributeKind::ThreadRead | AttributeKind::ThreadWritten)
+                || matches!(
+                    kind,
+                    AttributeKind::ThreadRead | AttributeKind::ThreadWritten
+                )
         });
         let found: Values = found
             .unwrap()
@@ -342,7 +384,12 @@ fn as_a_plain_pass_says(name: &str, set: &TraceSet, count: usize, cut: (usize, u
             .take(8)
             .collect();
         assert!(wrong.is_empty(), "{name} at {time}: {wrong:?}");
-        most = most.max(expected.keys().filter(|path| path.ends_with("/read")).count());
+        most = most.max(
+            expected
+                .keys()
+                .filter(|path| path.ends_with("/read"))
+                .count(),
+        );
     }
     most
 }

@@ -1,4 +1,5 @@
-//! Frequencies of CPUs. No recording at hand has any: its events are made up, and named as LTTng does.
+//! Frequencies of CPUs. No recording at hand has any: its events are made up, and named as LTTng
+//! does.
 
 use tracebraid_history::{Attribute, AttributeKind, Since, Value};
 
@@ -19,7 +20,10 @@ const SHAPE: Shape = Shape {
 fn frequencies_and_sleeps_are_of_the_cpu_that_an_event_names() {
     let nobody = Maker { tid: 0, pid: 0 };
     let event = |(at, time, name, cpu, state): (u64, u64, &'static str, i64, i64)| {
-        let fields = vec![("state", 32, Field::Int(state)), ("cpu_id", 32, Field::Int(cpu))];
+        let fields = vec![
+            ("state", 32, Field::Int(state)),
+            ("cpu_id", 32, Field::Int(cpu)),
+        ];
         (at, time, nobody, name, fields)
     };
     let events = [

@@ -18,7 +18,9 @@ fn the_file_depends_neither_on_threads_nor_on_chunks() {
         ("kernel-discarded", true),
         ("perf-mix", false),
     ] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let asked = Asked {
             files,
             ..Asked::default()
@@ -49,7 +51,9 @@ fn every_attribute_is_what_a_plain_state_machine_says_at_ten_thousand_times() {
         ("kernel-ust-requests", 2_000),
         ("kernel-discarded", 10_000),
     ] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let (_place, history) = history(&set);
         let meta = history.meta();
         let (mut model, entries) = (Model::default(), entries(&set));
@@ -63,7 +67,8 @@ fn every_attribute_is_what_a_plain_state_machine_says_at_ten_thousand_times() {
                 .iter()
                 .map(|(attribute, value)| (attribute.path().to_string(), value.to_string()))
                 .collect();
-            let differs = |(found, expected): &((&String, &String), (&String, &String))| found != expected;
+            let differs =
+                |(found, expected): &((&String, &String), (&String, &String))| found != expected;
             let expected = model.with_cpu_states();
             if found != expected {
                 let first = found.iter().zip(&expected).find(differs);

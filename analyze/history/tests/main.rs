@@ -84,7 +84,8 @@ pub(crate) fn build_in_ways(
 }
 
 /// Threads and bytes of chunks.
-pub(crate) const WAYS: [(usize, u64); 5] = [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)];
+pub(crate) const WAYS: [(usize, u64); 5] =
+    [(1, u64::MAX), (1, 1), (2, 30_000), (3, 1 << 20), (2, 0)];
 
 /// The history of a trace.
 pub(crate) fn history(set: &TraceSet) -> (Scratch, History) {

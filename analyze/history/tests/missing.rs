@@ -22,7 +22,11 @@ fn is_uncertain(kind: AttributeKind) -> bool {
 }
 
 /// Stretches in which attributes have a value, in nanoseconds from the origin.
-fn stretches(history: &History, attribute: Attribute, (begin, end): (i64, i64)) -> Vec<(i64, i64, Value)> {
+fn stretches(
+    history: &History,
+    attribute: Attribute,
+    (begin, end): (i64, i64),
+) -> Vec<(i64, i64, Value)> {
     let changes = history.changes(attribute, begin, end).unwrap();
     let ends = changes.iter().skip(1).map(|since| since.time).chain([end]);
     let stretches = changes.iter().zip(ends);
@@ -32,8 +36,8 @@ fn stretches(history: &History, attribute: Attribute, (begin, end): (i64, i64)) 
         .collect()
 }
 
-/// True if the thread of a CPU is in a system call that it entered before that CPU was recorded: that cannot be known,
-/// as at the beginning of any trace.
+/// True if the thread of a CPU is in a system call that it entered before that CPU was recorded:
+/// that cannot be known, as at the beginning of any trace.
 fn is_in_older_call(whole: &History, part: &History, state: Attribute, since: &Since) -> bool {
     let late = part
         .meta()
@@ -65,7 +69,9 @@ fn a_value_is_that_of_the_whole_trace_or_none() {
     for (kept, copy) in PartialTrace::all() {
         let (_place, part) = history(&copy.open());
         let range = (part.meta().begin, part.meta().end);
-        let attributes = part.met(range.0, range.1, |of| is_uncertain(of.kind())).unwrap();
+        let attributes = part
+            .met(range.0, range.1, |of| is_uncertain(of.kind()))
+            .unwrap();
         let mut compared = 0;
         for attribute in attributes {
             let found = stretches(&part, attribute, range);

@@ -147,7 +147,14 @@ impl Model {
                 .or_insert_with(|| "0".into());
             *value = (value.parse::<i64>().unwrap() + more).max(0).to_string();
         };
-        add("depth", if event.name == "block_rq_issue" { 1 } else { -1 });
+        add(
+            "depth",
+            if event.name == "block_rq_issue" {
+                1
+            } else {
+                -1
+            },
+        );
         if event.name == "block_rq_complete" {
             add("requests", 1);
             let is_write = event.int("rwbs").unwrap() & 1 != 0;
@@ -169,9 +176,11 @@ impl Model {
         match event.name.as_str() {
             "sched_switch" => self.switch(cpu, event),
             "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => self.wake(event),
-            "sched_migrate_task" => {
-                self.thread(event.int("tid").unwrap(), "cpu", event.int("dest_cpu").unwrap())
-            }
+            "sched_migrate_task" => self.thread(
+                event.int("tid").unwrap(),
+                "cpu",
+                event.int("dest_cpu").unwrap(),
+            ),
             "sched_pi_setprio" => self.thread(
                 event.int("tid").unwrap(),
                 "priority",
@@ -205,7 +214,11 @@ impl Model {
                     return;
                 };
                 if let Some(call) = name.strip_prefix("syscall_entry_") {
-                    let call = if call == "unknown" { by_number(event) } else { call };
+                    let call = if call == "unknown" {
+                        by_number(event)
+                    } else {
+                        call
+                    };
                     self.thread(tid, "syscall", call);
                 } else if name.starts_with("syscall_exit_") {
                     self.unset(&format!("thread/{tid}/syscall"));

@@ -14,7 +14,8 @@ use tracebraid_probe::standard::{counter, span_begin, span_end, ult_create, ult_
 use crate::model::Values;
 use crate::{Scratch, build_asked};
 
-/// What the program does, in this order: on its first thread, or on the other one. `step` says how far it is.
+/// What the program does, in this order: on its first thread, or on the other one. `step` says how
+/// far it is.
 const DEEDS: [(bool, fn()); 11] = [
     (true, || {
         span_begin(1, "outer");
@@ -93,7 +94,10 @@ fn program() {
         answers.push(answer);
         threads.push(std::thread::spawn(thread(ordered, done)));
     }
-    let ids: Vec<String> = answers.iter().map(|answer| answer.recv().unwrap()).collect();
+    let ids: Vec<String> = answers
+        .iter()
+        .map(|answer| answer.recv().unwrap())
+        .collect();
     for (step, (is_first, deed)) in (0..).zip(DEEDS) {
         let thread = usize::from(!is_first);
         orders[thread].send(deed).unwrap();
@@ -118,7 +122,8 @@ fn recorded(session: &Scratch) -> (TraceSet, [String; 3]) {
     (set, ids.try_into().unwrap())
 }
 
-/// Runs in another process: spans within spans, some of which never end, and counters, on two threads.
+/// Runs in another process: spans within spans, some of which never end, and counters, on two
+/// threads.
 #[test]
 fn program_of_many() {
     if std::env::var_os(MANY).is_none() {
@@ -147,7 +152,9 @@ fn program_of_many() {
         }
     };
     let threads = [0, 1 << 32].map(|first| std::thread::spawn(thread(first)));
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
 }
 
 const MANY: &str = "TRACED_MANY";
@@ -215,7 +222,9 @@ fn spans_counters_and_user_level_threads_are_what_the_program_did() {
             .replace("{1}", &first)
             .replace("{2}", &second)
             .replace("{p}", &process);
-        let pairs = seen.split_whitespace().map(|pair| pair.split_once('=').unwrap());
+        let pairs = seen
+            .split_whitespace()
+            .map(|pair| pair.split_once('=').unwrap());
         let mut expected: Values = pairs
             .map(|(path, value)| (path.to_owned(), value.replace('_', " ")))
             .collect();
@@ -244,7 +253,11 @@ fn copied(from: &Path, to: &Path, machine: &str) {
             let text = fs::read_to_string(&from).unwrap();
             let (before, rest) = text.split_once("hostname = \"").unwrap();
             let (_, behind) = rest.split_once('"').unwrap();
-            fs::write(to.join(name), format!("{before}hostname = \"{machine}\"{behind}")).unwrap();
+            fs::write(
+                to.join(name),
+                format!("{before}hostname = \"{machine}\"{behind}"),
+            )
+            .unwrap();
         } else {
             fs::copy(&from, to.join(name)).unwrap();
         }
@@ -263,7 +276,13 @@ fn machines_are_told_apart() {
     });
     let changes = |traces: &[PathBuf]| {
         let file = session.file("history");
-        build_asked(&TraceSet::open(traces).unwrap(), Asked::default(), &file, 2, 1);
+        build_asked(
+            &TraceSet::open(traces).unwrap(),
+            Asked::default(),
+            &file,
+            2,
+            1,
+        );
         let history = History::open(&file).unwrap();
         let (begin, end) = (history.meta().begin, history.meta().end + 1);
         let met = history.met(begin, end, |_| true).unwrap().into_iter();
@@ -275,7 +294,9 @@ fn machines_are_told_apart() {
     assert!(alone.contains_key(&format!("counter/{process}/size")) && alone.len() > 8);
     let both = changes(&machines);
     let expected = ["one", "other"].into_iter().flat_map(|machine| {
-        let of = |(path, changes): (&String, &Vec<Since>)| (format!("{machine}/{path}"), changes.clone());
+        let of = |(path, changes): (&String, &Vec<Since>)| {
+            (format!("{machine}/{path}"), changes.clone())
+        };
         alone.iter().map(of).collect::<Vec<_>>()
     });
     assert_eq!(both, expected.collect());

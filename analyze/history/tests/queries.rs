@@ -45,7 +45,10 @@ fn changes_are_those_of_the_plain_state_machine() {
                 .unwrap_or_else(|| "-".into());
             if time <= from {
                 *expected = vec![(from, value)];
-            } else if expected.last().is_none_or(|last: &(i64, String)| last.1 != value) {
+            } else if expected
+                .last()
+                .is_none_or(|last: &(i64, String)| last.1 != value)
+            {
                 expected.push((time, value));
             }
         }
@@ -68,10 +71,15 @@ fn changes_are_found_from_any_time_both_ways() {
     for attribute in attributes(&history).into_iter().step_by(7) {
         let all = history.changes(attribute, begin - 1, end + 1).unwrap();
         for pair in all.windows(2) {
-            let [before, after] = pair else { unreachable!() };
+            let [before, after] = pair else {
+                unreachable!()
+            };
             let between = before.time + (after.time - before.time) / 2;
             assert_eq!(
-                history.next_change(attribute, before.time).unwrap().as_ref(),
+                history
+                    .next_change(attribute, before.time)
+                    .unwrap()
+                    .as_ref(),
                 Some(after)
             );
             assert_eq!(history.value(attribute, between).unwrap(), before.value);
@@ -87,13 +95,17 @@ fn changes_are_found_from_any_time_both_ways() {
                 after.time
             };
             assert_eq!(
-                history.first(attribute, (before.time, end + 1), is_it).unwrap(),
+                history
+                    .first(attribute, (before.time, end + 1), is_it)
+                    .unwrap(),
                 Some(expected)
             );
         }
         let last = all.last().unwrap();
         assert_eq!(
-            history.next_change(attribute, last.time.max(begin)).unwrap(),
+            history
+                .next_change(attribute, last.time.max(begin))
+                .unwrap(),
             None
         );
     }
@@ -115,11 +127,17 @@ fn screens_show_values_of_shortly_before() {
                 assert_eq!(row.len(), samples);
                 let changes = history.changes(*attribute, begin - 1, end).unwrap();
                 for (sample, value) in row.iter().enumerate() {
-                    let time = from + ((to - from) as i128 * sample as i128 / samples as i128) as i64;
+                    let time =
+                        from + ((to - from) as i128 * sample as i128 / samples as i128) as i64;
                     let exact = value_at(&changes, time);
                     // Within a step before, one of the values that it had.
-                    let first = changes.partition_point(|since| since.time <= time - step).max(1) - 1;
-                    let near = changes[first..].iter().take_while(|since| since.time <= time);
+                    let first = changes
+                        .partition_point(|since| since.time <= time - step)
+                        .max(1)
+                        - 1;
+                    let near = changes[first..]
+                        .iter()
+                        .take_while(|since| since.time <= time);
                     assert!(
                         near.clone().any(|since| since.value == *value),
                         "{} at {time}",
@@ -165,7 +183,8 @@ fn conditions_are_found_where_they_hold_first() {
     assert!(found > 2, "{found} threads slept for a disk");
 }
 
-/// Threads, interrupts and priorities are told by value, however many there are: a thread between two others is none of them.
+/// Threads, interrupts and priorities are told by value, however many there are: a thread between
+/// two others is none of them.
 #[test]
 fn numbers_that_name_something_are_not_averaged() {
     let set = kernel_trace("kernel-mix-small").unwrap();
@@ -176,7 +195,11 @@ fn numbers_that_name_something_are_not_averaged() {
         let report = history.report(attribute, range).unwrap();
         let mut times: BTreeMap<Value, u64> = BTreeMap::new();
         let changes = history.changes(attribute, range.0, range.1).unwrap();
-        let ends = changes.iter().skip(1).map(|since| since.time).chain([range.1]);
+        let ends = changes
+            .iter()
+            .skip(1)
+            .map(|since| since.time)
+            .chain([range.1]);
         for (since, end) in changes.iter().zip(ends) {
             *times.entry(since.value.clone()).or_default() += end.abs_diff(since.time);
         }
@@ -259,10 +282,23 @@ fn nothing_is_known_behind_the_end_of_a_machines_trace() {
         };
         let changes = history.changes(attribute, end, meta.end).unwrap();
         assert_eq!(changes.last(), Some(&gone), "{}", attribute.path());
-        assert_eq!(history.next_change(attribute, end).unwrap(), Some(gone.clone()));
-        assert_eq!(history.previous_change(attribute, meta.end).unwrap(), Some(gone));
-        let sampled = history.sampled(&[attribute], (end - 1000, meta.end), 50).unwrap();
-        assert_eq!(sampled[0].last(), Some(&Value::Null), "{}", attribute.path());
+        assert_eq!(
+            history.next_change(attribute, end).unwrap(),
+            Some(gone.clone())
+        );
+        assert_eq!(
+            history.previous_change(attribute, meta.end).unwrap(),
+            Some(gone)
+        );
+        let sampled = history
+            .sampled(&[attribute], (end - 1000, meta.end), 50)
+            .unwrap();
+        assert_eq!(
+            sampled[0].last(),
+            Some(&Value::Null),
+            "{}",
+            attribute.path()
+        );
         if attribute.kind() == AttributeKind::CpuThread {
             let report = history.report(attribute, (meta.begin, meta.end)).unwrap();
             let told: u64 = report.values.values().map(|times| times.total_ns).sum();

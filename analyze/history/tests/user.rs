@@ -21,7 +21,8 @@ fn asked(definition: Definition) -> Asked {
     }
 }
 
-/// Who runs when system calls are made, and when interrupts come: threads and times that no event record tells by itself.
+/// Who runs when system calls are made, and when interrupts come: threads and times that no event
+/// record tells by itself.
 const THREADS: &str = r#"
 name = "threads"
 [[on]]
@@ -66,7 +67,15 @@ fn threads_are_those_that_run() {
     let file = place.file("history");
     let definition = Definition::parse(THREADS).unwrap();
     let control = Control::default();
-    build(&set, &[], asked(definition), &file, Options::default(), &control).unwrap();
+    build(
+        &set,
+        &[],
+        asked(definition),
+        &file,
+        Options::default(),
+        &control,
+    )
+    .unwrap();
     let history = History::open(&file).unwrap();
     let meta = history.meta();
     let mut compared = 0;

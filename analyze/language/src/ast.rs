@@ -30,8 +30,8 @@ pub enum Field {
     Cpu,
     /// Thread that the event record belongs to: its own fields name it, or it is the one that runs.
     Tid,
-    /// As above, only where fields of the event record name it. Not part of the language: following the
-    /// running thread requires reading all switches.
+    /// As above, only where fields of the event record name it. Not part of the language: following
+    /// the running thread requires reading all switches.
     OwnTid,
     /// Process that the event record belongs to.
     Pid,

@@ -28,12 +28,25 @@ enum Getter {
 }
 
 impl ClassField {
-    /// The field in the event class with index `event` of a stream class. `None` if the class has no
-    /// such field, or the field is an array, a structure or the like.
-    pub fn new(field: &Field, trace: &Trace, stream: &StreamLayout, event: usize) -> Option<ClassField> {
-        let compiler = Compiler { trace, stream, event };
+    /// The field in the event class with index `event` of a stream class. `None` if the class has
+    /// no such field, or the field is an array, a structure or the like.
+    pub fn new(
+        field: &Field,
+        trace: &Trace,
+        stream: &StreamLayout,
+        event: usize,
+    ) -> Option<ClassField> {
+        let compiler = Compiler {
+            trace,
+            stream,
+            event,
+        };
         let found = match field {
-            Field::Name => return Some(ClassField(Getter::Const(Datum::text(compiler.name().as_bytes())))),
+            Field::Name => {
+                return Some(ClassField(Getter::Const(Datum::text(
+                    compiler.name().as_bytes(),
+                ))));
+            }
             Field::Time => return stream.clock.map(|_| ClassField(Getter::Time)),
             Field::Environment(name) => {
                 let datum = match trace.layout.class.env(name)? {
@@ -76,12 +89,14 @@ impl ClassField {
         matches!(self.0, Getter::Const(Datum::Missing))
     }
 
-    /// Whether some of its values are labels of numbers: those of an enumeration that is [`ClassField::labelled`].
+    /// Whether some of its values are labels of numbers: those of an enumeration that is
+    /// [`ClassField::labelled`].
     pub fn has_labels(&self) -> bool {
         matches!(self.0, Getter::Label(..))
     }
 
-    /// The same field, but that numbers which an enumeration has labels for become the first of these.
+    /// The same field, but that numbers which an enumeration has labels for become the first of
+    /// these.
     pub fn labelled(self) -> ClassField {
         let Getter::Integer(field, signed) = self.0 else {
             return self;

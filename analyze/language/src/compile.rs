@@ -166,9 +166,9 @@ impl<'t> Filter<'t> {
 
 fn resolve_times(expr: &mut Expr, time_of: TimeOf<'_>) -> Result<(), String> {
     match expr {
-        Expr::And(parts) | Expr::Or(parts) => {
-            parts.iter_mut().try_for_each(|part| resolve_times(part, time_of))
-        }
+        Expr::And(parts) | Expr::Or(parts) => parts
+            .iter_mut()
+            .try_for_each(|part| resolve_times(part, time_of)),
         Expr::Not(inner) => resolve_times(inner, time_of),
         Expr::Compare(Field::Time, _, value) => {
             *value = Value::Integer(time_of(&value.text())?.into());
@@ -200,10 +200,13 @@ fn field(stream: &StreamLayout, event: usize, place: Where, path: &[String]) -> 
         Where::StreamContext => &[Scope::CommonContext],
         Where::Packet | Where::Header | Where::PacketHeader => &[],
     };
-    scopes.iter().find_map(|&scope| stream.field(event, scope, &path))
+    scopes
+        .iter()
+        .find_map(|&scope| stream.field(event, scope, &path))
 }
 
-/// A value that headers contain for all event records of a class; their other members are how the class is encoded.
+/// A value that headers contain for all event records of a class; their other members are how the
+/// class is encoded.
 pub(crate) fn header_member(
     stream: &StreamLayout,
     event: usize,
@@ -219,7 +222,11 @@ pub(crate) fn header_member(
     }
 }
 
-pub(crate) fn packet_member(stream: &StreamLayout, place: Where, path: &[String]) -> Option<NodeId> {
+pub(crate) fn packet_member(
+    stream: &StreamLayout,
+    place: Where,
+    path: &[String],
+) -> Option<NodeId> {
     match (place, path) {
         (Where::Anywhere | Where::Packet, [name]) => stream.packet_context_member(name),
         _ => None,
@@ -234,7 +241,14 @@ pub struct ClassFilter(Predicate);
 impl ClassFilter {
     /// For the class with that index in that stream class of that trace.
     pub fn new(expr: &Expr, trace: &Trace, stream: &StreamLayout, event: usize) -> ClassFilter {
-        ClassFilter(Compiler { trace, stream, event }.compile(expr))
+        ClassFilter(
+            Compiler {
+                trace,
+                stream,
+                event,
+            }
+            .compile(expr),
+        )
     }
 
     /// What it is, if it is the same for all event records of the class.
@@ -265,14 +279,20 @@ impl<'a> Compiler<'a> {
         match expr {
             Expr::And(parts) => {
                 let parts: Vec<_> = parts.iter().map(|part| self.compile(part)).collect();
-                if parts.iter().any(|part| matches!(part, Predicate::Const(false))) {
+                if parts
+                    .iter()
+                    .any(|part| matches!(part, Predicate::Const(false)))
+                {
                     return Predicate::Const(false);
                 }
                 join(parts, true, Predicate::And)
             }
             Expr::Or(parts) => {
                 let parts: Vec<_> = parts.iter().map(|part| self.compile(part)).collect();
-                if parts.iter().any(|part| matches!(part, Predicate::Const(true))) {
+                if parts
+                    .iter()
+                    .any(|part| matches!(part, Predicate::Const(true)))
+                {
                     return Predicate::Const(true);
                 }
                 join(parts, false, Predicate::Or)
@@ -298,7 +318,10 @@ impl<'a> Compiler<'a> {
     }
 
     pub(crate) fn name(&self) -> &'a str {
-        self.stream.events.get(self.event).map_or("", |event| &event.name)
+        self.stream
+            .events
+            .get(self.event)
+            .map_or("", |event| &event.name)
     }
 
     pub(crate) fn find(&self, place: Where, path: &[String]) -> Option<FieldRef> {
@@ -345,12 +368,18 @@ impl<'a> Compiler<'a> {
             _ => None,
         };
         match (field, whole) {
-            (Field::Name, _) => Predicate::Const(Text::new(operator, value).holds(self.name().as_bytes())),
-            (Field::Environment(name), _) => Predicate::Const(match self.trace.layout.class.env(name) {
-                Some(EnvValue::Str(text)) => Text::new(operator, value).holds(text.as_bytes()),
-                Some(EnvValue::Int(number)) => whole.is_some_and(|whole| operator.holds(number.cmp(&whole))),
-                None => false,
-            }),
+            (Field::Name, _) => {
+                Predicate::Const(Text::new(operator, value).holds(self.name().as_bytes()))
+            }
+            (Field::Environment(name), _) => {
+                Predicate::Const(match self.trace.layout.class.env(name) {
+                    Some(EnvValue::Str(text)) => Text::new(operator, value).holds(text.as_bytes()),
+                    Some(EnvValue::Int(number)) => {
+                        whole.is_some_and(|whole| operator.holds(number.cmp(&whole)))
+                    }
+                    None => false,
+                })
+            }
             (Field::Time, Some(whole)) if self.stream.clock.is_some() => {
                 let most = i128::from(i64::MAX);
                 Predicate::Time(operator, whole.clamp(-most, most) as i64)
@@ -410,7 +439,9 @@ fn compare_field(field: FieldRef, operator: Operator, value: &Value) -> Predicat
         (NodeKind::Int(_, class) | NodeKind::VarInt(class), Value::Text(_)) if class.is_enum => {
             label(field, class, operator, value)
         }
-        (NodeKind::Bool(_), Value::Integer(whole)) => Predicate::Integer(field, false, operator, *whole),
+        (NodeKind::Bool(_), Value::Integer(whole)) => {
+            Predicate::Integer(field, false, operator, *whole)
+        }
         (NodeKind::Bool(_), Value::Text(text)) => match text.as_str() {
             "true" => Predicate::Integer(field, false, operator, 1),
             "false" => Predicate::Integer(field, false, operator, 0),
@@ -419,9 +450,13 @@ fn compare_field(field: FieldRef, operator: Operator, value: &Value) -> Predicat
         (NodeKind::BitArray(..) | NodeKind::BitMap(..), Value::Integer(whole)) => {
             Predicate::Integer(field, false, operator, *whole)
         }
-        (NodeKind::Float(_), Value::Integer(whole)) => Predicate::Float(field, operator, *whole as f64),
+        (NodeKind::Float(_), Value::Integer(whole)) => {
+            Predicate::Float(field, operator, *whole as f64)
+        }
         (NodeKind::Float(_), Value::Float(number, _)) => Predicate::Float(field, operator, *number),
-        (NodeKind::Str(_) | NodeKind::SizedStr(..), _) => Predicate::Bytes(field, Text::new(operator, value)),
+        (NodeKind::Str(_) | NodeKind::SizedStr(..), _) => {
+            Predicate::Bytes(field, Text::new(operator, value))
+        }
         _ => Predicate::Const(false),
     }
 }
@@ -466,31 +501,39 @@ impl Predicate {
     }
 
     fn holds(&self, event: &mut At<'_, '_>, subject: &Subject<'_>) -> bool {
-        let integer = |field: &FieldRef, event: &mut At<'_, '_>| field.integer(event.body, event.slots).ok();
+        let integer =
+            |field: &FieldRef, event: &mut At<'_, '_>| field.integer(event.body, event.slots).ok();
         match self {
             Predicate::Const(value) => *value,
             Predicate::And(parts) => parts.iter().all(|part| part.holds(event, subject)),
             Predicate::Or(parts) => parts.iter().any(|part| part.holds(event, subject)),
             Predicate::Not(inner) => !inner.holds(event, subject),
             Predicate::Time(operator, time) => operator.holds(subject.time.cmp(time)),
-            Predicate::Cpu(operator, value) => known(subject.cpu.map(i128::from), *operator, *value),
-            Predicate::Tid(operator, value) => known(subject.tid.map(i128::from), *operator, *value),
-            Predicate::Pid(operator, value) => known(subject.pid.map(i128::from), *operator, *value),
-            Predicate::Procname(text) => subject.procname.is_some_and(|name| text.holds(name)),
-            Predicate::Integer(field, signed, operator, value) => {
-                integer(field, event).is_some_and(|raw| operator.holds(whole(raw, *signed).cmp(value)))
+            Predicate::Cpu(operator, value) => {
+                known(subject.cpu.map(i128::from), *operator, *value)
             }
+            Predicate::Tid(operator, value) => {
+                known(subject.tid.map(i128::from), *operator, *value)
+            }
+            Predicate::Pid(operator, value) => {
+                known(subject.pid.map(i128::from), *operator, *value)
+            }
+            Predicate::Procname(text) => subject.procname.is_some_and(|name| text.holds(name)),
+            Predicate::Integer(field, signed, operator, value) => integer(field, event)
+                .is_some_and(|raw| operator.holds(whole(raw, *signed).cmp(value))),
             Predicate::IntegerAsFloat(field, signed, operator, value) => {
                 let number = integer(field, event).map(|raw| whole(raw, *signed) as f64);
                 number.is_some_and(|number| floats(number, *operator, *value))
             }
-            Predicate::Label(field, signed, ranges, wanted) => integer(field, event).is_some_and(|raw| {
-                let value = whole(raw, *signed);
-                ranges
-                    .iter()
-                    .any(|&(lower, upper)| lower <= value && value <= upper)
-                    == *wanted
-            }),
+            Predicate::Label(field, signed, ranges, wanted) => {
+                integer(field, event).is_some_and(|raw| {
+                    let value = whole(raw, *signed);
+                    ranges
+                        .iter()
+                        .any(|&(lower, upper)| lower <= value && value <= upper)
+                        == *wanted
+                })
+            }
             Predicate::Float(field, operator, value) => field
                 .float(event.body, event.slots)
                 .is_ok_and(|number| floats(number, *operator, *value)),

@@ -119,7 +119,9 @@ impl<'a> Conditions<'a> {
         let reference = self.reference(Side::Left)?;
         if reference.source != Source::Event {
             self.tokens.at = place;
-            return Err(self.tokens.error("a field of the current event is expected here"));
+            return Err(self
+                .tokens
+                .error("a field of the current event is expected here"));
         }
         match self.tokens.take(")") {
             true => Ok(Condition::Event(Expr::Has(reference.field))),
@@ -141,11 +143,17 @@ impl<'a> Conditions<'a> {
                 return Err(self.tokens.error("a pattern is expected here"));
             }
             let other = self.reference(Side::Right)?;
-            return Ok(Condition::Compare(reference, operator, Operand::Reference(other)));
+            return Ok(Condition::Compare(
+                reference,
+                operator,
+                Operand::Reference(other),
+            ));
         }
         let value = self.constant(&reference.field, matching)?;
         Ok(match (reference.source, value) {
-            (Source::Event, value) => Condition::Event(Expr::Compare(reference.field, operator, value)),
+            (Source::Event, value) => {
+                Condition::Event(Expr::Compare(reference.field, operator, value))
+            }
             (_, Value::Text(text)) if matching => {
                 Condition::Compare(reference, operator, Operand::Pattern(Glob::new(&text)))
             }
@@ -189,7 +197,9 @@ impl<'a> Conditions<'a> {
         let wrong = match (field, &value) {
             (_, Value::Integer(_) | Value::Float(..)) if matching => "a pattern is expected here",
             (Field::Name, Value::Integer(_) | Value::Float(..)) => "a name is expected here",
-            (Field::Cpu, Value::Float(..) | Value::Text(_)) => "a whole number is expected here, such as 42",
+            (Field::Cpu, Value::Float(..) | Value::Text(_)) => {
+                "a whole number is expected here, such as 42"
+            }
             (Field::Tid | Field::Pid, Value::Float(..) | Value::Text(_)) => {
                 "a whole number is expected here, such as 42; use procname for names"
             }
@@ -212,11 +222,15 @@ impl<'a> Conditions<'a> {
         match (self.tokens.peek(), self.scope) {
             (Token::Text(text) | Token::Word(text), _) => Ok(Value::Text(text.clone())),
             (Token::Number(text), Scope::Filter { .. }) => Ok(number(text)),
-            (Token::Number(text), Scope::Period { .. }) => match number(text.trim_start_matches('+')) {
-                Value::Text(_) => Err(self.tokens.error("this is not a number")),
-                value => Ok(value),
-            },
-            _ => Err(self.tokens.error("a number, a string or a word is expected here")),
+            (Token::Number(text), Scope::Period { .. }) => {
+                match number(text.trim_start_matches('+')) {
+                    Value::Text(_) => Err(self.tokens.error("this is not a number")),
+                    value => Ok(value),
+                }
+            }
+            _ => Err(self
+                .tokens
+                .error("a number, a string or a word is expected here")),
         }
     }
 
@@ -235,7 +249,8 @@ impl<'a> Conditions<'a> {
         let Scope::Filter { is_quantity, .. } = self.scope else {
             return None;
         };
-        let (Token::Number(number), Token::Word(unit)) = (self.tokens.peek(), self.tokens.after()) else {
+        let (Token::Number(number), Token::Word(unit)) = (self.tokens.peek(), self.tokens.after())
+        else {
             return None;
         };
         let quantity = format!("{number}{unit}");
@@ -294,7 +309,10 @@ impl<'a> Conditions<'a> {
         let (in_end, has_parent) = match self.scope {
             Scope::Period { in_end, has_parent } => (in_end, has_parent),
             Scope::Filter { .. } if word.starts_with("$begin.") || word.starts_with("$parent.") => {
-                return Err("`$begin` and `$parent` have no meaning here: only periods have them".to_owned());
+                return Err(
+                    "`$begin` and `$parent` have no meaning here: only periods have them"
+                        .to_owned(),
+                );
             }
             Scope::Filter { .. } => (false, false),
         };
@@ -304,7 +322,9 @@ impl<'a> Conditions<'a> {
             }
             let behind = rest.strip_prefix("$begin.");
             if behind.is_none() && rest.starts_with('$') {
-                return Err("behind `$parent.` comes a field, or `$begin.$evt.` and a field".to_owned());
+                return Err(
+                    "behind `$parent.` comes a field, or `$begin.$evt.` and a field".to_owned(),
+                );
             }
             return Ok((Source::Parent, "$parent.", behind.unwrap_or(rest)));
         }

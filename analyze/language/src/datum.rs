@@ -66,8 +66,12 @@ impl Datum {
         let ordering = match (self, other) {
             (Datum::Integer(a), Datum::Integer(b)) => Some(a.cmp(b)),
             (Datum::Integer(a), Datum::Float(b)) => exactly(*a, f64::from_bits(*b)),
-            (Datum::Float(a), Datum::Integer(b)) => exactly(*b, f64::from_bits(*a)).map(Ordering::reverse),
-            (Datum::Float(a), Datum::Float(b)) => f64::from_bits(*a).partial_cmp(&f64::from_bits(*b)),
+            (Datum::Float(a), Datum::Integer(b)) => {
+                exactly(*b, f64::from_bits(*a)).map(Ordering::reverse)
+            }
+            (Datum::Float(a), Datum::Float(b)) => {
+                f64::from_bits(*a).partial_cmp(&f64::from_bits(*b))
+            }
             (a, b) => match (a.bytes(), b.bytes()) {
                 (Some(a), Some(b)) => Some(a.cmp(b)),
                 _ => return false,
@@ -89,7 +93,9 @@ impl Datum {
     pub fn key(&self) -> Option<u64> {
         match self {
             Datum::Missing => None,
-            Datum::Integer(number) => Some(mix(*number as u64) ^ mix((*number >> 64) as u64 ^ 0x5bd1)),
+            Datum::Integer(number) => {
+                Some(mix(*number as u64) ^ mix((*number >> 64) as u64 ^ 0x5bd1))
+            }
             Datum::Float(bits) => {
                 let number = f64::from_bits(*bits);
                 if number.is_nan() {

@@ -1,5 +1,5 @@
-//! Parts of a valid expression that select nothing in the given traces: unknown names of events and fields,
-//! and comparisons that hold for no value.
+//! Parts of a valid expression that select nothing in the given traces: unknown names of events and
+//! fields, and comparisons that hold for no value.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,8 +22,8 @@ const DEEPEST: usize = 4;
 /// Maximum number of event classes named in a message.
 const MOST_SHOWN: usize = 3;
 
-/// A part of an expression that is probably a mistake. Displayed as a sentence without a full stop, with the
-/// nearest names.
+/// A part of an expression that is probably a mistake. Displayed as a sentence without a full stop,
+/// with the nearest names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doubt {
     /// No event class has such a name.
@@ -49,7 +49,9 @@ pub enum Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Doubt::Event { pattern, instead } => write!(f, "no event class matches '{pattern}'{instead}"),
+            Doubt::Event { pattern, instead } => {
+                write!(f, "no event class matches '{pattern}'{instead}")
+            }
             Doubt::Field {
                 field,
                 classes,
@@ -106,10 +108,23 @@ impl<'t> Filter<'t> {
     }
 
     fn compilers(&self) -> impl Iterator<Item = Compiler<'t>> {
-        let streams = |trace: &'t Trace| trace.layout.streams.iter().map(move |stream| (trace, stream));
-        self.traces.iter().flat_map(streams).flat_map(|(trace, stream)| {
-            (0..stream.events.len()).map(move |event| Compiler { trace, stream, event })
-        })
+        let streams = |trace: &'t Trace| {
+            trace
+                .layout
+                .streams
+                .iter()
+                .map(move |stream| (trace, stream))
+        };
+        self.traces
+            .iter()
+            .flat_map(streams)
+            .flat_map(|(trace, stream)| {
+                (0..stream.events.len()).map(move |event| Compiler {
+                    trace,
+                    stream,
+                    event,
+                })
+            })
     }
 }
 
@@ -145,7 +160,10 @@ impl<'t> Search<'t> {
                 conjunction(expr, &mut parts);
                 let mut chosen = classes.to_vec();
                 for part in parts.iter().filter(|part| is_of_names(part)) {
-                    chosen.retain(|&class| self.compiler(class).is_some_and(|class| class.may_hold(part)));
+                    chosen.retain(|&class| {
+                        self.compiler(class)
+                            .is_some_and(|class| class.may_hold(part))
+                    });
                 }
                 // Names that exclude each other say nothing about fields.
                 let chosen = if chosen.is_empty() { classes } else { &chosen };
@@ -156,8 +174,11 @@ impl<'t> Search<'t> {
                     Some(glob) => self.matches_any(&glob),
                     None => true,
                 };
-                let excused = self.alternatives == Alternatives::OneOf && parts.iter().any(is_known);
-                let parts = parts.iter().filter(|part| !(excused && pattern(part).is_some()));
+                let excused =
+                    self.alternatives == Alternatives::OneOf && parts.iter().any(is_known);
+                let parts = parts
+                    .iter()
+                    .filter(|part| !(excused && pattern(part).is_some()));
                 parts.for_each(|part| self.walk(part, classes));
             }
             Expr::Not(inner) => self.walk(inner, classes),
@@ -179,7 +200,9 @@ impl<'t> Search<'t> {
     }
 
     fn matches_any(&self, glob: &Glob) -> bool {
-        self.all.iter().any(|class| glob.matches(class.name().as_bytes()))
+        self.all
+            .iter()
+            .any(|class| glob.matches(class.name().as_bytes()))
     }
 
     /// No event class has such a name.
@@ -195,7 +218,12 @@ impl<'t> Search<'t> {
     }
 
     /// None of the event classes has the field: true if that is so.
-    fn field(&mut self, field: &Field, (place, path): (Where, &[String]), classes: &[usize]) -> bool {
+    fn field(
+        &mut self,
+        field: &Field,
+        (place, path): (Where, &[String]),
+        classes: &[usize],
+    ) -> bool {
         let has = |class: &usize| self.compiler(*class).is_some_and(|class| class.has(field));
         if classes.iter().any(has) {
             return false;
@@ -223,7 +251,12 @@ impl<'t> Search<'t> {
     }
 
     /// The comparison holds for no value of the fields of that name, in any trace.
-    fn comparison(&mut self, (field, path): (&Field, &[String]), operator: Operator, value: &Value) {
+    fn comparison(
+        &mut self,
+        (field, path): (&Field, &[String]),
+        operator: Operator,
+        value: &Value,
+    ) {
         let mut outcomes = self.all.iter().filter(|class| class.has(field));
         if outcomes.any(|class| class.may_compare(field, operator, value)) {
             return;
@@ -284,10 +317,16 @@ fn fields(class: Compiler<'_>, place: Where, to: &mut BTreeSet<String>) {
     if matches!(place, Where::Anywhere | Where::Payload) {
         add(&event.payload);
     }
-    if matches!(place, Where::Anywhere | Where::Context | Where::EventContext) {
+    if matches!(
+        place,
+        Where::Anywhere | Where::Context | Where::EventContext
+    ) {
         add(&event.specific_context);
     }
-    if matches!(place, Where::Anywhere | Where::Context | Where::StreamContext) {
+    if matches!(
+        place,
+        Where::Anywhere | Where::Context | Where::StreamContext
+    ) {
         add(&class.stream.common_context);
     }
     if matches!(place, Where::Anywhere | Where::Packet) {

@@ -1,7 +1,7 @@
 //! Definitions of executions: what delimits them, and what programs attach to them.
 //!
-//! Periods are one kind of delimiter; the others are what begins and ends by itself: a system call, a function, a span, a
-//! process. `docs/executions.md` describes the language.
+//! Periods are one kind of delimiter; the others are what begins and ends by itself: a system call,
+//! a function, a span, a process. `docs/executions.md` describes the language.
 
 use crate::ast::Field;
 use crate::field::{field, old_field, spelling};
@@ -45,7 +45,8 @@ pub enum Delimiter {
     Process(Glob),
 }
 
-/// A value that a program attaches to its executions: event records of a thread while it is on their critical path.
+/// A value that a program attaches to its executions: event records of a thread while it is on
+/// their critical path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attached {
     /// Its name.
@@ -78,7 +79,8 @@ pub enum How {
 const MOST: usize = 1000;
 
 impl Delimiter {
-    /// Names of what is kept of each execution: at its begin, and at its end. Periods tell it in their definitions.
+    /// Names of what is kept of each execution: at its begin, and at its end. Periods tell it in
+    /// their definitions.
     pub fn captures(&self) -> [&'static [&'static str]; 2] {
         match self {
             Delimiter::Period(_) => [&[], &[]],
@@ -117,7 +119,8 @@ impl From<Periods> for Definitions {
 }
 
 impl Definitions {
-    /// Adds one definition: `period ...`, `captures ...`, `call ...`, `function ...`, `span ...`, `process ...` or `value ...`.
+    /// Adds one definition: `period ...`, `captures ...`, `call ...`, `function ...`, `span ...`,
+    /// `process ...` or `value ...`.
     ///
     /// # Errors
     /// With the place of what cannot be understood.
@@ -126,8 +129,8 @@ impl Definitions {
         self.statement(text, start)
     }
 
-    /// Adds the definitions of a file, of which this is the text: each begins at the beginning of a line and goes on over the
-    /// lines that begin with white space; `#` begins a line of comment.
+    /// Adds the definitions of a file, of which this is the text: each begins at the beginning of a
+    /// line and goes on over the lines that begin with white space; `#` begins a line of comment.
     ///
     /// # Errors
     /// With the place of what cannot be understood.
@@ -148,15 +151,19 @@ impl Definitions {
 
     /// The place of the definition of that name.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.list.iter().position(|definition| definition.name == name)
+        self.list
+            .iter()
+            .position(|definition| definition.name == name)
     }
 
-    /// Names of what is kept of executions of a definition, those of the begin before those of the end.
+    /// Names of what is kept of executions of a definition, those of the begin before those of the
+    /// end.
     pub fn captures(&self, kind: usize) -> Vec<String> {
         match self.list.get(kind).map(|definition| &definition.delimiter) {
             Some(Delimiter::Period(place)) => {
                 let period = self.periods.list.get(*place);
-                let captures = period.map(|period| period.begin_captures.iter().chain(&period.end_captures));
+                let captures =
+                    period.map(|period| period.begin_captures.iter().chain(&period.end_captures));
                 captures
                     .into_iter()
                     .flatten()
@@ -312,7 +319,11 @@ impl Definitions {
             return Err(FilterError::new(words.text, at, message));
         }
         if !words.take(")") {
-            return Err(FilterError::new(words.text, words.skip(), "`)` is expected here"));
+            return Err(FilterError::new(
+                words.text,
+                words.skip(),
+                "`)` is expected here",
+            ));
         }
         Ok(kind)
     }
@@ -325,7 +336,9 @@ impl Definitions {
         let at = words.skip();
         let word = words.word();
         let found = match word.starts_with('$') {
-            true => old_field(word).inspect(|field| self.periods.old_forms.add(word, spelling(field))),
+            true => {
+                old_field(word).inspect(|field| self.periods.old_forms.add(word, spelling(field)))
+            }
             false => field(word),
         };
         let found = found.map_err(|message| FilterError::new(words.text, at, message))?;
@@ -342,7 +355,9 @@ fn how_to_attach(words: &mut Words<'_>, has_field: bool) -> Result<How, FilterEr
         "last" if has_field => Ok(How::Last),
         "max" if has_field => Ok(How::Max),
         "count" => Ok(How::Count),
-        "" | "sum" | "last" | "max" => wrong("` . ` and a field are expected before this, or `count`"),
+        "" | "sum" | "last" | "max" => {
+            wrong("` . ` and a field are expected before this, or `count`")
+        }
         _ => wrong("`sum`, `last`, `max`, `count` or the end is expected here"),
     }
 }
@@ -488,7 +503,10 @@ mod tests {
         assert_eq!(rows.field, field("event_ctx.rows[2]").ok());
         assert_eq!(old.field, rows.field);
         let note = definitions.periods.old_forms.note().expect("old forms");
-        assert!(note.ends_with("`event_ctx.rows[2]` for `$ctx.rows[2]`"), "{note}");
+        assert!(
+            note.ends_with("`event_ctx.rows[2]` for `$ctx.rows[2]`"),
+            "{note}"
+        );
         assert_eq!(
             (batches.kind, batches.how, &batches.field),
             (Some(0), How::Count, &None)
@@ -522,7 +540,11 @@ mod tests {
             let error = definitions.add(text).unwrap_err();
             assert_eq!(error.offset, offset, "{text}: {error}");
             assert!(error.message.contains(message), "{text}: {error}");
-            assert_eq!(definitions, defined(&["call read", "value v = a . b"]), "{text}");
+            assert_eq!(
+                definitions,
+                defined(&["call read", "value v = a . b"]),
+                "{text}"
+            );
         }
     }
 
@@ -531,12 +553,16 @@ mod tests {
         let mut definitions = Definitions::default();
         let text = "# first\ncall read\nperiod a : $evt.$name == \"x\"\n  # why\n  : $evt.$name == \"y\"\n\nspan s*\n";
         definitions.file(text).unwrap();
-        assert_eq!((definitions.list.len(), definitions.periods.list.len()), (3, 1));
+        assert_eq!(
+            (definitions.list.len(), definitions.periods.list.len()),
+            (3, 1)
+        );
         let error = definitions.file("call write\n\nspan\n").unwrap_err();
         assert_eq!(error.place(), (3, 5), "{error}");
     }
 
-    /// Cut anywhere, and with anything anywhere: an error with a place in the text, or a definition.
+    /// Cut anywhere, and with anything anywhere: an error with a place in the text, or a
+    /// definition.
     #[test]
     fn no_text_panics() {
         for whole in [

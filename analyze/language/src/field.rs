@@ -17,7 +17,10 @@ impl OldForms {
 
     /// Adds those of another text.
     pub fn extend(&mut self, other: OldForms) {
-        other.0.into_iter().for_each(|(old, new)| self.add(&old, new));
+        other
+            .0
+            .into_iter()
+            .for_each(|(old, new)| self.add(&old, new));
     }
 
     /// A sentence about them, if there are some.
@@ -32,7 +35,9 @@ impl OldForms {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        Some(format!("old syntax: write `{new}` for `{old}`{others}{more}"))
+        Some(format!(
+            "old syntax: write `{new}` for `{old}`{others}{more}"
+        ))
     }
 }
 
@@ -60,7 +65,9 @@ const OLD_SCOPES: [(&str, Where); 6] = [
 
 fn scope(scopes: &[(&str, Where)], name: &str) -> Option<Where> {
     let mut scopes = scopes.iter();
-    scopes.find(|(own, _)| *own == name).map(|(_, place)| *place)
+    scopes
+        .find(|(own, _)| *own == name)
+        .map(|(_, place)| *place)
 }
 
 /// The field that is not looked up in event records, if that is the name of one.
@@ -91,7 +98,9 @@ pub(crate) fn field(text: &str) -> Result<Field, String> {
         },
         None => (Where::Anywhere, text),
     };
-    let steps = steps(path).filter(|_| !text.starts_with('$')).ok_or_else(wrong)?;
+    let steps = steps(path)
+        .filter(|_| !text.starts_with('$'))
+        .ok_or_else(wrong)?;
     Ok(Field::Path(place, steps))
 }
 
@@ -124,7 +133,8 @@ fn steps(path: &str) -> Option<Vec<String>> {
         steps.push(parts.next().unwrap_or_default().to_owned());
         for index in parts {
             let digits = index.strip_suffix(']')?;
-            let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+            let is_number =
+                !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
             steps.push(is_number.then(|| digits.to_owned())?);
         }
     }

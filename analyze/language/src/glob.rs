@@ -12,7 +12,10 @@ enum Part {
     Byte(u8),
     Any,
     Many,
-    Class { negated: bool, ranges: Vec<(u8, u8)> },
+    Class {
+        negated: bool,
+        ranges: Vec<(u8, u8)>,
+    },
 }
 
 impl Glob {
@@ -92,9 +95,9 @@ impl Glob {
 }
 
 impl Glob {
-    /// Number of edits (insert, delete or replace a byte, swap two neighbours) that turn `text` into a text
-    /// that the pattern matches; the optimal string alignment distance if the pattern has no wildcard. Case
-    /// is ignored. Time is the product of both lengths.
+    /// Number of edits (insert, delete or replace a byte, swap two neighbours) that turn `text`
+    /// into a text that the pattern matches; the optimal string alignment distance if the pattern
+    /// has no wildcard. Case is ignored. Time is the product of both lengths.
     pub(crate) fn distance(&self, text: &[u8]) -> usize {
         // Three rows of the usual table: [i][j] is the distance of `i` parts to `j` bytes.
         let mut last_but_one = Vec::new();
@@ -112,7 +115,8 @@ impl Glob {
                     replaced.min(last[at + 1] + 1).min(row[at] + 1)
                 };
                 let swapped = at.checked_sub(1).and_then(|before| {
-                    let is_swapped = part.takes_any_case(text[before]) && previous?.takes_any_case(byte);
+                    let is_swapped =
+                        part.takes_any_case(text[before]) && previous?.takes_any_case(byte);
                     is_swapped.then(|| last_but_one[before] + 1)
                 });
                 row.push(swapped.map_or(best, |swapped: usize| best.min(swapped)));
@@ -152,7 +156,10 @@ impl Part {
             Part::Any => true,
             Part::Many => false,
             Part::Class { negated, ranges } => {
-                ranges.iter().any(|&(low, high)| low <= byte && byte <= high) != *negated
+                ranges
+                    .iter()
+                    .any(|&(low, high)| low <= byte && byte <= high)
+                    != *negated
             }
         }
     }

@@ -35,11 +35,12 @@ pub(crate) const FILTER: Dialect = Dialect {
     has_colons: false,
 };
 
-/// Definitions of periods: colons, commas and `=` stand between expressions. Behind the name, a colon
-/// with a letter on both sides is part of an event's name.
+/// Definitions of periods: colons, commas and `=` stand between expressions. Behind the name, a
+/// colon with a letter on both sides is part of an event's name.
 pub(crate) const PERIODS: Dialect = Dialect {
     signs: &[
-        "&&", "||", "==", "!=", "<=", ">=", "=~", "=*", "!~", "~", "<", ">", "!", "(", ")", ":", ",", "=",
+        "&&", "||", "==", "!=", "<=", ">=", "=~", "=*", "!~", "~", "<", ">", "!", "(", ")", ":",
+        ",", "=",
     ],
     word: "_.$-[]@*?/",
     has_colons: true,
@@ -57,12 +58,18 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, FilterError> {
 }
 
 /// The tokens of a text from that byte on.
-pub(crate) fn tokens_from(text: &str, start: usize, dialect: Dialect) -> Result<Vec<Placed>, FilterError> {
+pub(crate) fn tokens_from(
+    text: &str,
+    start: usize,
+    dialect: Dialect,
+) -> Result<Vec<Placed>, FilterError> {
     let is_word = |character: char| character.is_alphanumeric() || dialect.word.contains(character);
     let mut tokens = Vec::new();
     let mut at = start;
     while let Some(rest) = text.get(at..) {
-        let Some(first) = rest.chars().next() else { break };
+        let Some(first) = rest.chars().next() else {
+            break;
+        };
         if first.is_whitespace() {
             at += first.len_utf8();
             continue;
@@ -83,7 +90,11 @@ pub(crate) fn tokens_from(text: &str, start: usize, dialect: Dialect) -> Result<
             return Err(FilterError::new(text, at, "to compare, write `==`"));
         }
         if first == '&' || first == '|' {
-            return Err(FilterError::new(text, at, format!("write `{first}{first}`")));
+            return Err(FilterError::new(
+                text,
+                at,
+                format!("write `{first}{first}`"),
+            ));
         }
         let mut length = length_of_word(rest, is_word);
         // The first word is the period's name.

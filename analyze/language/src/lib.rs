@@ -6,9 +6,9 @@
 //! makes it panic.
 //!
 //! Filters, periods, executions and user analyses have one syntax for conditions and fields and one
-//! parser (`condition`); [`periods`] and [`executions`] are the definitions around it. [`near`] suggests
-//! known names for unknown ones, and [`doubts`] finds parts of a valid expression that select nothing
-//! in the given traces.
+//! parser (`condition`); [`periods`] and [`executions`] are the definitions around it. [`near`]
+//! suggests known names for unknown ones, and [`doubts`] finds parts of a valid expression that
+//! select nothing in the given traces.
 //!
 //! The syntax is described in `docs/filter.md`, the definitions in `docs/reports-periods.md`,
 //! `docs/executions.md` and `docs/user-analyses.md`.

@@ -27,7 +27,9 @@ impl<'a> Tokens<'a> {
 
     /// What comes next; it is not taken.
     pub(crate) fn peek(&self) -> &Token {
-        self.tokens.get(self.at).map_or(&Token::End, |(token, _)| token)
+        self.tokens
+            .get(self.at)
+            .map_or(&Token::End, |(token, _)| token)
     }
 
     /// What comes behind that.

@@ -10,14 +10,20 @@ const MOST: usize = 3;
 /// Longer names are skipped: the distance takes time of the product of both lengths.
 const LONGEST: usize = 256;
 
-/// Maximum number of names compared: the user most likely misspelt one of the first, not the millionth.
+/// Maximum number of names compared: the user most likely misspelt one of the first, not the
+/// millionth.
 const MOST_NAMES: usize = 100_000;
 
-/// The names that differ least from what a pattern matches, and those that differ by one edit more, the nearest first; at most three. A name differs
-/// by too much if more than a third of the pattern's characters would have to change.
+/// The names that differ least from what a pattern matches, and those that differ by one edit more,
+/// the nearest first; at most three. A name differs by too much if more than a third of the
+/// pattern's characters would have to change.
 pub fn nearest<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     let literals = pattern.literals();
-    let limit = if literals < 3 { 0 } else { (literals / 3).max(1) };
+    let limit = if literals < 3 {
+        0
+    } else {
+        (literals / 3).max(1)
+    };
     let has_length = |name: &str| {
         pattern
             .length()
@@ -40,8 +46,9 @@ pub fn nearest<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> 
     near.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Suggestion for a pattern that matches none of the names: `; did you mean 'a' or 'b'?`. If no name is near,
-/// but some contain the text, the suggestion is a pattern for these. Empty without a suggestion.
+/// Suggestion for a pattern that matches none of the names: `; did you mean 'a' or 'b'?`. If no
+/// name is near, but some contain the text, the suggestion is a pattern for these. Empty without a
+/// suggestion.
 pub fn did_you_mean<'n>(pattern: &Glob, names: impl IntoIterator<Item = &'n str>) -> String {
     let names: BTreeSet<&str> = names.into_iter().take(MOST_NAMES).collect();
     let near = nearest(pattern, names.iter().copied());

@@ -64,12 +64,15 @@ pub fn parse(text: &str) -> Result<Expr, FilterError> {
     parse_with_times(text, &|_| Ok(()))
 }
 
-/// Parses an expression in which numbers may have a unit that stands apart, as in `duration > 5 ms`, where that is a quantity when
-/// both stand together: it is the text `5ms` then.
+/// Parses an expression in which numbers may have a unit that stands apart, as in `duration > 5
+/// ms`, where that is a quantity when both stand together: it is the text `5ms` then.
 ///
 /// # Errors
 /// With the place of what cannot be understood.
-pub fn parse_with_units(text: &str, is_quantity: &dyn Fn(&str) -> bool) -> Result<Expr, FilterError> {
+pub fn parse_with_units(
+    text: &str,
+    is_quantity: &dyn Fn(&str) -> bool,
+) -> Result<Expr, FilterError> {
     let check_time: TimeCheck<'_> = &|_| Ok(());
     let (expr, _) = parse_as(
         text,
@@ -93,7 +96,10 @@ pub fn parse_with_times(text: &str, check_time: TimeCheck<'_>) -> Result<Expr, F
 ///
 /// # Errors
 /// With the place of what cannot be understood.
-pub fn parse_noting(text: &str, check_time: TimeCheck<'_>) -> Result<(Expr, OldForms), FilterError> {
+pub fn parse_noting(
+    text: &str,
+    check_time: TimeCheck<'_>,
+) -> Result<(Expr, OldForms), FilterError> {
     let is_quantity = &|_: &str| false;
     parse_as(
         text,
@@ -276,7 +282,10 @@ mod tests {
         );
         for wrong in ["a > 5 s", "a > 5 ms ms", "a > x ms", "tid == 5 ms"] {
             let message = of(wrong).unwrap_err().message;
-            assert!(message.contains("the end is expected"), "{wrong}: {message}");
+            assert!(
+                message.contains("the end is expected"),
+                "{wrong}: {message}"
+            );
         }
         assert!(parse("a > 5 ms").is_err());
     }
@@ -294,7 +303,11 @@ mod tests {
                 7,
                 "a whole number is expected here, such as 42; use procname for names",
             ),
-            ("cpu > 1.5", 6, "a whole number is expected here, such as 42"),
+            (
+                "cpu > 1.5",
+                6,
+                "a whole number is expected here, such as 42",
+            ),
             ("f =~ 3", 5, "pattern"),
             ("f == \"abc", 5, "no end"),
             ("f* == 3", 0, "not the name"),
@@ -314,7 +327,8 @@ mod tests {
         }
         let error = parse("tid == abc").unwrap_err().to_string();
         assert!(error.ends_with("\n  tid == abc\n         ^"), "{error}");
-        let error = parse_with_times("a && time > foo", &|text| Err(format!("{text}?"))).unwrap_err();
+        let error =
+            parse_with_times("a && time > foo", &|text| Err(format!("{text}?"))).unwrap_err();
         assert_eq!((error.offset, error.message.as_str()), (12, "foo?"));
         assert!(parse(&"(".repeat(100_000)).is_err());
         assert!(parse(&"!".repeat(100_000)).is_err());

@@ -38,7 +38,12 @@ pub struct Running<'a> {
 
 impl Tasks {
     /// The thread that the event record belongs to: a switch belongs to the one that it ends.
-    pub fn see(&mut self, stream_class: usize, event: &mut Event<'_>, cpu: Option<u64>) -> Running<'_> {
+    pub fn see(
+        &mut self,
+        stream_class: usize,
+        event: &mut Event<'_>,
+        cpu: Option<u64>,
+    ) -> Running<'_> {
         let key = (stream_class, event.class_index);
         let news = self
             .classes
@@ -51,7 +56,9 @@ impl Tasks {
                 let [before, after] = [0, 1].map(|index| {
                     let tid = tids.get(index)?.integer(event.body, event.slots).ok()? as i64;
                     let name = names.get(index).and_then(Option::as_ref);
-                    if let Some(name) = name.and_then(|name| name.bytes(event.body, event.slots).ok()) {
+                    if let Some(name) =
+                        name.and_then(|name| name.bytes(event.body, event.slots).ok())
+                    {
                         name.clone_into(&mut self.tasks.entry(tid).or_default().name);
                     }
                     Some(tid)

@@ -11,8 +11,9 @@ use crate::wanted::Wanted;
 use tracebraid_statistics::Summary;
 use tracebraid_tables::{Column, Section, Unit, Value, View};
 
-/// For each period that is aggregated by, in the order of their beginnings, a row for each definition
-/// of which there was something within it, at any depth, in the order of the definitions.
+/// For each period that is aggregated by, in the order of their beginnings, a row for each
+/// definition of which there was something within it, at any depth, in the order of the
+/// definitions.
 pub(super) fn section(wanted: &Wanted, periods: &Periods, log: &[Done]) -> Section {
     let mut around: BTreeMap<u64, (&Done, BTreeMap<usize, Summary>)> = BTreeMap::new();
     let outer = log.iter().filter(|done| wanted.up(done.period) == Some(0));
@@ -24,7 +25,9 @@ pub(super) fn section(wanted: &Wanted, periods: &Periods, log: &[Done]) -> Secti
             continue;
         };
         let path = done.numbers.len().checked_sub(up + 1);
-        let path = path.and_then(|from| done.numbers.get(from..)).unwrap_or_default();
+        let path = path
+            .and_then(|from| done.numbers.get(from..))
+            .unwrap_or_default();
         let outer = path
             .first()
             .filter(|_| path.iter().all(|number| there.contains(number)));
@@ -33,7 +36,8 @@ pub(super) fn section(wanted: &Wanted, periods: &Periods, log: &[Done]) -> Secti
         }
     }
     let rows = around.values().flat_map(|(outer, sums)| {
-        let row = |(&period, sums): (&usize, &Summary)| values(wanted, periods, outer, (period, sums));
+        let row =
+            |(&period, sums): (&usize, &Summary)| values(wanted, periods, outer, (period, sums));
         sums.iter().map(row)
     });
     Section {
@@ -64,7 +68,12 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-fn values(wanted: &Wanted, periods: &Periods, outer: &Done, inner: (usize, &Summary)) -> Vec<Value> {
+fn values(
+    wanted: &Wanted,
+    periods: &Periods,
+    outer: &Done,
+    inner: (usize, &Summary),
+) -> Vec<Value> {
     let (period, sums) = inner;
     let captures = periods.list.get(outer.period).map(|period| {
         let begin = captured(&period.begin_captures, &outer.begin_captures);

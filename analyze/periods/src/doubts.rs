@@ -8,9 +8,9 @@ use tracebraid_language::periods::{Capture, Condition, Period, Periods, Source};
 
 use crate::running::{Running, is_thread};
 
-/// Messages on names in the definitions that the traces do not contain: each field is searched for in the event
-/// classes that the names in its condition select. Fields of the running thread are not needed if the traces
-/// contain switches.
+/// Messages on names in the definitions that the traces do not contain: each field is searched for
+/// in the event classes that the names in its condition select. Fields of the running thread are
+/// not needed if the traces contain switches.
 pub(super) fn of(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Vec<String> {
     let told = |expr: Expr| match running {
         Some(_) => without_thread(&expr),
@@ -25,7 +25,10 @@ pub(super) fn of(set: &TraceSet, periods: &Periods, running: Option<&Running>) -
             (&period.end, &period.end_captures),
         ] {
             let captured = |source| captured(captures, source);
-            let own = vec![expression(condition, Source::Event), captured(Source::Event)];
+            let own = vec![
+                expression(condition, Source::Event),
+                captured(Source::Event),
+            ];
             let begin = vec![
                 begins(period),
                 expression(condition, Source::Begin),
@@ -47,8 +50,8 @@ pub(super) fn of(set: &TraceSet, periods: &Periods, running: Option<&Running>) -
     doubts.chain(untold(set, periods)).collect()
 }
 
-/// The part of a condition that is about the event record of that source; fields compared with others are
-/// only searched for.
+/// The part of a condition that is about the event record of that source; fields compared with
+/// others are only searched for.
 fn expression(condition: &Condition, source: Source) -> Expr {
     let all = |parts: &[Condition]| parts.iter().map(|part| expression(part, source)).collect();
     match condition {
@@ -103,7 +106,9 @@ fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
     let is_told = |field: &Field| {
         let mut classes = set.traces.iter().flat_map(|trace| {
             let streams = trace.layout.streams.iter();
-            streams.flat_map(move |stream| (0..stream.events.len()).map(move |event| (trace, stream, event)))
+            streams.flat_map(move |stream| {
+                (0..stream.events.len()).map(move |event| (trace, stream, event))
+            })
         });
         classes.any(|(trace, stream, event)| ClassField::new(field, trace, stream, event).is_some())
     };
@@ -112,7 +117,9 @@ fn untold(set: &TraceSet, periods: &Periods) -> Vec<String> {
         .iter()
         .filter(|(field, _)| asked.contains(&field) && !is_told(field));
     untold
-        .map(|(_, name)| format!("no event class has a context for '{name}', so it is unknown in periods"))
+        .map(|(_, name)| {
+            format!("no event class has a context for '{name}', so it is unknown in periods")
+        })
         .collect()
 }
 

@@ -1,4 +1,5 @@
-//! All periods that end, one by one, with where they began and ended: for analyses of what happened in each.
+//! All periods that end, one by one, with where they began and ended: for analyses of what happened
+//! in each.
 
 use std::collections::HashSet;
 
@@ -21,7 +22,8 @@ use tracebraid_tables::View;
 pub struct EndedPeriod {
     /// Its place among the definitions.
     pub period: usize,
-    /// Numbers of the periods around it, from the outside, and its own: from 1 in the order of beginnings.
+    /// Numbers of the periods around it, from the outside, and its own: from 1 in the order of
+    /// beginnings.
     pub numbers: Vec<u64>,
     /// The event record that began it.
     pub begin: Bound,
@@ -79,12 +81,13 @@ pub struct Ended {
 /// Event classes of system call entries and exits, as indexes of the plan.
 fn calls(set: &TraceSet, periods: &PeriodAnalysis) -> HashSet<u32> {
     let model = KernelModel::new(set);
-    let is_call = |event: &EventModel| matches!(event.event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
+    let is_call =
+        |event: &EventModel| matches!(event.event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
     let mut calls = HashSet::new();
     for (trace, of_trace) in model.traces.iter().enumerate() {
         for (stream, of_stream) in of_trace.streams.iter().enumerate() {
-            let classes =
-                (0..of_stream.classes()).filter(|&class| of_stream.event(class).is_some_and(is_call));
+            let classes = (0..of_stream.classes())
+                .filter(|&class| of_stream.event(class).is_some_and(is_call));
             let places = classes.filter_map(|class| periods.plan.place(trace, stream, class));
             calls.extend(places.map(|place| place as u32));
         }

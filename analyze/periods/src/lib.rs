@@ -9,9 +9,9 @@
 //! Conditions may be about event records of any stream, so the analysis reads all streams merged by
 //! time: its chunks are intervals of time. A chunk keeps the event records that may begin or end a
 //! period, with the values that conditions and captures name (`tracebraid_follow::Candidates`).
-//! Once everything before the watermark has been merged, `OpenPeriods`, which knows what is open, plays them.
-//! Where a condition asks for the thread of an event record that lacks it, switches are among the
-//! candidates (`running`).
+//! Once everything before the watermark has been merged, `OpenPeriods`, which knows what is open,
+//! plays them. Where a condition asks for the thread of an event record that lacks it, switches are
+//! among the candidates (`running`).
 //!
 //! `docs/reports-periods.md` defines each number.
 #![forbid(unsafe_code)]

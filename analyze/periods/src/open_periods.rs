@@ -1,8 +1,8 @@
 //! The open periods, and what each event record in the order of time does to them.
 //!
-//! First it ends periods, those within others first; what is still open within a period that ends is
-//! cut. Then it begins periods, in the order of the definitions, and of one definition in the order
-//! in which the periods around them began.
+//! First it ends periods, those within others first; what is still open within a period that ends
+//! is cut. Then it begins periods, in the order of the definitions, and of one definition in the
+//! order in which the periods around them began.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
@@ -95,8 +95,8 @@ pub(super) struct Open {
     pub(super) within: Vec<(u64, u64)>,
 }
 
-/// What an event record ends, or within what it begins something: its depth (the deepest first), its
-/// number, its place, and the step.
+/// What an event record ends, or within what it begins something: its depth (the deepest first),
+/// its number, its place, and the step.
 type Hit = (std::cmp::Reverse<usize>, u64, u32, usize);
 
 /// An event record, what it may do, and what is to become of it.
@@ -187,8 +187,8 @@ impl OpenPeriods {
         }
     }
 
-    /// The open periods that a step may be about; those around an event record's period, or those of
-    /// its definition. Without a key all of them.
+    /// The open periods that a step may be about; those around an event record's period, or those
+    /// of its definition. Without a key all of them.
     fn candidates(
         &mut self,
         period: usize,
@@ -233,7 +233,12 @@ impl OpenPeriods {
             self.candidates(step.period, index, turn.key(step), &mut entries);
             for entry in &entries {
                 if step.tree.holds(&self.values(turn, entry.place)) {
-                    hits.push((std::cmp::Reverse(plan.depth), entry.number, entry.place, number));
+                    hits.push((
+                        std::cmp::Reverse(plan.depth),
+                        entry.number,
+                        entry.place,
+                        number,
+                    ));
                 }
             }
         }
@@ -262,7 +267,8 @@ impl OpenPeriods {
 
     fn end(&mut self, turn: &Turn<'_>, place: u32, step: &PeriodBound, sums: &mut Sums) {
         let mut end_captures = Vec::new();
-        self.values(turn, place).copy(&step.captures, &mut end_captures);
+        self.values(turn, place)
+            .copy(&step.captures, &mut end_captures);
         self.cut_children(turn.plan, place, sums);
         let Some(mut open) = self.open.get_mut(place as usize).map(std::mem::take) else {
             return;
@@ -299,9 +305,10 @@ impl OpenPeriods {
         let Some(parent) = self.open.get_mut(parent as usize) else {
             return;
         };
-        let (Some(of_parent), Some(of_child)) =
-            (plan.periods.get(parent.period), plan.periods.get(child.period))
-        else {
+        let (Some(of_parent), Some(of_child)) = (
+            plan.periods.get(parent.period),
+            plan.periods.get(child.period),
+        ) else {
             return;
         };
         parent.within.resize(of_parent.within.len(), (0, 0));
@@ -331,7 +338,9 @@ impl OpenPeriods {
     /// Leaves a period, which was taken out of its place, out of all lists.
     fn forget(&mut self, plan: &Plan, place: u32, open: &mut Open) {
         let [among, at_parent] = open.at.map(|at| at as usize);
-        let siblings = open.parent.and_then(|parent| self.open.get_mut(parent as usize));
+        let siblings = open
+            .parent
+            .and_then(|parent| self.open.get_mut(parent as usize));
         let moved = siblings.and_then(|parent| remove(&mut parent.children, at_parent));
         if let Some(other) = moved.and_then(|other| self.open.get_mut(other as usize)) {
             other.at[1] = at_parent as u32;
@@ -380,7 +389,12 @@ impl OpenPeriods {
             return;
         };
         let mut entries = Vec::new();
-        self.candidates(parent, plan.parent_key.map(Some), turn.key(step), &mut entries);
+        self.candidates(
+            parent,
+            plan.parent_key.map(Some),
+            turn.key(step),
+            &mut entries,
+        );
         let holds = |entry: &Entry| {
             let open = self.open.get(entry.place as usize);
             let values = Values {
@@ -437,13 +451,17 @@ impl OpenPeriods {
 
     /// Puts a period into all lists.
     fn enlist(&mut self, plan: &Plan, place: u32, open: &mut Open) {
-        if let Some(parent) = open.parent.and_then(|parent| self.open.get_mut(parent as usize)) {
+        if let Some(parent) = open
+            .parent
+            .and_then(|parent| self.open.get_mut(parent as usize))
+        {
             open.at[1] = parent.children.len() as u32;
             parent.children.push(place);
         }
-        let (Some(of_period), Some(plan)) =
-            (self.periods.get_mut(open.period), plan.periods.get(open.period))
-        else {
+        let (Some(of_period), Some(plan)) = (
+            self.periods.get_mut(open.period),
+            plan.periods.get(open.period),
+        ) else {
             return;
         };
         open.at[0] = of_period.places.len() as u32;

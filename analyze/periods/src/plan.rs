@@ -4,7 +4,9 @@ use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_language::ast::{Expr, Field, Operator, Value};
 use tracebraid_language::glob::Glob;
-use tracebraid_language::periods::{Capture, Condition, Operand, Period, Periods, Reference, Source};
+use tracebraid_language::periods::{
+    Capture, Condition, Operand, Period, Periods, Reference, Source,
+};
 use tracebraid_language::{ClassField, ClassFilter, Datum};
 
 use crate::running::{Running, is_thread, mentions_thread};
@@ -30,7 +32,8 @@ pub(super) struct PeriodPlan {
     pub(super) depth: usize,
     /// Fields of the event record that begins it which are asked for later.
     keep: Vec<Named>,
-    /// Which of them find it when an event record may end it; none: all that are open are looked at.
+    /// Which of them find it when an event record may end it; none: all that are open are looked
+    /// at.
     pub(super) end_key: Vec<usize>,
     /// Which of them find it when an event record may begin a period within it: by number.
     pub(super) child_keys: Vec<Vec<usize>>,
@@ -70,7 +73,8 @@ pub(super) struct PeriodBound {
     pub(super) captures: Vec<ValueSource>,
 }
 
-/// A field, and whether numbers that it has labels for are these: what is captured is for people, what is compared is not.
+/// A field, and whether numbers that it has labels for are these: what is captured is for people,
+/// what is compared is not.
 type Named = (Field, bool);
 
 /// Conditions on single event records of one class, at most: each has a bit.
@@ -79,8 +83,13 @@ const MOST_FILTERS: usize = 64;
 impl Plan {
     /// # Errors
     /// When there are too many conditions.
-    pub(super) fn new(set: &TraceSet, periods: &Periods, running: Option<&Running>) -> Result<Plan, String> {
-        let streams = |(trace, index): (&Trace, u32)| std::iter::repeat_n(index, trace.streams.len());
+    pub(super) fn new(
+        set: &TraceSet,
+        periods: &Periods,
+        running: Option<&Running>,
+    ) -> Result<Plan, String> {
+        let streams =
+            |(trace, index): (&Trace, u32)| std::iter::repeat_n(index, trace.streams.len());
         let mut plan = Plan {
             periods: period_plans(&periods.list),
             classes: Vec::new(),
@@ -104,7 +113,11 @@ impl Plan {
                     if matters {
                         plan.classes.push(class);
                     }
-                    of_stream.push(if matters { plan.classes.len() as u32 } else { 0 });
+                    of_stream.push(if matters {
+                        plan.classes.len() as u32
+                    } else {
+                        0
+                    });
                 }
                 of_trace.push(of_stream);
             }
@@ -122,7 +135,10 @@ impl Plan {
 
     /// True if any event class of a stream class matters.
     pub(super) fn reads(&self, trace: usize, stream_class: usize) -> bool {
-        let classes = self.places.get(trace).and_then(|trace| trace.get(stream_class));
+        let classes = self
+            .places
+            .get(trace)
+            .and_then(|trace| trace.get(stream_class));
         classes.is_some_and(|classes| classes.iter().any(|&place| place > 0))
     }
 
@@ -162,8 +178,14 @@ impl Plan {
             builder.end(index, period);
         }
         let mut class = builder.class;
-        let depth = |step: &PeriodBound| self.periods.get(step.period).map_or(0, |period| period.depth);
-        class.ends.sort_by_key(|step| std::cmp::Reverse(depth(step)));
+        let depth = |step: &PeriodBound| {
+            self.periods
+                .get(step.period)
+                .map_or(0, |period| period.depth)
+        };
+        class
+            .ends
+            .sort_by_key(|step| std::cmp::Reverse(depth(step)));
         class
     }
 }
@@ -189,7 +211,9 @@ fn keep(to: &mut Vec<Named>, source: Source, condition: Option<&Condition>, capt
     if let Some(condition) = condition {
         condition.references(&mut |reference| one(reference, false));
     }
-    captures.iter().for_each(|capture| one(&capture.reference, true));
+    captures
+        .iter()
+        .for_each(|capture| one(&capture.reference, true));
 }
 
 fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
@@ -213,7 +237,12 @@ fn period_plans(list: &[Period]) -> Vec<PeriodPlan> {
         if let Some(parent) = period.parent.and_then(|parent| plans.get_mut(parent)) {
             plan.depth = parent.depth + 1;
             let to = &mut parent.keep;
-            keep(to, Source::Parent, Some(&period.begin), &period.begin_captures);
+            keep(
+                to,
+                Source::Parent,
+                Some(&period.begin),
+                &period.begin_captures,
+            );
             keep(to, Source::Parent, Some(&period.end), &period.end_captures);
             let pairs = period.begin.equalities(Source::Parent);
             if !pairs.is_empty() {
@@ -309,8 +338,12 @@ impl Builder<'_> {
     fn tree(&mut self, index: usize, condition: &Condition) -> Tree {
         match condition {
             Condition::Event(expr) => self.alone(expr),
-            Condition::And(parts) => Tree::all(parts.iter().map(|part| self.tree(index, part)).collect()),
-            Condition::Or(parts) => Tree::any(parts.iter().map(|part| self.tree(index, part)).collect()),
+            Condition::And(parts) => {
+                Tree::all(parts.iter().map(|part| self.tree(index, part)).collect())
+            }
+            Condition::Or(parts) => {
+                Tree::any(parts.iter().map(|part| self.tree(index, part)).collect())
+            }
             Condition::Not(inner) => self.tree(index, inner).negated(),
             Condition::Compare(reference, operator, operand) => {
                 let left = self.place(index, reference, false);
@@ -351,7 +384,9 @@ impl Builder<'_> {
 
     fn place(&mut self, index: usize, reference: &Reference, is_labelled: bool) -> ValueSource {
         let is_it = |named: &Named| named.0 == reference.field && named.1 == is_labelled;
-        let kept = |period: Option<&PeriodPlan>| period.and_then(|period| period.keep.iter().position(is_it));
+        let kept = |period: Option<&PeriodPlan>| {
+            period.and_then(|period| period.keep.iter().position(is_it))
+        };
         let own = self.plan.periods.get(index);
         match reference.source {
             Source::Event => self.event_place(&reference.field, is_labelled),

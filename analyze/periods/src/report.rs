@@ -13,13 +13,15 @@ use crate::wanted::{Order, Wanted};
 use tracebraid_follow::Head;
 use tracebraid_statistics::{BINS, Bins, Distribution, Ranges, Summary};
 use tracebraid_tables::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, frequencies,
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+    frequencies,
 };
 
 const PERIOD: Column = Column::new("period", "Period", Unit::Text);
 
 pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: Sums) -> Report {
-    sums.periods.resize_with(periods.list.len(), OfPeriod::default);
+    sums.periods
+        .resize_with(periods.list.len(), OfPeriod::default);
     // Groups stand in the order in which they were met, which depends on nothing but the trace; the
     // reader wants the greatest first.
     sums.groups.sort_by_cached_key(|group| {
@@ -32,11 +34,18 @@ pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: S
     if wanted.ranges.is_some() {
         return second(wanted, head, &sums);
     }
-    let top = if wanted.shows(View::Top) { wanted.rows } else { 0 };
+    let top = if wanted.shows(View::Top) {
+        wanted.rows
+    } else {
+        0
+    };
     let longest = sums.longest(top);
     let aggregated = aggregated::section(wanted, periods, &sums.log);
     let log = ordered(wanted, std::mem::take(&mut sums.log));
-    let mut sections = vec![of_periods(wanted, &sums.periods), of_groups(wanted, &sums.groups)];
+    let mut sections = vec![
+        of_periods(wanted, &sums.periods),
+        of_groups(wanted, &sums.groups),
+    ];
     sections.push(within(wanted, periods, &sums, Of::All));
     sections.push(within(wanted, periods, &sums, Of::Active));
     sections.push(list(
@@ -68,7 +77,10 @@ pub(super) fn report(wanted: &Wanted, periods: &Periods, head: Head, mut sums: S
 }
 
 /// What is shown, by period.
-fn shown<'s>(wanted: &'s Wanted, sums: &'s [OfPeriod]) -> impl Iterator<Item = (usize, &'s OfPeriod)> {
+fn shown<'s>(
+    wanted: &'s Wanted,
+    sums: &'s [OfPeriod],
+) -> impl Iterator<Item = (usize, &'s OfPeriod)> {
     sums.iter()
         .enumerate()
         .filter(|(period, _)| wanted.is_shown(*period))
@@ -199,7 +211,9 @@ fn within(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Section {
 fn pairs(wanted: &Wanted, periods: &Periods, sums: &Sums, of: Of) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     let parents = sums.periods.iter().enumerate();
-    for (parent, own) in parents.filter(|(parent, _)| wanted.aggregate_by.is_none_or(|by| by == *parent)) {
+    for (parent, own) in
+        parents.filter(|(parent, _)| wanted.aggregate_by.is_none_or(|by| by == *parent))
+    {
         for (inner, sums) in inside(periods, parent).into_iter().zip(&own.within) {
             let Within { all, active } = sums;
             let values = if of == Of::All { all } else { active };
@@ -329,14 +343,18 @@ fn ranges(wanted: &Wanted, sums: &Sums) -> Ranges {
         let summary = durations.summary();
         Some((summary.min()?, summary.max()?))
     };
-    let periods = shown(wanted, &sums.periods)
-        .filter_map(|(period, own)| Some((wanted.path(period).to_owned(), bounds(&own.durations)?)));
+    let periods = shown(wanted, &sums.periods).filter_map(|(period, own)| {
+        Some((wanted.path(period).to_owned(), bounds(&own.durations)?))
+    });
     let of_group = |group: &Group| {
         if !wanted.series {
             return bounds(&group.durations);
         }
         // The same steps for all groups of a period.
-        let all = sums.groups.iter().filter(|other| other.period == group.period);
+        let all = sums
+            .groups
+            .iter()
+            .filter(|other| other.period == group.period);
         let bounds = all.filter_map(|other| bounds(&other.durations));
         bounds.reduce(|(min, max), (least, most)| (min.min(least), max.max(most)))
     };
@@ -358,9 +376,12 @@ fn ranges(wanted: &Wanted, sums: &Sums) -> Ranges {
 
 /// The second pass's report: how often durations of each size occurred.
 fn second(wanted: &Wanted, head: Head, sums: &Sums) -> Report {
-    let periods =
-        shown(wanted, &sums.periods).map(|(period, own)| (wanted.path(period).to_owned(), &own.bins));
-    let groups = sums.groups.iter().map(|group| (group.label(wanted), &group.bins));
+    let periods = shown(wanted, &sums.periods)
+        .map(|(period, own)| (wanted.path(period).to_owned(), &own.bins));
+    let groups = sums
+        .groups
+        .iter()
+        .map(|group| (group.label(wanted), &group.bins));
     let range = |(label, bins): (String, _)| {
         let range = *wanted.ranges.as_ref()?.get(&label)?;
         Some((label, range, bins))

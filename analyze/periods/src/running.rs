@@ -1,7 +1,8 @@
 //! Who runs on each CPU: the thread of event records that do not name theirs.
 //!
-//! Kernel traces seldom have the context `tid`. There, `$evt.tid` is the thread that runs on the CPU. Switches tell it; they become
-//! candidates as the event records of periods do, so whoever plays these in the order of time knows it at each of them.
+//! Kernel traces seldom have the context `tid`. There, `$evt.tid` is the thread that runs on the
+//! CPU. Switches tell it; they become candidates as the event records of periods do, so whoever
+//! plays these in the order of time knows it at each of them.
 
 use std::collections::BTreeMap;
 
@@ -89,12 +90,20 @@ impl Running {
 
     /// The packet, if event records that show it were lost before; for each CPU.
     pub(super) fn lost(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
-        self.input.packets(place).filter(|packet| packet.lost_before)
+        self.input
+            .packets(place)
+            .filter(|packet| packet.lost_before)
     }
 
     /// The same for the rest of a packet from that time on.
-    pub(super) fn cut(&self, place: &StreamPlace<'_>, time: i64) -> impl Iterator<Item = Packet> + '_ {
-        self.input.packets(place).map(move |packet| packet.cut(time))
+    pub(super) fn cut(
+        &self,
+        place: &StreamPlace<'_>,
+        time: i64,
+    ) -> impl Iterator<Item = Packet> + '_ {
+        self.input
+            .packets(place)
+            .map(move |packet| packet.cut(time))
     }
 }
 

@@ -182,7 +182,10 @@ impl Sums {
     fn measure(&mut self, plan: &Plan, open: &Open, duration: u64) {
         let of_period = self.of(open.period);
         of_period.durations.add(duration);
-        let count = plan.periods.get(open.period).map_or(0, |plan| plan.within.len());
+        let count = plan
+            .periods
+            .get(open.period)
+            .map_or(0, |plan| plan.within.len());
         of_period.within.resize_with(count, Within::default);
         for (at, sums) in of_period.within.iter_mut().enumerate() {
             let (count, time) = open.within.get(at).copied().unwrap_or_default();
@@ -210,11 +213,17 @@ impl Sums {
             GroupPlace::Begin(up, at) => closed.around.get(up - 1)?.captures.get(at),
             GroupPlace::End(at) => closed.end_captures.get(at),
         };
-        let values = || places.iter().map(|place| value(place).unwrap_or(&Datum::Missing));
+        let values = || {
+            places
+                .iter()
+                .map(|place| value(place).unwrap_or(&Datum::Missing))
+        };
         // Missing values are values of a group, too.
         let numbers = values().map(|value| Datum::Integer(value.key().unwrap_or(1).into()));
         let numbers: Vec<Datum> = numbers.chain([Datum::Integer(period as i128)]).collect();
-        let Some(number) = key(numbers.iter()) else { return };
+        let Some(number) = key(numbers.iter()) else {
+            return;
+        };
         let is_it = |place: &&u32| {
             let group = self.groups.get(**place as usize);
             group.is_some_and(|group| group.period == period && group.values.iter().eq(values()))
@@ -244,9 +253,14 @@ impl Sums {
 
     fn list(&mut self, wanted: &Wanted, closed: Closed<'_>) {
         let duration = closed.duration();
-        let top = if wanted.shows(View::Top) { wanted.rows } else { 0 };
+        let top = if wanted.shows(View::Top) {
+            wanted.rows
+        } else {
+            0
+        };
         let period = closed.open.period;
-        let is_long = top > 0 && wanted.is_shown(period) && self.floor.is_none_or(|floor| floor <= duration);
+        let is_long =
+            top > 0 && wanted.is_shown(period) && self.floor.is_none_or(|floor| floor <= duration);
         let logs = wanted.logs(period);
         if !is_long && !logs {
             return;

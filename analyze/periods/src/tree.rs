@@ -93,7 +93,9 @@ impl Tree {
 
     pub(super) fn compare(left: ValueSource, operator: Operator, right: Right) -> Tree {
         match (left, &right) {
-            (ValueSource::Missing, _) | (_, Right::Value(ValueSource::Missing)) => Tree::Const(false),
+            (ValueSource::Missing, _) | (_, Right::Value(ValueSource::Missing)) => {
+                Tree::Const(false)
+            }
             _ => Tree::Compare(left, operator, right),
         }
     }

@@ -17,8 +17,8 @@ pub struct Asked {
     pub views: Vec<View>,
     /// Rows of what is longest.
     pub rows: usize,
-    /// Only periods that last that long; of those that do not, nothing within them counts for what is
-    /// around them.
+    /// Only periods that last that long; of those that do not, nothing within them counts for what
+    /// is around them.
     pub limits: Limits,
     /// Only these periods, by name or path (`outer/inner`); none: all.
     pub select: Vec<String>,
@@ -127,7 +127,9 @@ impl Wanted {
         }
         let around = |period: usize| distance(periods, period, aggregate_by?);
         let is_shown = |(path, period): (&String, &tracebraid_language::periods::Period)| {
-            asked.select.is_empty() || asked.select.contains(path) || asked.select.contains(&period.name)
+            asked.select.is_empty()
+                || asked.select.contains(path)
+                || asked.select.contains(&period.name)
         };
         let mut groups = vec![Some(Vec::new()); count];
         for name in &asked.group_by {

@@ -25,7 +25,8 @@ pub struct Addresses<'s> {
     traces: HashMap<PathBuf, Known>,
 }
 
-/// Fields that are addresses in programs: that of a function, or where something was; and where calls return to.
+/// Fields that are addresses in programs: that of a function, or where something was; and where
+/// calls return to.
 const EXACT: [&str; 2] = ["addr", "ip"];
 const RETURNS: &str = "call_site";
 /// Fields that are stacks.
@@ -52,7 +53,8 @@ enum Teller {
 #[derive(Default)]
 struct Program {
     own: Option<OwnStacks>,
-    /// What is loaded in the end: an event of another thread may be a little earlier than that which tells of its module.
+    /// What is loaded in the end: an event of another thread may be a little earlier than that
+    /// which tells of its module.
     later: AddressSpace,
 }
 
@@ -60,8 +62,8 @@ struct Program {
 const PID: &str = "vpid";
 
 impl<'s> Addresses<'s> {
-    /// Reads the loaded modules of all traces that record them. Maps of just-in-time compilers are searched for in `maps`, and
-    /// then above the traces.
+    /// Reads the loaded modules of all traces that record them. Maps of just-in-time compilers are
+    /// searched for in `maps`, and then above the traces.
     ///
     /// # Errors
     /// If the pass is cancelled.
@@ -91,7 +93,12 @@ impl<'s> Addresses<'s> {
     }
 
     /// The names of an event record's addresses, by field.
-    pub fn names(&mut self, trace: &Trace, time: Timestamp, event: &mut Event<'_>) -> Vec<Named<'_>> {
+    pub fn names(
+        &mut self,
+        trace: &Trace,
+        time: Timestamp,
+        event: &mut Event<'_>,
+    ) -> Vec<Named<'_>> {
         let key = trace.paths.first();
         let Some(known) = key.and_then(|key| self.traces.get_mut(key)) else {
             return Vec::new();
@@ -100,12 +107,14 @@ impl<'s> Addresses<'s> {
         known.pass(time, &mut self.naming);
         let found = known.names(&fields, &mut self.naming);
         let naming = &self.naming;
-        let named = |(field, ids): (_, Vec<NameId>)| (field, ids.iter().map(|&id| naming.name(id)).collect());
+        let named = |(field, ids): (_, Vec<NameId>)| {
+            (field, ids.iter().map(|&id| naming.name(id)).collect())
+        };
         found.into_iter().map(named).collect()
     }
 
-    /// The function at an address of a program of a trace: that which has a call of its own there. Programs go by the number that
-    /// event records of shared buffers tell.
+    /// The function at an address of a program of a trace: that which has a call of its own there.
+    /// Programs go by the number that event records of shared buffers tell.
     pub fn function(
         &mut self,
         trace: &Trace,
@@ -170,7 +179,11 @@ impl Known {
 
     /// Takes what is told up to a time.
     fn pass(&mut self, time: Timestamp, naming: &mut Naming<'_>) {
-        while self.rest.front().is_some_and(|(place, ..)| place.time <= time) {
+        while self
+            .rest
+            .front()
+            .is_some_and(|(place, ..)| place.time <= time)
+        {
             let Some((place, kind, fields)) = self.rest.pop_front() else {
                 return;
             };
@@ -185,7 +198,11 @@ impl Known {
         }
     }
 
-    fn names(&mut self, fields: &Fields, naming: &mut Naming<'_>) -> Vec<(&'static str, Vec<NameId>)> {
+    fn names(
+        &mut self,
+        fields: &Fields,
+        naming: &mut Naming<'_>,
+    ) -> Vec<(&'static str, Vec<NameId>)> {
         let mut found = Vec::new();
         match &mut self.teller {
             Teller::Programs(new, programs) => {

@@ -55,8 +55,11 @@ impl EventRole {
     /// Of an event class of that name.
     pub(crate) fn named(name: &str) -> Option<EventRole> {
         Some(match name {
-            // Of what was there when recording began, and what came and went then; `lttng_ust_dl` tells as `_lib` does.
-            "lttng_ust_lib:load" | "lttng_ust_statedump:bin_info" | "lttng_ust_dl:dlopen" => EventRole::Load,
+            // Of what was there when recording began, and what came and went then; `lttng_ust_dl`
+            // tells as `_lib` does.
+            "lttng_ust_lib:load" | "lttng_ust_statedump:bin_info" | "lttng_ust_dl:dlopen" => {
+                EventRole::Load
+            }
             "lttng_ust_lib:build_id" | "lttng_ust_statedump:build_id" | "lttng_ust_dl:build_id" => {
                 EventRole::BuildId
             }
@@ -123,7 +126,8 @@ mod nanoseconds {
     }
 }
 
-/// Makes stacks of the events of a machine. All events are passed twice, each time in the order of time.
+/// Makes stacks of the events of a machine. All events are passed twice, each time in the order of
+/// time.
 pub(crate) trait StackSource {
     /// First pass: learns facts that hold for all of the trace; `None` if the event is malformed.
     fn learn(&mut self, kind: EventRole, fields: &Fields) -> Option<()>;

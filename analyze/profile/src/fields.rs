@@ -58,8 +58,12 @@ impl Fields {
         texts: &[(&str, &str)],
         arrays: &[(&str, &[u64])],
     ) -> Fields {
-        let integers = integers.iter().map(|&(name, value)| (Name::from(name), value));
-        let texts = texts.iter().map(|&(name, text)| (Name::from(name), text.into()));
+        let integers = integers
+            .iter()
+            .map(|&(name, value)| (Name::from(name), value));
+        let texts = texts
+            .iter()
+            .map(|&(name, text)| (Name::from(name), text.into()));
         let arrays = arrays
             .iter()
             .map(|&(name, array)| (Name::from(name), array.to_vec()));

@@ -1,4 +1,5 @@
-//! The event classes of call stacks, and a pass that reads only their event records, in the order of time.
+//! The event classes of call stacks, and a pass that reads only their event records, in the order
+//! of time.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -53,8 +54,8 @@ impl Kinds {
         self.0.get(&class).copied()
     }
 
-    /// Passes all events of these classes to `to`, in the order of time, on the calling thread. The fold has threads of its
-    /// own, so that the CPU time of the calling thread is that of `to`.
+    /// Passes all events of these classes to `to`, in the order of time, on the calling thread. The
+    /// fold has threads of its own, so that the CPU time of the calling thread is that of `to`.
     ///
     /// # Errors
     /// If the pass is cancelled.
@@ -92,13 +93,17 @@ impl Kinds {
     }
 }
 
-/// The event classes with call chains of perf that are used, and for what. The best measure of CPU time is
-/// taken: samples of clocks, else of cycles, else of the first event that is no tracepoint. Adding up several
-/// would count the same time more than once.
+/// The event classes with call chains of perf that are used, and for what. The best measure of CPU
+/// time is taken: samples of clocks, else of cycles, else of the first event that is no tracepoint.
+/// Adding up several would count the same time more than once.
 fn call_chains(trace: &Trace) -> Vec<((usize, usize), EventRole)> {
     let mut kinds = Vec::new();
     let mut samples: Vec<(Sampled, (usize, usize), Weight)> = Vec::new();
-    let sampling = trace.layout.class.env_str("perf_sampling").unwrap_or_default();
+    let sampling = trace
+        .layout
+        .class
+        .env_str("perf_sampling")
+        .unwrap_or_default();
     for (class, stream) in trace.layout.class.streams.iter().enumerate() {
         for (event, described) in stream.events.iter().enumerate() {
             let Some(FieldClass::Struct(payload)) = &described.payload else {
@@ -122,7 +127,9 @@ fn call_chains(trace: &Trace) -> Vec<((usize, usize), EventRole)> {
     }
     samples.sort_by_key(|(sampled, at, _)| (*sampled, *at));
     let best = samples.first().map(|(sampled, ..)| *sampled);
-    let same = samples.iter().filter(|(sampled, ..)| Some(*sampled) == best);
+    let same = samples
+        .iter()
+        .filter(|(sampled, ..)| Some(*sampled) == best);
     let count = if best == Some(Sampled::Other) {
         1
     } else {
@@ -144,8 +151,8 @@ enum Sampled {
 }
 
 impl Sampled {
-    /// By the name of the event; `None` for tracepoints, which are named `SYSTEM:EVENT`. Behind a colon there may also
-    /// be modifiers.
+    /// By the name of the event; `None` for tracepoints, which are named `SYSTEM:EVENT`. Behind a
+    /// colon there may also be modifiers.
     fn of(name: &str) -> Option<Sampled> {
         let is_any = |names: &[&str]| name.split([':', '/']).any(|part| names.contains(&part));
         let modifiers = |text: &str| text.chars().all(|letter| "ukhHGIpPSDWeb".contains(letter));
@@ -155,9 +162,9 @@ impl Sampled {
         if is_any(&["cycles", "cpu-cycles", "event_0_0x0"]) {
             return Some(Sampled::Cycles);
         }
-        let is_tracepoint = name
-            .split_once(':')
-            .is_some_and(|(system, event)| system != "perf" && !name.contains('/') && !modifiers(event));
+        let is_tracepoint = name.split_once(':').is_some_and(|(system, event)| {
+            system != "perf" && !name.contains('/') && !modifiers(event)
+        });
         (!is_tracepoint).then_some(Sampled::Other)
     }
 
@@ -223,7 +230,11 @@ impl Finder<'_> {
         let event = stream.events.get(record.class)?;
         let mut fields = Fields::default();
         let mut cursor = record.body;
-        for part in [&stream.common_context, &event.specific_context, &event.payload] {
+        for part in [
+            &stream.common_context,
+            &event.specific_context,
+            &event.payload,
+        ] {
             if let Some(root) = part.root() {
                 // Only sound event records are handed out.
                 let _ = walk(root, &mut cursor, record.slots, &mut fields);
@@ -250,7 +261,9 @@ impl Finder<'_> {
             .found
             .sort_by_key(|found| (found.place.time, found.stream));
         let count = match before {
-            Some(before) => partial.found.partition_point(|found| found.place.time < before),
+            Some(before) => partial
+                .found
+                .partition_point(|found| found.place.time < before),
             None => partial.found.len(),
         };
         if count > 0 {
@@ -267,7 +280,8 @@ impl Analysis for Finder<'_> {
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let is_read = |stream: &StreamRef| {
             let class = self.of(*stream).map(|(class, _)| class);
-            stream.trace as usize == self.index && self.kinds.0.keys().any(|(of, _)| Some(*of) == class)
+            stream.trace as usize == self.index
+                && self.kinds.0.keys().any(|(of, _)| Some(*of) == class)
         };
         let streams = StreamRef::all(set).filter(is_read);
         streams.map(|stream| vec![stream]).collect()
@@ -338,17 +352,25 @@ mod tests {
 
     #[test]
     fn rates_make_weights() {
-        let sampling = "cpu/event=0x3c/=4000Hz;cpu-clock=100000;task-clock=250Hz;cycles=1000Hz;cycles:u=99";
-        let weight = |sampled: Sampled, has_period, name| sampled.weight(has_period, name, sampling);
+        let sampling =
+            "cpu/event=0x3c/=4000Hz;cpu-clock=100000;task-clock=250Hz;cycles=1000Hz;cycles:u=99";
+        let weight =
+            |sampled: Sampled, has_period, name| sampled.weight(has_period, name, sampling);
         assert_eq!(weight(Sampled::Clock, true, "cpu-clock"), Weight::Period);
-        assert_eq!(weight(Sampled::Clock, false, "cpu-clock"), Weight::Fixed(100_000));
+        assert_eq!(
+            weight(Sampled::Clock, false, "cpu-clock"),
+            Weight::Fixed(100_000)
+        );
         assert_eq!(
             weight(Sampled::Clock, false, "task-clock"),
             Weight::Fixed(4_000_000)
         );
         assert_eq!(weight(Sampled::Clock, false, "another"), Weight::Unknown);
         // A period in cycles is not a time.
-        assert_eq!(weight(Sampled::Cycles, true, "cycles"), Weight::Fixed(1_000_000));
+        assert_eq!(
+            weight(Sampled::Cycles, true, "cycles"),
+            Weight::Fixed(1_000_000)
+        );
         assert_eq!(weight(Sampled::Cycles, true, "cycles:u"), Weight::Unknown);
         assert_eq!(
             Sampled::Cycles.weight(true, "cycles", "cycles=0Hz"),

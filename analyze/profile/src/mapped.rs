@@ -19,7 +19,8 @@ pub(crate) struct Mapped {
     space: AddressSpace,
     /// By first address: modules of which more is to be told.
     known: HashMap<u64, Module>,
-    /// Functions that an interpreter has no machine code for, by the addresses of what it keeps of them.
+    /// Functions that an interpreter has no machine code for, by the addresses of what it keeps of
+    /// them.
     interpreted: BTreeMap<u64, String>,
     /// Names at addresses, while nothing is mapped or taken away.
     names: HashMap<u64, NamesAt>,
@@ -63,7 +64,8 @@ impl<'a> Around<'a> {
 pub(crate) struct MappedFiles(HashMap<PathBuf, Option<FileIdentity>>);
 
 impl MappedFiles {
-    /// An event contains the identity of a file. A file that changed while it was recorded has none: either could be mapped.
+    /// An event contains the identity of a file. A file that changed while it was recorded has
+    /// none: either could be mapped.
     pub(crate) fn add(&mut self, fields: &Fields) -> Option<()> {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(fields.text("path")));
         let identity = FileIdentity {
@@ -105,8 +107,8 @@ impl Mapped {
         }
     }
 
-    /// What a child has that is forked now. What was compiled before stands in the parent's map only, if the child
-    /// makes one of its own.
+    /// What a child has that is forked now. What was compiled before stands in the parent's map
+    /// only, if the child makes one of its own.
     pub(crate) fn forked(&self, beside: Beside) -> Mapped {
         let compiled = beside.compiled.or_else(|| self.beside.compiled.clone());
         Mapped {
@@ -197,8 +199,8 @@ impl Mapped {
         functions
     }
 
-    /// Functions at an address, the innermost first; without any, the module, or the address. Also the reason if
-    /// the address is in a file and has no name.
+    /// Functions at an address, the innermost first; without any, the module, or the address. Also
+    /// the reason if the address is in a file and has no name.
     fn names_at(
         &self,
         address: u64,
@@ -216,8 +218,15 @@ impl Mapped {
         }
         let module = self.space.module(address);
         let module = module.or_else(|| around.later?.module(address));
-        let is_file = module.is_some_and(|module| module.path.is_absolute() && !is_anonymous(module));
-        if !is_file && let Some(name) = self.beside.compiled.as_ref().and_then(|map| map.name(address)) {
+        let is_file =
+            module.is_some_and(|module| module.path.is_absolute() && !is_anonymous(module));
+        if !is_file
+            && let Some(name) = self
+                .beside
+                .compiled
+                .as_ref()
+                .and_then(|map| map.name(address))
+        {
             return (vec![name.to_owned()], None);
         }
         let Some(module) = module else {
@@ -246,8 +255,8 @@ impl Mapped {
         (names, None)
     }
 
-    /// The module with a file that is still as it was recorded: its path, or the same path as the process sees it if it still
-    /// runs, maybe in a container.
+    /// The module with a file that is still as it was recorded: its path, or the same path as the
+    /// process sees it if it still runs, maybe in a container.
     fn recorded<'m>(
         &self,
         module: &'m Module,
@@ -285,7 +294,8 @@ impl Mapped {
     }
 }
 
-/// Why a module has no name at an address; `None` for memory that is no file, such as code that was compiled at run time.
+/// Why a module has no name at an address; `None` for memory that is no file, such as code that was
+/// compiled at run time.
 fn why_nameless(module: &Module, symbols: &mut Symbols) -> Option<WhyNameless> {
     if symbols.knows(module) {
         return Some(WhyNameless::Stripped);
@@ -297,7 +307,8 @@ fn why_nameless(module: &Module, symbols: &mut Symbols) -> Option<WhyNameless> {
     (is_file || is_in_memory(module)).then_some(WhyNameless::Missing)
 }
 
-/// Bytes that what an interpreter keeps of a function has at least: an address in a stack may be one past the first.
+/// Bytes that what an interpreter keeps of a function has at least: an address in a stack may be
+/// one past the first.
 const INTERPRETED_BYTES: u64 = 8;
 
 /// The interpreted function at an address.
@@ -306,7 +317,8 @@ pub(crate) fn interpreted(functions: &BTreeMap<u64, String>, address: u64) -> Op
     (address - begin < INTERPRETED_BYTES).then_some(name)
 }
 
-/// The name of an interpreted function in an event: with its file and line, since many have the same.
+/// The name of an interpreted function in an event: with its file and line, since many have the
+/// same.
 pub(crate) fn interpreted_name(fields: &Fields) -> Option<(u64, String)> {
     let address = fields.integer("addr")?;
     let text = |name| String::from_utf8_lossy(fields.text(name)).into_owned();
@@ -323,7 +335,8 @@ fn is_anonymous(module: &Module) -> bool {
     is_in_memory(module) || NAMES.iter().any(|name| path.starts_with(name))
 }
 
-/// A file of `memfd_create`: a program that was never on a disk, or code that was compiled at run time.
+/// A file of `memfd_create`: a program that was never on a disk, or code that was compiled at run
+/// time.
 fn is_in_memory(module: &Module) -> bool {
     module.path.as_os_str().as_bytes().starts_with(b"/memfd:")
 }

@@ -103,8 +103,8 @@ pub struct NamelessFrames {
     pub stripped_files: Vec<NamelessFile>,
 }
 
-/// Stripped files are worth a line from that share of all frames on: nearly every stack begins in a function of the C library
-/// that has no symbol.
+/// Stripped files are worth a line from that share of all frames on: nearly every stack begins in a
+/// function of the C library that has no symbol.
 const LEAST_STRIPPED_PERCENT: u64 = 25;
 
 /// Prefix of files in memory, as the kernel names them.
@@ -124,7 +124,8 @@ pub struct MissingFiles {
 }
 
 impl NamelessFrames {
-    /// The missing files by why they are missing: files in memory, and those that had been deleted, cannot be restored.
+    /// The missing files by why they are missing: files in memory, and those that had been deleted,
+    /// cannot be restored.
     pub fn missing(&self) -> MissingFiles {
         let mut missing = MissingFiles::default();
         for file in &self.missing_files {
@@ -189,7 +190,8 @@ mod tests {
             let name = |file: &NamelessFile| (file.path.display().to_string(), file.frames);
             files.iter().map(name).collect()
         };
-        let expected = [("c", 2), ("a", 1), ("b", 1)].map(|(path, frames)| (path.to_owned(), frames));
+        let expected =
+            [("c", 2), ("a", 1), ("b", 1)].map(|(path, frames)| (path.to_owned(), frames));
         assert_eq!(names(&frames.changed_files), expected);
         assert_eq!(names(&frames.missing_files), [("a".to_owned(), 1)]);
         assert!(frames.stripped_files.is_empty());

@@ -1,11 +1,12 @@
-//! Call chains of perf: samples of CPU time, and waits from the time a thread leaves its CPU until it is
-//! back.
+//! Call chains of perf: samples of CPU time, and waits from the time a thread leaves its CPU until
+//! it is back.
 //!
-//! A wait begins at a `sched_switch` at which its thread goes to sleep; a preempted thread waits for nothing
-//! that its stack could explain, and has no wait. It ends when the thread comes back: at a `sched_switch` to
-//! it, or at perf's own record (`--switch-events`). If a thread runs again without either of these, its wait
-//! has an unknown length: it is counted and left out. So are all waits if perf sampled switches (a period
-//! above 1): a thread may have come back and left again in between.
+//! A wait begins at a `sched_switch` at which its thread goes to sleep; a preempted thread waits
+//! for nothing that its stack could explain, and has no wait. It ends when the thread comes back:
+//! at a `sched_switch` to it, or at perf's own record (`--switch-events`). If a thread runs again
+//! without either of these, its wait has an unknown length: it is counted and left out. So are all
+//! waits if perf sampled switches (a period above 1): a thread may have come back and left again in
+//! between.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +24,8 @@ use crate::naming::{NameId, Naming};
 /// State of a machine so far.
 pub(crate) struct PerfSystem {
     processes: HashMap<u32, Mapped>,
-    /// Final mappings of processes: a thread of another CPU may run shortly before its mapping is recorded.
+    /// Final mappings of processes: a thread of another CPU may run shortly before its mapping is
+    /// recorded.
     later: HashMap<u32, AddressSpace>,
     /// By file name.
     build_ids: HashMap<Vec<u8>, BuildId>,
@@ -89,7 +91,10 @@ impl PerfSystem {
     /// A mapping that may be executed, and its process; of the kernel nothing.
     fn mapping(&self, fields: &Fields) -> Option<(u32, Module)> {
         let pid = id(fields, "pid").filter(|&pid| pid >= 0)?;
-        if fields.integer("prot").is_some_and(|prot| prot & EXECUTED == 0) {
+        if fields
+            .integer("prot")
+            .is_some_and(|prot| prot & EXECUTED == 0)
+        {
             return None;
         }
         let path = fields.text("filename");
@@ -199,7 +204,12 @@ impl PerfSystem {
         })
     }
 
-    fn switch(&mut self, time: Timestamp, fields: &Fields, naming: &mut Naming<'_>) -> Option<Sample> {
+    fn switch(
+        &mut self,
+        time: Timestamp,
+        fields: &Fields,
+        naming: &mut Naming<'_>,
+    ) -> Option<Sample> {
         let leaves = id(fields, "prev_pid")?;
         self.runs(leaves);
         let sleeps = leaves != 0 && fields.integer("prev_state")? & SLEEPS != 0;
@@ -239,7 +249,8 @@ impl PerfSystem {
     }
 }
 
-/// Nanoseconds between two samples of a clock: the kernel has no shorter period (`perf_swevent_hrtimer`).
+/// Nanoseconds between two samples of a clock: the kernel has no shorter period
+/// (`perf_swevent_hrtimer`).
 pub(crate) fn period_of_clock(nanoseconds: u64) -> u64 {
     nanoseconds.max(10_000)
 }
@@ -389,7 +400,14 @@ mod tests {
 
     #[test]
     fn markers_part_the_kernel_from_the_program() {
-        let chain = [KERNEL_MARK, IN_KERNEL, IN_KERNEL + 8, USER_MARK, 0x1000, 0x2000];
+        let chain = [
+            KERNEL_MARK,
+            IN_KERNEL,
+            IN_KERNEL + 8,
+            USER_MARK,
+            0x1000,
+            0x2000,
+        ];
         let parts = (vec![IN_KERNEL, IN_KERNEL + 8], vec![0x1000, 0x2000]);
         assert_eq!(split(&chain), parts);
         assert_eq!(split(&[IN_KERNEL, IN_KERNEL + 8, 0x1000, 0x2000]), parts);
@@ -441,7 +459,11 @@ mod tests {
                 ("perf_period", 25_000),
                 ("perf_ip", 0x77),
             ];
-            let fields = Fields::with(&integers, &[("procname", "x")], &[("perf_callchain", chain)]);
+            let fields = Fields::with(
+                &integers,
+                &[("procname", "x")],
+                &[("perf_callchain", chain)],
+            );
             self.add(time, EventRole::PerfSample(Weight::Period), fields);
         }
 

@@ -66,7 +66,9 @@ impl OwnStacks {
     ) -> Option<Sample> {
         match kind {
             EventRole::OwnCpu => return Some(self.sample(fields, None, naming)),
-            EventRole::OwnWait => return Some(self.sample(fields, fields.integer("wait_ns"), naming)),
+            EventRole::OwnWait => {
+                return Some(self.sample(fields, fields.integer("wait_ns"), naming));
+            }
             EventRole::Load => self.mapped.load(image(fields)?),
             EventRole::BuildId => self
                 .mapped
@@ -75,8 +77,8 @@ impl OwnStacks {
             EventRole::OwnState => {
                 self.limits = Limits::of(fields);
                 self.period_ns = fields.integer("period_ns")?;
-                self.errors =
-                    ["cpu_error", "wait_error"].map(|name| fields.integer(name).unwrap_or(0) as i32);
+                self.errors = ["cpu_error", "wait_error"]
+                    .map(|name| fields.integer(name).unwrap_or(0) as i32);
             }
             _ => {}
         }

@@ -141,8 +141,8 @@ impl Sums {
 }
 
 impl Profile {
-    /// Reads the stacks of all processes of the traces. Maps of just-in-time compilers (`perf-PID.map`) are searched for in
-    /// `maps`, and then in `symbols` above the traces.
+    /// Reads the stacks of all processes of the traces. Maps of just-in-time compilers
+    /// (`perf-PID.map`) are searched for in `maps`, and then in `symbols` above the traces.
     ///
     /// Only stacks that `wants` accepts count.
     ///
@@ -170,14 +170,19 @@ impl Profile {
         let mut all = Stacks::default();
         let mut naming = Naming::new(symbols);
         let mut counts = QualityCounts::default();
-        let lacks = each((set, how), maps, &mut naming, &mut |trace, place, sample| {
-            if wants(&Met::new(trace, place, &sample)) {
-                if let Some((shape, runtime)) = sample.shape {
-                    counts.add(shape, runtime, &sample.process);
+        let lacks = each(
+            (set, how),
+            maps,
+            &mut naming,
+            &mut |trace, place, sample| {
+                if wants(&Met::new(trace, place, &sample)) {
+                    if let Some((shape, runtime)) = sample.shape {
+                        counts.add(shape, runtime, &sample.process);
+                    }
+                    all.add(sample);
                 }
-                all.add(sample);
-            }
-        })?;
+            },
+        )?;
         counts.reaches(lacks.limits);
         Ok(Profile {
             quality: counts.finish(naming.take_nameless()),
@@ -197,7 +202,11 @@ impl Profile {
                 functions.entry(name.clone()).or_default().total.add(sums);
             }
             if let Some(innermost) = names.last() {
-                functions.entry(innermost.clone()).or_default().own.add(sums);
+                functions
+                    .entry(innermost.clone())
+                    .or_default()
+                    .own
+                    .add(sums);
             }
             self.stacks.push(Stack {
                 process,
@@ -226,8 +235,8 @@ pub(crate) struct Lacks {
 /// Takes each stack of the traces: the index of its trace, where it was met, and the stack.
 type TakeStack<'a> = &'a mut dyn FnMut(u32, &EventOrigin, Sample);
 
-/// Passes each stack of the traces to `to`; those of a process or a machine in the order of time. Returns the stacks that are
-/// known to be missing.
+/// Passes each stack of the traces to `to`; those of a process or a machine in the order of time.
+/// Returns the stacks that are known to be missing.
 ///
 /// # Errors
 /// If the pass is cancelled.
@@ -378,7 +387,9 @@ impl Stacks {
             processes: self.processes.into_iter().map(process).collect(),
             ..Profile::default()
         };
-        profile.processes.sort_by_key(|process| process.sums.order());
+        profile
+            .processes
+            .sort_by_key(|process| process.sums.order());
         let mut stacks = BTreeMap::new();
         for (functions, processes) in &self.stacks {
             let functions = functions.iter().rev().map(|&id| naming.name(id).to_owned());

@@ -51,8 +51,8 @@ pub struct Completeness {
     pub whole: u64,
     /// Stacks with as many frames as the tracer records at most, and those of `cut_by_bytes`.
     pub cut: u64,
-    /// Stacks of which the copied part was too short: they are counted in `cut`, too. Recordings of earlier versions do
-    /// not tell them apart.
+    /// Stacks of which the copied part was too short: they are counted in `cut`, too. Recordings of
+    /// earlier versions do not tell them apart.
     pub cut_by_bytes: u64,
     /// Stacks of which outer frames were not found.
     pub broken: u64,
@@ -106,7 +106,9 @@ impl Runtime {
             .or_else(|| name.strip_prefix("python3"));
         if let Some(rest) = python {
             let digits = rest.strip_prefix('.').unwrap_or_default();
-            let digits = digits.split(|letter: char| !letter.is_ascii_digit()).next()?;
+            let digits = digits
+                .split(|letter: char| !letter.is_ascii_digit())
+                .next()?;
             return Some(Runtime::Python(digits.parse().ok()));
         }
         let is_node = name.starts_with("libnode.so") || ["node", "nodejs"].contains(&name);
@@ -190,7 +192,8 @@ pub struct Quality {
 /// A defect with fewer stacks than one in a hundred is counted, but is not worth a line.
 const LEAST_PERCENT: u64 = 1;
 
-/// Bytes of a stack that a recording without privileges copies at most (`record/kernel/src/stacks/perf.rs`).
+/// Bytes of a stack that a recording without privileges copies at most
+/// (`record/kernel/src/stacks/perf.rs`).
 const MOST_UNPRIVILEGED: u64 = 16 << 10;
 
 /// A defect of stacks that enough of them have to be worth a line.
@@ -240,7 +243,8 @@ pub struct Limits {
 impl Limits {
     /// True if more of each stack is copied only with privileges.
     pub fn needs_privileges(&self) -> bool {
-        self.stack_bytes.is_some_and(|bytes| bytes <= MOST_UNPRIVILEGED)
+        self.stack_bytes
+            .is_some_and(|bytes| bytes <= MOST_UNPRIVILEGED)
     }
 
     /// Of the event that describes how stacks are taken.
@@ -311,7 +315,8 @@ impl QualityCounts {
 }
 
 impl Quality {
-    /// Quality of the stacks that `wants` accepts, without names for their frames. Traces without stacks are not read.
+    /// Quality of the stacks that `wants` accepts, without names for their frames. Traces without
+    /// stacks are not read.
     ///
     /// # Errors
     /// If the pass is cancelled.
@@ -320,10 +325,16 @@ impl Quality {
         (options, control): (Options, &Control),
         wants: &dyn Fn(&Met<'_>) -> bool,
     ) -> Result<Quality, FoldError> {
-        control.serially(CALL_STACKS, || Quality::read(set, (options, control), wants))
+        control.serially(CALL_STACKS, || {
+            Quality::read(set, (options, control), wants)
+        })
     }
 
-    fn read(set: &TraceSet, how: How<'_>, wants: &dyn Fn(&Met<'_>) -> bool) -> Result<Quality, FoldError> {
+    fn read(
+        set: &TraceSet,
+        how: How<'_>,
+        wants: &dyn Fn(&Met<'_>) -> bool,
+    ) -> Result<Quality, FoldError> {
         let mut counts = QualityCounts::default();
         for (trace, index) in set.traces.iter().zip(0..) {
             let kinds = Kinds::new(trace);
@@ -351,7 +362,8 @@ impl Quality {
                     EventRole::State | EventRole::OwnState => counts.reaches(Limits::of(&fields)),
                     _ => runtimes.learn(kind, &fields),
                 }
-                let (true, Some(shape)) = (kind.is_own() || kind.is_kernels(), StackShape::of(&fields))
+                let (true, Some(shape)) =
+                    (kind.is_own() || kind.is_kernels(), StackShape::of(&fields))
                 else {
                     return;
                 };
@@ -397,9 +409,11 @@ impl Runtimes {
         let pid = |name: &str| fields.integer(name).map(|pid| i64::from(pid as i32));
         match kind {
             EventRole::MapLoad | EventRole::Load => {
-                let of = self
-                    .0
-                    .entry(if kind == EventRole::Load { None } else { pid("pid") });
+                let of = self.0.entry(if kind == EventRole::Load {
+                    None
+                } else {
+                    pid("pid")
+                });
                 let of = of.or_default();
                 let path = std::str::from_utf8(fields.text("path")).unwrap_or_default();
                 *of = Runtime::of_file(Path::new(path)).unwrap_or(*of);
@@ -423,8 +437,9 @@ impl Runtimes {
     }
 }
 
-/// Whether a kernel's trace has stacks: the recorder then describes them at the beginning, or, where only the newest is kept, at
-/// the end. The first and the last packet of each stream are read.
+/// Whether a kernel's trace has stacks: the recorder then describes them at the beginning, or,
+/// where only the newest is kept, at the end. The first and the last packet of each stream are
+/// read.
 fn has_stacks(trace: &Trace, kinds: &Kinds) -> bool {
     trace.streams.iter().any(|stream| {
         let packets = [0, stream.packets.len().saturating_sub(1)];
@@ -464,9 +479,15 @@ mod tests {
     #[test]
     fn runtimes_are_known_by_their_files() {
         for (path, runtime) in [
-            ("/usr/lib/jvm/java-17/lib/server/libjvm.so", Some(Runtime::Java)),
+            (
+                "/usr/lib/jvm/java-17/lib/server/libjvm.so",
+                Some(Runtime::Java),
+            ),
             ("/usr/bin/python3.11", Some(Runtime::Python(Some(11)))),
-            ("/opt/lib/libpython3.13t.so.1.0", Some(Runtime::Python(Some(13)))),
+            (
+                "/opt/lib/libpython3.13t.so.1.0",
+                Some(Runtime::Python(Some(13))),
+            ),
             ("/usr/lib/libpython3.so", Some(Runtime::Python(None))),
             ("/usr/bin/python3", Some(Runtime::Python(None))),
             ("/usr/bin/node", Some(Runtime::Node)),

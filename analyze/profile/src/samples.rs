@@ -35,8 +35,8 @@ pub struct SampledStack {
     pub time: Timestamp,
     /// The thread, if that is known.
     pub tid: Option<i64>,
-    /// Indices of the functions in the table of names, the outermost first. Those of the kernel are left out if there are
-    /// functions of the program.
+    /// Indices of the functions in the table of names, the outermost first. Those of the kernel are
+    /// left out if there are functions of the program.
     pub functions: Vec<u32>,
     /// It is of a wait of so many nanoseconds; else of CPU time.
     pub wait_ns: Option<u64>,
@@ -67,23 +67,29 @@ impl Samples {
         let mut naming = Naming::new(symbols);
         let mut stacks = Vec::new();
         let mut counts = QualityCounts::default();
-        let lacks = each((set, how), maps, &mut naming, &mut |trace, place, mut sample| {
-            if let Some((shape, runtime)) = sample.shape {
-                counts.add(shape, runtime, &sample.process);
-            }
-            // The kernel's way through a wait differs from one to the next and would divide what belongs together.
-            if sample.functions.len() > sample.kernel {
-                sample.functions.drain(..sample.kernel);
-            }
-            sample.functions.reverse();
-            stacks.push(SampledStack {
-                trace,
-                time: place.time,
-                tid: sample.tid.or(place.tid),
-                functions: sample.functions,
-                wait_ns: sample.wait_ns,
-            });
-        })?;
+        let lacks = each(
+            (set, how),
+            maps,
+            &mut naming,
+            &mut |trace, place, mut sample| {
+                if let Some((shape, runtime)) = sample.shape {
+                    counts.add(shape, runtime, &sample.process);
+                }
+                // The kernel's way through a wait differs from one to the next and would divide
+                // what belongs together.
+                if sample.functions.len() > sample.kernel {
+                    sample.functions.drain(..sample.kernel);
+                }
+                sample.functions.reverse();
+                stacks.push(SampledStack {
+                    trace,
+                    time: place.time,
+                    tid: sample.tid.or(place.tid),
+                    functions: sample.functions,
+                    wait_ns: sample.wait_ns,
+                });
+            },
+        )?;
         counts.reaches(lacks.limits);
         Ok(Samples {
             quality: counts.finish(naming.take_nameless()),

@@ -16,7 +16,8 @@ use crate::quality::{Limits, Runtime, StackShape};
 /// What is known of a machine by now.
 pub(crate) struct System {
     processes: HashMap<u32, Mapped>,
-    /// What processes have mapped in the end. A trace that lacks its beginning is told only then what is there.
+    /// What processes have mapped in the end. A trace that lacks its beginning is told only then
+    /// what is there.
     later: HashMap<u32, AddressSpace>,
     /// Interpreted functions of processes in the end, for the same reason.
     later_interpreted: HashMap<u32, BTreeMap<u64, String>>,
@@ -54,7 +55,12 @@ impl System {
         }
     }
 
-    fn sample(&mut self, fields: &Fields, wait_ns: Option<u64>, naming: &mut Naming<'_>) -> Option<Sample> {
+    fn sample(
+        &mut self,
+        fields: &Fields,
+        wait_ns: Option<u64>,
+        naming: &mut Naming<'_>,
+    ) -> Option<Sample> {
         let pid = pid(fields, "pid")?;
         let shape = self.shape(pid, fields);
         let mut functions = self.functions(true, fields, naming);
@@ -75,16 +81,23 @@ impl System {
         })
     }
 
-    /// How far a stack reaches. Threads of the kernel, which have nothing mapped, have no stack of a program.
+    /// How far a stack reaches. Threads of the kernel, which have nothing mapped, have no stack of
+    /// a program.
     fn shape(&self, pid: u32, fields: &Fields) -> Option<(StackShape, Runtime)> {
         let mapped = self.processes.get(&pid).filter(|mapped| !mapped.is_empty());
         let later = self.later.get(&pid);
-        let is_kernels = mapped.is_none() && later.is_none() && fields.array("callstack_user").is_empty();
+        let is_kernels =
+            mapped.is_none() && later.is_none() && fields.array("callstack_user").is_empty();
         let of_later = || {
             let modules = later.into_iter().flat_map(AddressSpace::modules);
-            modules.filter_map(|module| Runtime::of_file(&module.path)).last()
+            modules
+                .filter_map(|module| Runtime::of_file(&module.path))
+                .last()
         };
-        let runtime = mapped.map(Mapped::runtime).or_else(of_later).unwrap_or_default();
+        let runtime = mapped
+            .map(Mapped::runtime)
+            .or_else(of_later)
+            .unwrap_or_default();
         StackShape::of(fields)
             .filter(|_| !is_kernels)
             .map(|shape| (shape, runtime))
@@ -126,7 +139,8 @@ impl System {
             *known.entry(address).or_insert_with(|| {
                 let found = kernel.range(..=address).next_back();
                 let found = found.filter(|(begin, (end, _))| address < *end || address == **begin);
-                let name = found.map_or_else(|| format!("[{address:#x}]"), |(_, (_, name))| name.clone());
+                let name =
+                    found.map_or_else(|| format!("[{address:#x}]"), |(_, (_, name))| name.clone());
                 naming.id(format!("{name}_[k]"))
             })
         };
@@ -144,14 +158,20 @@ impl StackSource for System {
             }
             EventRole::MapLoad => {
                 let module = part(fields)?;
-                self.later.entry(pid(fields, "pid")?).or_default().load(module);
+                self.later
+                    .entry(pid(fields, "pid")?)
+                    .or_default()
+                    .load(module);
             }
             EventRole::MapExec => {
                 self.later.remove(&pid(fields, "pid")?);
             }
             EventRole::Interpreted => {
                 let (address, name) = interpreted_name(fields)?;
-                let functions = self.later_interpreted.entry(pid(fields, "pid")?).or_default();
+                let functions = self
+                    .later_interpreted
+                    .entry(pid(fields, "pid")?)
+                    .or_default();
                 functions.insert(address, name);
             }
             EventRole::MapFile => self.files.get_or_insert_default().add(fields)?,
@@ -179,7 +199,8 @@ impl StackSource for System {
             }
             EventRole::Interpreted => {
                 let (address, name) = interpreted_name(fields)?;
-                process(&mut self.processes, &self.beside, pid(fields, "pid")?).interpret(address, name);
+                process(&mut self.processes, &self.beside, pid(fields, "pid")?)
+                    .interpret(address, name);
             }
             EventRole::MapFork => {
                 let parent = self.processes.get(&pid(fields, "parent_pid")?)?;
@@ -196,8 +217,14 @@ impl StackSource for System {
     }
 }
 
-fn process<'p>(processes: &'p mut HashMap<u32, Mapped>, beside: &FindBeside, pid: u32) -> &'p mut Mapped {
-    processes.entry(pid).or_insert_with(|| Mapped::new(beside(pid)))
+fn process<'p>(
+    processes: &'p mut HashMap<u32, Mapped>,
+    beside: &FindBeside,
+    pid: u32,
+) -> &'p mut Mapped {
+    processes
+        .entry(pid)
+        .or_insert_with(|| Mapped::new(beside(pid)))
 }
 
 fn part(fields: &Fields) -> Option<tracebraid_symbols::Module> {
@@ -210,7 +237,11 @@ fn is_of_this_boot(trace: &Trace) -> bool {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let boot: Option<u128> = u128::from_str_radix(&boot.trim().replace('-', ""), 16).ok();
     let clocks = &trace.layout.class.clocks;
-    boot.is_some_and(|boot| clocks.iter().any(|clock| clock.uuid == Some(boot.to_be_bytes())))
+    boot.is_some_and(|boot| {
+        clocks
+            .iter()
+            .any(|clock| clock.uuid == Some(boot.to_be_bytes()))
+    })
 }
 
 fn pid(fields: &Fields, name: &str) -> Option<u32> {

@@ -131,8 +131,8 @@ impl Packed {
         }
     }
 
-    /// Reads the record at a place and goes on to the next one; `None` if there is none, or `of` did
-    /// not find what it expected.
+    /// Reads the record at a place and goes on to the next one; `None` if there is none, or `of`
+    /// did not find what it expected.
     #[inline]
     pub(crate) fn read<T>(
         &self,
@@ -147,7 +147,10 @@ impl Packed {
                 byte: 0,
             };
         }
-        let mut reader = Reader { page, at: place.byte };
+        let mut reader = Reader {
+            page,
+            at: place.byte,
+        };
         let record = of(&mut reader);
         place.byte = reader.at;
         record

@@ -62,7 +62,9 @@ impl<T: Copy> Pages<T> {
     /// The entry at an index.
     #[inline]
     pub(crate) fn get(&self, at: usize) -> Option<&T> {
-        self.pages.get(at / Self::PER_PAGE)?.get(at % Self::PER_PAGE)
+        self.pages
+            .get(at / Self::PER_PAGE)?
+            .get(at % Self::PER_PAGE)
     }
 
     /// As [`Pages::get`].
@@ -80,7 +82,9 @@ impl<T: Copy> Pages<T> {
 
     /// Takes out those from an index on.
     pub(crate) fn split_off(&mut self, at: usize) -> Vec<T> {
-        let rest = (at..self.len).filter_map(|at| self.get(at).copied()).collect();
+        let rest = (at..self.len)
+            .filter_map(|at| self.get(at).copied())
+            .collect();
         self.len = self.len.min(at);
         self.pages.truncate(self.len.div_ceil(Self::PER_PAGE));
         if let (Some(last), rest @ 1..) = (self.pages.last_mut(), self.len % Self::PER_PAGE) {
@@ -146,7 +150,11 @@ mod tests {
         ] {
             let mut pages: Pages<Entry> = entries(count).into_iter().collect();
             let rest = pages.split_off(at as usize);
-            assert_eq!(rest, entries(count).split_off(at as usize), "{count} at {at}");
+            assert_eq!(
+                rest,
+                entries(count).split_off(at as usize),
+                "{count} at {at}"
+            );
             assert_eq!(pages.len() as u64, at);
             pages.extend(rest);
             assert!(pages.iter().eq(&entries(count)), "{count} at {at}");

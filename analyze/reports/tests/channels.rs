@@ -1,4 +1,5 @@
-//! Traces with system calls in a channel of their own, as `lttng enable-event --channel` makes them.
+//! Traces with system calls in a channel of their own, as `lttng enable-event --channel` makes
+//! them.
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +38,14 @@ event { name = "syscall_entry_read"; id = 0; stream_id = 1; fields := struct { u
 event { name = "syscall_exit_read"; id = 1; stream_id = 1; fields := struct { int64_t ret; }; };
 "#;
 
-/// A packet of that stream class, from the first time to the second, with so many events lost before it.
-fn packet(class: u32, (begin, end): (u64, u64), (sequence, lost): (u64, u64), events: &[Vec<u8>]) -> Vec<u8> {
+/// A packet of that stream class, from the first time to the second, with so many events lost
+/// before it.
+fn packet(
+    class: u32,
+    (begin, end): (u64, u64),
+    (sequence, lost): (u64, u64),
+    events: &[Vec<u8>],
+) -> Vec<u8> {
     let body = events.concat();
     let bits = (60 + body.len() as u64) * 8;
     let words = [begin, end, bits, bits, sequence, lost];
@@ -48,12 +55,28 @@ fn packet(class: u32, (begin, end): (u64, u64), (sequence, lost): (u64, u64), ev
 }
 
 fn event(id: u32, time: u64, fields: &[&[u8]]) -> Vec<u8> {
-    [id.to_le_bytes().as_slice(), &time.to_le_bytes(), &fields.concat()].concat()
+    [
+        id.to_le_bytes().as_slice(),
+        &time.to_le_bytes(),
+        &fields.concat(),
+    ]
+    .concat()
 }
 
 fn switch(time: u64, prev: u32, next: u32) -> Vec<u8> {
-    let thread = |tid: u32| [b"x\0".as_slice(), &tid.to_le_bytes(), &120_u32.to_le_bytes()].concat();
-    event(0, time, &[&thread(prev), &1_i64.to_le_bytes(), &thread(next)])
+    let thread = |tid: u32| {
+        [
+            b"x\0".as_slice(),
+            &tid.to_le_bytes(),
+            &120_u32.to_le_bytes(),
+        ]
+        .concat()
+    };
+    event(
+        0,
+        time,
+        &[&thread(prev), &1_i64.to_le_bytes(), &thread(next)],
+    )
 }
 
 fn enters(time: u64) -> Vec<u8> {
@@ -79,10 +102,15 @@ fn with_calls(name: &str, calls: &[Vec<u8>]) -> (PathBuf, TraceSet) {
     (directory, set)
 }
 
-/// A thread reads four times; the end of the second and the beginning of the third are lost. `lost` is what
-/// the channel of calls says of it.
+/// A thread reads four times; the end of the second and the beginning of the third are lost. `lost`
+/// is what the channel of calls says of it.
 fn trace(lost: u64) -> (PathBuf, TraceSet) {
-    let first = packet(1, (0, 10_000), (0, 0), &[enters(2000), exits(3000), enters(9000)]);
+    let first = packet(
+        1,
+        (0, 10_000),
+        (0, 0),
+        &[enters(2000), exits(3000), enters(9000)],
+    );
     let second = [exits(80_000), enters(81_000), exits(82_000)];
     let second = packet(1, (10_000, 90_000), (1, lost), &second);
     with_calls(&lost.to_string(), &[first, second])
@@ -107,7 +135,8 @@ fn report<A: Lawful>(set: &TraceSet) -> Value {
     as_in_one_piece::<A>("channels", set, ALL, SMALL);
     let analysis = A::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
+    serde_json::to_value(outcome.expect("nobody cancels").report)
+        .expect("a report can be serialized")
 }
 
 /// Who runs is known all along; whether the call ends that is open is not.
@@ -122,7 +151,11 @@ fn losses_among_calls_leave_the_open_one_unfinished() {
             ("calls", report::<IoAnalysis>(&set)),
             ("syscalls", report::<ProcessAnalysis>(&set)),
         ] {
-            assert_eq!(found["total"][key], calls, "{lost} lost: {}", found["total"]);
+            assert_eq!(
+                found["total"][key], calls,
+                "{lost} lost: {}",
+                found["total"]
+            );
         }
         std::fs::remove_dir_all(directory).expect("the trace can be removed");
     }

@@ -1,5 +1,5 @@
-//! `count` and `print` agree with the reference reader for all packet heads: those without times, sizes or
-//! ids, and those with wrong times.
+//! `count` and `print` agree with the reference reader for all packet heads: those without times,
+//! sizes or ids, and those with wrong times.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,7 +73,9 @@ fn told(trace: &Path) -> Vec<Told> {
             while let Some(event) = packet.next_event() {
                 let event = event.expect("a sound event record");
                 told.push(Told {
-                    time: clock.zip(event.time).map(|(clock, time)| clock.timestamp(time).0),
+                    time: clock
+                        .zip(event.time)
+                        .map(|(clock, time)| clock.timestamp(time).0),
                     cpu,
                 });
             }
@@ -161,7 +163,11 @@ fn check(what: &str, trace: &Path, rng: &mut Rng, ranges: usize) {
     let cpus: std::collections::BTreeSet<u32> = told.iter().filter_map(|told| told.cpu).collect();
     let mut chosen = vec![None];
     // Large traces are counted once.
-    chosen.extend(cpus.into_iter().take(if ranges > 0 { 2 } else { 0 }).map(Some));
+    chosen.extend(
+        cpus.into_iter()
+            .take(if ranges > 0 { 2 } else { 0 })
+            .map(Some),
+    );
     for window in windows(rng, &told, ranges) {
         for &cpu in &chosen {
             let is_in = |told: &&Told| told.is_in(window, cpu);
@@ -173,7 +179,11 @@ fn check(what: &str, trace: &Path, rng: &mut Rng, ranges: usize) {
                 let report = counted(&set, window, cpu, way);
                 assert_eq!(report.events, expected, "counted in {way:?}: {what}");
                 let seen = (report.first, report.last);
-                assert_eq!(seen, (times().min(), times().max()), "when, in {way:?}: {what}");
+                assert_eq!(
+                    seen,
+                    (times().min(), times().max()),
+                    "when, in {way:?}: {what}"
+                );
                 assert_eq!(
                     report.rate.counts.iter().sum::<u64>(),
                     times().count() as u64,
@@ -224,7 +234,8 @@ fn lacks() -> Vec<(&'static [Roles], bool)> {
     ]
 }
 
-/// Counts the trace with fewer and fewer fields in its packet heads; returns the number of such traces.
+/// Counts the trace with fewer and fewer fields in its packet heads; returns the number of such
+/// traces.
 fn check_without(what: &str, bare: &Bare, rng: &mut Rng) -> usize {
     let mut checked = 0;
     for (roles, has_clock) in lacks() {
@@ -264,7 +275,8 @@ fn recorded_traces() {
     let archives = archives
         .expect("the tests' data")
         .map(|entry| entry.expect("an entry").path());
-    let archives = archives.filter(|path| path.extension().is_some_and(|extension| extension == "xz"));
+    let archives =
+        archives.filter(|path| path.extension().is_some_and(|extension| extension == "xz"));
     let mut checked = 0;
     for archive in archives {
         // Some hold files of other tools only.
@@ -275,7 +287,8 @@ fn recorded_traces() {
                 .to_string_lossy()
                 .into_owned();
             assert!(
-                ["perf-files", "perf-chains", "trace-cmd-files"].contains(&name.trim_end_matches(".tar.xz")),
+                ["perf-files", "perf-chains", "trace-cmd-files"]
+                    .contains(&name.trim_end_matches(".tar.xz")),
                 "{name}"
             );
             continue;
@@ -287,7 +300,12 @@ fn recorded_traces() {
                 .map(|file| file.metadata().expect("a file").len())
                 .sum();
             let ranges = if size < 1 << 20 { 3 } else { 0 };
-            check(&trace.display().to_string(), &trace, &mut Rng::new(size), ranges);
+            check(
+                &trace.display().to_string(),
+                &trace,
+                &mut Rng::new(size),
+                ranges,
+            );
             checked += 1;
         }
     }
@@ -372,7 +390,12 @@ fn kernel_traces_with_less_or_odd_heads() {
             assert!(odd.make_odd(&mut rng) > 20);
             let directory = Directory::new();
             odd.save(&directory.0).expect("the trace can be written");
-            check(&format!("odd kernel {seed}.{round}"), &directory.0, &mut rng, 4);
+            check(
+                &format!("odd kernel {seed}.{round}"),
+                &directory.0,
+                &mut rng,
+                4,
+            );
         }
         let _ = std::fs::remove_dir_all(path);
     }
@@ -395,15 +418,16 @@ fn ends_that_are_guessed_are_the_ends() {
     assert_eq!(count, counted(&set, Window::default(), None, (1, 0)));
 }
 
-/// The timestamp of the first event record is greater than all others, so the 48-bit timestamps wrap
-/// after it: all later event records are later than guessed.
+/// The timestamp of the first event record is greater than all others, so the 48-bit timestamps
+/// wrap after it: all later event records are later than guessed.
 #[test]
 fn ends_that_are_guessed_wrong_are_noticed() {
     let place = Directory::new();
     tracebraid_testkit::layouts::write("dpdk", 60_000, &place.0).expect("written");
     let path = place.0.join("stream_1");
     let mut data = std::fs::read(&path).expect("written");
-    // The first event record follows 40 bytes of magic number, CPU and name; its timestamp has six bytes.
+    // The first event record follows 40 bytes of magic number, CPU and name; its timestamp has six
+    // bytes.
     data[40 + 5] = 0x7f;
     std::fs::write(&path, data).expect("written");
     let set = TraceSet::open(&[&place.0]).expect("it opens");

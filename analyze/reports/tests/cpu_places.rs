@@ -73,7 +73,10 @@ fn reports_are_those_of_a_trace_with_a_stream_for_each_cpu() {
         let (first, per_cpu) = trace_with_cpus(seed, shape, CpuPlace::Packets);
         let (second, shared) = trace_with_cpus(seed, shape, place);
         assert_eq!(
-            (per_cpu.traces[0].streams.len(), shared.traces[0].streams.len()),
+            (
+                per_cpu.traces[0].streams.len(),
+                shared.traces[0].streams.len()
+            ),
             (4, 1)
         );
         assert_eq!(seen_cpus(&shared, 0), [0, 1, 2, 3]);

@@ -24,8 +24,8 @@ use tracebraid_models::law::{
 };
 use tracebraid_models::traces::{kernel_trace, ours};
 
-/// A copy of a recorded trace with bytes in the middle of some packets of two CPUs that are no event
-/// records; gone with the value.
+/// A copy of a recorded trace with bytes in the middle of some packets of two CPUs that are no
+/// event records; gone with the value.
 struct Damaged(std::path::PathBuf);
 
 impl Damaged {
@@ -46,7 +46,8 @@ impl Damaged {
         let set = TraceSet::open(std::slice::from_ref(&to)).expect("the copy can be opened");
         for (stream, places) in set.traces[0].streams.iter().zip([&[1, 2][..], &[0]]) {
             for &packet in places {
-                // There no part of a record that is looked at is damaged: it would be taken for what it says.
+                // There no part of a record that is looked at is damaged: it would be taken for
+                // what it says.
                 let packet = &stream.packets[packet];
                 let at = packet.offset + packet.content_bits / 8 * 47 / 100;
                 let path = &stream.files[packet.file as usize].path;
@@ -114,7 +115,8 @@ fn holds<A: Lawful>(set: &TraceSet) {
 fn report<A: KernelAnalysis>(set: &TraceSet) -> serde_json::Value {
     let analysis = A::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
+    serde_json::to_value(outcome.expect("nobody cancels").report)
+        .expect("a report can be serialized")
 }
 
 /// To all reports it is a loss of events.
@@ -134,19 +136,33 @@ fn what_cannot_be_decoded_is_lost() {
     holds::<SyscallAnalysis>(&set);
     holds::<WaitAnalysis>(&set);
     let sound = kernel_trace(name).expect("it is committed");
-    let unknown = |report: serde_json::Value| report["total"]["unknown_thread"].as_u64().expect("a number");
+    let unknown = |report: serde_json::Value| {
+        report["total"]["unknown_thread"]
+            .as_u64()
+            .expect("a number")
+    };
     for (before, after) in [
-        (report::<SyscallAnalysis>(&sound), report::<SyscallAnalysis>(&set)),
+        (
+            report::<SyscallAnalysis>(&sound),
+            report::<SyscallAnalysis>(&set),
+        ),
         (report::<WaitAnalysis>(&sound), report::<WaitAnalysis>(&set)),
-        (report::<FilesAnalysis>(&sound), report::<FilesAnalysis>(&set)),
+        (
+            report::<FilesAnalysis>(&sound),
+            report::<FilesAnalysis>(&set),
+        ),
     ] {
         assert!(unknown(after) > unknown(before));
     }
     let active = cpu(&set).total.active_ns;
-    assert_eq!(report::<ProcessAnalysis>(&set)["total"]["active_ns"], active);
+    assert_eq!(
+        report::<ProcessAnalysis>(&set)["total"]["active_ns"],
+        active
+    );
 }
 
-/// Where streams are merged by time, what cannot be decoded has its place in the order of time, too.
+/// Where streams are merged by time, what cannot be decoded has its place in the order of time,
+/// too.
 #[test]
 fn damage_is_the_same_where_streams_are_merged() {
     let damaged = Damaged::new("kernel-discarded");

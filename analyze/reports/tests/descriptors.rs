@@ -38,7 +38,8 @@ struct Script {
 impl Script {
     fn event(&mut self, tid: i32, name: &'static str, fields: Vec<Field<'static>>) {
         let time = 1000 + 10 * self.events.len() as u64;
-        self.events.push((0, time, Maker { tid, pid: tid }, name, fields));
+        self.events
+            .push((0, time, Maker { tid, pid: tid }, name, fields));
     }
 
     fn call(&mut self, tid: i32, name: &str, fields: Vec<Field<'static>>, result: i64) {
@@ -71,9 +72,17 @@ impl Script {
     }
 
     fn makes_thread(&mut self, parent: (i32, i32), child: (i32, i32), flags: i64) {
-        self.event(parent.0, "entry clone", vec![("clone_flags", 64, Int(flags))]);
+        self.event(
+            parent.0,
+            "entry clone",
+            vec![("clone_flags", 64, Int(flags))],
+        );
         self.forks(parent, child);
-        self.event(parent.0, "exit clone", vec![("ret", 64, Int(child.0.into()))]);
+        self.event(
+            parent.0,
+            "exit clone",
+            vec![("ret", 64, Int(child.0.into()))],
+        );
     }
 
     fn forks(&mut self, parent: (i32, i32), child: (i32, i32)) {
@@ -97,7 +106,11 @@ impl Script {
     }
 
     fn ends(&mut self, tid: i32) {
-        self.event(tid, "sched_process_exit", vec![("tid", 32, Int(tid.into()))]);
+        self.event(
+            tid,
+            "sched_process_exit",
+            vec![("tid", 32, Int(tid.into()))],
+        );
     }
 
     /// The state dump tells of a process with its table and, perhaps, of a descriptor in it.

@@ -166,8 +166,14 @@ fn there_is_something_to_report() {
 
 const DISK: i64 = 8 << 20;
 
-/// A request in an event: at its time, the first sector, sectors, rwbs and, of completions, the error.
-fn block(time: u64, name: &'static str, (sector, sectors): (i64, i64), rwbs: i64) -> Scripted<'static> {
+/// A request in an event: at its time, the first sector, sectors, rwbs and, of completions, the
+/// error.
+fn block(
+    time: u64,
+    name: &'static str,
+    (sector, sectors): (i64, i64),
+    rwbs: i64,
+) -> Scripted<'static> {
     let mut fields = vec![
         ("dev", 32, Int(DISK)),
         ("sector", 64, Int(sector)),

@@ -1,4 +1,5 @@
-//! Traces of a recorder that promises a mark at their end, and which change after they have been opened.
+//! Traces of a recorder that promises a mark at their end, and which change after they have been
+//! opened.
 
 use std::path::{Path, PathBuf};
 

@@ -91,7 +91,10 @@ fn same_durations(what: &str, row: &Value, sums: &Sums) {
     );
     let exact = quantile(durations, 990);
     let found = row["p99_ns"].as_i64().unwrap();
-    assert!((found - exact).abs() <= exact / 128, "{what}: {found} {exact}");
+    assert!(
+        (found - exact).abs() <= exact / 128,
+        "{what}: {found} {exact}"
+    );
 }
 
 /// Every call of the log, and what the tables add up, is what a plain pass finds.
@@ -112,7 +115,11 @@ fn as_modelled(name: &str, set: &TraceSet) -> usize {
         let what = format!("{name}: {class}");
         same_durations(&what, row, sums);
         assert_eq!(row["count"], sums.durations.len(), "{what}");
-        assert_eq!(row["min_ns"], *sums.durations.iter().min().unwrap(), "{what}");
+        assert_eq!(
+            row["min_ns"],
+            *sums.durations.iter().min().unwrap(),
+            "{what}"
+        );
         assert_eq!(
             (&row["errors"], &row["bytes"]),
             (&sums.errors.into(), &sums.read.into()),
@@ -150,7 +157,9 @@ fn same_files(name: &str, report: &Value, model: &[Row]) {
             sums.opens,
         ];
         for table in ["files", "process_files"] {
-            let of_path = rows(report, table).iter().filter(|row| row["path"] == *path);
+            let of_path = rows(report, table)
+                .iter()
+                .filter(|row| row["path"] == *path);
             let mut found = [0; 5];
             for row in of_path {
                 keys.iter()
@@ -212,7 +221,8 @@ fn filters_choose_calls() {
         return;
     };
     let model = calls(&set);
-    let count = |wanted: &dyn Fn(&Row) -> bool| model.iter().filter(|row| wanted(row)).count() as u64;
+    let count =
+        |wanted: &dyn Fn(&Row) -> bool| model.iter().filter(|row| wanted(row)).count() as u64;
     let sizes = Limits {
         min: Some(4096),
         max: Some(65_536),
@@ -225,7 +235,10 @@ fn filters_choose_calls() {
             ..FilesOptions::default()
         },
     );
-    let large = count(&|row| row.bytes.is_none_or(|bytes| (4096..=65_536).contains(&bytes)));
+    let large = count(&|row| {
+        row.bytes
+            .is_none_or(|bytes| (4096..=65_536).contains(&bytes))
+    });
     assert_eq!(total(&found), large);
     assert!(large > count(&|row| row.bytes.is_none()) && large < model.len() as u64);
 
@@ -254,7 +267,10 @@ fn filters_choose_calls() {
             ..FilesOptions::default()
         },
     );
-    let is_there = |path: &Option<String>| path.as_ref().is_some_and(|path| path.starts_with("/scratch/"));
+    let is_there = |path: &Option<String>| {
+        path.as_ref()
+            .is_some_and(|path| path.starts_with("/scratch/"))
+    };
     let there = count(&|row| is_there(&row.paths.0) || is_there(&row.paths.1));
     assert!(there > 1000);
     assert_eq!(total(&found), there);
@@ -275,8 +291,15 @@ fn filters_choose_calls() {
     );
     let own = count(&|row| row.tid == 284);
     assert!(own > 1000);
-    assert_eq!((total(&found), rows(&found, "log").len() as u64), (own, own));
-    assert!(rows(&found, "slowest_read").iter().all(|row| row["tid"] == 284));
+    assert_eq!(
+        (total(&found), rows(&found, "log").len() as u64),
+        (own, own)
+    );
+    assert!(
+        rows(&found, "slowest_read")
+            .iter()
+            .all(|row| row["tid"] == 284)
+    );
 }
 
 /// The histogram of each class counts all its calls, also with a filter of threads.
@@ -322,7 +345,8 @@ struct Script(Vec<Scripted<'static>>);
 impl Script {
     fn event(&mut self, tid: i32, name: &'static str, fields: Vec<Field<'static>>) {
         let time = 1000 + 10 * self.0.len() as u64;
-        self.0.push((0, time, Maker { tid, pid: tid }, name, fields));
+        self.0
+            .push((0, time, Maker { tid, pid: tid }, name, fields));
     }
 
     fn goes_to(&mut self, tid: i32, path: &'static str, result: i64) {
@@ -362,7 +386,8 @@ impl Script {
 /// `AT_FDCWD`.
 const HERE: i64 = -100;
 
-/// Names are relative to where a process has gone, as far as that is known; its children begin there.
+/// Names are relative to where a process has gone, as far as that is known; its children begin
+/// there.
 #[test]
 fn names_are_relative_to_working_directories() {
     let mut script = Script::default();

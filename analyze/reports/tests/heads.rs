@@ -1,5 +1,5 @@
-//! Reports on kernel events do not depend on packet heads: the same trace with fewer fields there, or with
-//! wrong times, gives the same reports.
+//! Reports on kernel events do not depend on packet heads: the same trace with fewer fields there,
+//! or with wrong times, gives the same reports.
 
 use tracebraid_clocks::PacketAnalysis;
 use tracebraid_ctf::schema::Roles;
@@ -84,7 +84,9 @@ fn reports_do_not_need_times_or_sizes_in_heads() {
         let (path, whole) = synthetic::trace(seed, shape);
         let bare = Bare::read(&path).expect("the trace can be read");
         for roles in lacks {
-            let less = bare.without(roles, true).expect("it can be read without them");
+            let less = bare
+                .without(roles, true)
+                .expect("it can be read without them");
             same_reports(&format!("seed {seed} without {roles:?}"), &whole, &less);
         }
         let _ = std::fs::remove_dir_all(path);

@@ -29,7 +29,8 @@ struct Script(Vec<Scripted<'static>>);
 
 impl Script {
     fn event(&mut self, cpu: u64, time: u64, name: &'static str, fields: Vec<Field<'static>>) {
-        self.0.push((cpu, time, Maker { tid: 0, pid: 0 }, name, fields));
+        self.0
+            .push((cpu, time, Maker { tid: 0, pid: 0 }, name, fields));
     }
 
     fn switch(&mut self, cpu: u64, time: u64, prev: i64, next: i64) {
@@ -97,11 +98,12 @@ fn report<A: Lawful + KernelAnalysis>(set: &TraceSet) -> Value {
     as_in_one_piece::<A>("a script", set, ALL, SMALL);
     let analysis = A::new(set, Selection::default());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
+    serde_json::to_value(outcome.expect("nobody cancels").report)
+        .expect("a report can be serialized")
 }
 
-/// A thread that is not the first of its process executes a program: the others end, and it gets the id of
-/// the first one, in the middle of the call.
+/// A thread that is not the first of its process executes a program: the others end, and it gets
+/// the id of the first one, in the middle of the call.
 #[test]
 fn a_thread_takes_over_the_id_of_its_process() {
     let mut script = Script::default();
@@ -125,14 +127,20 @@ fn a_thread_takes_over_the_id_of_its_process() {
     script.with(|set| {
         for calls in [report::<SyscallAnalysis>(set), report::<WaitAnalysis>(set)] {
             let total = &calls["total"];
-            assert_eq!([&total["calls"], &total["unfinished"]], [&json!(2), &json!(0)]);
+            assert_eq!(
+                [&total["calls"], &total["unfinished"]],
+                [&json!(2), &json!(0)]
+            );
         }
         assert_eq!(report::<WaitAnalysis>(set)["total"]["time_ns"], 60);
         let files = report::<FilesAnalysis>(set);
         assert_eq!(files["total"]["calls"], 1);
         let processes = report::<ProcessAnalysis>(set);
         let rows = processes["processes"].as_array().expect("rows");
-        let process = rows.iter().find(|row| row["pid"] == 10).expect("the process");
+        let process = rows
+            .iter()
+            .find(|row| row["pid"] == 10)
+            .expect("the process");
         let time = |key: &str| process[key].as_i64().expect("a time");
         assert_eq!(time("end_ns") - time("begin_ns"), 140, "{process}");
         assert_eq!(process["threads"], 2);

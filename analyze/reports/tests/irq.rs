@@ -36,7 +36,9 @@ fn rows<'a>(report: &'a Json, section: &str) -> &'a [Json] {
 }
 
 fn int(row: &Json, field: &str) -> u64 {
-    row[field].as_u64().unwrap_or_else(|| panic!("{field} of {row}"))
+    row[field]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{field} of {row}"))
 }
 
 /// Sums of some durations: number, sum, least, greatest.
@@ -71,8 +73,16 @@ fn as_modelled(what: &str, set: &TraceSet, asked: Asked) -> usize {
         let times = (int(row, "interrupt_ns"), int(row, "softirq_ns"));
         assert_eq!(times, expected, "{what}: CPU {cpu}");
     }
-    assert_eq!(int(&report["total"], "unfinished"), found.unfinished, "{what}");
-    assert_eq!(int(&report["total"], "unknown_begin"), found.orphans, "{what}");
+    assert_eq!(
+        int(&report["total"], "unfinished"),
+        found.unfinished,
+        "{what}"
+    );
+    assert_eq!(
+        int(&report["total"], "unknown_begin"),
+        found.orphans,
+        "{what}"
+    );
     let log: Vec<_> = rows(&report, "log")
         .iter()
         .map(|row| row["begin_ns"].as_i64())
@@ -110,7 +120,11 @@ fn handlers_are_as_modelled(what: &str, report: &Json, found: &Found) -> usize {
             }
         }
     }
-    assert_eq!(met, found.handled.len(), "{what}: all handlers are in the tables");
+    assert_eq!(
+        met,
+        found.handled.len(),
+        "{what}: all handlers are in the tables"
+    );
     met
 }
 
@@ -147,9 +161,14 @@ fn recorded_traces_are_as_modelled() {
         ("synctraces/scp_src", Some(28_654)),
         ("synctraces/scp_dest", Some(21_633)),
     ] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let met = as_modelled(name, &set, ALL);
-        assert!(handlers.is_none_or(|handlers| handlers == met), "{name}: {met}");
+        assert!(
+            handlers.is_none_or(|handlers| handlers == met),
+            "{name}: {met}"
+        );
         let (begin, end) = tracebraid_models::events::extent(&set);
         let third = (end - begin) / 3;
         let asked = Asked {
@@ -185,7 +204,9 @@ fn softirqs_of_two_traces() {
             ],
         ),
     ] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let report = json(&set, Selection::default(), IrqOptions::default());
         let found: Vec<_> = rows(&report, "softirqs")
             .iter()
@@ -220,7 +241,10 @@ const SHAPE: Shape = Shape {
 
 const NAMES: [&str; 4] = ["disk", "net", "disk", "serial"];
 
-fn event(random: &mut Random, cpu: &mut Cpu) -> (&'static str, Vec<(&'static str, u32, Value<'static>)>) {
+fn event(
+    random: &mut Random,
+    cpu: &mut Cpu,
+) -> (&'static str, Vec<(&'static str, u32, Value<'static>)>) {
     let begin = |cpu: &mut Cpu, kind, key| cpu.open.push((kind, key));
     let vector = [1, 3, 7, 9][random.below(4) as usize];
     match random.below(10) {
@@ -231,7 +255,10 @@ fn event(random: &mut Random, cpu: &mut Cpu) -> (&'static str, Vec<(&'static str
             let name = NAMES[(irq as usize + random.below(2) as usize) % 4];
             (
                 "irq_handler_entry",
-                vec![("irq", 32, Value::Int(irq)), ("name", TEXT, Value::Text(name))],
+                vec![
+                    ("irq", 32, Value::Int(irq)),
+                    ("name", TEXT, Value::Text(name)),
+                ],
             )
         }
         3 | 4 if cpu.open.is_empty() => {
@@ -253,7 +280,9 @@ fn event(random: &mut Random, cpu: &mut Cpu) -> (&'static str, Vec<(&'static str
                 "irq_handler_exit",
                 vec![("irq", 32, Value::Int(irq)), ("ret", 32, Value::Int(1))],
             ),
-            Some(("softirq", vector)) => ("irq_softirq_exit", vec![("vec", 32, Value::Int(vector))]),
+            Some(("softirq", vector)) => {
+                ("irq_softirq_exit", vec![("vec", 32, Value::Int(vector))])
+            }
             Some((_, timer)) => (
                 "timer_hrtimer_expire_exit",
                 vec![("hrtimer", 64, Value::Int(timer))],
@@ -300,7 +329,11 @@ fn made_up_interrupts_are_as_modelled_and_the_law_holds() {
         ..part
     };
     for seed in 0..5 {
-        for (what, shape) in [("whole", SHAPE), ("lossy", lossy), ("very lossy", very_lossy)] {
+        for (what, shape) in [
+            ("whole", SHAPE),
+            ("lossy", lossy),
+            ("very lossy", very_lossy),
+        ] {
             with_trace(seed, shape, |set| {
                 for asked in [ALL, part, two_cpus] {
                     let met = as_modelled(&format!("{what}, seed {seed}"), set, asked);
@@ -341,7 +374,11 @@ fn choosing_interrupts_and_lengths() {
     let soft = chosen(&[], &["net_rx", "NET_RX", "1"], None);
     assert_eq!(names(&soft, "softirqs"), ["TIMER", "NET_RX"]);
     assert!(names(&soft, "interrupts").is_empty());
-    assert!(rows(&soft, "longest").iter().all(|row| row["kind"] == "softirq"));
+    assert!(
+        rows(&soft, "longest")
+            .iter()
+            .all(|row| row["kind"] == "softirq")
+    );
     assert_eq!(rows(&soft, "longest").len(), 20);
     let long = chosen(&["*"], &["*"], Some(500_000));
     let least = rows(&long, "interrupts")
@@ -377,7 +414,9 @@ fn tables<'a>(results: &'a Json, class: &str) -> Vec<&'a Json> {
 fn statistics_are_those_of_lttng_analyses() {
     let mut compared = BTreeMap::new();
     for name in ORACLES {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let Some(results) = oracle(name, "lttng-irqstats.mi.json") else {
             continue;
         };
@@ -396,7 +435,9 @@ fn statistics_are_those_of_lttng_analyses() {
             // Its arithmetic rounds in the last digits.
             for (field, column) in [("average_ns", 3), ("deviation_ns", 5)] {
                 match (ours[field].as_f64(), value(column).as_f64()) {
-                    (Some(ours), Some(theirs)) => assert!((ours - theirs).abs() <= theirs * 1e-12, "{what}"),
+                    (Some(ours), Some(theirs)) => {
+                        assert!((ours - theirs).abs() <= theirs * 1e-12, "{what}")
+                    }
                     (ours, theirs) => assert_eq!(ours, theirs, "{what}"),
                 }
             }
@@ -405,7 +446,10 @@ fn statistics_are_those_of_lttng_analyses() {
     }
     let expected = [14, 12, 8, 3, 8, 10];
     for (name, expected) in ORACLES.iter().zip(expected) {
-        assert!(compared.get(name).is_none_or(|&rows| rows == expected), "{name}");
+        assert!(
+            compared.get(name).is_none_or(|&rows| rows == expected),
+            "{name}"
+        );
     }
 }
 
@@ -413,7 +457,9 @@ fn statistics_are_those_of_lttng_analyses() {
 #[test]
 fn frequencies_are_those_of_lttng_analyses() {
     for name in ORACLES {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let Some(results) = oracle(name, "lttng-irqfreq.mi.json") else {
             continue;
         };
@@ -430,9 +476,15 @@ fn frequencies_are_those_of_lttng_analyses() {
         for table in tables(&results, "freq") {
             let title = table["class"]["title"].as_str().expect("a title");
             let inside = title.split(['[', ']']).nth(1).expect("a name and a number");
-            let (irq, number) = inside.trim_end_matches(')').rsplit_once(" (").expect("both");
+            let (irq, number) = inside
+                .trim_end_matches(')')
+                .rsplit_once(" (")
+                .expect("both");
             let label = format!("irq {number} {irq}");
-            let ours: Vec<_> = bins.iter().filter(|row| row["name"] == label.as_str()).collect();
+            let ours: Vec<_> = bins
+                .iter()
+                .filter(|row| row["name"] == label.as_str())
+                .collect();
             let theirs = table["data"].as_array().expect("rows");
             assert_eq!(ours.len(), theirs.len(), "{name}: {label}");
             for (ours, theirs) in ours.iter().zip(theirs) {

@@ -23,8 +23,8 @@ use tracebraid_reports::syscalls::SyscallAnalysis;
 use tracebraid_reports::waits::WaitAnalysis;
 
 use tracebraid_models::law::{
-    ALL, Asked, LARGE, Modelled, SMALL, Ways, any_tree, as_in_one_piece, as_modelled, as_told, every_way,
-    json, window,
+    ALL, Asked, LARGE, Modelled, SMALL, Ways, any_tree, as_in_one_piece, as_modelled, as_told,
+    every_way, json, window,
 };
 use tracebraid_models::naming::Naming;
 use tracebraid_models::synthetic::Shape;
@@ -227,7 +227,9 @@ fn two_streams_for_each_cpu() {
         fn equal<A: Modelled>(seed: u64, one: Shape, two: Shape) {
             let expected = with_trace(seed, one, |set| json(&A::model(set, ALL)));
             let what = &format!("two streams, seed {seed}");
-            with_trace(seed, two, |set| as_told::<A>(what, set, ALL, &expected, SMALL));
+            with_trace(seed, two, |set| {
+                as_told::<A>(what, set, ALL, &expected, SMALL)
+            });
         }
         for_each!(equal(seed, one, two));
         // With losses there is no such truth, but the law holds.
@@ -324,12 +326,16 @@ fn count_is_the_same_in_every_way() {
             continue;
         };
         let (begin, end) = tracebraid_models::events::extent(&set);
-        for range in [ALL.range, (begin + (end - begin) / 3, end - (end - begin) / 3)] {
+        for range in [
+            ALL.range,
+            (begin + (end - begin) / 3, end - (end - begin) / 3),
+        ] {
             let analysis = Count::new(&set, window(range), CpuSet::default(), 60);
             let mut expected: BTreeMap<String, u64> = BTreeMap::new();
             for trace in &set.traces {
                 for stream in &trace.streams {
-                    let mut reader = StreamReader::new(trace, stream, 0..stream.packets.len(), 1 << 16);
+                    let mut reader =
+                        StreamReader::new(trace, stream, 0..stream.packets.len(), 1 << 16);
                     while let Some(time) = reader.peek().flatten() {
                         if range.0 <= time.0 && time.0 < range.1 {
                             let event = reader.event().expect("an event");
@@ -397,6 +403,8 @@ fn several_in_one_pass() {
             ties: false,
             ..SHAPE
         };
-        with_trace(seed, shape, |set| together(&format!("seed {seed}"), set, SMALL));
+        with_trace(seed, shape, |set| {
+            together(&format!("seed {seed}"), set, SMALL)
+        });
     }
 }

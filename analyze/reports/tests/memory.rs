@@ -6,7 +6,9 @@ use serde_json::Value as Json;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Control, Options, fold};
 use tracebraid_follow::{KernelAnalysis, Limits, ROWS, Selection, ThreadFilter, Views};
-use tracebraid_models::law::{ALL, Asked, SMALL, any_tree, any_tree_of, as_in_one_piece, every_way, folded};
+use tracebraid_models::law::{
+    ALL, Asked, SMALL, any_tree, any_tree_of, as_in_one_piece, every_way, folded,
+};
 use tracebraid_models::model_memory::{Found, Move, Who, find, moves};
 use tracebraid_models::naming::{Field, Maker, TEXT, Value::Int, Value::Text};
 use tracebraid_models::synthetic::{Random, Scripted, Shape, scripted};
@@ -60,7 +62,10 @@ fn memory(random: &mut Random) -> (&'static str, Vec<Field<'static>>) {
         11 => ("x86_exceptions_page_fault_kernel", fault()),
         12 => ("mm_filemap_add_to_page_cache", cached()),
         13 => ("mm_filemap_delete_from_page_cache", cached()),
-        14 => ("mm_vmscan_direct_reclaim_begin", vec![("order", 32, Int(order))]),
+        14 => (
+            "mm_vmscan_direct_reclaim_begin",
+            vec![("order", 32, Int(order))],
+        ),
         _ => match random.below(2) {
             0 => (
                 "mm_vmscan_direct_reclaim_end",
@@ -115,7 +120,9 @@ fn with_trace(seed: u64, shape: Shape, silent: u64, then: impl FnOnce(&TraceSet)
                 running[cpu as usize] = next;
                 ("sched_switch", switch(now, next))
             }
-            1 if random.chance(100) && !running.contains(&other) => ("sched_process_fork", fork(now, other)),
+            1 if random.chance(100) && !running.contains(&other) => {
+                ("sched_process_fork", fork(now, other))
+            }
             _ => memory(&mut random),
         };
         events.push((cpu, time, maker, name, fields));
@@ -140,7 +147,8 @@ fn json(set: &TraceSet, selection: Selection, options: MemoryOptions) -> Json {
         ..Options::default()
     };
     let outcome = fold(set, &analysis, options, &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
+    serde_json::to_value(outcome.expect("nobody cancels").report)
+        .expect("a report can be serialized")
 }
 
 fn rows<'a>(report: &'a Json, section: &str) -> &'a [Json] {
@@ -198,7 +206,11 @@ fn as_modelled(what: &str, set: &TraceSet, asked: Asked) {
         let counted = row["what"].as_str().expect("a name");
         for (who, wanted) in of {
             let expected = sum(counted, wanted);
-            assert_eq!(row[who].as_i64(), Some(expected), "{what}: {counted} of {who}");
+            assert_eq!(
+                row[who].as_i64(),
+                Some(expected),
+                "{what}: {counted} of {who}"
+            );
         }
     }
     assert_eq!(rows(&report, "totals").len(), 19);
@@ -245,12 +257,16 @@ fn as_listed(what: &str, found: &[Json], expected: &[Move]) {
         assert_eq!(number("tid"), moved.who.map(i64::from), "{what}: {row}");
         assert_eq!(row["event"], moved.what, "{what}: {row}");
         assert_eq!(number("order"), Some(moved.order), "{what}: {row}");
-        assert_eq!(number("size_bytes"), Some(4096 << moved.order), "{what}: {row}");
+        assert_eq!(
+            number("size_bytes"),
+            Some(4096 << moved.order),
+            "{what}: {row}"
+        );
     }
 }
 
-/// Bounds of sizes choose what counts about pages, and nothing else; how many there are of each order is
-/// what the log tells.
+/// Bounds of sizes choose what counts about pages, and nothing else; how many there are of each
+/// order is what the log tells.
 #[test]
 fn sizes_choose_pages() {
     let shape = Shape {
@@ -287,7 +303,9 @@ fn sizes_choose_pages() {
             assert_eq!(some["total"]["freed_pages"], pages("freed"));
             for report in [&whole, &some] {
                 for row in rows(report, "distribution") {
-                    let of = |moved: &&Json| moved["event"] == row["of"] && moved["order"] == row["order"];
+                    let of = |moved: &&Json| {
+                        moved["event"] == row["of"] && moved["order"] == row["order"]
+                    };
                     let count = rows(report, "log").iter().filter(of).count();
                     assert_eq!(row["count"], count, "{row}");
                 }
@@ -383,7 +401,10 @@ fn pages_of_a_few_events() {
         "failed",
     ];
     assert_eq!(row("threads", 0, &pages), [8, 1, 7, 1, 1]);
-    assert_eq!(row("threads", 1, &["tid", "pid", "allocated_pages"]), [9, 8, 1]);
+    assert_eq!(
+        row("threads", 1, &["tid", "pid", "allocated_pages"]),
+        [9, 8, 1]
+    );
     assert_eq!(rows(&report, "threads").len(), 2);
     assert_eq!(row("processes", 0, &["pid", "allocated_pages"]), [7, 8]);
     let who = ["what", "threads", "idle", "unknown", "all"];
@@ -428,7 +449,10 @@ fn pages_that_only_batches_tell() {
     let report = json(&set, Selection::default(), MemoryOptions::default());
     assert_eq!(rows(&report, "threads")[0]["freed_pages"], 2);
     let listed = json(&set, Selection::default(), all_views().into());
-    let events: Vec<_> = rows(&listed, "log").iter().map(|row| &row["event"]).collect();
+    let events: Vec<_> = rows(&listed, "log")
+        .iter()
+        .map(|row| &row["event"])
+        .collect();
     assert_eq!(events, ["freed", "freed"]);
     assert_eq!(rows(&listed, "distribution")[0]["count"], 2);
     let analysis = MemoryAnalysis::new(&set, Selection::default());
@@ -437,7 +461,8 @@ fn pages_that_only_batches_tell() {
     std::fs::remove_dir_all(directory).expect("the trace can be removed");
 }
 
-/// A trace of perf, whose events tell their threads: every number is that of the text of `perf script`.
+/// A trace of perf, whose events tell their threads: every number is that of the text of `perf
+/// script`.
 #[test]
 fn as_perf_script_tells() {
     let set = kernel_trace("perf-memory").expect("it is committed");
@@ -459,7 +484,10 @@ fn as_perf_script_tells() {
     // None is left out.
     for (tid, counts) in expected.as_object().expect("threads") {
         for what in counts.as_object().expect("counts").keys() {
-            assert!(met.contains(&(tid.clone(), what.clone())), "{what} of {tid}");
+            assert!(
+                met.contains(&(tid.clone(), what.clone())),
+                "{what} of {tid}"
+            );
         }
     }
     assert_eq!(rows(&report, "totals")[0]["all"], 206);

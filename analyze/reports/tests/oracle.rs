@@ -1,7 +1,7 @@
 //! The reports beside those of lttng-analyses, number by number.
 //!
-//! Its numbers are reproduced by its own rules first (`tests/models/src/lttng.rs`), so that what differs
-//! from ours can be told call by call and switch by switch.
+//! Its numbers are reproduced by its own rules first (`tests/models/src/lttng.rs`), so that what
+//! differs from ours can be told call by call and switch by switch.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,9 @@ fn cpu_report(set: &TraceSet) -> CpuReport {
 }
 
 fn rows(results: &Value, table: usize) -> &Vec<Value> {
-    results["results"][table]["data"].as_array().expect("a table")
+    results["results"][table]["data"]
+        .as_array()
+        .expect("a table")
 }
 
 fn int(value: &Value) -> i64 {
@@ -101,7 +103,11 @@ fn compare_cpu(name: &str) -> Option<usize> {
         assert_eq!(active + head, expected, "{name}: thread {tid}");
         met += usize::from(thread.is_some());
     }
-    assert_eq!(met, report.threads.len(), "{name}: all threads are in its table");
+    assert_eq!(
+        met,
+        report.threads.len(),
+        "{name}: all threads are in its table"
+    );
     Some(rows(&results, 0).len() + rows(&results, 1).len())
 }
 
@@ -135,7 +141,9 @@ const PRIORITIES: [(&str, usize, usize, u64); 6] = [
 #[test]
 fn migrations_and_priorities() {
     for (name, same, untold, migrations) in PRIORITIES {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let Some(results) = oracle(name, "lttng-cputop.mi.json") else {
             continue;
         };
@@ -143,7 +151,10 @@ fn migrations_and_priorities() {
         let mut found = (0, 0, 0);
         for row in rows(&results, 0).iter().filter(|row| row[0]["tid"] != 0) {
             let tid = int(&row[0]["tid"]) as i32;
-            let thread = report.threads.iter().find(|row| row.thread.tid == Some(tid));
+            let thread = report
+                .threads
+                .iter()
+                .find(|row| row.thread.tid == Some(tid));
             // Of one that was only seen leaving a CPU we have no row.
             let Some(thread) = thread else { continue };
             let moved = int(&row[1]["value"]) as u64;
@@ -154,7 +165,11 @@ fn migrations_and_priorities() {
             );
             found.2 += moved;
             // As LTTng counts.
-            let ours: Vec<i32> = thread.priorities.iter().map(|priority| priority - 100).collect();
+            let ours: Vec<i32> = thread
+                .priorities
+                .iter()
+                .map(|priority| priority - 100)
+                .collect();
             match row[2]["value"].as_str().expect("text") {
                 "[]" => found.1 += 1,
                 theirs => {
@@ -163,7 +178,10 @@ fn migrations_and_priorities() {
                 }
             }
             let last = thread.priority.map(|priority| priority - 100);
-            assert!(last.is_some_and(|last| ours.contains(&last)), "{name}: {tid}");
+            assert!(
+                last.is_some_and(|last| ours.contains(&last)),
+                "{name}: {tid}"
+            );
         }
         assert_eq!(found, (same, untold, migrations), "{name}");
         let moves = (name != "many-threads").then_some(migrations);
@@ -182,7 +200,9 @@ fn its_rules_give_its_numbers() {
         "twohost-client",
         "twohost-server",
     ] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         if let Some(results) = oracle(name, "lttng-cputop.mi.json") {
             let top = cputop(&set, true);
             let duration = top.end.abs_diff(top.begin);
@@ -395,12 +415,18 @@ const IO: &[(&str, &[Row])] = &[
 #[test]
 fn what_differs_in_io() {
     for (name, expected) in IO {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let expected: Sums = expected
             .iter()
             .map(|&(what, calls, bytes)| (what.to_owned(), (calls, bytes)))
             .collect();
-        assert_eq!(differences(&set, *name == "many-threads"), expected, "{name}");
+        assert_eq!(
+            differences(&set, *name == "many-threads"),
+            expected,
+            "{name}"
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! `disk` and `net` beside lttng-analyses, number by number: `iolatencystats`, `iolatencyfreq` and the
-//! tables of block devices and interfaces of `iousagetop`.
+//! `disk` and `net` beside lttng-analyses, number by number: `iolatencystats`, `iolatencyfreq` and
+//! the tables of block devices and interfaces of `iousagetop`.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,8 @@ where
 /// Tables of that class: their titles and rows.
 fn tables<'v>(results: &'v Value, class: &str) -> Vec<(&'v str, &'v Vec<Value>)> {
     let tables = results["results"].as_array().expect("tables").iter();
-    let of_class = tables.filter(|table| table["class"] == class || table["class"]["inherit"] == class);
+    let of_class =
+        tables.filter(|table| table["class"] == class || table["class"]["inherit"] == class);
     of_class
         .map(|table| {
             let rows = table["data"].as_array().expect("rows");
@@ -74,7 +75,11 @@ fn latencies(name: &str, report: &Value) -> Option<usize> {
     let results = oracle(name, "lttng-iolatencystats.mi.json")?;
     let mut same = 0;
     for (_, table) in tables(&results, "disk-latency-stats") {
-        assert_eq!(table.len(), rows(report, "latencies").len(), "{name}: disks");
+        assert_eq!(
+            table.len(),
+            rows(report, "latencies").len(),
+            "{name}: disks"
+        );
         for theirs in table {
             let ours = row(report, "latencies", "disk", &theirs[0]["name"]);
             let columns = ["count", "min_ns", "average_ns", "max_ns", "deviation_ns"];
@@ -97,8 +102,16 @@ fn latencies(name: &str, report: &Value) -> Option<usize> {
             .collect();
         assert_eq!(ours.len(), table.len(), "{name}: steps of {disk}");
         for (ours, theirs) in ours.iter().zip(table) {
-            close(&format!("{name}: {disk}"), &ours["from_ns"], &theirs[0]["value"]);
-            close(&format!("{name}: {disk}"), &ours["to_ns"], &theirs[1]["value"]);
+            close(
+                &format!("{name}: {disk}"),
+                &ours["from_ns"],
+                &theirs[0]["value"],
+            );
+            close(
+                &format!("{name}: {disk}"),
+                &ours["to_ns"],
+                &theirs[1]["value"],
+            );
             assert_eq!(ours["count"], theirs[2]["value"], "{name}: {disk} {ours}");
             same += 3;
         }
@@ -116,9 +129,16 @@ fn usage(name: &str, report: &Value) -> Option<usize> {
         // Its title says per sector.
         ("per-disk-top-rps", "latencies", "average_ns"),
     ] {
-        for theirs in tables(&results, class).into_iter().flat_map(|table| table.1) {
+        for theirs in tables(&results, class)
+            .into_iter()
+            .flat_map(|table| table.1)
+        {
             let ours = row(report, section, "disk", &theirs[0]["name"]);
-            close(&format!("{name}: {class}"), &ours[column], &theirs[1]["value"]);
+            close(
+                &format!("{name}: {class}"),
+                &ours[column],
+                &theirs[1]["value"],
+            );
             same += 1;
         }
     }
@@ -163,7 +183,9 @@ fn disks() {
         ("twohost-server", 219, 1555, 3),
         ("twohost-client", 145, 163, 0),
     ] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let report = with_frequencies::<DiskAnalysis>(&set);
         let Some(latencies) = latencies(name, &report) else {
             continue;
@@ -171,7 +193,11 @@ fn disks() {
         let Some(usage) = usage(name, &report) else {
             continue;
         };
-        assert_eq!(latencies + usage, numbers, "{name}: numbers that are the same");
+        assert_eq!(
+            latencies + usage,
+            numbers,
+            "{name}: numbers that are the same"
+        );
         assert_eq!(report["total"]["requests"], requests, "{name}");
         // Flushes of several hardware queues at a time: the events do not tell which is which.
         assert_eq!(report["total"]["not_begun"], not_begun, "{name}");
@@ -189,12 +215,17 @@ fn interfaces() {
         ("kernel-ust-requests", &[("lo", 1_017_206, 8827, 893_628)]),
         (
             "twohost-server",
-            &[("eth0", 338_240, 3278, 291_716), ("lo", 218_606, 1935, 191_516)],
+            &[
+                ("eth0", 338_240, 3278, 291_716),
+                ("lo", 218_606, 1935, 191_516),
+            ],
         ),
         ("twohost-client", &[("eth0", 324_736, 2846, 276_384)]),
     ];
     for (name, expected) in expected {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let Some(results) = oracle(name, "lttng-iousagetop.mi.json") else {
             continue;
         };

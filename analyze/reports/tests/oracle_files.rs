@@ -1,5 +1,5 @@
-//! `files` beside lttng-analyses, number by number: `iolatencystats`, `iolatencytop`, `iolatencyfreq`
-//! and the tables of files of `iousagetop`.
+//! `files` beside lttng-analyses, number by number: `iolatencystats`, `iolatencytop`,
+//! `iolatencyfreq` and the tables of files of `iousagetop`.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,9 @@ fn ours(set: &TraceSet) -> Value {
     };
     let mut first = run(of(vec![View::Stats, View::Log], None));
     let ranges = Some(std::mem::take(&mut first.ranges));
-    first.sections.extend(run(of(vec![View::Freq], ranges)).sections);
+    first
+        .sections
+        .extend(run(of(vec![View::Freq], ranges)).sections);
     serde_json::to_value(&first).expect("a report is JSON")
 }
 
@@ -34,7 +36,11 @@ fn ours(set: &TraceSet) -> Value {
 const THEIRS: [(&str, &str, &str); 4] = [
     ("Open", "open", "open openat socket dup dup2 dup3 fcntl"),
     ("Read", "read", "read recvmsg recvfrom readv pread64 preadv"),
-    ("Write", "write", "write sendmsg sendto writev pwrite64 pwritev"),
+    (
+        "Write",
+        "write",
+        "write sendmsg sendto writev pwrite64 pwritev",
+    ),
     ("Sync", "sync", "sync sync_file_range fsync fdatasync"),
 ];
 
@@ -42,7 +48,9 @@ const THEIRS: [(&str, &str, &str); 4] = [
 fn calls<'v>(report: &'v Value, class: &str, names: &str) -> Vec<&'v Value> {
     let log = report["log"].as_array().expect("a log").iter();
     let named = |row: &&Value| names.split(' ').any(|name| row["syscall"] == name);
-    log.filter(|row| row["class"] == class).filter(named).collect()
+    log.filter(|row| row["class"] == class)
+        .filter(named)
+        .collect()
 }
 
 fn duration(row: &Value) -> u64 {
@@ -50,17 +58,25 @@ fn duration(row: &Value) -> u64 {
 }
 
 fn close(what: &str, ours: f64, theirs: &Value) {
-    let theirs = theirs.as_f64().unwrap_or_else(|| panic!("{what}: a number"));
+    let theirs = theirs
+        .as_f64()
+        .unwrap_or_else(|| panic!("{what}: a number"));
     let most = theirs.abs() * 1e-12;
     assert!((ours - theirs).abs() <= most, "{what}: {ours} for {theirs}");
 }
 
 fn tables<'v>(results: &'v Value, class: &str) -> Vec<(&'v str, &'v Vec<Value>)> {
     let tables = results["results"].as_array().expect("tables").iter();
-    let of_class = tables.filter(|table| table["class"] == class || table["class"]["inherit"] == class);
+    let of_class =
+        tables.filter(|table| table["class"] == class || table["class"]["inherit"] == class);
     let rows = |table: &'v Value| table["data"].as_array().expect("rows");
     of_class
-        .map(|table| (table["class"]["title"].as_str().unwrap_or_default(), rows(table)))
+        .map(|table| {
+            (
+                table["class"]["title"].as_str().unwrap_or_default(),
+                rows(table),
+            )
+        })
         .collect()
 }
 
@@ -72,13 +88,24 @@ fn stats(name: &str, report: &Value, results: &Value) -> usize {
     for (row, (title, class, names)) in theirs.iter().zip(THEIRS) {
         assert_eq!(row[0]["value"], title);
         let what = format!("{name}: {class}");
-        let durations: Vec<u64> = calls(report, class, names).into_iter().map(duration).collect();
+        let durations: Vec<u64> = calls(report, class, names)
+            .into_iter()
+            .map(duration)
+            .collect();
         let count = durations.len() as f64;
         let average = durations.iter().sum::<u64>() as f64 / count;
         assert_eq!(durations.len() as u64, row[1]["value"], "{what}");
-        assert_eq!(*durations.iter().min().expect("some"), row[2]["value"], "{what}");
+        assert_eq!(
+            *durations.iter().min().expect("some"),
+            row[2]["value"],
+            "{what}"
+        );
         close(&what, average, &row[3]["value"]);
-        assert_eq!(*durations.iter().max().expect("some"), row[4]["value"], "{what}");
+        assert_eq!(
+            *durations.iter().max().expect("some"),
+            row[4]["value"],
+            "{what}"
+        );
         let squares = durations.iter().map(|&of| (of as f64 - average).powi(2));
         let deviation = (squares.sum::<f64>() / (count - 1.0)).sqrt();
         assert!(
@@ -111,7 +138,10 @@ fn stats(name: &str, report: &Value, results: &Value) -> usize {
 fn frequencies(name: &str, report: &Value, results: &Value) -> usize {
     let mut same = 0;
     for (title, theirs) in tables(results, "freq") {
-        let Some((_, class, names)) = THEIRS.iter().find(|of| title.ends_with(&format!("[{}]", of.1))) else {
+        let Some((_, class, names)) = THEIRS
+            .iter()
+            .find(|of| title.ends_with(&format!("[{}]", of.1)))
+        else {
             continue;
         };
         let what = format!("{name}: {class}");
@@ -128,7 +158,11 @@ fn frequencies(name: &str, report: &Value, results: &Value) -> usize {
             .for_each(|of| counts[(((of - low) / step) as usize).min(19)] += 1);
         for (at, row) in theirs.iter().enumerate() {
             close(&what, (at as f64 * step + low) * 1000.0, &row[0]["value"]);
-            close(&what, ((at + 1) as f64 * step + low) * 1000.0, &row[1]["value"]);
+            close(
+                &what,
+                ((at + 1) as f64 * step + low) * 1000.0,
+                &row[1]["value"],
+            );
             assert_eq!(counts[at], row[2]["value"], "{what}: step {at}");
             same += 3;
         }
@@ -145,7 +179,11 @@ fn frequencies(name: &str, report: &Value, results: &Value) -> usize {
                     bin["from_ns"].as_f64().expect("a number"),
                     &row[0]["value"],
                 );
-                close(&what, bin["to_ns"].as_f64().expect("a number"), &row[1]["value"]);
+                close(
+                    &what,
+                    bin["to_ns"].as_f64().expect("a number"),
+                    &row[1]["value"],
+                );
                 assert_eq!(bin["count"], row[2]["value"], "{what}: {bin}");
                 same += 3;
             }
@@ -163,7 +201,11 @@ fn names(ours: &Value, theirs: &str) -> String {
     if own.strip_prefix("socket ") == Some(theirs) {
         return "the same address".to_owned();
     }
-    let theirs = if theirs.starts_with('/') { "a path" } else { theirs };
+    let theirs = if theirs.starts_with('/') {
+        "a path"
+    } else {
+        theirs
+    };
     let ours = match own {
         own if own.starts_with('/') => "a path",
         own if own.starts_with("socket from ") => "an accepted connection",
@@ -191,7 +233,11 @@ fn slowest(name: &str, report: &Value, results: &Value) -> (usize, Names) {
             .expect("a class");
         let mut own = calls(report, class, names_of);
         own.sort_by_key(|row| std::cmp::Reverse(duration(row)));
-        let durations: Vec<_> = own.iter().take(theirs.len()).map(|row| duration(row)).collect();
+        let durations: Vec<_> = own
+            .iter()
+            .take(theirs.len())
+            .map(|row| duration(row))
+            .collect();
         let expected: Vec<_> = theirs
             .iter()
             .map(|row| row[2]["value"].as_u64().expect("a duration"))
@@ -212,7 +258,10 @@ fn slowest(name: &str, report: &Value, results: &Value) -> (usize, Names) {
             let fd = row[7].get("fd").cloned().unwrap_or(Value::Null);
             assert_eq!(found["fd"], fd, "{name}: {row}");
             same += 5;
-            let path = row[6].get("path").and_then(Value::as_str).unwrap_or("nothing");
+            let path = row[6]
+                .get("path")
+                .and_then(Value::as_str)
+                .unwrap_or("nothing");
             *differ.entry(names(&found["path"], path)).or_default() += 1;
         }
     }
@@ -294,7 +343,9 @@ const SLOWEST: &[(&str, &[Row])] = &[
 #[test]
 fn latencies() {
     for (name, slow) in SLOWEST {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let report = ours(&set);
         let results = |file: &str| oracle(name, &format!("lttng-{file}.mi.json"));
         // Five numbers of four classes; of three of them our own tables have the same ones.
@@ -302,7 +353,11 @@ fn latencies() {
             assert_eq!(stats(name, &report, &results), 4 * 5 + 3 * 5, "{name}");
         }
         if let Some(results) = results("iolatencyfreq") {
-            assert_eq!(frequencies(name, &report, &results), (4 + 3) * 20 * 3, "{name}");
+            assert_eq!(
+                frequencies(name, &report, &results),
+                (4 + 3) * 20 * 3,
+                "{name}"
+            );
         }
         if let Some(results) = results("iolatencytop") {
             let rows: u64 = slow.iter().map(|row| row.1).sum();
@@ -312,7 +367,8 @@ fn latencies() {
     }
 }
 
-/// kernel-discarded: class, our calls, its calls, rows of its slowest ones that are the same, and all.
+/// kernel-discarded: class, our calls, its calls, rows of its slowest ones that are the same, and
+/// all.
 const DISCARDED: [(&str, u64, u64, usize, usize); 4] = [
     ("open", 30, 60, 30, 60),
     ("read", 752, 837, 90, 101),
@@ -454,7 +510,8 @@ const FILES: &[(&str, usize, &[Row])] = &[
 #[test]
 fn files() {
     for &(name, files, calls) in FILES {
-        let Some((set, results)) = kernel_trace(name).zip(oracle(name, "lttng-iousagetop.mi.json")) else {
+        let Some((set, results)) = kernel_trace(name).zip(oracle(name, "lttng-iousagetop.mi.json"))
+        else {
             continue;
         };
         let counted = iousagetop(&set, name == "many-threads");

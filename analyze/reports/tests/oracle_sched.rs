@@ -1,7 +1,7 @@
 //! `sched` beside `schedstats`, `schedtop` and `schedfreq` of lttng-analyses, number by number.
 //!
-//! Its numbers are reproduced by its own rules first (`tests/models/src/lttng_sched.rs`), so that what
-//! differs from ours can be told latency by latency.
+//! Its numbers are reproduced by its own rules first (`tests/models/src/lttng_sched.rs`), so that
+//! what differs from ours can be told latency by latency.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,9 @@ fn reports(set: &TraceSet) -> (Value, Value) {
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
-    value[key].as_array().unwrap_or_else(|| panic!("a list of {key}"))
+    value[key]
+        .as_array()
+        .unwrap_or_else(|| panic!("a list of {key}"))
 }
 
 fn int(value: &Value) -> i64 {
@@ -80,7 +82,12 @@ fn their_stats(name: &str) -> Option<BTreeMap<i32, Numbers>> {
         );
         (int(&row[0]["tid"]) as i32, numbers)
     };
-    Some(list(&results["results"][0], "data").iter().map(row).collect())
+    Some(
+        list(&results["results"][0], "data")
+            .iter()
+            .map(row)
+            .collect(),
+    )
 }
 
 fn our_stats(report: &Value) -> BTreeMap<i32, Numbers> {
@@ -100,12 +107,18 @@ fn our_stats(report: &Value) -> BTreeMap<i32, Numbers> {
 fn stats_of(found: &[Latency]) -> BTreeMap<i32, Numbers> {
     let mut lengths: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
     for latency in found {
-        lengths.entry(latency.tid).or_default().push(latency.length());
+        lengths
+            .entry(latency.tid)
+            .or_default()
+            .push(latency.length());
     }
     let numbers = |lengths: &[i64]| {
         let count = lengths.len();
         let mean = lengths.iter().sum::<i64>() as f64 / count as f64;
-        let spread: f64 = lengths.iter().map(|&length| (length as f64 - mean).powi(2)).sum();
+        let spread: f64 = lengths
+            .iter()
+            .map(|&length| (length as f64 - mean).powi(2))
+            .sum();
         let deviation = (count > 1).then(|| (spread / (count - 1) as f64).sqrt());
         let (min, max) = (lengths.iter().min(), lengths.iter().max());
         (count as i64, *min.unwrap(), mean, *max.unwrap(), deviation)
@@ -136,7 +149,12 @@ fn their_top(name: &str) -> Option<Vec<Latency>> {
         priority: int(&row[3]["value"]),
         waker: row[6]["tid"].as_i64().map(|tid| tid as i32),
     };
-    Some(list(&results["results"][0], "data").iter().map(row).collect())
+    Some(
+        list(&results["results"][0], "data")
+            .iter()
+            .map(row)
+            .collect(),
+    )
 }
 
 /// Ours, and from where the thread was woken.
@@ -151,7 +169,10 @@ fn our_list(report: &Value, key: &str) -> Vec<(Latency, String)> {
             priority: int(&row["priority"]) - 100,
             waker: waker.filter(|&waker| waker != 0),
         };
-        (latency, row["waker_context"].as_str().expect("a text").to_owned())
+        (
+            latency,
+            row["waker_context"].as_str().expect("a text").to_owned(),
+        )
     };
     list(report, key).iter().map(row).collect()
 }
@@ -160,12 +181,18 @@ fn our_list(report: &Value, key: &str) -> Vec<(Latency, String)> {
 #[test]
 fn its_rules_give_its_numbers() {
     for name in WITHOUT_LOSSES.into_iter().chain([LOSSES]) {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let (Some(stats), Some(top)) = (their_stats(name), their_top(name)) else {
             continue;
         };
         let mut found = latencies(&set);
-        assert_eq!(differing(&stats, &stats_of(&found)), BTreeSet::new(), "{name}");
+        assert_eq!(
+            differing(&stats, &stats_of(&found)),
+            BTreeSet::new(),
+            "{name}"
+        );
         // Equal ones in the order of switches.
         found.sort_by_key(|latency| std::cmp::Reverse(latency.length()));
         found.truncate(100);
@@ -182,12 +209,15 @@ const SAME: [(&str, usize, usize); 5] = [
     ("twohost-server", 55, 57),
 ];
 
-/// Every latency is the same: when, where, whose and of which priority. Only the waker differs, where an
-/// interrupt, a softirq or the function of a timer was active: there it is the thread that was interrupted.
+/// Every latency is the same: when, where, whose and of which priority. Only the waker differs,
+/// where an interrupt, a softirq or the function of a timer was active: there it is the thread that
+/// was interrupted.
 #[test]
 fn all_is_the_same_without_losses() {
     for (name, threads, interrupts) in SAME {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let (report, _) = reports(&set);
         let log = our_list(&report, "log");
         let theirs = latencies(&set);
@@ -214,13 +244,19 @@ fn all_is_the_same_without_losses() {
         let (Some(stats), Some(top)) = (their_stats(name), their_top(name)) else {
             continue;
         };
-        assert_eq!(differing(&stats, &our_stats(&report)), BTreeSet::new(), "{name}");
+        assert_eq!(
+            differing(&stats, &our_stats(&report)),
+            BTreeSet::new(),
+            "{name}"
+        );
         let longest = our_list(&report, "longest");
         let lengths = |list: &[Latency]| list.iter().map(Latency::length).collect::<Vec<_>>();
         let ours: Vec<Latency> = longest.iter().map(|(latency, _)| *latency).collect();
         assert_eq!(lengths(&ours), lengths(&top), "{name}");
         let interrupts_threads = |context: &str| matches!(context, "irq" | "softirq" | "timer");
-        let from_interrupts = longest.iter().filter(|(_, context)| interrupts_threads(context));
+        let from_interrupts = longest
+            .iter()
+            .filter(|(_, context)| interrupts_threads(context));
         assert_eq!(
             (stats.len(), from_interrupts.count()),
             (threads, interrupts),
@@ -229,7 +265,8 @@ fn all_is_the_same_without_losses() {
     }
 }
 
-/// By trace: tables of `schedfreq`, and cells that differ because it computes bounds in floating point.
+/// By trace: tables of `schedfreq`, and cells that differ because it computes bounds in floating
+/// point.
 const FREQ: [(&str, usize, usize); 5] = [
     ("kernel-mix-small", 127, 0),
     ("kernel-ust-requests", 68, 0),
@@ -241,7 +278,10 @@ const FREQ: [(&str, usize, usize); 5] = [
 /// The title that it gives a table, from our name of the group.
 fn title(of: &str) -> String {
     match (of.strip_prefix("priority "), of.rfind(" (")) {
-        (Some(priority), _) => format!("Priority: {}", priority.parse::<i64>().expect("a number") - 100),
+        (Some(priority), _) => format!(
+            "Priority: {}",
+            priority.parse::<i64>().expect("a number") - 100
+        ),
         (None, Some(at)) => format!("TID: {}", &of[at + 2..of.len() - 1]),
         _ => of.to_owned(),
     }
@@ -250,7 +290,9 @@ fn title(of: &str) -> String {
 #[test]
 fn distributions_are_the_same() {
     for (name, tables, cells) in FREQ {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let Some(results) = oracle(name, "lttng-schedfreq.mi.json") else {
             continue;
         };
@@ -276,21 +318,30 @@ fn distributions_are_the_same() {
                 differ += usize::from(int(&row[2]["value"]) != *count);
             }
             let sum: i64 = rows.iter().map(|row| int(&row[2]["value"])).sum();
-            assert_eq!(sum, ours.iter().map(|row| row.1).sum::<i64>(), "{name}: {of}");
+            assert_eq!(
+                sum,
+                ours.iter().map(|row| row.1).sum::<i64>(),
+                "{name}: {of}"
+            );
         }
         assert_eq!((theirs.len(), differ), (tables, cells), "{name}");
     }
 }
 
-/// Where events were lost: latencies that both have, only theirs, only ours, and those that end by the same
-/// switch but begin with another wake-up. `docs/differences.md` explains them.
+/// Where events were lost: latencies that both have, only theirs, only ours, and those that end by
+/// the same switch but begin with another wake-up. `docs/differences.md` explains them.
 #[test]
 fn what_differs_where_events_were_lost() {
-    let Some(set) = kernel_trace(LOSSES) else { return };
+    let Some(set) = kernel_trace(LOSSES) else {
+        return;
+    };
     let (report, _) = reports(&set);
     let place = |latency: &Latency| (latency.switch, latency.tid);
     let log = our_list(&report, "log");
-    let ours: BTreeMap<_, _> = log.iter().map(|(own, _)| (place(own), own.wakeup)).collect();
+    let ours: BTreeMap<_, _> = log
+        .iter()
+        .map(|(own, _)| (place(own), own.wakeup))
+        .collect();
     let theirs: BTreeMap<_, _> = latencies(&set)
         .iter()
         .map(|own| (place(own), own.wakeup))
@@ -300,13 +351,19 @@ fn what_differs_where_events_were_lost() {
         match ours.get(place) {
             Some(own) if own == wakeup => same += 1,
             Some(own) => {
-                assert!(own > wakeup, "what was before the loss is dropped: {place:?}");
+                assert!(
+                    own > wakeup,
+                    "what was before the loss is dropped: {place:?}"
+                );
                 later += 1;
             }
             None => only_theirs += 1,
         }
     }
-    let only_ours = ours.keys().filter(|place| !theirs.contains_key(place)).count();
+    let only_ours = ours
+        .keys()
+        .filter(|place| !theirs.contains_key(place))
+        .count();
     assert_eq!((same, later, only_theirs, only_ours), (640, 16, 7, 8));
     if let Some(stats) = their_stats(LOSSES) {
         let differ = differing(&stats, &our_stats(&report));

@@ -84,7 +84,10 @@ fn count(row: &Value) -> u64 {
 /// are the same.
 fn compare(name: &str) -> Option<usize> {
     let set = kernel_trace(name)?;
-    let (ours, theirs) = (ours(&set), theirs(&oracle(name, "lttng-syscallstats.mi.json")?));
+    let (ours, theirs) = (
+        ours(&set),
+        theirs(&oracle(name, "lttng-syscallstats.mi.json")?),
+    );
     let mut unnamed: BTreeMap<i64, i64> = BTreeMap::new();
     let mut rows = 0;
     for ((tid, call), row) in &theirs {
@@ -102,7 +105,10 @@ fn compare(name: &str) -> Option<usize> {
     for ((tid, _), row) in ours.iter().filter(|(key, _)| !theirs.contains_key(key)) {
         *unnamed.entry(*tid).or_default() -= count(row) as i64;
     }
-    assert!(unnamed.values().all(|&left| left == 0), "{name}: {unnamed:?}");
+    assert!(
+        unnamed.values().all(|&left| left == 0),
+        "{name}: {unnamed:?}"
+    );
     Some(rows)
 }
 
@@ -121,19 +127,22 @@ fn all_rows_of_traces_without_losses() {
     }
 }
 
-/// Where events were lost it goes on as if nothing had been: it has more calls than were made there,
-/// never fewer.
+/// Where events were lost it goes on as if nothing had been: it has more calls than were made
+/// there, never fewer.
 #[test]
 fn lost_events_leave_no_more_calls_than_it_has() {
-    let Some((set, results)) =
-        kernel_trace("kernel-discarded").zip(oracle("kernel-discarded", "lttng-syscallstats.mi.json"))
+    let Some((set, results)) = kernel_trace("kernel-discarded")
+        .zip(oracle("kernel-discarded", "lttng-syscallstats.mi.json"))
     else {
         return;
     };
     let (ours, theirs) = (ours(&set), theirs(&results));
     let named: BTreeSet<_> = theirs.keys().map(|(_, call)| call.as_str()).collect();
     let (mut equal, mut fewer) = (0, 0);
-    for ((tid, call), row) in ours.iter().filter(|((_, call), _)| named.contains(call.as_str())) {
+    for ((tid, call), row) in ours
+        .iter()
+        .filter(|((_, call), _)| named.contains(call.as_str()))
+    {
         let theirs = &theirs[&(*tid, call.clone())];
         assert!(
             count(row) <= theirs[1]["value"].as_u64().expect("a number"),

@@ -1,4 +1,5 @@
-//! Traces with only some of their CPUs: every reported value is that of the whole trace, or is left out.
+//! Traces with only some of their CPUs: every reported value is that of the whole trace, or is left
+//! out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +54,9 @@ fn rows<'r>(report: &'r Value, key: &str) -> &'r [Value] {
 }
 
 fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("a number: {value}"))
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("a number: {value}"))
 }
 
 /// A field, or one within a field by its path.
@@ -99,7 +102,10 @@ fn a_whole_trace_misses_nothing() {
     let set = TraceSet::open(&[whole()]).expect("a trace");
     let analysis = SchedAnalysis::new(&set, Selection::default());
     assert_eq!(analysis.input().head().note(), None);
-    assert!(report::<CpuAnalysis>(&set, &Selection::default(), &Views::default())["not_recorded"].is_null());
+    assert!(
+        report::<CpuAnalysis>(&set, &Selection::default(), &Views::default())["not_recorded"]
+            .is_null()
+    );
 }
 
 #[test]
@@ -136,7 +142,10 @@ fn the_scheduler_invents_nothing() {
     let sums = |report: &Value, key: &str, by: &[&str], value: &str| -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for row in rows(report, key) {
-            let about: Vec<String> = by.iter().map(|field| cell(row, field).to_string()).collect();
+            let about: Vec<String> = by
+                .iter()
+                .map(|field| cell(row, field).to_string())
+                .collect();
             *sums.entry(about.join(" ")).or_insert(0) += number(&row[value]);
         }
         sums
@@ -152,7 +161,9 @@ fn the_scheduler_invents_nothing() {
         for row in rows(&part, "queues") {
             let cpu = number(&row["cpu"]);
             assert!(kept.contains(&(cpu as u32)), "{kept:?}: {row}");
-            let own = rows(&whole, "queues").iter().find(|of| of["cpu"] == row["cpu"]);
+            let own = rows(&whole, "queues")
+                .iter()
+                .find(|of| of["cpu"] == row["cpu"]);
             let own = own.expect("a row of the whole trace");
             assert!(
                 row["max_length"].is_null() && row["average_length"].is_null(),
@@ -179,7 +190,10 @@ fn the_scheduler_invents_nothing() {
                 let own = sums(&whole, key, by, value);
                 for (about, sum) in sums(&part, key, by, value) {
                     let most = own.get(&about).copied().unwrap_or(0);
-                    assert!(sum <= most, "{kept:?}, {key} {about}, {value}: {sum} {most}");
+                    assert!(
+                        sum <= most,
+                        "{kept:?}, {key} {about}, {value}: {sum} {most}"
+                    );
                 }
             }
         }
@@ -237,7 +251,10 @@ fn devices_and_waits_invent_nothing() {
             &format!("requests of {kept:?}"),
         );
         for row in rows(&disk, "depth") {
-            assert!(row["utilization"].is_null() && row["busy_ns"].is_null(), "{row}");
+            assert!(
+                row["utilization"].is_null() && row["busy_ns"].is_null(),
+                "{row}"
+            );
         }
         assert!(disk["total"]["unfinished"].is_null());
         let net = report::<NetAnalysis>(&part, &Selection::default(), &everything());
@@ -274,15 +291,16 @@ fn the_graph_invents_no_waits() {
             for (place, stretch) in actor.line.iter().enumerate() {
                 let reason = graph.reason_of(stretch.state);
                 let Some(next) = actor.line.get(place + 1) else {
-                    let lacks_cpu = matches!(stretch.state, State::Preempted(_) | State::Runnable(_));
+                    let lacks_cpu =
+                        matches!(stretch.state, State::Preempted(_) | State::Runnable(_));
                     let is_sure = lacks_cpu || reason == Some(WaitReason::StillWaiting);
                     assert!(is_whole || !is_sure, "{} {stretch:?}", actor.key.tid);
                     continue;
                 };
                 unknown += usize::from(reason == Some(WaitReason::Unknown));
                 match stretch.state {
-                    // In the whole trace an unrecorded interrupt may be known to have interrupted the seeming
-                    // waker.
+                    // In the whole trace an unrecorded interrupt may be known to have interrupted
+                    // the seeming waker.
                     State::Preempted(_) | State::Runnable(_) | State::Blocked { .. }
                         if is_whole || reason != Some(WaitReason::Unknown) =>
                     {

@@ -47,7 +47,12 @@ fn cpu() {
     let range = (found.head.begin_ns, found.head.end_ns);
     let expected_range = (expected["begin_ns"].as_i64(), expected["end_ns"].as_i64());
     assert_eq!(range, expected_range);
-    let hosts: Vec<_> = found.head.hosts.iter().map(|host| host.name.as_deref()).collect();
+    let hosts: Vec<_> = found
+        .head
+        .hosts
+        .iter()
+        .map(|host| host.name.as_deref())
+        .collect();
     assert_eq!(hosts, [Some("vm")]);
     assert_eq!(found.cpus.len(), 2);
     for row in &found.cpus {

@@ -33,10 +33,14 @@ const ORIGIN: i64 = 5000;
 fn periods(definitions: &[&str], captures: &[&str]) -> Periods {
     let mut periods = Periods::default();
     for text in definitions {
-        periods.period(text).unwrap_or_else(|error| panic!("{error}"));
+        periods
+            .period(text)
+            .unwrap_or_else(|error| panic!("{error}"));
     }
     for text in captures {
-        periods.captures(text).unwrap_or_else(|error| panic!("{error}"));
+        periods
+            .captures(text)
+            .unwrap_or_else(|error| panic!("{error}"));
     }
     periods
 }
@@ -76,7 +80,13 @@ fn with<T>(events: &[Event<'_>], then: impl FnOnce(&TraceSet) -> T) -> T {
         .map(|(time, cpu, name, fields)| {
             let field = |&(name, value): &(&'static str, i64)| (name, 64, Number::Int(value));
             let maker = Maker { tid: 1, pid: 1 };
-            (*cpu, *time, maker, *name, fields.iter().map(field).collect())
+            (
+                *cpu,
+                *time,
+                maker,
+                *name,
+                fields.iter().map(field).collect(),
+            )
         })
         .collect();
     let (directory, set) = scripted(quiet, script);
@@ -167,7 +177,8 @@ fn with_case<T>(case: &Value, then: impl FnOnce(&TraceSet) -> T) -> T {
 /// the periods are those that lttng-analyses 0.6.1's own code finds (with pyparsing 2.2.2).
 #[test]
 fn as_lttng_analyses_finds_them() {
-    let cases = tracebraid_models::traces::oracle("periods", "invented.json").expect("it is committed");
+    let cases =
+        tracebraid_models::traces::oracle("periods", "invented.json").expect("it is committed");
     let mut found = 0;
     for (number, case) in cases.as_array().expect("cases").iter().enumerate() {
         let periods = periods(&texts(&case["periods"]), &texts(&case["captures"]));
@@ -175,7 +186,14 @@ fn as_lttng_analyses_finds_them() {
             let flat = report(set, &periods, &all_views());
             assert_eq!(ours(&flat), theirs(&case["log"]), "case {number}");
             let order = Order::Hierarchy;
-            let nested = report(set, &periods, &Asked { order, ..all_views() });
+            let nested = report(
+                set,
+                &periods,
+                &Asked {
+                    order,
+                    ..all_views()
+                },
+            );
             assert_eq!(ours(&nested), theirs(&case["hierarchy"]), "case {number}");
             for line in case["stats"].as_array().expect("statistics") {
                 let name = line[0].as_str().expect("a name");
@@ -199,11 +217,13 @@ fn as_lttng_analyses_finds_them() {
 }
 
 /// What lttng-analyses makes of periods within one with `--aggregate-by`: for each period of that
-/// definition and each one within it that has some, at any depth, their number, least, greatest and sum.
+/// definition and each one within it that has some, at any depth, their number, least, greatest and
+/// sum.
 #[test]
 fn aggregated_as_by_lttng_analyses() {
     type Line = (i64, i64, String, u64, u64, u64, u64);
-    let cases = tracebraid_models::traces::oracle("periods", "invented.json").expect("it is committed");
+    let cases =
+        tracebraid_models::traces::oracle("periods", "invented.json").expect("it is committed");
     let mut compared = 0;
     for (number, case) in cases.as_array().expect("cases").iter().enumerate() {
         let periods = periods(&texts(&case["periods"]), &texts(&case["captures"]));
@@ -243,12 +263,14 @@ fn aggregated_as_by_lttng_analyses() {
             };
             let line = |row: &Value| {
                 let time = |key: &str| row[key].as_i64().expect("a time");
-                let [count, min, max, sum] =
-                    ["count", "min_ns", "max_ns", "total_ns"].map(|key| row[key].as_u64().expect("a number"));
+                let [count, min, max, sum] = ["count", "min_ns", "max_ns", "total_ns"]
+                    .map(|key| row[key].as_u64().expect("a number"));
                 let name = row["period"].as_str().expect("a name").to_owned();
                 (time("begin_ns"), time("end_ns"), name, count, min, max, sum)
             };
-            let found = with_case(case, |set| rows(&report(set, &periods, &asked), "aggregated"));
+            let found = with_case(case, |set| {
+                rows(&report(set, &periods, &asked), "aggregated")
+            });
             let mut found: Vec<Line> = found.iter().map(line).collect();
             found.sort_unstable();
             assert_eq!(found, expected, "case {number}, by {path}");
@@ -261,16 +283,25 @@ fn aggregated_as_by_lttng_analyses() {
 fn theirs_in_order(rows: &Value) -> Vec<(i64, i64, String)> {
     let row = |row: &Value| {
         let time = |at: usize| row[at].as_i64().expect("a time") + ORIGIN;
-        (time(0), time(1), row[2].as_str().expect("a name").to_owned())
+        (
+            time(0),
+            time(1),
+            row[2].as_str().expect("a name").to_owned(),
+        )
     };
     rows.as_array().expect("rows").iter().map(row).collect()
 }
 
-/// Groups side by side: the steps of a period are the same for all its groups, from the least to the
-/// greatest of all, and the counts are those of its periods.
+/// Groups side by side: the steps of a period are the same for all its groups, from the least to
+/// the greatest of all, and the counts are those of its periods.
 #[test]
 fn series_of_groups() {
-    let events = [(1000, 100, 1), (2000, 500, 1), (3000, 300, 2), (4000, 2100, 2)];
+    let events = [
+        (1000, 100, 1),
+        (2000, 500, 1),
+        (3000, 300, 2),
+        (4000, 2100, 2),
+    ];
     let pair = |(begin, length, k): (u64, u64, i64)| {
         [
             (begin, 0, "b", vec![("k", k)]),
@@ -300,7 +331,12 @@ fn series_of_groups() {
         );
         let rows = rows(&second, "series");
         assert_eq!(rows.len(), 2 * 20);
-        let step = |row: &Value| (row["from_ns"].as_f64().unwrap(), row["to_ns"].as_f64().unwrap());
+        let step = |row: &Value| {
+            (
+                row["from_ns"].as_f64().unwrap(),
+                row["to_ns"].as_f64().unwrap(),
+            )
+        };
         // lttng-analyses: step = (max - min) / 20, [lower, upper), the greatest in the last one.
         for (at, pair) in rows.chunks(2).enumerate() {
             let from = 100.0 + at as f64 * 100.0;
@@ -439,7 +475,14 @@ fn the_law_on_recorded_traces() {
 #[test]
 fn indexes_change_nothing() {
     let hidden: Vec<String> = DEFINITIONS.iter().map(|text| without_index(text)).collect();
-    assert!(hidden.iter().zip(DEFINITIONS).filter(|(a, b)| a != b).count() == 3);
+    assert!(
+        hidden
+            .iter()
+            .zip(DEFINITIONS)
+            .filter(|(a, b)| a != b)
+            .count()
+            == 3
+    );
     let hidden: Vec<&str> = hidden.iter().map(String::as_str).collect();
     for seed in 0..6 {
         let (directory, set) = trace(seed, SHAPE);
@@ -477,7 +520,8 @@ fn threads_are_known_with_and_without_their_context() {
                 ..SHAPE
             };
             let (directory, set) = trace(seed, shape);
-            let analysis = PeriodAnalysis::new(&set, periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
+            let analysis =
+                PeriodAnalysis::new(&set, periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
             assert_eq!(analysis.expect("it makes sense").doubts(), [""; 0]);
             let report = report(&set, &periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
             std::fs::remove_dir_all(directory).expect("the trace can be removed");
@@ -506,7 +550,8 @@ fn the_law_of_threads_that_run() {
             ..SHAPE
         };
         let (directory, set) = trace(seed, shape);
-        let analysis = PeriodAnalysis::new(&set, periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
+        let analysis =
+            PeriodAnalysis::new(&set, periods(&BY_THREAD, &CAPTURED_THREADS), &all_views());
         let analysis = analysis.expect("it makes sense");
         let expected = folded(&set, &analysis, (1, u64::MAX));
         every_way(
@@ -525,7 +570,10 @@ fn the_law_of_threads_that_run() {
 fn too_many_open_ones_are_not_begun_and_told_of() {
     let events: Vec<Event<'_>> = (0..10)
         .map(|k| (1000 + k, 0, "begin", vec![("k", k as i64)]))
-        .chain([(2000, 0, "end", vec![("k", 3)]), (2001, 0, "end", vec![("k", 7)])])
+        .chain([
+            (2000, 0, "end", vec![("k", 3)]),
+            (2001, 0, "end", vec![("k", 7)]),
+        ])
         .collect();
     let all = periods(
         &["p : $evt.$name == \"begin\" : $evt.$name == \"end\" && $evt.k == $begin.$evt.k"],
@@ -644,7 +692,11 @@ fn values_are_exact() {
 fn what_is_asked_for_must_exist() {
     with(&[(1000, 0, "a", vec![("k", 1)])], |set| {
         let one = || periods(&["p : $evt.$name == \"a\""], &["p : k = $evt.k"]);
-        let error = |asked: Asked| PeriodAnalysis::new(set, one(), &asked).err().unwrap_or_default();
+        let error = |asked: Asked| {
+            PeriodAnalysis::new(set, one(), &asked)
+                .err()
+                .unwrap_or_default()
+        };
         let group = |name: &str| Asked {
             group_by: vec![name.to_owned()],
             ..Asked::default()
@@ -658,7 +710,8 @@ fn what_is_asked_for_must_exist() {
         };
         assert!(error(select).contains("no period `q`"));
         let doubtful = periods(&["p : $evt.nope == 1 : $evt.$name == \"a\""], &[]);
-        let analysis = PeriodAnalysis::new(set, doubtful, &Asked::default()).expect("it makes sense");
+        let analysis =
+            PeriodAnalysis::new(set, doubtful, &Asked::default()).expect("it makes sense");
         let doubts = analysis.doubts().join("; ");
         assert!(
             doubts.contains("a field 'nope'") && doubts.contains("can begin a period p"),

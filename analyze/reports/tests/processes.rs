@@ -176,17 +176,23 @@ fn as_modelled(what: &str, set: &TraceSet) {
         .for_each(|rows| rows.sort_by_key(|row| row.begin_ns));
     for (&(trace, tid, number), (threads, active, ends)) in &expected {
         let what = format!("{what}: process {tid}, {number}");
-        let lives = model.lives.get(&(trace, tid)).map_or(&[][..], Vec::as_slice);
-        // Its id may be that of another process's thread by now: then nobody is known to be its first.
+        let lives = model
+            .lives
+            .get(&(trace, tid))
+            .map_or(&[][..], Vec::as_slice);
+        // Its id may be that of another process's thread by now: then nobody is known to be its
+        // first.
         let life = lives
             .get(number)
             .filter(|life| life.pid.is_none_or(|pid| pid == tid));
         let row = numbers[&(trace, tid)]
             .iter()
             .find(|row| {
-                // Those of which nobody is known to be the first thread have no beginning to tell them by.
+                // Those of which nobody is known to be the first thread have no beginning to tell
+                // them by.
                 row.begin_ns == life.and_then(|life| life.begin)
-                    && (row.begin_ns.is_some() || (row.threads, row.active_ns) == (*threads, *active))
+                    && (row.begin_ns.is_some()
+                        || (row.threads, row.active_ns) == (*threads, *active))
             })
             .unwrap_or_else(|| panic!("{what} is there"));
         assert_eq!(row.threads, *threads, "{what}: threads");
@@ -226,7 +232,11 @@ fn is_a_tree(what: &str, report: &ProcessesReport) {
         assert_eq!(row.depth, depth, "{what}");
     }
     for row in &report.processes {
-        assert_eq!(sums[&row.id], row.tree_active_ns, "{what}: tree of {}", row.tid);
+        assert_eq!(
+            sums[&row.id], row.tree_active_ns,
+            "{what}: tree of {}",
+            row.tid
+        );
         if let Some(parent) = row.parent {
             let parent = &report.processes[parent as usize];
             assert_eq!(Some(parent.tid), row.parent_pid, "{what}: {}", row.tid);
@@ -238,7 +248,8 @@ fn is_a_tree(what: &str, report: &ProcessesReport) {
 #[test]
 fn recorded() {
     for name in TRACES {
-        // Lost events leave CPU time open that the model does not know of; those of perf name no processes.
+        // Lost events leave CPU time open that the model does not know of; those of perf name no
+        // processes.
         if ["kernel-discarded", "perf-mix"].contains(&name) {
             continue;
         }
@@ -278,7 +289,10 @@ fn adds_up(what: &str, set: &TraceSet) -> ProcessesReport {
     let found = processes(set);
     let selection = || Selection::default();
     let cpu: CpuReport = plain(&report::<CpuAnalysis>(set, selection()));
-    assert_eq!(found.total.active_ns, cpu.total.active_ns, "{what}: CPU time");
+    assert_eq!(
+        found.total.active_ns, cpu.total.active_ns,
+        "{what}: CPU time"
+    );
     let calls = json(&report::<SyscallAnalysis>(set, selection()));
     assert_eq!(
         found.total.syscalls, calls["total"]["calls"],
@@ -297,7 +311,8 @@ fn adds_up(what: &str, set: &TraceSet) -> ProcessesReport {
     // Each process's CPU time, where ids are not used again.
     for process in &cpu.processes {
         let of_it = |row: &&ProcessRow| {
-            row.trace == process.process.trace && Some(row.tid) == process.process.pid.or(process.process.tid)
+            row.trace == process.process.trace
+                && Some(row.tid) == process.process.pid.or(process.process.tid)
         };
         let rows: Vec<_> = found.processes.iter().filter(of_it).collect();
         if let [row] = rows.as_slice()
@@ -313,7 +328,11 @@ fn adds_up(what: &str, set: &TraceSet) -> ProcessesReport {
     let whole = |of: fn(&ProcessRow) -> u64| found.processes.iter().map(of).sum::<u64>();
     assert_eq!(whole(|row| row.active_ns), found.total.active_ns, "{what}");
     assert_eq!(whole(|row| row.syscalls), found.total.syscalls, "{what}");
-    assert_eq!(whole(|row| row.read_bytes), found.total.read_bytes, "{what}");
+    assert_eq!(
+        whole(|row| row.read_bytes),
+        found.total.read_bytes,
+        "{what}"
+    );
     found
 }
 

@@ -42,7 +42,8 @@ struct Script(Vec<Scripted<'static>>);
 
 impl Script {
     fn event(&mut self, cpu: u64, time: u64, name: &'static str, fields: Vec<Field<'static>>) {
-        self.0.push((cpu, time, Maker { tid: 0, pid: 0 }, name, fields));
+        self.0
+            .push((cpu, time, Maker { tid: 0, pid: 0 }, name, fields));
     }
 
     /// `state` is why the thread before leaves.
@@ -94,7 +95,8 @@ impl Script {
         let analysis = SchedAnalysis::with(&set, selection, options);
         let outcome = fold(&set, &analysis, Options::default(), &Control::default());
         std::fs::remove_dir_all(directory).expect("the trace can be removed");
-        serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
+        serde_json::to_value(outcome.expect("nobody cancels").report)
+            .expect("a report can be serialized")
     }
 }
 
@@ -158,8 +160,9 @@ fn latencies_and_who_woke() {
         "log",
         &["tid", "wakeup_ns", "latency_ns", "cpu", "priority"],
     );
-    let row =
-        |tid: i64, wakeup: i64, latency: u64, cpu: u32| json!([tid, wakeup + OFFSET, latency, cpu, tid + 90]);
+    let row = |tid: i64, wakeup: i64, latency: u64, cpu: u32| {
+        json!([tid, wakeup + OFFSET, latency, cpu, tid + 90])
+    };
     let expected = [
         row(30, 1010, 40, 0),
         row(31, 1030, 30, 1),
@@ -168,7 +171,13 @@ fn latencies_and_who_woke() {
     ];
     assert_eq!(log, Json::from(expected.to_vec()));
     let wakers: Vec<_> = report["log"].as_array().expect("a list").iter().collect();
-    let waker = |row: &&Json| json!([row["waker_context"], row["waker"]["tid"], row["waker"]["name"]]);
+    let waker = |row: &&Json| {
+        json!([
+            row["waker_context"],
+            row["waker"]["tid"],
+            row["waker"]["name"]
+        ])
+    };
     let wakers: Json = wakers.iter().map(waker).collect();
     let expected = json!([
         ["thread", 10, "before"],
@@ -184,14 +193,19 @@ fn latencies_and_who_woke() {
 #[test]
 fn queues_and_waits() {
     let report = two_cpus().report(SHAPE, everything());
-    // Thread 30 waits 1020 to 1050 and from 1070 to the end, 31 1030 to 1040, 10 1050 to 1070; on the
-    // other CPU 31 waits 1040 to 1060 and 1091 to 1095, 20 1101 to 1110.
+    // Thread 30 waits 1020 to 1050 and from 1070 to the end, 31 1030 to 1040, 10 1050 to 1070; on
+    // the other CPU 31 waits 1040 to 1060 and 1091 to 1095, 20 1101 to 1110.
     let expected = json!([
         [0, (30.0 + 130.0 + 10.0 + 20.0) / 200.0, 2, 2, 50, 30],
         [1, (20.0 + 4.0 + 9.0) / 200.0, 1, 3, 43, 30]
     ]);
     assert_eq!(fields(&report, "queues", &QUEUES), expected);
-    let expected = json!([[31, 2, 34, 30], [30, 1, 30, 30], [10, 1, 20, 20], [20, 1, 9, 9]]);
+    let expected = json!([
+        [31, 2, 34, 30],
+        [30, 1, 30, 30],
+        [10, 1, 20, 20],
+        [20, 1, 9, 9]
+    ]);
     let names = ["tid", "waits", "wait_ns", "max_wait_ns"];
     assert_eq!(fields(&report, "thread_waits", &names), expected);
 }
@@ -313,7 +327,8 @@ fn wake_ups_end_with_their_threads() {
     );
 }
 
-/// Events lost on the CPU that a thread waits for make its wake-up unknown, those lost elsewhere do not.
+/// Events lost on the CPU that a thread waits for make its wake-up unknown, those lost elsewhere do
+/// not.
 #[test]
 fn losses_end_what_waits_there() {
     let script = |target: i64| {
@@ -326,7 +341,12 @@ fn losses_end_what_waits_there() {
             script.switch(0, 1020 + 20 * time, (10, 1), 0);
             script.switch(0, 1030 + 20 * time, (0, 0), 10);
         }
-        script.switch(target as u64, 1200, (if target == 0 { 10 } else { 20 }, 1), 30);
+        script.switch(
+            target as u64,
+            1200,
+            (if target == 0 { 10 } else { 20 }, 1),
+            30,
+        );
         script
     };
     let lossy = Shape {
@@ -342,7 +362,11 @@ fn losses_end_what_waits_there() {
     ] {
         let report = script(target).report(shape, everything());
         let found = fields(&report, "log", &["tid", "latency_ns"]);
-        assert_eq!(found, expected, "{} losses, CPU {target}", shape.counted_losses);
+        assert_eq!(
+            found, expected,
+            "{} losses, CPU {target}",
+            shape.counted_losses
+        );
     }
 }
 

@@ -112,7 +112,10 @@ fn reasons(report: &Json) -> Vec<(String, u64)> {
     let rows = report["reasons"].as_array().expect("reasons");
     let row = |row: &Json| {
         let reason = row["reason"].as_str().expect("a name");
-        (reason.to_owned(), row["switches"].as_u64().expect("a number"))
+        (
+            reason.to_owned(),
+            row["switches"].as_u64().expect("a number"),
+        )
     };
     rows.iter().map(row).collect()
 }
@@ -122,7 +125,10 @@ fn states_are_the_same_however_they_are_numbered() {
     let expected = report(Naming::Lttng, REPORT, "kernel_release = \"6.1.0\";");
     let mut found = reasons(&expected);
     found.sort();
-    let mut all: Vec<_> = STATES.iter().map(|state| (state.0.to_owned(), 200)).collect();
+    let mut all: Vec<_> = STATES
+        .iter()
+        .map(|state| (state.0.to_owned(), 200))
+        .collect();
     all.sort();
     assert_eq!(found, all, "each state is what it is");
 
@@ -133,20 +139,37 @@ fn states_are_the_same_however_they_are_numbered() {
              tracer_patchlevel = {patch}; kernel_release = \"{release}\";"
         )
     };
-    let kernels =
-        |tracer: &str, release: &str| format!("tracer_name = \"{tracer}\"; kernel_release = \"{release}\";");
+    let kernels = |tracer: &str, release: &str| {
+        format!("tracer_name = \"{tracer}\"; kernel_release = \"{release}\";")
+    };
     let of = |release: &str| format!("kernel_release = \"{release}\";");
     let told = [
         (Naming::Lttng, REPORT, lttng([2, 13, 9], "6.1.0-56-amd64")),
         (Naming::Lttng, REPORT, lttng([2, 10, 12], "4.15.0")),
         (Naming::Lttng, RAW_4_4, lttng([2, 8, 0], "4.4.3-1-ARCH")),
-        (Naming::Lttng, RAW_4_15, lttng([2, 10, 11], "4.15.0-65-generic")),
+        (
+            Naming::Lttng,
+            RAW_4_15,
+            lttng([2, 10, 11], "4.15.0-65-generic"),
+        ),
         // A pre-release; a vendor's with a later commit.
-        (Naming::Lttng, RAW_4_15, lttng([2, 11, 0], "4.15.0-43-generic")),
+        (
+            Naming::Lttng,
+            RAW_4_15,
+            lttng([2, 11, 0], "4.15.0-43-generic"),
+        ),
         (Naming::Lttng, REPORT, lttng([2, 10, 5], "4.15.0")),
         (Naming::Ftrace, INDEX, kernels("ftrace", "4.14.3")),
-        (Naming::Perf, SHIFTED, kernels("perf", "4.18.0-305.el8.x86_64")),
-        (Naming::Perf, REPORT, kernels("perf", "4.18.0-553.el8.x86_64")),
+        (
+            Naming::Perf,
+            SHIFTED,
+            kernels("perf", "4.18.0-305.el8.x86_64"),
+        ),
+        (
+            Naming::Perf,
+            REPORT,
+            kernels("perf", "4.18.0-553.el8.x86_64"),
+        ),
         (Naming::Perf, REPORT, kernels("perf", "4.19.9")),
         (Naming::Ftrace, REPORT, kernels("ftrace", "6.12.1")),
         // Some other tracer.

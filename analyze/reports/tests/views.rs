@@ -35,7 +35,10 @@ where
 }
 
 fn rows<'a>(report: &'a Json, list: &str) -> &'a [Json] {
-    report[list].as_array().map(Vec::as_slice).unwrap_or_default()
+    report[list]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 fn number(row: &Json, key: &str) -> u64 {
@@ -94,7 +97,10 @@ fn limits_choose_stretches() {
             let expected = within(rows(&whole, "log"), "duration_ns", views.limits);
             assert!(!expected.is_empty() && expected.len() < lengths.len());
             assert_eq!(rows(&some, "log"), expected);
-            assert_eq!(number(&some["stretches"][0], "count"), expected.len() as u64);
+            assert_eq!(
+                number(&some["stretches"][0], "count"),
+                expected.len() as u64
+            );
             for row in rows(&some, "thread_stretches") {
                 let own = expected.iter().filter(|ran| ran["tid"] == row["tid"]);
                 let own: Vec<u64> = own.map(|ran| number(ran, "duration_ns")).collect();
@@ -115,7 +121,9 @@ fn limits_choose_stretches() {
 #[test]
 fn stretches_add_up() {
     for name in ["kernel-mix-small", "kernel-discarded"] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let whole = report::<CpuAnalysis>(&set, &ALL.selection(), &all_views(0, u64::MAX));
         let active = number(&whole["total"], "active_ns");
         assert_eq!(number(&whole["stretches"][0], "total_ns"), active, "{name}");
@@ -147,7 +155,8 @@ fn the_second_pass_counts_every_stretch_once() {
         };
         let views = all_views(20_000, 5_000_000);
         let analysis = CpuAnalysis::with(&set, selection.clone(), views.clone().into());
-        let first = tracebraid_engine::fold(&set, &analysis, Default::default(), &Default::default());
+        let first =
+            tracebraid_engine::fold(&set, &analysis, Default::default(), &Default::default());
         let first = first.expect("nobody cancels").report;
         let ranges = first.ranges.clone();
         assert!(ranges.len() > 2);
@@ -171,7 +180,10 @@ fn the_second_pass_counts_every_stretch_once() {
         assert_eq!(count("all"), counts.sum::<u64>());
         for tid in [284, 249] {
             let of = |row: &&Json| row["tid"] == tid;
-            let row = rows(&first, "thread_stretches").iter().find(of).expect("a row");
+            let row = rows(&first, "thread_stretches")
+                .iter()
+                .find(of)
+                .expect("a row");
             let name = row["name"].as_str().expect("a name");
             assert_eq!(count(&format!("{name} ({tid})")), number(row, "count"));
         }
@@ -194,8 +206,8 @@ fn limits_choose_calls() {
     }
 }
 
-/// Makes and ends of processes, and programs that they execute, as events tell them: time, what, id, and
-/// the name or who made it.
+/// Makes and ends of processes, and programs that they execute, as events tell them: time, what,
+/// id, and the name or who made it.
 fn told(set: &TraceSet) -> Vec<(u64, &'static str, i64, String)> {
     let mut told = Vec::new();
     for entry in merged(by_cpu(set, |name| name.starts_with("sched_process_"))) {
@@ -266,7 +278,9 @@ fn lives_are_told_by_events() {
     {
         let end = number(row, "time_ns");
         let is_begin = |other: &&Json| {
-            other["event"] == "fork" && other["tid"] == row["tid"] && number(other, "time_ns") <= end
+            other["event"] == "fork"
+                && other["tid"] == row["tid"]
+                && number(other, "time_ns") <= end
         };
         let begin = log.iter().rev().find(is_begin).expect("it was made");
         lives.push(end - number(begin, "time_ns"));
@@ -278,7 +292,10 @@ fn lives_are_told_by_events() {
         .collect();
     assert_eq!(longest, lives[..20]);
     assert_eq!(number(&whole["lives"][0], "count"), lives.len() as u64);
-    assert_eq!(number(&whole["lives"][0], "total_ns"), lives.iter().sum::<u64>());
+    assert_eq!(
+        number(&whole["lives"][0], "total_ns"),
+        lives.iter().sum::<u64>()
+    );
     let counts = rows(&whole, "distribution")
         .iter()
         .map(|row| number(row, "count"));

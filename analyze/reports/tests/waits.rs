@@ -25,7 +25,8 @@ where
 {
     let analysis = A::with(set, Selection::default(), views.into());
     let outcome = fold(set, &analysis, Options::default(), &Control::default());
-    serde_json::to_value(outcome.expect("nobody cancels").report).expect("a report can be serialized")
+    serde_json::to_value(outcome.expect("nobody cancels").report)
+        .expect("a report can be serialized")
 }
 
 fn everything() -> Views {
@@ -42,11 +43,15 @@ fn list<'a>(report: &'a Json, key: &str) -> &'a Vec<Json> {
 }
 
 fn number(row: &Json, key: &str) -> u64 {
-    row[key].as_u64().unwrap_or_else(|| panic!("{key} of {row}"))
+    row[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{key} of {row}"))
 }
 
 fn text<'a>(row: &'a Json, key: &str) -> &'a str {
-    row[key].as_str().unwrap_or_else(|| panic!("{key} of {row}"))
+    row[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("{key} of {row}"))
 }
 
 /// Counts and sums by a name and why, of the report and of the model.
@@ -67,7 +72,9 @@ fn reported(report: &Json, table: &str, key: &str) -> Numbers {
 fn modelled(sums: &model_waits::Sums, name: impl Fn(i32, &str) -> String) -> Numbers {
     let mut numbers = Numbers::new();
     for ((tid, call, why), (count, time)) in sums {
-        let sum = numbers.entry((name(*tid, call), (*why).to_owned())).or_default();
+        let sum = numbers
+            .entry((name(*tid, call), (*why).to_owned()))
+            .or_default();
         *sum = (sum.0 + count, sum.1 + time);
     }
     numbers
@@ -76,14 +83,24 @@ fn modelled(sums: &model_waits::Sums, name: impl Fn(i32, &str) -> String) -> Num
 #[test]
 fn a_plain_model_says_the_same() {
     for name in ["kernel-mix-small", "kernel-ust-requests", "twohost-server"] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let report = report::<WaitAnalysis>(&set, everything());
         let sums = model_waits::waits(&set);
         assert!(sums.len() > 500, "{name}: {}", sums.len());
         let by_call = modelled(&sums, |_, call| call.to_owned());
-        assert_eq!(reported(&report, "syscall_reasons", "syscall"), by_call, "{name}");
+        assert_eq!(
+            reported(&report, "syscall_reasons", "syscall"),
+            by_call,
+            "{name}"
+        );
         let by_thread = modelled(&sums, |tid, _| tid.to_string());
-        assert_eq!(reported(&report, "thread_reasons", "tid"), by_thread, "{name}");
+        assert_eq!(
+            reported(&report, "thread_reasons", "tid"),
+            by_thread,
+            "{name}"
+        );
     }
 }
 
@@ -96,7 +113,9 @@ fn parts_are_the_whole() {
         "kernel-ust-requests",
         "many-threads",
     ] {
-        let Some(set) = kernel_trace(name) else { continue };
+        let Some(set) = kernel_trace(name) else {
+            continue;
+        };
         let waits = report::<WaitAnalysis>(&set, everything());
         let calls = report::<SyscallAnalysis>(&set, everything());
         for (table, key) in [("syscalls", "syscall"), ("threads", "tid")] {
@@ -138,8 +157,8 @@ fn losses_show() {
     }
 }
 
-/// A request of the recorded program: cause, thread, beginning and end, and what it measured itself:
-/// nanoseconds that it waited for its lock, for its store, and for its backend.
+/// A request of the recorded program: cause, thread, beginning and end, and what it measured
+/// itself: nanoseconds that it waited for its lock, for its store, and for its backend.
 struct Request {
     cause: String,
     tid: u64,
@@ -179,17 +198,23 @@ fn waits_of(request: &Request, waits: &BTreeMap<u64, Vec<&Json>>) -> BTreeMap<St
     sums
 }
 
-/// 2,500 requests, 205 of them slowed by causes that make a call wait: the trace does not name them.
+/// 2,500 requests, 205 of them slowed by causes that make a call wait: the trace does not name
+/// them.
 #[test]
 fn causes_of_slow_requests_are_found() {
     let archive = "kernel-ust-requests";
     let (Some(set), Some(path)) = (kernel_trace(archive), ours(archive, archive)) else {
         return;
     };
-    let root = path.parent().and_then(|path| path.parent()).expect("a directory");
+    let root = path
+        .parent()
+        .and_then(|path| path.parent())
+        .expect("a directory");
     let truth = root.join(format!("{archive}.truth/requests.csv"));
     let truth = std::fs::read_to_string(truth).expect("the truth");
-    let clock = set.traces[0].clock(&set.traces[0].streams[0]).expect("a clock");
+    let clock = set.traces[0]
+        .clock(&set.traces[0].streams[0])
+        .expect("a clock");
     let requests = requests(&truth, clock.timestamp(0).0);
     assert_eq!(requests.len(), 2500);
     let report = report::<WaitAnalysis>(&set, everything());
@@ -204,15 +229,17 @@ fn causes_of_slow_requests_are_found() {
         let most = sums.iter().max_by_key(|(_, time)| **time);
         let most = most.map(|(why, _)| why.clone()).unwrap_or_default();
         *found.entry((request.cause.as_str(), most)).or_default() += 1;
-        for ((why, ours, theirs), own) in measured
-            .iter_mut()
-            .zip([request.lock, request.store, request.rpc])
+        for ((why, ours, theirs), own) in
+            measured
+                .iter_mut()
+                .zip([request.lock, request.store, request.rpc])
         {
             *ours += sums.get(*why).copied().unwrap_or(0);
             *theirs += own;
         }
     }
-    let of = |cause: &'static str, why: &str| found.get(&(cause, why.to_owned())).copied().unwrap_or(0);
+    let of =
+        |cause: &'static str, why: &str| found.get(&(cause, why.to_owned())).copied().unwrap_or(0);
     assert_eq!(of("disk", "block-device"), 50);
     assert_eq!(of("lock_sleep", "futex"), 35);
     assert!(of("lock_run", "futex") >= 40, "{found:?}");
@@ -241,7 +268,8 @@ struct Script(Vec<Scripted<'static>>);
 
 impl Script {
     fn event(&mut self, cpu: u64, time: u64, name: &'static str, fields: Vec<Field<'static>>) {
-        self.0.push((cpu, time, Maker { tid: 10, pid: 10 }, name, fields));
+        self.0
+            .push((cpu, time, Maker { tid: 10, pid: 10 }, name, fields));
     }
 
     /// `state` is why the thread before leaves.
@@ -277,7 +305,14 @@ impl Script {
         self.event(0, time, "lttng_statedump_process_state", fields);
     }
 
-    fn of_number(&mut self, cpu: u64, time: u64, name: &'static str, field: &'static str, number: i64) {
+    fn of_number(
+        &mut self,
+        cpu: u64,
+        time: u64,
+        name: &'static str,
+        field: &'static str,
+        number: i64,
+    ) {
         self.event(cpu, time, name, vec![(field, 32, Int(number))]);
     }
 
@@ -396,7 +431,10 @@ fn contexts_say_what_a_call_waited_for() {
     assert_eq!(waits, expected);
     assert_eq!(report["log"][8]["waker"]["tid"], 20);
     let read = &report["syscalls"][0];
-    assert_eq!((text(read, "syscall"), number(read, "total_ns")), ("read", 1600));
+    assert_eq!(
+        (text(read, "syscall"), number(read, "total_ns")),
+        ("read", 1600)
+    );
     assert_eq!(
         (number(read, "running_ns"), number(read, "unknown_ns")),
         (755, 100)
@@ -422,7 +460,11 @@ fn without_switches_nothing_is_known() {
         lacks.is_some_and(|lacks| lacks.contains("enable sched_switch")),
         "{lacks:?}"
     );
-    let read = fields(&report, "syscalls", &["total_ns", "running_ns", "unknown_ns"]);
+    let read = fields(
+        &report,
+        "syscalls",
+        &["total_ns", "running_ns", "unknown_ns"],
+    );
     assert_eq!(read, json!([[600, 0, 600]]));
 }
 
@@ -532,7 +574,10 @@ fn futexes_by_address() {
     assert_eq!(operations, expected);
     let reasons = fields(&report, "reasons", &["why", "total_ns"]);
     assert!(
-        reasons.as_array().expect("rows").contains(&json!(["futex", 110])),
+        reasons
+            .as_array()
+            .expect("rows")
+            .contains(&json!(["futex", 110])),
         "{reasons}"
     );
 }

@@ -1,5 +1,5 @@
-//! The law on traces where an index entry in the middle contradicts its stream file: no report depends on
-//! chunks, since a fold that meets the wrong entry gives no report.
+//! The law on traces where an index entry in the middle contradicts its stream file: no report
+//! depends on chunks, since a fold that meets the wrong entry gives no report.
 
 use tracebraid_ctf::index::IndexCheck;
 use tracebraid_ctf::trace::TraceSet;
@@ -37,15 +37,18 @@ fn refuses<A: Lawful>(what: &str, set: &TraceSet, asked: Asked) {
         let what = format!("{}, {what}, {options:?}", A::NAME);
         match outcome.map(|_| ()) {
             Err(FoldError::WrongIndexes(files)) => {
-                assert!(files.len() == 1 && files[0].ends_with(FILE), "{what}: {files:?}");
+                assert!(
+                    files.len() == 1 && files[0].ends_with(FILE),
+                    "{what}: {files:?}"
+                );
             }
             other => panic!("{what}: {other:?}"),
         }
     }
 }
 
-/// Whichever value of the entry is wrong, [`IndexCheck::Every`] does not use the index, and the packets are
-/// those of the trace without an index. The other indexes are used.
+/// Whichever value of the entry is wrong, [`IndexCheck::Every`] does not use the index, and the
+/// packets are those of the trace without an index. The other indexes are used.
 #[test]
 fn a_wrong_index_is_not_used_when_every_entry_is_checked() {
     let bare = without_index();
@@ -59,7 +62,10 @@ fn a_wrong_index_is_not_used_when_every_entry_is_checked() {
         };
         let message = format!("{FILE}: byte {}: its index is not used", WRONG << 18);
         assert!(damage.contains(&message), "{}: {damage}", way.name);
-        let streams = set.traces[0].streams.iter().zip(&expected.traces[0].streams);
+        let streams = set.traces[0]
+            .streams
+            .iter()
+            .zip(&expected.traces[0].streams);
         for (stream, expected) in streams {
             assert_eq!(stream.packets, expected.packets, "{}", way.name);
             let file = &stream.files[0];
@@ -105,15 +111,17 @@ fn reports_are_those_without_the_index() {
     }
 }
 
-/// For a range of time, the first packet after the range is compared, too, so that a wrong time does not
-/// leave out packets of the range.
+/// For a range of time, the first packet after the range is compared, too, so that a wrong time
+/// does not leave out packets of the range.
 #[test]
 fn packets_are_not_left_out_by_a_wrong_time() {
     let trace = PartialTrace::with_changed_index("later-begin", WAYS[0].change);
     let set = trace.open();
     let bare = without_index().open();
     let stream = bare.traces[0].streams.iter();
-    let stream = stream.rev().find(|stream| stream.files[0].path.ends_with(FILE));
+    let stream = stream
+        .rev()
+        .find(|stream| stream.files[0].path.ends_with(FILE));
     let stream = stream.expect("the stream");
     let clock = bare.traces[0].clock(stream).expect("its clock");
     let packet = stream.packets[WRONG];

@@ -1,7 +1,8 @@
 //! What SQLite asks a table for: a range of keys, and which columns it will look at.
 //!
-//! Conditions on the key are told when a question is planned, their values when it is answered; in between SQLite keeps a
-//! text ([`Plan`]). SQLite checks each condition itself again, so that a range may be too wide, and never too narrow.
+//! Conditions on the key are told when a question is planned, their values when it is answered; in
+//! between SQLite keeps a text ([`Plan`]). SQLite checks each condition itself again, so that a
+//! range may be too wide, and never too narrow.
 
 use std::fmt;
 
@@ -48,7 +49,9 @@ impl Bound {
     }
 
     fn of(letter: char) -> Option<Bound> {
-        Bound::ALL.into_iter().find(|bound| bound.letter() == letter)
+        Bound::ALL
+            .into_iter()
+            .find(|bound| bound.letter() == letter)
     }
 }
 
@@ -120,13 +123,16 @@ impl Asked {
             // Nothing is equal to, less or more than what is not known.
             ValueRef::Null => return self.nothing(),
             ValueRef::Integer(whole) => Some(whole),
-            // Whole numbers that are no less than it, or no more; those that are too large are as large as may be.
+            // Whole numbers that are no less than it, or no more; those that are too large are as
+            // large as may be.
             ValueRef::Real(number) if number.fract() == 0.0 => Some(number as i64),
             ValueRef::Real(number) => {
                 match bound {
                     Bound::Equal => self.nothing(),
                     Bound::Less | Bound::AtMost => self.to = self.to.min(number.floor() as i64),
-                    Bound::Greater | Bound::AtLeast => self.from = self.from.max(number.ceil() as i64),
+                    Bound::Greater | Bound::AtLeast => {
+                        self.from = self.from.max(number.ceil() as i64)
+                    }
                 }
                 return;
             }

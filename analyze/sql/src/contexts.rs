@@ -75,7 +75,11 @@ impl Table for ContextTable {
                 _ => Value::Text(words(&union, id)),
             }
         };
-        Ok(Box::new(List::new(self.union.contexts.count(), asked, value)))
+        Ok(Box::new(List::new(
+            self.union.contexts.count(),
+            asked,
+            value,
+        )))
     }
 }
 
@@ -84,9 +88,9 @@ pub(crate) fn words(union: &Union, context: ContextId) -> String {
     union.words(context).join(" > ")
 }
 
-/// Reason why the thread on a critical path did not run in a context, or `running`: the innermost reason
-/// around that thread's own frames. Frames within `preempted` or `runnable` are those of the thread that has
-/// its CPU, which is not on the path.
+/// Reason why the thread on a critical path did not run in a context, or `running`: the innermost
+/// reason around that thread's own frames. Frames within `preempted` or `runnable` are those of the
+/// thread that has its CPU, which is not on the path.
 pub(crate) fn state(union: &Union, context: ContextId) -> &str {
     let frames = union
         .contexts
@@ -98,8 +102,8 @@ pub(crate) fn state(union: &Union, context: ContextId) -> &str {
             FrameKind::Reason => return name,
             FrameKind::Thread => {
                 let around = frames.next();
-                let lacks_cpu =
-                    around.filter(|&(kind, name)| kind == FrameKind::Reason && is_lack_of_cpu(name));
+                let lacks_cpu = around
+                    .filter(|&(kind, name)| kind == FrameKind::Reason && is_lack_of_cpu(name));
                 return lacks_cpu.map_or(WaitReason::Running.name(), |(_, name)| name);
             }
             _ => {}

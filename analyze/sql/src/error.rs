@@ -59,7 +59,11 @@ impl TextPosition {
         TextPosition {
             line: before.matches('\n').count() + 1,
             column: before.get(begin..).unwrap_or_default().chars().count() + 1,
-            text: text.get(begin..end).unwrap_or_default().trim_end().to_owned(),
+            text: text
+                .get(begin..end)
+                .unwrap_or_default()
+                .trim_end()
+                .to_owned(),
         }
     }
 }
@@ -72,7 +76,10 @@ mod tests {
     fn places_are_within_their_lines() {
         let text = "SELECT é,\n  oops\nFROM x";
         let place = TextPosition::of(text, text.find("oops").expect("it is there"));
-        assert_eq!((place.line, place.column, place.text.as_str()), (2, 3, "  oops"));
+        assert_eq!(
+            (place.line, place.column, place.text.as_str()),
+            (2, 3, "  oops")
+        );
         let place = TextPosition::of(text, text.find(',').expect("it is there"));
         assert_eq!((place.line, place.column), (1, 9));
         // Within a character, and behind the end.

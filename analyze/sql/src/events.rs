@@ -167,7 +167,8 @@ impl EventRows {
             *lane = PacketCpu {
                 packet: reader.packets_begun(),
                 trace: place.unwrap_or(usize::MAX),
-                cpu: cpus.and_then(|cpus| cpus.of_packet(reader.stream().class, reader.packet_head())),
+                cpu: cpus
+                    .and_then(|cpus| cpus.of_packet(reader.stream().class, reader.packet_head())),
             };
         }
         let mut known = *lane;
@@ -176,7 +177,9 @@ impl EventRows {
             known.cpu = reader
                 .event()
                 .filter(|_| cpus.are_mixed(class))
-                .and_then(|event| cpus.of_event((class, event.class_index), event.body, event.slots));
+                .and_then(|event| {
+                    cpus.of_event((class, event.class_index), event.body, event.slots)
+                });
         }
         known
     }
@@ -207,14 +210,19 @@ impl Rows for EventRows {
                 return self.ends();
             };
             let lane = EventRows::lane(&mut self.lanes, self.set, &self.cpus, reader);
-            if let Some(tasks) = self.tasks.as_mut().and_then(|tasks| tasks.get_mut(lane.trace)) {
+            if let Some(tasks) = self
+                .tasks
+                .as_mut()
+                .and_then(|tasks| tasks.get_mut(lane.trace))
+            {
                 let (trace, class) = (reader.trace(), reader.stream().class);
                 let Some(mut event) = reader.event() else {
                     continue;
                 };
                 let key = (lane.trace, class, event.class_index);
                 let field = self.tids.entry(key);
-                let field = field.or_insert_with(|| tid_field(trace, event.stream, event.class_index));
+                let field =
+                    field.or_insert_with(|| tid_field(trace, event.stream, event.class_index));
                 let own = field.as_ref().and_then(|field| tid_of(field, &mut event));
                 let running = tasks.see(class, &mut event, lane.cpu).tid;
                 self.tid = own.or(running);

@@ -139,13 +139,18 @@ impl Visitor for Writer {
             return self.text.push_str(&text);
         }
         let mappings = class.mappings.iter();
-        let labels = mappings.filter(|mapping| mapping.ranges.iter().any(|range| range.contains(value)));
+        let labels =
+            mappings.filter(|mapping| mapping.ranges.iter().any(|range| range.contains(value)));
         self.labelled(labels.map(|mapping| mapping.label.as_str()), text);
     }
 
     fn wide_integer(&mut self, node: &Node, _: &IntClass, bytes: &[u8]) {
         self.put(node, |text| {
-            let digits: String = bytes.iter().rev().map(|byte| format!("{byte:02X}")).collect();
+            let digits: String = bytes
+                .iter()
+                .rev()
+                .map(|byte| format!("{byte:02X}"))
+                .collect();
             let digits = digits.trim_start_matches('0');
             let digits = if digits.is_empty() { "0" } else { digits };
             text.push_str(&format!("\"0x{digits}\""));
@@ -153,7 +158,9 @@ impl Visitor for Writer {
     }
 
     fn boolean(&mut self, node: &Node, value: bool) {
-        self.put(node, |text| text.push_str(if value { "true" } else { "false" }));
+        self.put(node, |text| {
+            text.push_str(if value { "true" } else { "false" })
+        });
     }
 
     fn bits(&mut self, node: &Node, class: &IntClass, raw: u64) {
@@ -164,11 +171,15 @@ impl Visitor for Writer {
             return self.text.push_str(&raw.to_string());
         }
         let is_set = |range: &tracebraid_ctf::schema::IntRange| {
-            (0..class.length.min(64)).any(|bit| raw >> bit & 1 == 1 && range.contains(i128::from(bit)))
+            (0..class.length.min(64))
+                .any(|bit| raw >> bit & 1 == 1 && range.contains(i128::from(bit)))
         };
         let mappings = class.mappings.iter();
         let labels = mappings.filter(|mapping| mapping.ranges.iter().any(is_set));
-        self.labelled(labels.map(|mapping| mapping.label.as_str()), raw.to_string());
+        self.labelled(
+            labels.map(|mapping| mapping.label.as_str()),
+            raw.to_string(),
+        );
     }
 
     fn float(&mut self, node: &Node, _: u32, value: f64) {

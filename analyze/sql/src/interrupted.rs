@@ -22,8 +22,8 @@ impl Interrupted {
         }
     }
 
-    /// Name of the interruption on the event record's CPU; `None` in the context of the thread itself. The
-    /// beginning and the end of an interrupt belong to it.
+    /// Name of the interruption on the event record's CPU; `None` in the context of the thread
+    /// itself. The beginning and the end of an interrupt belong to it.
     pub(crate) fn see(
         &mut self,
         trace: usize,
@@ -40,7 +40,9 @@ impl Interrupted {
                 *now = Interrupts::default();
                 return None;
             }
-            if let Some(step) = InterruptStep::of(&model.event, &mut Body::new(event.body, event.slots)) {
+            if let Some(step) =
+                InterruptStep::of(&model.event, &mut Body::new(event.body, event.slots))
+            {
                 now.step(step);
                 if step.begins() {
                     after = now.innermost();

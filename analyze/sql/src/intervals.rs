@@ -144,16 +144,20 @@ impl Rows for IntervalRows {
             5 => duration(now.begin.abs_diff(now.end)),
             6 => text(graph.reason_of(now.state).map(|reason| reason.name())),
             7 => integer(cpu(now.state)),
-            _ => text(Some(graph.detail_of(trace, now.state, now.begin)).filter(|detail| !detail.is_empty())),
+            _ => text(
+                Some(graph.detail_of(trace, now.state, now.begin))
+                    .filter(|detail| !detail.is_empty()),
+            ),
         })
     }
 }
 
 fn cpu(state: State) -> Option<i64> {
     match state {
-        State::Running(cpu) | State::Interrupted(cpu, _) | State::Preempted(cpu) | State::Runnable(cpu) => {
-            Some(i64::from(cpu)).filter(|&cpu| cpu != i64::from(u16::MAX))
-        }
+        State::Running(cpu)
+        | State::Interrupted(cpu, _)
+        | State::Preempted(cpu)
+        | State::Runnable(cpu) => Some(i64::from(cpu)).filter(|&cpu| cpu != i64::from(u16::MAX)),
         _ => None,
     }
 }

@@ -14,7 +14,8 @@ pub(crate) struct List<F> {
 }
 
 impl<F: FnMut(usize, usize) -> Value> List<F> {
-    /// Those of a list of that length that are asked for; `value` gives a value by place and column.
+    /// Those of a list of that length that are asked for; `value` gives a value by place and
+    /// column.
     pub(crate) fn new(length: usize, asked: &Asked, value: F) -> List<F> {
         let next = usize::try_from(asked.from.max(0)).unwrap_or(usize::MAX);
         let last = usize::try_from(asked.to).ok();

@@ -144,7 +144,11 @@ impl Questions {
             tables.push(Arc::new(contexts));
             let shared = Shared::new(database);
             tables.push(Arc::new(TimeTable::new(shared.clone(), cancelled.clone())));
-            tables.push(Arc::new(SegmentTable::new(shared, union, cancelled.clone())));
+            tables.push(Arc::new(SegmentTable::new(
+                shared,
+                union,
+                cancelled.clone(),
+            )));
         }
         if let Some(traces) = traces {
             let traces = Arc::new(traces.watched(cancelled));
@@ -192,7 +196,11 @@ impl Questions {
         while let Some(mut statement) = batch.next().map_err(|error| self.question(text, error))? {
             is_any = true;
             let sql = statement.expanded_sql().unwrap_or_default();
-            let begin = from + text.get(from..).and_then(|rest| rest.find(&*sql)).unwrap_or(0);
+            let begin = from
+                + text
+                    .get(from..)
+                    .and_then(|rest| rest.find(&*sql))
+                    .unwrap_or(0);
             from = begin + sql.len();
             let first = begin + sql.len() - sql.trim_start().len();
             self.check(&statement, &sql, || TextPosition::of(text, first))?;
@@ -256,7 +264,9 @@ impl Questions {
     /// What is wrong with a question.
     fn question(&self, text: &str, error: Error) -> SqlError {
         match error {
-            Error::SqlInputError { msg, sql, offset, .. } => {
+            Error::SqlInputError {
+                msg, sql, offset, ..
+            } => {
                 let begin = text.len().saturating_sub(sql.len());
                 let byte = begin.saturating_add(usize::try_from(offset).unwrap_or(0));
                 SqlError::Question {
@@ -345,7 +355,10 @@ impl Questions {
 
     /// What tables are, by name, for those that are not the file's own.
     pub fn tables(&self) -> Vec<(&'static str, &'static str)> {
-        let own = self.tables.iter().map(|table| (table.name(), table.about()));
+        let own = self
+            .tables
+            .iter()
+            .map(|table| (table.name(), table.about()));
         let file = [(
             "executions",
             "executions of tasks, with their figures and captured values",
@@ -357,7 +370,8 @@ impl Questions {
 
     /// Columns of a table of the file.
     fn of_file(&self, table: &str) -> Result<Vec<About>, SqlError> {
-        let select = "SELECT name, type FROM pragma_table_info(?1) WHERE name NOT IN ('times', 'path')";
+        let select =
+            "SELECT name, type FROM pragma_table_info(?1) WHERE name NOT IN ('times', 'path')";
         let mut statement = self.connection.prepare(select).map_err(answer)?;
         let columns = statement.query_map([table], |row| {
             Ok(About {
@@ -396,7 +410,10 @@ const OF_FILE: [(&str, &[(&str, &str)]); 3] = [
             ("name", "a column of executions"),
             ("unit", "ns, bytes, text, or nothing for other numbers"),
             ("description", "what it is"),
-            ("is_value", "1 for captured values, 0 for figures of the path"),
+            (
+                "is_value",
+                "1 for captured values, 0 for figures of the path",
+            ),
         ],
     ),
 ];

@@ -38,7 +38,8 @@ pub(crate) trait Table: Send + Sync + 'static {
     /// Its columns.
     fn columns(&self) -> &'static [Column];
 
-    /// The place of the column, of integers, by which rows are found without looking at all of them.
+    /// The place of the column, of integers, by which rows are found without looking at all of
+    /// them.
     fn key(&self) -> usize;
 
     /// True if rows come in the order of that column.

@@ -15,7 +15,10 @@ pub(crate) struct TimeTable {
 
 impl TimeTable {
     pub(crate) fn new(database: Shared, cancelled: Cancelled) -> TimeTable {
-        TimeTable { database, cancelled }
+        TimeTable {
+            database,
+            cancelled,
+        }
     }
 }
 
@@ -32,7 +35,10 @@ impl Table for TimeTable {
         const COLUMNS: [Column; 3] = [
             Column::integer("execution", "id of the execution"),
             Column::integer("context", "id of the calling context"),
-            Column::integer("own_ns", "time in the context itself, and not in one within it"),
+            Column::integer(
+                "own_ns",
+                "time in the context itself, and not in one within it",
+            ),
         ];
         &COLUMNS
     }
@@ -92,7 +98,10 @@ impl Rows for TimeRows {
     }
 
     fn value(&mut self, column: usize) -> Result<Value, String> {
-        let told = self.place.checked_sub(1).and_then(|place| self.times.get(place));
+        let told = self
+            .place
+            .checked_sub(1)
+            .and_then(|place| self.times.get(place));
         let Some(&(context, time)) = told else {
             return Ok(Value::Null);
         };

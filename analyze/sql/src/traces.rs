@@ -12,8 +12,8 @@ use tracebraid_graph::{Graph, GraphAnalysis};
 
 use crate::questions::Cancelled;
 
-/// Opens traces with this check of their indexes. The traces live until the program ends, since SQLite
-/// holds rows that refer to them.
+/// Opens traces with this check of their indexes. The traces live until the program ends, since
+/// SQLite holds rows that refer to them.
 pub type OpenTraces = Box<dyn Fn(IndexCheck) -> Result<&'static TraceSet, String> + Send + Sync>;
 
 /// Traces, and what is made of them.
@@ -31,12 +31,17 @@ pub struct Traces {
     told: Mutex<Vec<String>>,
 }
 
-/// Damage beyond that is not told of any more: a question may read the same packets again and again.
+/// Damage beyond that is not told of any more: a question may read the same packets again and
+/// again.
 const MOST_TOLD: usize = 1000;
 
 impl Traces {
     /// Traces that will be opened that way; `heard` is told of damage, once.
-    pub fn new(open: OpenTraces, heard: Box<dyn Fn(&str) + Send + Sync>, options: Options) -> Traces {
+    pub fn new(
+        open: OpenTraces,
+        heard: Box<dyn Fn(&str) + Send + Sync>,
+        options: Options,
+    ) -> Traces {
         Traces {
             open,
             heard,

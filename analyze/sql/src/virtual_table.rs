@@ -17,8 +17,8 @@ use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
 
 use rusqlite::vtab::{
-    Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConnection, VTabCursor, sqlite3_vtab,
-    sqlite3_vtab_cursor,
+    Context, Filters, IndexConstraintOp, IndexInfo, Module, VTab, VTabConnection, VTabCursor,
+    sqlite3_vtab, sqlite3_vtab_cursor,
 };
 use rusqlite::{Connection, Error};
 
@@ -83,7 +83,9 @@ unsafe impl VTab<'_> for Connected {
         };
         for (constraint, mut usage) in info.constraints_and_usages() {
             let bound = bound(constraint.operator());
-            if let (true, true, Some(bound)) = (constraint.column() == key, constraint.is_usable(), bound) {
+            if let (true, true, Some(bound)) =
+                (constraint.column() == key, constraint.is_usable(), bound)
+            {
                 plan.bounds.push(bound);
                 // SQLite checks the condition again, since it is not told to omit that.
                 usage.set_argv_index(plan.bounds.len() as c_int);
@@ -114,7 +116,12 @@ unsafe impl VTab<'_> for Connected {
 
 // SAFETY: `repr(C)` with SQLite's structure first; see the module.
 unsafe impl VTabCursor for Cursor {
-    fn filter(&mut self, _: c_int, plan: Option<&str>, values: &Filters<'_>) -> rusqlite::Result<()> {
+    fn filter(
+        &mut self,
+        _: c_int,
+        plan: Option<&str>,
+        values: &Filters<'_>,
+    ) -> rusqlite::Result<()> {
         let asked = Plan::parse(plan.unwrap_or_default()).asked(values.iter());
         self.row = 0;
         *self.rows.get_mut() = None;

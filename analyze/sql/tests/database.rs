@@ -41,7 +41,10 @@ fn segments_are_the_steps_of_executions() {
                 thread.map_or(Value::Null, |of| Value::Integer(of.tid.into()))
             );
             assert_eq!(integer(&row[7]), i64::from(step.context.0));
-            assert_eq!(text(&row[9]), database.union.words(step.context).join(" > "));
+            assert_eq!(
+                text(&row[9]),
+                database.union.words(step.context).join(" > ")
+            );
             at += step.duration as i64;
         }
     }
@@ -83,11 +86,13 @@ fn states_are_the_innermost_reasons() {
 fn steps_behind_another_thread_are_not_running() {
     let questions = questions(&database());
     for (state, least) in [("preempted", 1), ("runnable", 1)] {
-        let with_thread =
-            format!("SELECT count(*) FROM segments WHERE text LIKE '%[{state}] > <%>' AND state = '{state}'");
+        let with_thread = format!(
+            "SELECT count(*) FROM segments WHERE text LIKE '%[{state}] > <%>' AND state = '{state}'"
+        );
         assert!(number(&questions, &with_thread) >= least, "{state}");
-        let wrong =
-            format!("SELECT count(*) FROM segments WHERE text LIKE '%[{state}]%' AND state = 'running'");
+        let wrong = format!(
+            "SELECT count(*) FROM segments WHERE text LIKE '%[{state}]%' AND state = 'running'"
+        );
         assert_eq!(number(&questions, &wrong), 0, "{state}");
     }
 }
@@ -118,14 +123,21 @@ fn times_are_those_of_the_table() {
         let duration = format!("SELECT duration_ns FROM executions WHERE id = {id}");
         assert_eq!(number(&questions, &of_one), number(&questions, &duration));
     }
-    let between = "SELECT count(DISTINCT execution) FROM times WHERE execution > 4.5 AND execution <= 9";
+    let between =
+        "SELECT count(DISTINCT execution) FROM times WHERE execution > 4.5 AND execution <= 9";
     assert_eq!(number(&questions, between), 5);
     assert_eq!(
-        number(&questions, "SELECT count(*) FROM times WHERE execution = NULL"),
+        number(
+            &questions,
+            "SELECT count(*) FROM times WHERE execution = NULL"
+        ),
         0
     );
     assert_eq!(
-        number(&questions, "SELECT count(*) FROM times WHERE execution < -5"),
+        number(
+            &questions,
+            "SELECT count(*) FROM times WHERE execution < -5"
+        ),
         0
     );
     let text_key = "SELECT count(DISTINCT execution) FROM times WHERE execution IN (3, '5', 7.0)";
@@ -160,15 +172,16 @@ fn contexts_and_threads_are_those_of_the_database() {
             }
         }
     }
-    let wrong = "SELECT count(*) FROM contexts AS one JOIN contexts AS other ON other.id = one.around
+    let wrong =
+        "SELECT count(*) FROM contexts AS one JOIN contexts AS other ON other.id = one.around
         WHERE other.depth != one.depth - 1";
     assert_eq!(number(&questions, wrong), 0);
-    let same =
-        "SELECT count(*) FROM segments JOIN threads ON threads.id = thread WHERE threads.tid != segments.tid";
+    let same = "SELECT count(*) FROM segments JOIN threads ON threads.id = thread WHERE threads.tid != segments.tid";
     assert_eq!(number(&questions, same), 0);
 }
 
-/// What a hostile file may hold in place of what is expected: each is an error that names the execution, or rows.
+/// What a hostile file may hold in place of what is expected: each is an error that names the
+/// execution, or rows.
 #[test]
 fn any_bytes_are_read_or_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -192,7 +205,10 @@ fn any_bytes_are_read_or_refused() {
         drop(connection);
         let questions = questions(&path);
         for table in ["segments", "times"] {
-            match try_ask(&questions, &format!("SELECT * FROM {table} WHERE execution < 6")) {
+            match try_ask(
+                &questions,
+                &format!("SELECT * FROM {table} WHERE execution < 6"),
+            ) {
                 Ok(_) => {}
                 Err(error) => {
                     assert!(error.to_string().contains("execution 3: "), "{error}");

@@ -59,7 +59,11 @@ fn errors_name_the_place() {
         };
         let place = place.unwrap_or_else(|| panic!("{text}: {found}"));
         assert!(found.contains(what), "{text}: {found}");
-        assert_eq!((place.line, place.column), (line, column), "{text}: {found}");
+        assert_eq!(
+            (place.line, place.column),
+            (line, column),
+            "{text}: {found}"
+        );
     }
     for text in ["", "  ", ";", "-- nothing"] {
         assert!(
@@ -108,8 +112,7 @@ fn endless_questions_can_be_stopped() {
                 stopper.stop();
             }
         });
-        let endless =
-            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+        let endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
         let found = try_ask(&questions, endless);
         has_ended.store(true, Ordering::Relaxed);
         found

@@ -44,7 +44,10 @@ fn events_are_those_of_the_traces() {
         "EXPLAIN QUERY PLAN SELECT * FROM events ORDER BY time_ns LIMIT 3",
     );
     assert_eq!(plan.len(), 1, "{plan:?}");
-    let switches = plain.iter().filter(|event| event.1 == "sched_switch").count();
+    let switches = plain
+        .iter()
+        .filter(|event| event.1 == "sched_switch")
+        .count();
     let count = "SELECT count(*) FROM events WHERE name = 'sched_switch'";
     assert_eq!(number(&questions, count) as usize, switches);
 }
@@ -73,19 +76,28 @@ fn ranges_of_time_are_exact() {
             .iter()
             .filter(|event| from <= event.0 && event.0 <= to)
             .count();
-        let within = format!("SELECT count(*), count(tid) FROM events WHERE time_ns BETWEEN {from} AND {to}");
+        let within = format!(
+            "SELECT count(*), count(tid) FROM events WHERE time_ns BETWEEN {from} AND {to}"
+        );
         assert_eq!(
             integer(&ask(&questions, &within)[0][0]) as usize,
             expected,
             "{from} {to}"
         );
-        let strict = format!("SELECT count(*) FROM events WHERE time_ns > {from} - 1 AND time_ns < {to} + 1");
-        assert_eq!(number(&questions, &strict) as usize, expected, "{from} {to}");
+        let strict = format!(
+            "SELECT count(*) FROM events WHERE time_ns > {from} - 1 AND time_ns < {to} + 1"
+        );
+        assert_eq!(
+            number(&questions, &strict) as usize,
+            expected,
+            "{from} {to}"
+        );
         // Who runs is told by what was before, and does not depend on where the range begins.
         let from_all = format!(
             "SELECT total(tid) FROM (SELECT time_ns + 0 AS time, tid FROM events) WHERE time BETWEEN {from} AND {to}"
         );
-        let of_range = format!("SELECT total(tid) FROM events WHERE time_ns BETWEEN {from} AND {to}");
+        let of_range =
+            format!("SELECT total(tid) FROM events WHERE time_ns BETWEEN {from} AND {to}");
         if round < 3 {
             assert_eq!(
                 ask(&questions, &from_all),
@@ -101,7 +113,10 @@ fn fields_are_exact_json() {
     for name in ["kernel-mix-small", "kernel-ust-requests", "ust-cyg-profile"] {
         let set = set(name);
         let questions = questions(set);
-        let rows = ask(&questions, "SELECT name, fields, context FROM events LIMIT 20000");
+        let rows = ask(
+            &questions,
+            "SELECT name, fields, context FROM events LIMIT 20000",
+        );
         assert!(rows.len() > 100);
         for row in &rows {
             for column in [1, 2] {
@@ -116,11 +131,13 @@ fn fields_are_exact_json() {
     }
     let set = set("kernel-mix-small");
     let questions = questions(set);
-    let sums = "SELECT sum(json_extract(fields, '$.ret')) FROM events WHERE name = 'syscall_exit_read'";
+    let sums =
+        "SELECT sum(json_extract(fields, '$.ret')) FROM events WHERE name = 'syscall_exit_read'";
     assert_ne!(number(&questions, sums), 0);
 }
 
-/// Rows of a thread follow each other without gaps, and are those of the graph, for any number of threads that make it.
+/// Rows of a thread follow each other without gaps, and are those of the graph, for any number of
+/// threads that make it.
 #[test]
 fn intervals_are_the_stretches_of_the_graph() {
     let set = set("kernel-mix-small");
@@ -155,7 +172,12 @@ fn intervals_are_the_stretches_of_the_graph() {
             let numbers = [0, 1, 2, 3].map(|column| integer(&row[column]));
             assert_eq!(
                 numbers,
-                [actor.key.tid.into(), stretch.begin, next, next - stretch.begin]
+                [
+                    actor.key.tid.into(),
+                    stretch.begin,
+                    next,
+                    next - stretch.begin
+                ]
             );
             assert!(at.is_none_or(|at| at == stretch.begin));
             at = Some(next);
@@ -164,7 +186,10 @@ fn intervals_are_the_stretches_of_the_graph() {
                 WaitReason::ALL.iter().any(|reason| reason.name() == state),
                 "{state}"
             );
-            assert_eq!(state == "running", matches!(stretch.state, State::Running(_)));
+            assert_eq!(
+                state == "running",
+                matches!(stretch.state, State::Running(_))
+            );
             if let State::Running(cpu) = stretch.state {
                 assert_eq!(row[5], Value::Integer(cpu.into()));
                 *running.entry(actor.key.tid.into()).or_default() += next - stretch.begin;
@@ -174,7 +199,9 @@ fn intervals_are_the_stretches_of_the_graph() {
     assert_eq!(place, rows.len());
     let questions = questions(set);
     for (tid, expected) in running {
-        let sum = format!("SELECT sum(duration_ns) FROM intervals WHERE tid = {tid} AND state = 'running'");
+        let sum = format!(
+            "SELECT sum(duration_ns) FROM intervals WHERE tid = {tid} AND state = 'running'"
+        );
         assert_eq!(number(&questions, &sum), expected, "{tid}");
     }
     let threads = ask(
@@ -185,7 +212,10 @@ fn intervals_are_the_stretches_of_the_graph() {
     for (row, actor) in threads.iter().zip(&graph.actors) {
         assert_eq!(integer(&row[0]), i64::from(actor.key.tid));
         match actor.begin() {
-            Some(begin) => assert!(begin == integer(&row[3]) && begin <= integer(&row[4]), "{row:?}"),
+            Some(begin) => assert!(
+                begin == integer(&row[3]) && begin <= integer(&row[4]),
+                "{row:?}"
+            ),
             // It is named, and nothing is known of what it did.
             None => assert_eq!(row[3..], [Value::Null, Value::Null]),
         }
@@ -197,7 +227,8 @@ fn intervals_are_the_stretches_of_the_graph() {
 fn preempted_threads_know_by_whom() {
     let set = set("kernel-mix-small");
     let questions = questions(set);
-    let switches = "SELECT time_ns, json_extract(fields, '$.prev_tid'), json_extract(fields, '$.next_tid')
+    let switches =
+        "SELECT time_ns, json_extract(fields, '$.prev_tid'), json_extract(fields, '$.next_tid')
         FROM events WHERE name = 'sched_switch'";
     let takers: BTreeMap<(i64, i64), i64> = ask(&questions, switches)
         .iter()

@@ -65,7 +65,10 @@ mod tests {
         assert_eq!(distribution.quantile(1000), Some(1_000_001));
         (0..1000).for_each(|value| distribution.add(value * 31));
         let at = [1, 500, 900, 990, 999, 1000];
-        assert_eq!(distribution.quantiles(at), at.map(|at| distribution.quantile(at)));
+        assert_eq!(
+            distribution.quantiles(at),
+            at.map(|at| distribution.quantile(at))
+        );
         let mut both = distribution.clone();
         both.merge(&distribution);
         assert_eq!(both.summary().count(), 2 * 1001);

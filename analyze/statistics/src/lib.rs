@@ -5,12 +5,12 @@
 //! first pass has found ([`Bins`]; `--view freq` reads the trace twice). Promise: all hold
 //! integers, and merging is exact, associative and commutative, as partial states need it.
 //!
-//! The crate exists because general statistics libraries do not obey the law of folding: a report must be
-//! the same, byte for byte, for every number of threads and every chunk size. Floating-point sums
-//! depend on the order of addition, and common sketches (t-digest, reservoir samples) on the order of
-//! values or on chance. Here, sums are integers and sketches count values in fixed buckets, so the
-//! order of merging does not change the result. Memory depends on the number of distinct groups, not
-//! on the number of values.
+//! The crate exists because general statistics libraries do not obey the law of folding: a report
+//! must be the same, byte for byte, for every number of threads and every chunk size.
+//! Floating-point sums depend on the order of addition, and common sketches (t-digest, reservoir
+//! samples) on the order of values or on chance. Here, sums are integers and sketches count values
+//! in fixed buckets, so the order of merging does not change the result. Memory depends on the
+//! number of distinct groups, not on the number of values.
 #![forbid(unsafe_code)]
 
 mod bins;

@@ -95,7 +95,10 @@ impl Sketch {
     pub fn add(&mut self, value: u64) {
         let bucket = bucket(value);
         let (block, at) = split(bucket);
-        let place = self.places.get(block).map_or(0, |&place| usize::from(place));
+        let place = self
+            .places
+            .get(block)
+            .map_or(0, |&place| usize::from(place));
         match self.blocks.get_mut(place.wrapping_sub(1)) {
             Some(counts) => counts[at] += 1,
             None => self.add_many(bucket, 1),
@@ -144,7 +147,9 @@ impl Sketch {
         self.leave_list();
         for (number, theirs) in other.numbered_blocks() {
             let own = self.block(number);
-            own.iter_mut().zip(theirs).for_each(|(own, count)| *own += count);
+            own.iter_mut()
+                .zip(theirs)
+                .for_each(|(own, count)| *own += count);
         }
     }
 
@@ -171,7 +176,10 @@ impl Sketch {
             let counts = block.iter().enumerate().filter(|(_, count)| **count > 0);
             counts.map(move |(at, &count)| ((number * BUCKETS + at) as u16, count))
         });
-        let few = self.few.iter().map(|bucket| (bucket.number(), bucket.count()));
+        let few = self
+            .few
+            .iter()
+            .map(|bucket| (bucket.number(), bucket.count()));
         few.chain(many)
     }
 
@@ -190,7 +198,11 @@ impl Sketch {
     /// The same for several thousandths, ascending, in one pass.
     pub fn quantiles<const N: usize>(&self, thousandths: [u64; N]) -> [Option<u64>; N] {
         let count = u128::from(self.count());
-        let rank = |thousandths: u64| (count * u128::from(thousandths.min(1000))).div_ceil(1000).max(1);
+        let rank = |thousandths: u64| {
+            (count * u128::from(thousandths.min(1000)))
+                .div_ceil(1000)
+                .max(1)
+        };
         let mut buckets = self.iter();
         let (mut passed, mut last) = (0u128, None);
         thousandths.map(|thousandths| {
@@ -218,7 +230,10 @@ mod tests {
         assert_eq!(bucket(u64::MAX), 3775);
         let mut last = 0;
         for exponent in 0..64 {
-            for value in [1u64 << exponent, (1u64 << exponent) + ((1u64 << exponent) >> 1)] {
+            for value in [
+                1u64 << exponent,
+                (1u64 << exponent) + ((1u64 << exponent) >> 1),
+            ] {
                 assert!(bucket(value) >= last);
                 last = bucket(value);
                 assert_eq!(bucket(middle(last)), last);
@@ -236,7 +251,10 @@ mod tests {
         sketch.add_many(7, Bucket::MOST + 1);
         assert!(sketch.few.is_empty());
         let found: Vec<_> = sketch.iter().collect();
-        assert_eq!(found, [(5, Bucket::MOST + 1), (6, 1), (7, Bucket::MOST + 1)]);
+        assert_eq!(
+            found,
+            [(5, Bucket::MOST + 1), (6, 1), (7, Bucket::MOST + 1)]
+        );
     }
 
     proptest! {

@@ -30,7 +30,9 @@ impl Summary {
     pub fn add(&mut self, value: u64) {
         self.count += 1;
         self.sum += u128::from(value);
-        self.squares = self.squares.saturating_add(u128::from(value) * u128::from(value));
+        self.squares = self
+            .squares
+            .saturating_add(u128::from(value) * u128::from(value));
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }

@@ -20,7 +20,8 @@ impl<T> Default for Top<T> {
     }
 }
 
-/// How many more than are wanted are kept before they are sorted out, if that is more than are wanted.
+/// How many more than are wanted are kept before they are sorted out, if that is more than are
+/// wanted.
 const SLACK: usize = 32;
 
 impl<T: Ord + Copy> Top<T> {
@@ -69,8 +70,8 @@ impl<T: Ord + Copy> Top<T> {
     }
 }
 
-/// Keeps the first items in the order of their keys, so many at most, and sorts them. Keys of two items must differ where their
-/// order matters.
+/// Keeps the first items in the order of their keys, so many at most, and sorts them. Keys of two
+/// items must differ where their order matters.
 pub fn keep_first_by_key<T, K: Ord>(items: &mut Vec<T>, most: usize, key: impl Fn(&T) -> K) {
     if items.len() > most && most > 0 {
         items.select_nth_unstable_by_key(most - 1, &key);

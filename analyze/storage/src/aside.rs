@@ -1,6 +1,8 @@
-//! Files that are written aside, and then take their place: what was not completed leaves what was there before.
+//! Files that are written aside, and then take their place: what was not completed leaves what was
+//! there before.
 //!
-//! In: the name of a file to be. Out: a file beside it, to be written and then to be persisted under that name.
+//! In: the name of a file to be. Out: a file beside it, to be written and then to be persisted
+//! under that name.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -10,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Where a file of that name is: a link is followed. What is no file, as a device, is not replaced by one.
+/// Where a file of that name is: a link is followed. What is no file, as a device, is not replaced
+/// by one.
 ///
 /// # Errors
 /// When it is no file, or a link leads nowhere.
@@ -27,7 +30,8 @@ pub fn place(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A file beside that one, with a name that nobody else has. It is gone when it is dropped, unless it takes that one's place.
+/// A file beside that one, with a name that nobody else has. It is gone when it is dropped, unless
+/// it takes that one's place.
 ///
 /// # Errors
 /// When it cannot be made.

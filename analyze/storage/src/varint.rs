@@ -1,7 +1,7 @@
 //! Numbers of variable length (LEB128) in bytes.
 //!
-//! In: whole numbers of 64 bits. Out: bytes, as few as a number takes; and the numbers again. Promise: any bytes give numbers or an
-//! end, in time in their length.
+//! In: whole numbers of 64 bits. Out: bytes, as few as a number takes; and the numbers again.
+//! Promise: any bytes give numbers or an end, in time in their length.
 
 /// Appends a number: 7 bits a byte, the lowest first.
 #[inline(always)]
@@ -9,7 +9,8 @@ pub fn put(bytes: &mut Vec<u8>, number: u64) {
     if number >> 56 != 0 {
         return put_large(bytes, number);
     }
-    // How many bytes a number takes is hard to guess: all eight are written, and those kept that are its own.
+    // How many bytes a number takes is hard to guess: all eight are written, and those kept that
+    // are its own.
     let length = (63 - (number | 1).leading_zeros()) / 7 + 1;
     let others_follow = MORE & !(u64::MAX << (8 * (length - 1)));
     bytes.extend_from_slice(&(spread(number) | others_follow).to_le_bytes());

@@ -1,6 +1,7 @@
 //! Names of C++ and Rust as their authors wrote them.
 
-/// The name behind a mangled one; any other is what it is. `a` would be a type of C++ if it were asked for as such.
+/// The name behind a mangled one; any other is what it is. `a` would be a type of C++ if it were
+/// asked for as such.
 pub(crate) fn demangled(name: &str) -> String {
     let is_mangled = ["_Z", "__Z", "_R", "__R"]
         .iter()

@@ -1,9 +1,10 @@
-//! Names of functions that were found before, kept in files: to unpack debug information takes longer than most of what they are
-//! for.
+//! Names of functions that were found before, kept in files: to unpack debug information takes
+//! longer than most of what they are for.
 //!
-//! There is a file for each file that told names: text, a line for the program's version, one for the file with its size and time,
-//! and one for each address, with the functions there from the innermost on, behind tabs. What is of another version, or of a file
-//! that is another one now, is passed over and written anew. What cannot be read or written is as if it were not there.
+//! There is a file for each file that told names: text, a line for the program's version, one for
+//! the file with its size and time, and one for each address, with the functions there from the
+//! innermost on, behind tabs. What is of another version, or of a file that is another one now, is
+//! passed over and written anew. What cannot be read or written is as if it were not there.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,7 +46,11 @@ impl Kept {
         let file = File::open(place(directory, of)).ok();
         let read = file.and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text).ok());
         let lines = read.and_then(|_| text.strip_prefix(&kept.head));
-        kept.names = lines.into_iter().flat_map(str::lines).filter_map(entry).collect();
+        kept.names = lines
+            .into_iter()
+            .flat_map(str::lines)
+            .filter_map(entry)
+            .collect();
         Some(kept)
     }
 
@@ -59,7 +64,8 @@ impl Kept {
         self.is_new = true;
     }
 
-    /// Writes it, if there is something new. Of two who write at a time the later one's is there in the end.
+    /// Writes it, if there is something new. Of two who write at a time the later one's is there in
+    /// the end.
     pub(crate) fn write(&self, directory: &Path, of: &Path) {
         // It must still be what told them.
         if !self.is_new || head(of).as_ref() != Some(&self.head) {
@@ -115,7 +121,10 @@ fn forget_oldest(directory: &Path) -> std::io::Result<()> {
     let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "functions") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "functions")
+        {
             files.push((path.metadata()?.modified()?, path));
         }
     }
@@ -138,7 +147,10 @@ mod tests {
     #[test]
     fn what_was_found_is_there_the_next_time() {
         let directory = tempfile::tempdir().expect("a directory");
-        let (kept_in, of) = (directory.path().join("a/b"), directory.path().join("program"));
+        let (kept_in, of) = (
+            directory.path().join("a/b"),
+            directory.path().join("program"),
+        );
         fs::write(&of, "program").expect("written");
         let mut kept = Kept::read(&kept_in, &of).expect("the file is there");
         assert_eq!(kept.get(('v', 7)), None);
@@ -178,7 +190,11 @@ mod tests {
             let kept = Kept::read(directory.path(), &of).expect("the file is there");
             assert!(kept.names.is_empty(), "{text:?}");
         }
-        fs::write(&place, [head.as_bytes(), b"v7\tname\nv\xff\tname\n"].concat()).expect("written");
+        fs::write(
+            &place,
+            [head.as_bytes(), b"v7\tname\nv\xff\tname\n"].concat(),
+        )
+        .expect("written");
         let kept = Kept::read(directory.path(), &of).expect("the file is there");
         assert!(kept.names.is_empty(), "it is no text");
         fs::write(&place, format!("{head}v7\tname\nvx\tname\n\n7\nv8")).expect("written");

@@ -1,4 +1,5 @@
-//! Functions of the running kernel, or of one whose symbols perf has kept, as `/proc/kallsyms` lists them.
+//! Functions of the running kernel, or of one whose symbols perf has kept, as `/proc/kallsyms`
+//! lists them.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -27,9 +28,9 @@ const MOST_BYTES: u64 = 1 << 28;
 const MOST_SIZE: u64 = 1 << 20;
 
 impl KernelSymbols {
-    /// Symbols of the kernel with that build id that had the symbol `reference` at that address: of the same
-    /// boot, or of one without address space randomization. `None` if no such list is at hand: names of
-    /// another kernel would be wrong.
+    /// Symbols of the kernel with that build id that had the symbol `reference` at that address: of
+    /// the same boot, or of one without address space randomization. `None` if no such list is at
+    /// hand: names of another kernel would be wrong.
     ///
     /// Tries the running kernel, and the lists that `perf record` keeps in `~/.debug`.
     pub fn of(build_id: &BuildId, reference: (&str, u64)) -> Option<KernelSymbols> {
@@ -65,7 +66,11 @@ impl KernelSymbols {
                 continue;
             };
             is_it |= (listed.name, listed.address) == (name, address);
-            found.push((listed.address, listed.rank(), listed.function().map(Box::from)));
+            found.push((
+                listed.address,
+                listed.rank(),
+                listed.function().map(Box::from),
+            ));
         }
         Ok(is_it.then(|| KernelSymbols::new(found)))
     }
@@ -89,7 +94,9 @@ impl KernelSymbols {
 
     /// The function at an address.
     pub fn name(&self, address: u64) -> Option<&str> {
-        let behind = self.symbols.partition_point(|symbol| symbol.begin <= address);
+        let behind = self
+            .symbols
+            .partition_point(|symbol| symbol.begin <= address);
         let symbol = self.symbols.get(behind.checked_sub(1)?)?;
         symbol
             .name
@@ -115,7 +122,11 @@ impl<'l> Listed<'l> {
         let kind = *words.next()?.as_bytes().first()?;
         let name = words.next()?;
         // Users without the right to see addresses read all of them as 0.
-        (address != 0).then_some(Listed { address, kind, name })
+        (address != 0).then_some(Listed {
+            address,
+            kind,
+            name,
+        })
     }
 
     /// The name, if it is one of code.
@@ -123,8 +134,8 @@ impl<'l> Listed<'l> {
         matches!(self.kind, b't' | b'T' | b'w' | b'W').then_some(self.name)
     }
 
-    /// Functions first, then those for calls of 64 bits (each has an alias for 32), then global ones, then those with
-    /// fewer underscores before their names.
+    /// Functions first, then those for calls of 64 bits (each has an alias for 32), then global
+    /// ones, then those with fewer underscores before their names.
     fn rank(&self) -> Rank {
         let underscores = self.name.len() - self.name.trim_start_matches('_').len();
         let is_for_32_bits = self.name.starts_with("__ia32_");

@@ -21,11 +21,14 @@ impl fmt::Display for BuildId {
 }
 
 impl BuildId {
-    /// Where debug information of such a file is, below a directory of debug information. None for an id of one byte.
+    /// Where debug information of such a file is, below a directory of debug information. None for
+    /// an id of one byte.
     pub(crate) fn debug_file(&self) -> Option<PathBuf> {
         let (first, rest) = self.0.split_first()?;
         let mut name = String::new();
-        rest.iter().try_for_each(|byte| write!(name, "{byte:02x}")).ok()?;
+        rest.iter()
+            .try_for_each(|byte| write!(name, "{byte:02x}"))
+            .ok()?;
         let name = (!rest.is_empty()).then(|| format!("{name}.debug"))?;
         Some(PathBuf::from(format!(".build-id/{first:02x}")).join(name))
     }
@@ -34,9 +37,11 @@ impl BuildId {
 /// What of a file is where in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placed {
-    /// At the module's first address is what is at that offset in the file, in bytes; as `/proc/PID/maps` tells it.
+    /// At the module's first address is what is at that offset in the file, in bytes; as
+    /// `/proc/PID/maps` tells it.
     Part(u64),
-    /// The loader put all of the file there as the file says, from that address on; as LTTng-UST tells it.
+    /// The loader put all of the file there as the file says, from that address on; as LTTng-UST
+    /// tells it.
     Image(u64),
 }
 
@@ -59,7 +64,9 @@ impl Module {
     /// What is left of it from that address on.
     pub(crate) fn from(&self, begin: u64) -> Module {
         let placed = match self.placed {
-            Placed::Part(offset) => Placed::Part(begin.wrapping_sub(self.begin).wrapping_add(offset)),
+            Placed::Part(offset) => {
+                Placed::Part(begin.wrapping_sub(self.begin).wrapping_add(offset))
+            }
             Placed::Image(base) => Placed::Image(base),
         };
         Module {
@@ -78,7 +85,10 @@ mod tests {
     fn debug_information_is_found_by_build_id() {
         let id = BuildId(vec![0xab, 0x01, 0xff]);
         assert_eq!(id.to_string(), "ab01ff");
-        assert_eq!(id.debug_file(), Some(PathBuf::from(".build-id/ab/01ff.debug")));
+        assert_eq!(
+            id.debug_file(),
+            Some(PathBuf::from(".build-id/ab/01ff.debug"))
+        );
         assert_eq!(BuildId(vec![1]).debug_file(), None);
         assert_eq!(BuildId(vec![]).debug_file(), None);
     }

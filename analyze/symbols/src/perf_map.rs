@@ -1,4 +1,5 @@
-//! Maps of what just-in-time compilers made: lines of address, size and name (Linux's `perf-PID.map`).
+//! Maps of what just-in-time compilers made: lines of address, size and name (Linux's
+//! `perf-PID.map`).
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -22,7 +23,8 @@ struct Function {
 const MOST_BYTES: u64 = 1 << 16;
 
 impl PerfMap {
-    /// Reads a file. Lines that make no sense are passed over: the program may still be writing the last one.
+    /// Reads a file. Lines that make no sense are passed over: the program may still be writing the
+    /// last one.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -80,8 +82,7 @@ mod tests {
     #[test]
     fn the_last_word_on_an_address_counts() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        let text =
-            "1000 10 py::first:/a b.py\n0x2000 0x20 second\nnonsense\n1000 8 py::again\n3000 zz x\n4000 1";
+        let text = "1000 10 py::first:/a b.py\n0x2000 0x20 second\nnonsense\n1000 8 py::again\n3000 zz x\n4000 1";
         file.write_all(text.as_bytes()).unwrap();
         let map = PerfMap::open(file.path()).unwrap();
         assert_eq!(map.name(0x1000), Some("py::again"));

@@ -38,7 +38,13 @@ impl AddressSpace {
                 self.modules.insert(end, module.from(end));
             }
             if module.begin < begin {
-                self.modules.insert(at, Module { end: begin, ..module });
+                self.modules.insert(
+                    at,
+                    Module {
+                        end: begin,
+                        ..module
+                    },
+                );
             }
         }
     }

@@ -61,7 +61,8 @@ struct Told {
     segments: Segments,
     /// It is debug information, which lacks what was mapped.
     is_separate: bool,
-    /// Where functions begin whose names it does not tell; looked for when the first of them is met.
+    /// Where functions begin whose names it does not tell; looked for when the first of them is
+    /// met.
     functions: OnceCell<Functions>,
     has_debug_information: bool,
     /// The names that it told.
@@ -133,7 +134,8 @@ impl Symbols {
 
     /// The functions at an address in a module, the innermost first; empty if nothing is known.
     ///
-    /// Of a frame that waits for a call to return, the address to ask for is one less than that which it returns to.
+    /// Of a frame that waits for a call to return, the address to ask for is one less than that
+    /// which it returns to.
     pub fn frames(&mut self, module: &Module, address: u64) -> Vec<Frame> {
         let Some(told) = self.source(module) else {
             return Vec::new();
@@ -148,13 +150,14 @@ impl Symbols {
         now.as_ref() == Some(identity)
     }
 
-    /// Whether a module's names can be looked up: its file, or debug information with its build id, is there and is the same.
+    /// Whether a module's names can be looked up: its file, or debug information with its build id,
+    /// is there and is the same.
     pub fn knows(&mut self, module: &Module) -> bool {
         self.source(module).is_some()
     }
 
-    /// An address in a module as the file counts it: of the function there, where it begins, if the file tells; for functions that
-    /// have no name.
+    /// An address in a module as the file counts it: of the function there, where it begins, if the
+    /// file tells; for functions that have no name.
     pub fn place(&mut self, module: &Module, address: u64) -> u64 {
         let Some(told) = self.source(module) else {
             let offset = match module.placed {
@@ -167,13 +170,15 @@ impl Symbols {
         told.functions().begin(address).unwrap_or(address)
     }
 
-    /// What tells about a module: debug information by its build id, or else the file, if it is still the same.
+    /// What tells about a module: debug information by its build id, or else the file, if it is
+    /// still the same.
     fn source(&mut self, module: &Module) -> Option<Rc<Told>> {
         let key = (module.path.clone(), module.build_id.clone());
         let (directories, kept_in) = (&self.directories, self.kept_in.as_deref());
         let found = self.sources.entry(key).or_insert_with(|| {
             let told = debug_file(directories, module).or_else(|| itself(module))?;
-            // What takes no time need not be kept; and what another file tells may be told otherwise the next time.
+            // What takes no time need not be kept; and what another file tells may be told
+            // otherwise the next time.
             if let Some(directory) = kept_in.filter(|_| told.has_debug_information)
                 && let Some(kept) = Kept::read(directory, &told.file)
             {
@@ -187,7 +192,9 @@ impl Symbols {
 
 impl Drop for Symbols {
     fn drop(&mut self) {
-        let Some(directory) = &self.kept_in else { return };
+        let Some(directory) = &self.kept_in else {
+            return;
+        };
         for told in self.sources.values().flatten() {
             told.kept.borrow().write(directory, &told.file);
         }
@@ -206,7 +213,9 @@ fn itself(module: &Module) -> Option<Told> {
 fn debug_file(directories: &[PathBuf], module: &Module) -> Option<Told> {
     let name = module.build_id.as_ref()?.debug_file()?;
     let files = directories.iter().map(|directory| directory.join(&name));
-    let file = files.into_iter().find(|file| build_id(file) == module.build_id)?;
+    let file = files
+        .into_iter()
+        .find(|file| build_id(file) == module.build_id)?;
     Told::new(file, true)
 }
 
@@ -235,12 +244,17 @@ impl Told {
 
     /// Where an address in memory is in the file.
     fn place(&self, module: &Module, address: u64) -> SymbolKey {
-        let from = |base: u64, first: u64| (ADDRESS, address.wrapping_sub(base).wrapping_add(first));
+        let from =
+            |base: u64, first: u64| (ADDRESS, address.wrapping_sub(base).wrapping_add(first));
         match module.placed {
             Placed::Image(base) => from(base, self.segments.first),
-            // Offsets in the file that was mapped are none in another one. What was mapped was there to be executed.
+            // Offsets in the file that was mapped are none in another one. What was mapped was
+            // there to be executed.
             Placed::Part(_) if self.is_separate => from(module.begin, self.segments.executed),
-            Placed::Part(offset) => (OFFSET, address.wrapping_sub(module.begin).wrapping_add(offset)),
+            Placed::Part(offset) => (
+                OFFSET,
+                address.wrapping_sub(module.begin).wrapping_add(offset),
+            ),
         }
     }
 
@@ -248,7 +262,9 @@ impl Told {
     fn shift(&self, module: &Module) -> u64 {
         match module.placed {
             Placed::Image(base) => self.segments.first.wrapping_sub(base),
-            Placed::Part(_) if self.is_separate => self.segments.executed.wrapping_sub(module.begin),
+            Placed::Part(_) if self.is_separate => {
+                self.segments.executed.wrapping_sub(module.begin)
+            }
             Placed::Part(offset) => {
                 let offset = offset.wrapping_sub(module.begin);
                 offset.wrapping_add(self.segments.behind_offsets)

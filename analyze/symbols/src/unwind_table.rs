@@ -1,5 +1,5 @@
-//! Where functions begin and end in a file without symbols, by its tables for unwinding (`.eh_frame`): programs that were
-//! stripped still have them.
+//! Where functions begin and end in a file without symbols, by its tables for unwinding
+//! (`.eh_frame`): programs that were stripped still have them.
 
 use std::ops::Range;
 
@@ -71,7 +71,10 @@ mod tests {
         let functions = Functions::parse(&data, &bases);
         assert_eq!(functions.0, [0x1000..0x1020, 0x2000..0x2010]);
         assert_eq!(functions.begin(0x101f), Some(0x1000));
-        assert_eq!((functions.begin(0x1020), functions.begin(0xfff)), (None, None));
+        assert_eq!(
+            (functions.begin(0x1020), functions.begin(0xfff)),
+            (None, None)
+        );
         // What is cut short does not hide the rest.
         data.truncate(data.len() - 3);
         assert_eq!(Functions::parse(&data, &bases).0, vec![0x2000..0x2010; 1]);

@@ -95,7 +95,12 @@ fn build_id(program: &Path) -> BuildId {
 }
 
 fn names(frames: &[Frame]) -> Vec<(&str, Option<u32>, bool)> {
-    let name = |frame: &'_ Frame| (frame.line.as_ref().and_then(|line| line.number), frame.is_inlined);
+    let name = |frame: &'_ Frame| {
+        (
+            frame.line.as_ref().and_then(|line| line.number),
+            frame.is_inlined,
+        )
+    };
     frames
         .iter()
         .map(|frame| {
@@ -134,7 +139,13 @@ fn inlined_functions_are_told_with_their_lines() {
 #[test]
 fn without_debug_information_there_are_names() {
     let directory = TempDir::new().unwrap();
-    let program = compile(directory.path(), "cc", "program.c", C, &["-O2", "-Wl,--build-id"]);
+    let program = compile(
+        directory.path(),
+        "cc",
+        "program.c",
+        C,
+        &["-O2", "-Wl,--build-id"],
+    );
     let (address, module) = place(&program, " outer");
     assert_eq!(
         names(&Symbols::default().frames(&module, address)),
@@ -163,7 +174,11 @@ fn names_of_cpp_and_rust_are_readable() {
     let (address, module) = place(&rust, "total");
     let frames = Symbols::default().frames(&module, address);
     assert!(
-        frames.last().unwrap().function.contains("shop::Cart::total"),
+        frames
+            .last()
+            .unwrap()
+            .function
+            .contains("shop::Cart::total"),
         "{frames:?}"
     );
 }
@@ -185,11 +200,17 @@ fn separate_debug_information_is_found_by_build_id() {
     run(Command::new("strip").arg(&program));
     assert_eq!(names(&Symbols::default().frames(&module, address)), []);
     let mut symbols = Symbols::new(vec![directory.path().join("debug")]);
-    assert_eq!(names(&inlined_frames(&mut symbols, address, &module)), INLINED);
+    assert_eq!(
+        names(&inlined_frames(&mut symbols, address, &module)),
+        INLINED
+    );
     // The program itself is gone: what is known by its id remains.
     fs::remove_file(&program).unwrap();
     let mut symbols = Symbols::new(vec![directory.path().join("debug")]);
-    assert_eq!(names(&inlined_frames(&mut symbols, address, &module)), INLINED);
+    assert_eq!(
+        names(&inlined_frames(&mut symbols, address, &module)),
+        INLINED
+    );
 }
 
 #[test]
@@ -229,7 +250,9 @@ fn a_file_that_has_changed_names_nothing() {
 
 /// Names at each address of a function.
 fn all_names(mut symbols: Symbols, address: u64, module: &Module) -> Vec<Vec<String>> {
-    (0..32).map(|at| symbols.names(module, address + at)).collect()
+    (0..32)
+        .map(|at| symbols.names(module, address + at))
+        .collect()
 }
 
 #[test]
@@ -270,7 +293,10 @@ fn names_that_are_kept_are_those_that_are_found() {
     let text = fs::read_to_string(file).unwrap();
     fs::write(file, text.replace("middle", "centre")).unwrap();
     let found = all_names(keeping(), address, &module);
-    assert!(found.iter().flatten().any(|name| name == "centre"), "{found:?}");
+    assert!(
+        found.iter().flatten().any(|name| name == "centre"),
+        "{found:?}"
+    );
     // A program that was built anew is another one.
     let program = compile(
         directory.path(),
@@ -281,13 +307,22 @@ fn names_that_are_kept_are_those_that_are_found() {
     );
     let (address, module) = place(&program, " outer");
     let found = all_names(keeping(), address, &module);
-    assert!(found.iter().flatten().any(|name| name == "other"), "{found:?}");
+    assert!(
+        found.iter().flatten().any(|name| name == "other"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn what_takes_no_time_is_not_kept() {
     let directory = TempDir::new().unwrap();
-    let program = compile(directory.path(), "cc", "program.c", C, &["-O2", "-Wl,--build-id"]);
+    let program = compile(
+        directory.path(),
+        "cc",
+        "program.c",
+        C,
+        &["-O2", "-Wl,--build-id"],
+    );
     let (address, module) = place(&program, " outer");
     let kept = directory.path().join("kept");
     let names = Symbols::default()

@@ -2,9 +2,9 @@
 //!
 //! In: the results of an analysis. Out: a [`Report`]: a head, some totals and [`Section`]s, tables
 //! whose [`Column`]s have a key for programs, a title for people and a [`Unit`], and whose rows are
-//! [`Value`]s. What only some formats show (a column, a table) names them by [`Forms`]. Promise: text,
-//! JSON, CSV and LAMI 1.0 show the same values, since each is made from this form in one place (here
-//! `serialize`; in the program `commands/sections.rs` and `lami.rs`).
+//! [`Value`]s. What only some formats show (a column, a table) names them by [`Forms`]. Promise:
+//! text, JSON, CSV and LAMI 1.0 show the same values, since each is made from this form in one
+//! place (here `serialize`; in the program `commands/sections.rs` and `lami.rs`).
 #![forbid(unsafe_code)]
 
 mod column;
@@ -17,7 +17,9 @@ mod unmatched;
 mod value;
 
 pub use column::{Column, Forms, Unit};
-pub use columns::{distribution_columns, distribution_values, frequencies, lengths, nothing_to_list};
+pub use columns::{
+    distribution_columns, distribution_values, frequencies, lengths, nothing_to_list,
+};
 pub use report::{Report, Total};
 pub use section::{Row, Section};
 pub use sentence::{Phrase, Sentence};

@@ -41,7 +41,12 @@ impl Default for Section {
 
 impl Section {
     /// A table of statistics that has a row for each thread and the like.
-    pub fn new(key: &'static str, title: &str, columns: Vec<Column>, rows: Vec<Vec<Value>>) -> Section {
+    pub fn new(
+        key: &'static str,
+        title: &str,
+        columns: Vec<Column>,
+        rows: Vec<Vec<Value>>,
+    ) -> Section {
         Section {
             key,
             title: title.to_owned(),

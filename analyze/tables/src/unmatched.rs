@@ -14,8 +14,8 @@ pub fn is_named(patterns: &[Glob], name: &str) -> bool {
 }
 
 /// A sentence for each of the patterns that were given with `option` and that none of the `things`
-/// matches. A thing is shown by its first name, unless that is empty; a pattern may match any of its
-/// names.
+/// matches. A thing is shown by its first name, unless that is empty; a pattern may match any of
+/// its names.
 pub fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>]) -> Vec<String> {
     let matches = |glob: &Glob| {
         let mut names = things.iter().flatten();
@@ -25,7 +25,11 @@ pub fn unmatched(option: &str, patterns: &[Glob], things: &[Vec<String>]) -> Vec
     missing
         .map(|glob| {
             let names = things.iter().filter_map(|names| names.first());
-            format!("{option} {} matches nothing{}", glob.text(), instead(glob, names))
+            format!(
+                "{option} {} matches nothing{}",
+                glob.text(),
+                instead(glob, names)
+            )
         })
         .collect()
 }
@@ -41,7 +45,11 @@ fn instead<'n>(pattern: &Glob, names: impl Iterator<Item = &'n String>) -> Strin
         .filter(|name| !name.is_empty())
         .collect();
     let near = nearest(pattern, names.iter().copied());
-    let place = |name: &str| near.iter().position(|other| *other == name).unwrap_or(near.len());
+    let place = |name: &str| {
+        near.iter()
+            .position(|other| *other == name)
+            .unwrap_or(near.len())
+    };
     names.sort_by_key(|&name| (place(name), Reverse(alike(name)), name));
     names.dedup();
     if names.is_empty() {
@@ -86,7 +94,9 @@ mod tests {
 
     #[test]
     fn the_most_alike_come_first_and_many_are_counted() {
-        let names: Vec<String> = (0..20).map(|number| format!("/usr/lib/{number:02}")).collect();
+        let names: Vec<String> = (0..20)
+            .map(|number| format!("/usr/lib/{number:02}"))
+            .collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.push("/var/lib/mysql/x");
         let told = of(&["/var/lib/mysq/*"], &names);
@@ -94,7 +104,9 @@ mod tests {
                    /usr/lib/05, /usr/lib/06 and 13 more";
         assert_eq!(
             told,
-            [format!("--disk /var/lib/mysq/* matches nothing: there is {all}")]
+            [format!(
+                "--disk /var/lib/mysq/* matches nothing: there is {all}"
+            )]
         );
     }
 }

@@ -81,7 +81,11 @@ impl<'v> Partial<'v> {
             Parts::Members(members) => members.read.push((members.name.into(), class)),
             Parts::Options(options) => {
                 let (name, ranges) = std::mem::take(&mut options.next);
-                options.read.push(RawOption { name, ranges, class });
+                options.read.push(RawOption {
+                    name,
+                    ranges,
+                    class,
+                });
             }
         }
     }
@@ -186,10 +190,17 @@ fn one<'v>(object: Object<'v>, one: One, part: &str) -> Result<Read<'v>> {
 }
 
 pub(super) fn static_array(object: Object<'_>) -> Result<Read<'_>> {
-    object.only(&[COMMON, &["element-field-class", "length", "minimum-alignment"]])?;
+    object.only(&[
+        COMMON,
+        &["element-field-class", "length", "minimum-alignment"],
+    ])?;
     let length = object.need_uint("length", 0, u64::MAX)?;
     let min_align = object.alignment("minimum-alignment")?;
-    one(object, One::Array { length, min_align }, "element-field-class")
+    one(
+        object,
+        One::Array { length, min_align },
+        "element-field-class",
+    )
 }
 
 pub(super) fn dynamic_array(object: Object<'_>) -> Result<Read<'_>> {
@@ -203,13 +214,21 @@ pub(super) fn dynamic_array(object: Object<'_>) -> Result<Read<'_>> {
     ])?;
     let length = read_location(object.need("length-field-location")?)?;
     let min_align = object.alignment("minimum-alignment")?;
-    one(object, One::Sequence { length, min_align }, "element-field-class")
+    one(
+        object,
+        One::Sequence { length, min_align },
+        "element-field-class",
+    )
 }
 
 pub(super) fn optional(object: Object<'_>) -> Result<Read<'_>> {
     object.only(&[
         COMMON,
-        &["field-class", "selector-field-location", "selector-field-ranges"],
+        &[
+            "field-class",
+            "selector-field-location",
+            "selector-field-ranges",
+        ],
     ])?;
     let selector = read_location(object.need("selector-field-location")?)?;
     let ranges = object
@@ -244,7 +263,10 @@ pub(super) fn variant(object: Object<'_>) -> Result<Read<'_>> {
     let value = object.need("options")?;
     let items = items_of(value, "options")?;
     if items.is_empty() {
-        return Err(Fault::new(value.at, "`options`: expecting at least one option"));
+        return Err(Fault::new(
+            value.at,
+            "`options`: expecting at least one option",
+        ));
     }
     Ok(Read::Open(Partial {
         at: object.at,

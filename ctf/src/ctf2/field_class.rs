@@ -15,7 +15,9 @@ use super::object::{Object, properties_of, range_set, shown, string_of, uint_of}
 use super::raw::{RawClass, RawKind, too_deep};
 use super::roles;
 use crate::descent::{Descent, Visited, descend};
-use crate::schema::{ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, MOST_LEVELS, Mapping, Roles};
+use crate::schema::{
+    ByteOrder, DisplayBase, Encoding, FieldClass, IntClass, MOST_LEVELS, Mapping, Roles,
+};
 
 /// The field class aliases that have been defined so far.
 #[derive(Debug, Default)]
@@ -127,7 +129,10 @@ impl Aliases {
 
     fn named(&self, name: &str, at: usize) -> Result<Arc<RawClass>> {
         self.classes.get(name).cloned().ok_or_else(|| {
-            let message = format!("no field class alias `{}` has been defined before", shown(name));
+            let message = format!(
+                "no field class alias `{}` has been defined before",
+                shown(name)
+            );
             Fault::new(at, message)
         })
     }
@@ -153,7 +158,10 @@ impl<'a> Descent for Reading<'a> {
                 let object = Object::of(value, "field class")?;
                 object.need("type")?;
                 let Some((noun, reader)) = object.one_of("type", TYPES)? else {
-                    return Err(Fault::new(value.at, "missing property `type` of a field class"));
+                    return Err(Fault::new(
+                        value.at,
+                        "missing property `type` of a field class",
+                    ));
                 };
                 match reader(object.called(noun))? {
                     Read::Whole(class) => Ok(Visited::Made(Arc::new(class))),
@@ -165,7 +173,8 @@ impl<'a> Descent for Reading<'a> {
                 }
             }
             _ => {
-                let message = "expecting a field class (an object) or the name of a field class alias";
+                let message =
+                    "expecting a field class (an object) or the name of a field class alias";
                 Err(Fault::new(value.at, message))
             }
         }
@@ -194,8 +203,13 @@ fn bits(object: Object<'_>, min: u64, max: u64) -> Result<IntClass> {
         ("big-endian", ByteOrder::Big),
         ("little-endian", ByteOrder::Little),
     ];
-    let byte_order = object.one_of("byte-order", &orders)?.unwrap_or(ByteOrder::Little);
-    let first_to_last = object.one_of("bit-order", &[("first-to-last", true), ("last-to-first", false)])?;
+    let byte_order = object
+        .one_of("byte-order", &orders)?
+        .unwrap_or(ByteOrder::Little);
+    let first_to_last = object.one_of(
+        "bit-order",
+        &[("first-to-last", true), ("last-to-first", false)],
+    )?;
     let default_first_to_last = byte_order == ByteOrder::Little;
     Ok(IntClass {
         length: length as u32,
@@ -254,7 +268,9 @@ fn float<'v>(object: Object<'v>) -> Result<Read<'v>> {
         let at = object.need("length")?.at;
         let message = match int.length {
             length if length > 128 && length % 32 == 0 => {
-                format!("`length` {length}: floating-point numbers of more than 128 bits are not supported")
+                format!(
+                    "`length` {length}: floating-point numbers of more than 128 bits are not supported"
+                )
             }
             length => format!("unexpected `length` {length}: expecting 16, 32, 64, or 128"),
         };
@@ -309,8 +325,9 @@ fn integer<'v>(
             10 => DisplayBase::Decimal,
             16 => DisplayBase::Hexadecimal,
             other => {
-                let message =
-                    format!("unexpected `preferred-display-base` {other}: expecting 2, 8, 10, or 16");
+                let message = format!(
+                    "unexpected `preferred-display-base` {other}: expecting 2, 8, 10, or 16"
+                );
                 return Err(Fault::new(base.at, message));
             }
         };
@@ -392,7 +409,8 @@ fn static_blob<'v>(object: Object<'v>) -> Result<Read<'v>> {
     let roles_value = object.get("roles");
     let roles = roles::blob_roles(roles_value)?;
     if roles.contains(Roles::METADATA_UUID) && length != 16 {
-        let message = format!("`length` {length}: the role `metadata-stream-uuid` needs a length of 16");
+        let message =
+            format!("`length` {length}: the role `metadata-stream-uuid` needs a length of 16");
         return Err(Fault::new(object.need("length")?.at, message));
     }
     let media_type = object.name("media-type")?;

@@ -13,8 +13,8 @@ use super::raw::{RawClass, RawKind};
 use super::resolve::{Budget, resolve_scope};
 use super::roles::RoleContext;
 use crate::schema::{
-    ByteOrder, ClockClass, ClockOrigin, CtfVersion, EnvValue, EventClass, Scope, StreamClass, TraceClass,
-    Uuid,
+    ByteOrder, ClockClass, ClockOrigin, CtfVersion, EnvValue, EventClass, Scope, StreamClass,
+    TraceClass, Uuid,
 };
 
 /// What the fragments have said so far.
@@ -45,7 +45,10 @@ struct StreamState {
 type Handler = fn(&mut Builder, Object<'_>) -> Result<()>;
 
 const TYPES: &[(&str, (&str, Handler))] = &[
-    ("clock-class", ("clock class fragment", Builder::clock_class)),
+    (
+        "clock-class",
+        ("clock class fragment", Builder::clock_class),
+    ),
     (
         "data-stream-class",
         ("data stream class fragment", Builder::stream_class),
@@ -59,7 +62,10 @@ const TYPES: &[(&str, (&str, Handler))] = &[
         ("field class alias fragment", Builder::alias),
     ),
     ("preamble", ("preamble fragment", Builder::preamble)),
-    ("trace-class", ("trace class fragment", Builder::trace_class)),
+    (
+        "trace-class",
+        ("trace class fragment", Builder::trace_class),
+    ),
 ];
 
 const COMMON: &[&str] = &["type", "attributes", "extensions"];
@@ -97,13 +103,21 @@ impl Builder {
         let object = Object::of(value, "fragment")?;
         object.need("type")?;
         let Some((noun, handler)) = object.one_of("type", TYPES)? else {
-            return Err(Fault::new(value.at, "missing property `type` of a fragment"));
+            return Err(Fault::new(
+                value.at,
+                "missing property `type` of a fragment",
+            ));
         };
         let is_preamble = object
             .get("type")
             .is_some_and(|kind| string_of(kind, "type") == Ok("preamble"));
         match (self.has_preamble, is_preamble) {
-            (false, false) => return Err(Fault::new(value.at, "the first fragment must be the preamble")),
+            (false, false) => {
+                return Err(Fault::new(
+                    value.at,
+                    "the first fragment must be the preamble",
+                ));
+            }
             (true, true) => {
                 let message = "there may be no other preamble: it is the first fragment only";
                 return Err(Fault::new(value.at, message));
@@ -146,7 +160,11 @@ impl Builder {
     }
 
     fn trace_class(&mut self, object: Object<'_>) -> Result<()> {
-        object.only(&[COMMON, IDENTITY, &["environment", "packet-header-field-class"]])?;
+        object.only(&[
+            COMMON,
+            IDENTITY,
+            &["environment", "packet-header-field-class"],
+        ])?;
         if self.has_trace_class {
             return Err(Fault::new(object.at, "duplicate trace class fragment"));
         }
@@ -293,7 +311,9 @@ impl Builder {
             "payload-field-class",
         ];
         object.only(&[COMMON, IDENTITY, &own])?;
-        let stream_id = object.uint("data-stream-class-id", 0, u64::MAX)?.unwrap_or(0);
+        let stream_id = object
+            .uint("data-stream-class-id", 0, u64::MAX)?
+            .unwrap_or(0);
         let id = object.uint("id", 0, u64::MAX)?.unwrap_or(0);
         let specific = self.scope_class(object, "specific-context-field-class")?;
         let payload = self.scope_class(object, "payload-field-class")?;
@@ -301,13 +321,15 @@ impl Builder {
         let parent = self.streams.get_mut(&stream_id);
         let Some(state) = parent else {
             let at = object.place("data-stream-class-id");
-            let message = format!("no data stream class with the `id` {stream_id} has been defined before");
+            let message =
+                format!("no data stream class with the `id` {stream_id} has been defined before");
             return Err(Fault::new(at, message));
         };
         if !state.event_ids.insert(id) {
             let at = object.place("id");
-            let message =
-                format!("duplicate event record class with the `id` {id} in data stream class {stream_id}");
+            let message = format!(
+                "duplicate event record class with the `id` {id} in data stream class {stream_id}"
+            );
             return Err(Fault::new(at, message));
         }
         let Some(stream) = self.trace.streams.get_mut(state.index) else {
@@ -329,10 +351,17 @@ impl Builder {
         };
         let specific_context = next(Scope::SpecificContext, &specific)?;
         let payload_class = next(Scope::Payload, &payload)?;
-        let parts = [&state.event_header, &state.common_context, &specific, &payload];
-        let is_empty = |part: &&Option<Arc<RawClass>>| part.as_ref().is_none_or(|class| class.is_empty);
+        let parts = [
+            &state.event_header,
+            &state.common_context,
+            &specific,
+            &payload,
+        ];
+        let is_empty =
+            |part: &&Option<Arc<RawClass>>| part.as_ref().is_none_or(|class| class.is_empty);
         if parts.iter().all(is_empty) {
-            let message = "an event record of this class would be empty: expecting one or more bits";
+            let message =
+                "an event record of this class would be empty: expecting one or more bits";
             return Err(Fault::new(object.at, message));
         }
         stream.events.push(EventClass {
@@ -433,7 +462,12 @@ fn clock_offset(value: &Value, frequency: u64) -> Result<(i64, i64)> {
     let object = Object::of(value, "clock offset")?;
     object.only(&[&["seconds", "cycles"]])?;
     let seconds = match object.get("seconds") {
-        Some(seconds) => int_of(seconds, "seconds", i128::from(i64::MIN), i128::from(i64::MAX))?,
+        Some(seconds) => int_of(
+            seconds,
+            "seconds",
+            i128::from(i64::MIN),
+            i128::from(i64::MAX),
+        )?,
         None => 0,
     };
     let cycles = object.uint("cycles", 0, u64::MAX)?.unwrap_or(0);
@@ -445,7 +479,10 @@ fn clock_offset(value: &Value, frequency: u64) -> Result<(i64, i64)> {
     let cycles = i64::try_from(cycles).map_err(|_| {
         Fault::new(
             at,
-            format!("`cycles` {cycles} is too large: expecting at most {}", i64::MAX),
+            format!(
+                "`cycles` {cycles} is too large: expecting at most {}",
+                i64::MAX
+            ),
         )
     })?;
     Ok((i64::try_from(seconds).unwrap_or_default(), cycles))

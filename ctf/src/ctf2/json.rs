@@ -73,7 +73,8 @@ impl Value {
 impl Value {
     /// Takes out those parts that have parts themselves.
     fn take_parts(&mut self, left: &mut Vec<Value>) {
-        let has_parts = |value: &Value| matches!(value.kind, JsonContent::Array(_) | JsonContent::Object(_));
+        let has_parts =
+            |value: &Value| matches!(value.kind, JsonContent::Array(_) | JsonContent::Object(_));
         match &mut self.kind {
             JsonContent::Array(items) => left.extend(items.drain(..).filter(has_parts)),
             JsonContent::Object(properties) => {
@@ -144,7 +145,9 @@ impl Open {
     fn add(&mut self, value: Value) {
         match &mut self.content {
             Content::Array(items) => items.push(value),
-            Content::Object { properties, key, .. } => {
+            Content::Object {
+                properties, key, ..
+            } => {
                 let key = std::mem::take(key);
                 properties.push(Property { key, value });
             }
@@ -172,7 +175,10 @@ impl Parser<'_> {
     fn unexpected(&self, expecting: &str) -> Fault {
         let rest = self.text.get(self.at..).unwrap_or_default();
         match rest.chars().next() {
-            Some(found) => self.fault(self.at, format!("unexpected {found:?}: expecting {expecting}")),
+            Some(found) => self.fault(
+                self.at,
+                format!("unexpected {found:?}: expecting {expecting}"),
+            ),
             None => self.fault(
                 self.at,
                 format!("the JSON text ends too early: expecting {expecting}"),
@@ -224,7 +230,8 @@ impl Parser<'_> {
         let at = self.at;
         let kind = match self.peek() {
             Some(b'{' | b'[') if depth >= MAX_DEPTH => {
-                let message = format!("JSON values nested deeper than {MAX_DEPTH} levels are not supported");
+                let message =
+                    format!("JSON values nested deeper than {MAX_DEPTH} levels are not supported");
                 return Err(self.fault(at, message));
             }
             Some(b'{') => return self.object(),
@@ -349,10 +356,14 @@ impl Parser<'_> {
         }
         let literal = self.text.get(start..self.at).unwrap_or_default();
         if is_real {
-            let real = literal.parse().map_err(|_| self.fault(start, "not a number"))?;
+            let real = literal
+                .parse()
+                .map_err(|_| self.fault(start, "not a number"))?;
             return Ok(JsonContent::Real(real));
         }
-        Ok(literal.parse().map_or(JsonContent::HugeInt, JsonContent::Int))
+        Ok(literal
+            .parse()
+            .map_or(JsonContent::HugeInt, JsonContent::Int))
     }
 
     fn digits(&mut self) -> Result<()> {
@@ -385,7 +396,10 @@ impl Parser<'_> {
                 }
                 Some(b'\\') => text.push(self.escape()?),
                 Some(_) => {
-                    return Err(self.fault(self.at, "a control character in a JSON string must be escaped"));
+                    return Err(self.fault(
+                        self.at,
+                        "a control character in a JSON string must be escaped",
+                    ));
                 }
                 None => return Err(self.unexpected("`\"`, the end of the string")),
             }
@@ -429,7 +443,8 @@ impl Parser<'_> {
             }
             code => code,
         };
-        char::from_u32(code).ok_or_else(|| self.fault(start, "a low surrogate without its high surrogate"))
+        char::from_u32(code)
+            .ok_or_else(|| self.fault(start, "a low surrogate without its high surrogate"))
     }
 
     fn hex4(&mut self, start: usize) -> Result<u32> {
@@ -449,7 +464,12 @@ fn is_known_key(properties: &[Property], hashed: &mut Option<HashSet<String>>, k
     if properties.len() < HASHED_KEYS {
         return properties.iter().any(|property| property.key == key);
     }
-    let keys = || properties.iter().map(|property| property.key.clone()).collect();
+    let keys = || {
+        properties
+            .iter()
+            .map(|property| property.key.clone())
+            .collect()
+    };
     let hashed = hashed.get_or_insert_with(keys);
     !hashed.insert(key.to_owned())
 }

@@ -23,7 +23,14 @@ impl Random {
         match self.below(if depth == 0 { 5 } else { 7 }) {
             0 => out.push_str(self.pick(&["null", "true", "false"])),
             1 => out.push_str(&(self.next() as i64 >> self.below(64)).to_string()),
-            2 => out.push_str(self.pick(&["1.5", "-0.25e3", "2E-3", "0", "-0", "18446744073709551615"])),
+            2 => out.push_str(self.pick(&[
+                "1.5",
+                "-0.25e3",
+                "2E-3",
+                "0",
+                "-0",
+                "18446744073709551615",
+            ])),
             3 | 4 => self.string(out),
             5 => self.list(out, depth, '[', ']'),
             _ => self.list(out, depth, '{', '}'),
@@ -78,7 +85,11 @@ fn same(value: &Value, other: &Other) -> bool {
                 || (other.is_f64() && other.as_f64() == Some(*one as f64))
         }
         (JsonContent::Array(items), Other::Array(others)) => {
-            items.len() == others.len() && items.iter().zip(others).all(|(one, other)| same(one, other))
+            items.len() == others.len()
+                && items
+                    .iter()
+                    .zip(others)
+                    .all(|(one, other)| same(one, other))
         }
         (JsonContent::Object(properties), Other::Object(others)) => {
             properties.len() == others.len()
@@ -106,8 +117,9 @@ fn agrees_with_serde_json_on_valid_and_damaged_texts() {
         if round % 2 == 1 {
             let mut bytes = text.into_bytes();
             let at = random.below(bytes.len() as u64) as usize;
-            let replacement =
-                random.pick(&["\"", "{", "]", ",", ":", "\\", "0", "-", "e", " ", "\u{1}", "u"]);
+            let replacement = random.pick(&[
+                "\"", "{", "]", ",", ":", "\\", "0", "-", "e", " ", "\u{1}", "u",
+            ]);
             bytes[at] = replacement.as_bytes()[0];
             let Ok(damaged) = String::from_utf8(bytes) else {
                 continue;
@@ -123,7 +135,9 @@ fn agrees_with_serde_json_on_valid_and_damaged_texts() {
             }
             (Err(_), Err(_)) => {}
             // Only this parser rejects a key that comes twice.
-            (Err(fault), Ok(_)) => assert!(fault.message.contains("duplicate"), "{text}\n{fault:?}"),
+            (Err(fault), Ok(_)) => {
+                assert!(fault.message.contains("duplicate"), "{text}\n{fault:?}")
+            }
             // A real beyond the range of `f64` is infinite here, and of no use to any property.
             (Ok(_), Err(error)) => {
                 assert!(
@@ -155,8 +169,12 @@ fn values_know_their_places() {
 
 #[test]
 fn integers_are_exact_and_reals_are_not_integers() {
-    let kind =
-        |text: &str| std::mem::replace(&mut parse(text.as_bytes(), 0).unwrap().kind, JsonContent::Null);
+    let kind = |text: &str| {
+        std::mem::replace(
+            &mut parse(text.as_bytes(), 0).unwrap().kind,
+            JsonContent::Null,
+        )
+    };
     assert_eq!(
         kind("18446744073709551615"),
         JsonContent::Int(i128::from(u64::MAX))
@@ -194,7 +212,10 @@ fn faults_have_their_places() {
     ];
     for (text, at, message) in cases {
         let found = fault(text);
-        assert!(found.0 == at && found.1.contains(message), "{text}: {found:?}");
+        assert!(
+            found.0 == at && found.1.contains(message),
+            "{text}: {found:?}"
+        );
     }
     let error = parse(b"\"a\xff\"", 10).unwrap_err();
     assert_eq!(
@@ -212,7 +233,10 @@ fn nesting_is_bounded_and_many_keys_are_checked() {
     assert_eq!(at, MAX_DEPTH + 1);
     let nested = "{\"a\":".repeat(100_000);
     assert!(fault(&nested).1.contains("ends too early"));
-    let keys: Vec<String> = (0..100).chain([57]).map(|key| format!("\"k{key}\":0")).collect();
+    let keys: Vec<String> = (0..100)
+        .chain([57])
+        .map(|key| format!("\"k{key}\":0"))
+        .collect();
     assert!(
         fault(&format!("{{{}}}", keys.join(",")))
             .1

@@ -69,7 +69,10 @@ pub(super) fn read_location(value: &Value) -> Result<Location> {
             JsonContent::Str(name) => Ok(Some(name.clone())),
             JsonContent::Null => Ok(None),
             _ => {
-                let message = format!("`path`: expecting a string or null, not {}", item.kind_name());
+                let message = format!(
+                    "`path`: expecting a string or null, not {}",
+                    item.kind_name()
+                );
                 Err(Fault::new(item.at, message))
             }
         })
@@ -216,20 +219,30 @@ impl<'a> Finder<'a> {
     /// Where the dependent field is, for messages: the same alias may be used in many places.
     pub(super) fn place(&self) -> String {
         let names = self.trail.iter().filter_map(|step| match &step.class.kind {
-            RawKind::Struct { members, .. } => members.get(step.index as usize).map(|(name, _)| name),
+            RawKind::Struct { members, .. } => {
+                members.get(step.index as usize).map(|(name, _)| name)
+            }
             _ => None,
         });
-        let names: Vec<String> = names.take(16).map(|name| format!("`{}`", shown(name))).collect();
+        let names: Vec<String> = names
+            .take(16)
+            .map(|name| format!("`{}`", shown(name)))
+            .collect();
         format!("`{}`: {}", scope_name(self.scope), names.join("/"))
     }
 
     /// The structures that the walk starts in, outermost first, and the path to the innermost.
     fn start(&self, location: &Location, scope: Scope) -> Result<(Vec<Frame<'a>>, Vec<u32>)> {
         if location.origin.is_some() {
-            let root = self.roots.get(scope as usize).copied().flatten().ok_or_else(|| {
-                let message = format!("there is no `{}` field class", scope_name(scope));
-                Fault::new(location.at, message)
-            })?;
+            let root = self
+                .roots
+                .get(scope as usize)
+                .copied()
+                .flatten()
+                .ok_or_else(|| {
+                    let message = format!("there is no `{}` field class", scope_name(scope));
+                    Fault::new(location.at, message)
+                })?;
             let path_len = 0;
             return Ok((
                 vec![Frame {
@@ -335,7 +348,11 @@ impl<'f, 'a> Walk<'f, 'a> {
     }
 
     /// Goes on with the value of a member, an option or an element; pushes where to go on then.
-    fn enter(&mut self, mut place: ClassWalk<'f, 'a>, left: &mut Vec<ClassWalk<'f, 'a>>) -> Result<()> {
+    fn enter(
+        &mut self,
+        mut place: ClassWalk<'f, 'a>,
+        left: &mut Vec<ClassWalk<'f, 'a>>,
+    ) -> Result<()> {
         self.spend(1 + place.path.len() as u64)?;
         if self.is_ahead(&place.path) {
             return Err(self.fault("leads to a field that is not decoded yet where it is needed"));
@@ -386,11 +403,17 @@ impl<'f, 'a> Walk<'f, 'a> {
     /// Ends at a scalar field.
     fn arrive(&mut self, class: &RawClass, path: &[u32], rest: &[Option<String>]) -> Result<()> {
         let Some(kind) = TargetKind::of(class) else {
-            let problem = format!("leads to {}: expecting an integer or a boolean", class.noun());
+            let problem = format!(
+                "leads to {}: expecting an integer or a boolean",
+                class.noun()
+            );
             return Err(self.fault(&problem));
         };
         if !rest.is_empty() {
-            return Err(self.fault(&format!("leads on from {}, which has no members", kind.noun())));
+            return Err(self.fault(&format!(
+                "leads on from {}, which has no members",
+                kind.noun()
+            )));
         }
         match self.kind {
             Some(other) if other != kind => {

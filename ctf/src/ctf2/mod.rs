@@ -1,8 +1,8 @@
 //! The metadata language of CTF 2: a JSON text sequence (RFC 7464) to [`TraceClass`].
 //!
-//! The way of a field class: `json` gives values with their places; `field_class` reads and
-//! checks each by itself (to a `raw` one); `resolve` makes it part of the schema where it is used, finds the
-//! fields that give lengths and select options (`location`), and checks its `roles`;
+//! The way of a field class: `json` gives values with their places; `field_class` reads and checks
+//! each by itself (to a `raw` one); `resolve` makes it part of the schema where it is used, finds
+//! the fields that give lengths and select options (`location`), and checks its `roles`;
 //! `fragments` puts the classes together.
 //!
 //! Rejected, though the specification allows it: every extension, because none is supported;

@@ -34,7 +34,9 @@ impl<'a> Object<'a> {
     pub(super) fn only(&self, allowed: &[&[&str]]) -> Result<()> {
         for Property { key, value } in self.properties {
             match key.as_str() {
-                "attributes" | "extensions" if !allowed.iter().any(|keys| keys.contains(&key.as_str())) => {
+                "attributes" | "extensions"
+                    if !allowed.iter().any(|keys| keys.contains(&key.as_str())) =>
+                {
                     return Err(self.unknown(key, value));
                 }
                 "attributes" => {
@@ -70,8 +72,12 @@ impl<'a> Object<'a> {
 
     /// A required property's value.
     pub(super) fn need(&self, key: &str) -> Result<&'a Value> {
-        self.get(key)
-            .ok_or_else(|| Fault::new(self.at, format!("missing property `{key}` of a {}", self.what)))
+        self.get(key).ok_or_else(|| {
+            Fault::new(
+                self.at,
+                format!("missing property `{key}` of a {}", self.what),
+            )
+        })
     }
 
     /// An optional string.
@@ -102,7 +108,9 @@ impl<'a> Object<'a> {
 
     /// An optional alignment: a power of two, 1 if not given.
     pub(super) fn alignment(&self, key: &str) -> Result<u32> {
-        let Some(value) = self.get(key) else { return Ok(1) };
+        let Some(value) = self.get(key) else {
+            return Ok(1);
+        };
         let alignment = uint_of(value, key, 0, u64::MAX)?;
         if !alignment.is_power_of_two() {
             return Err(Fault::new(
@@ -163,7 +171,10 @@ pub(super) fn properties_of<'a>(value: &'a Value, what: &str) -> Result<&'a [Pro
     match &value.kind {
         JsonContent::Object(properties) => Ok(properties),
         _ => {
-            let message = format!("{}: expecting an object ({what})", capital(value.kind_name()));
+            let message = format!(
+                "{}: expecting an object ({what})",
+                capital(value.kind_name())
+            );
             Err(Fault::new(value.at, message))
         }
     }
@@ -185,12 +196,15 @@ pub(super) fn uint_of(value: &Value, key: &str, min: u64, max: u64) -> Result<u6
             format!("`{key}` {int} is too small: expecting at least {min}"),
         ));
     }
-    u64::try_from(int).ok().filter(|&int| int <= max).ok_or_else(|| {
-        Fault::new(
-            value.at,
-            format!("`{key}` {int} is too large: expecting at most {max}"),
-        )
-    })
+    u64::try_from(int)
+        .ok()
+        .filter(|&int| int <= max)
+        .ok_or_else(|| {
+            Fault::new(
+                value.at,
+                format!("`{key}` {int} is too large: expecting at most {max}"),
+            )
+        })
 }
 
 /// The value as an integer in `min..=max`, either sign.
@@ -198,7 +212,10 @@ pub(super) fn int_of(value: &Value, key: &str, min: i128, max: i128) -> Result<i
     match value.kind {
         JsonContent::Int(int) if (min..=max).contains(&int) => Ok(int),
         JsonContent::Int(_) | JsonContent::HugeInt => {
-            let message = format!("`{}`: integer out of range: expecting {min} to {max}", shown(key));
+            let message = format!(
+                "`{}`: integer out of range: expecting {min} to {max}",
+                shown(key)
+            );
             Err(Fault::new(value.at, message))
         }
         _ => Err(wrong_type(value, key, "an integer")),
@@ -214,7 +231,10 @@ pub(super) fn range_set(value: &Value, key: &str, min: i128, max: i128) -> Resul
             format!("`{key}`: expecting at least one integer range"),
         ));
     }
-    items.iter().map(|item| range(item, key, min, max)).collect()
+    items
+        .iter()
+        .map(|item| range(item, key, min, max))
+        .collect()
 }
 
 fn range(value: &Value, key: &str, min: i128, max: i128) -> Result<IntRange> {
@@ -234,8 +254,7 @@ fn range(value: &Value, key: &str, min: i128, max: i128) -> Result<IntRange> {
 /// No extension is supported, so that whatever declares or uses one is rejected.
 fn check_extensions(value: &Value) -> Result<()> {
     for namespace in properties_of(value, "`extensions` property")? {
-        let is_empty =
-            matches!(&namespace.value.kind, JsonContent::Object(extensions) if extensions.is_empty());
+        let is_empty = matches!(&namespace.value.kind, JsonContent::Object(extensions) if extensions.is_empty());
         if !is_empty {
             let message = format!(
                 "the extensions of `{}` are not supported: no CTF 2 extension is",

@@ -29,7 +29,10 @@ pub(super) enum RawKind {
     /// Complete as it is: scalars of static length, integers, null-terminated strings.
     Plain(FieldClass),
     /// Dynamic-length string.
-    DynStr { length: Location, encoding: Encoding },
+    DynStr {
+        length: Location,
+        encoding: Encoding,
+    },
     /// Dynamic-length BLOB.
     DynBlob {
         length: Location,
@@ -106,11 +109,13 @@ impl RawClass {
             depth = depth.max(child.depth.saturating_add(1));
         };
         let is_empty = match &kind {
-            RawKind::Plain(FieldClass::StaticStr { length, .. } | FieldClass::StaticBlob { length, .. }) => {
-                *length == 0
-            }
+            RawKind::Plain(
+                FieldClass::StaticStr { length, .. } | FieldClass::StaticBlob { length, .. },
+            ) => *length == 0,
             RawKind::Plain(_) | RawKind::DynStr { .. } | RawKind::DynBlob { .. } => false,
-            RawKind::Array { element, length, .. } => {
+            RawKind::Array {
+                element, length, ..
+            } => {
                 add(element);
                 *length == 0 || element.is_empty
             }
@@ -160,8 +165,12 @@ impl RawClass {
             RawKind::Array { element, .. }
             | RawKind::Sequence { element, .. }
             | RawKind::Optional { element, .. } => take(element),
-            RawKind::Struct { members, .. } => members.into_iter().for_each(|(_, class)| take(class)),
-            RawKind::Variant { options, .. } => options.into_iter().for_each(|option| take(option.class)),
+            RawKind::Struct { members, .. } => {
+                members.into_iter().for_each(|(_, class)| take(class))
+            }
+            RawKind::Variant { options, .. } => {
+                options.into_iter().for_each(|option| take(option.class))
+            }
             RawKind::Plain(_) | RawKind::DynStr { .. } | RawKind::DynBlob { .. } => {}
         }
     }
@@ -182,6 +191,7 @@ impl Drop for RawClass {
 
 /// The fault of field classes nested too deep.
 pub(super) fn too_deep(at: usize) -> Fault {
-    let message = format!("field classes nested deeper than {MOST_LEVELS} levels are not supported");
+    let message =
+        format!("field classes nested deeper than {MOST_LEVELS} levels are not supported");
     Fault::new(at, message)
 }

@@ -126,17 +126,28 @@ impl<'a> Descent for Resolver<'a> {
             }
             RawKind::Array { .. } => (None, Made::Element(None)),
             RawKind::Sequence { length, .. } => (Some(self.length(length)?), Made::Element(None)),
-            RawKind::Struct { members, .. } => (None, Made::Members(Vec::with_capacity(members.len()))),
-            RawKind::Optional { selector, ranges, .. } => {
+            RawKind::Struct { members, .. } => {
+                (None, Made::Members(Vec::with_capacity(members.len())))
+            }
+            RawKind::Optional {
+                selector, ranges, ..
+            } => {
                 let selector = self.optional_selector(selector, ranges.as_deref())?;
                 (Some(selector), Made::Element(None))
             }
             RawKind::Variant { selector, options } => {
                 let options = Vec::with_capacity(options.len());
-                (Some(self.variant_selector(selector)?), Made::Options(options))
+                (
+                    Some(self.variant_selector(selector)?),
+                    Made::Options(options),
+                )
             }
         };
-        Ok(Visited::Open(Making { raw, location, parts }))
+        Ok(Visited::Open(Making {
+            raw,
+            location,
+            parts,
+        }))
     }
 
     fn next(&mut self, making: &mut Making<'a>) -> Result<Option<&'a RawClass>> {
@@ -261,7 +272,13 @@ impl Resolver<'_> {
         }
     }
 
-    fn mismatch(&self, location: &Location, what: &str, found: TargetKind, expecting: &str) -> Fault {
+    fn mismatch(
+        &self,
+        location: &Location,
+        what: &str,
+        found: TargetKind,
+        expecting: &str,
+    ) -> Fault {
         let place = self.finder.place();
         let message = format!(
             "the {what} field of {place} is {}: expecting {expecting}",
@@ -275,9 +292,11 @@ impl Resolver<'_> {
         if !roles.contains(Roles::PACKET_MAGIC) {
             return Ok(());
         }
-        let is_32_bits = matches!(&raw.kind, RawKind::Plain(FieldClass::Int(int)) if int.length == 32);
+        let is_32_bits =
+            matches!(&raw.kind, RawKind::Plain(FieldClass::Int(int)) if int.length == 32);
         if !is_32_bits {
-            let message = "the role `packet-magic-number` needs a fixed-length unsigned integer of 32 bits";
+            let message =
+                "the role `packet-magic-number` needs a fixed-length unsigned integer of 32 bits";
             return Err(Fault::new(at, message));
         }
         if !matches!(self.finder.trail.as_slice(), [Containing { index: 0, .. }]) {

@@ -38,7 +38,11 @@ const INT_ROLES: &[(&str, Roles, &[Scope])] = &[
         Roles::PACKET_END_TIMESTAMP,
         &[Scope::PacketContext],
     ),
-    ("packet-magic-number", Roles::PACKET_MAGIC, &[Scope::PacketHeader]),
+    (
+        "packet-magic-number",
+        Roles::PACKET_MAGIC,
+        &[Scope::PacketHeader],
+    ),
     (
         "packet-sequence-number",
         Roles::PACKET_SEQUENCE_NUMBER,
@@ -97,7 +101,11 @@ fn read(value: Option<&Value>, known: &[(&str, Roles, &[Scope])]) -> Result<Role
             Some((_, role, _)) => roles |= *role,
             None => {
                 let names: Vec<&str> = known.iter().map(|(name, ..)| *name).collect();
-                let message = format!("unexpected role `{}`: expecting {}", shown(name), listed(&names));
+                let message = format!(
+                    "unexpected role `{}`: expecting {}",
+                    shown(name),
+                    listed(&names)
+                );
                 return Err(Fault::new(item.at, message));
             }
         }
@@ -131,7 +139,8 @@ impl RoleContext {
             }
         }
         if roles.contains(Roles::METADATA_UUID) && !self.has_uuid {
-            let message = "the role `metadata-stream-uuid` needs the `uuid` property of the preamble";
+            let message =
+                "the role `metadata-stream-uuid` needs the `uuid` property of the preamble";
             return Err(Fault::new(at, message));
         }
         let is_timestamp =

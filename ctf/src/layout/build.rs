@@ -8,8 +8,8 @@ use super::slots::{Saves, Slot, SlotMap};
 use super::tree::Tree;
 use crate::bits::FixedRead;
 use crate::schema::{
-    Encoding, FieldClass, FieldLocation, IntClass, IntRange, Name, OptionalClass, Parts, Roles, Scope,
-    VariantClass,
+    Encoding, FieldClass, FieldLocation, IntClass, IntRange, Name, OptionalClass, Parts, Roles,
+    Scope, VariantClass,
 };
 
 /// A node whose parts are being built.
@@ -40,7 +40,12 @@ pub(super) struct TreeBuilder<'a, 'c> {
 impl<'a, 'c> TreeBuilder<'a, 'c> {
     /// A builder for that scope: its fields are kept in its own map, and the lengths and selectors
     /// that it uses are in one of all.
-    pub(super) fn new(scope: Scope, own: &'a SlotMap, outer: &'a [&'a SlotMap], next: &'a mut u32) -> Self {
+    pub(super) fn new(
+        scope: Scope,
+        own: &'a SlotMap,
+        outer: &'a [&'a SlotMap],
+        next: &'a mut u32,
+    ) -> Self {
         TreeBuilder {
             own,
             outer,
@@ -60,7 +65,8 @@ impl<'a, 'c> TreeBuilder<'a, 'c> {
                 continue;
             };
             open.starts.extend(
-                matches!(open.parts, Parts::Options(_)).then(|| (self.nodes.len() - open.at - 1) as u32),
+                matches!(open.parts, Parts::Options(_))
+                    .then(|| (self.nodes.len() - open.at - 1) as u32),
             );
             self.kept.step();
             self.begin(name.cloned().unwrap_or_default(), part);
@@ -182,11 +188,17 @@ impl<'a, 'c> TreeBuilder<'a, 'c> {
             FieldClass::StaticStr { length, encoding } => {
                 NodeKind::SizedStr(Length::Static(*length), *encoding)
             }
-            FieldClass::DynStr { length, encoding } => NodeKind::SizedStr(self.length(length), *encoding),
+            FieldClass::DynStr { length, encoding } => {
+                NodeKind::SizedStr(self.length(length), *encoding)
+            }
             FieldClass::StaticBlob { length, .. } => NodeKind::Blob(Length::Static(*length)),
             FieldClass::DynBlob { length, .. } => NodeKind::Blob(self.length(length)),
-            FieldClass::Array { element, length, .. } => array(Length::Static(*length), element),
-            FieldClass::Sequence { element, length, .. } => array(self.length(length), element),
+            FieldClass::Array {
+                element, length, ..
+            } => array(Length::Static(*length), element),
+            FieldClass::Sequence {
+                element, length, ..
+            } => array(self.length(length), element),
             FieldClass::Struct(class) => NodeKind::Struct(class.members.len() as u32),
             FieldClass::Variant(class) => self.variant(class),
             FieldClass::Optional(class) => self.optional(class),
@@ -233,7 +245,9 @@ fn array(length: Length, element: &FieldClass) -> NodeKind {
 /// The alignment but for that of the fields inside.
 fn align_of(class: &FieldClass) -> u32 {
     let element = match class {
-        FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. } => element.own_align(),
+        FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. } => {
+            element.own_align()
+        }
         _ => 1,
     };
     class.own_align().max(element)
@@ -310,7 +324,10 @@ impl<'a> Kept<'a> {
             }
             let ours = self.path.iter().skip(self.common);
             let theirs = path.iter().skip(self.common);
-            self.common += ours.zip(theirs).take_while(|(one, other)| one == other).count();
+            self.common += ours
+                .zip(theirs)
+                .take_while(|(one, other)| one == other)
+                .count();
             match (self.path.get(self.common), path.get(self.common)) {
                 (None, None) => return slots.as_slice().into(),
                 // It is within the field, or comes later.

@@ -123,7 +123,8 @@ impl SkipBuilder {
 
     fn flush(&mut self) {
         if self.known.pending > 0 {
-            self.ops.push(Op::Add(std::mem::take(&mut self.known.pending)));
+            self.ops
+                .push(Op::Add(std::mem::take(&mut self.known.pending)));
         }
     }
 
@@ -210,7 +211,10 @@ impl SkipBuilder {
                 Length::Static(bytes) => self.add(bytes.saturating_mul(8)),
                 Length::Slot(slot) => self.repeat(*slot, 8, 8),
             },
-            NodeKind::Struct(_) | NodeKind::Array(_) | NodeKind::Variant(_) | NodeKind::Optional(_) => {
+            NodeKind::Struct(_)
+            | NodeKind::Array(_)
+            | NodeKind::Variant(_)
+            | NodeKind::Optional(_) => {
                 return false;
             }
         }
@@ -352,7 +356,9 @@ impl SkipBuilder {
         match length {
             Length::Static(0) => {}
             length if bits == 0 => self.put(Op::Empty(length)),
-            Length::Static(count) => self.add((count - 1).saturating_mul(stride).saturating_add(bits)),
+            Length::Static(count) => {
+                self.add((count - 1).saturating_mul(stride).saturating_add(bits))
+            }
             Length::Slot(slot) => self.repeat(slot, bits, stride),
         }
     }

@@ -1,4 +1,5 @@
-//! Location of a field of an event class: a skip program from the end of the event header to the field.
+//! Location of a field of an event class: a skip program from the end of the event header to the
+//! field.
 
 use crate::bits::{Cursor, DecodeError, FixedRead};
 use crate::layout::StreamLayout;
@@ -33,7 +34,9 @@ impl FieldRef {
     /// Bytes of an element that is an integer of whole bytes.
     fn element_bytes(&self) -> Option<u64> {
         match &self.element {
-            Some(NodeKind::Int(read, _)) if read.length % 8 == 0 => Some(u64::from(read.length / 8)),
+            Some(NodeKind::Int(read, _)) if read.length % 8 == 0 => {
+                Some(u64::from(read.length / 8))
+            }
             _ => None,
         }
     }
@@ -83,7 +86,11 @@ impl FieldRef {
 
     /// The string's or BLOB's bytes, up to the first null for strings, or those of an array of
     /// integers of whole bytes; `body` is behind the header.
-    pub fn bytes<'a>(&self, mut body: Cursor<'a>, slots: &mut [u64]) -> Result<&'a [u8], DecodeError> {
+    pub fn bytes<'a>(
+        &self,
+        mut body: Cursor<'a>,
+        slots: &mut [u64],
+    ) -> Result<&'a [u8], DecodeError> {
         self.skip.run_again(&mut body, slots)?;
         match &self.kind {
             NodeKind::Str(encoding) => body.terminated(encoding.unit_bytes()),
@@ -160,7 +167,10 @@ fn way_to<'n>(root: Part<'n>, path: &[&str], skip: &mut SkipBuilder) -> Option<P
             NodeKind::Struct(_) => {
                 let target = part.parts().position(|member| member.name == **step)?;
                 let mut members = part.parts();
-                members.by_ref().take(target).for_each(|member| skip.skip(member));
+                members
+                    .by_ref()
+                    .take(target)
+                    .for_each(|member| skip.skip(member));
                 part = members.next()?;
             }
             _ => return None,

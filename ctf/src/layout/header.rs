@@ -1,5 +1,5 @@
-//! Event record headers that can be read without walking: id and timestamp at constant places, or at
-//! places that depend only on the offset of the event record.
+//! Event record headers that can be read without walking: id and timestamp at constant places, or
+//! at places that depend only on the offset of the event record.
 //!
 //! Covers headers of fixed-length integers in either byte order, with or without an id and a
 //! timestamp, and LTTng's two headers: an id, a truncated timestamp, and an escape value of the id
@@ -39,7 +39,11 @@ impl BitField {
         }
         Some(BitField {
             byte: u32::try_from(at / 8).ok()?,
-            shift: if read.big { 64 - within - length } else { within },
+            shift: if read.big {
+                64 - within - length
+            } else {
+                within
+            },
             mask: u64::MAX >> (64 - length),
             big: read.big,
         })
@@ -107,13 +111,14 @@ pub(super) fn recognise(header: Part<'_>) -> Option<FastHeader> {
 pub(crate) const MOST_OFFSETS: usize = 8;
 
 /// Recognises a header with fields that are aligned to more than the header itself, such as LTTng's
-/// headers on machines that need natural alignment. The positions of such fields depend on the offset
-/// of the event record, so one header is returned for each multiple of the header's alignment below
-/// the greatest alignment of a field. Empty if the header is not recognised.
+/// headers on machines that need natural alignment. The positions of such fields depend on the
+/// offset of the event record, so one header is returned for each multiple of the header's
+/// alignment below the greatest alignment of a field. Empty if the header is not recognised.
 pub(super) fn by_offset(header: Part<'_>) -> Box<[FastHeader]> {
     let aligns = header.inside().iter().map(|node| node.align);
     let modulus = aligns.fold(header.align, u32::max);
-    let are_powers = header.align >= 8 && header.align.is_power_of_two() && modulus.is_power_of_two();
+    let are_powers =
+        header.align >= 8 && header.align.is_power_of_two() && modulus.is_power_of_two();
     if !are_powers || !(2..=MOST_OFFSETS).contains(&((modulus / header.align) as usize)) {
         return Box::default();
     }
@@ -131,8 +136,9 @@ fn recognise_at(header: Part<'_>, start: u64, align: u32) -> Option<FastHeader> 
     };
     let (first, variant) = fields.flatten(header, 0)?;
     let is_whole = |form: &HeaderForm| form.bits.is_multiple_of(8);
-    let is_usual =
-        |fields: &Fields<'_>| header.align == 8 && !fields.leaves.iter().any(|(_, read, _)| read.big);
+    let is_usual = |fields: &Fields<'_>| {
+        header.align == 8 && !fields.leaves.iter().any(|(_, read, _)| read.big)
+    };
     let Some(variant) = variant else {
         let compact = form(&fields.leaves, first)?;
         return Some(FastHeader {
@@ -145,7 +151,8 @@ fn recognise_at(header: Part<'_>, start: u64, align: u32) -> Option<FastHeader> 
         return None;
     };
     let mut options = variant.parts();
-    let (Some(compact), Some(extended), None) = (options.next(), options.next(), options.next()) else {
+    let (Some(compact), Some(extended), None) = (options.next(), options.next(), options.next())
+    else {
         return None;
     };
     let most = escape_value(&fields.leaves, &choice.selector)?;
@@ -180,7 +187,11 @@ fn escape_value(leaves: &[Leaf<'_>], selector: &Selector) -> Option<u64> {
     let [one, other] = &*selector.ranges else {
         return None;
     };
-    let (escape, rest) = if one.2 == 1 { (one, other) } else { (other, one) };
+    let (escape, rest) = if one.2 == 1 {
+        (one, other)
+    } else {
+        (other, one)
+    };
     (*escape == (most, most, 1) && *rest == (0, most - 1, 0)).then_some(most)
 }
 
@@ -207,7 +218,8 @@ impl<'n> Fields<'n> {
         (align <= self.align).then(|| aligned - self.start)
     }
 
-    /// Adds the leaves with their positions, unless the byte order changes within a byte; the end, and the variant which must be the last field.
+    /// Adds the leaves with their positions, unless the byte order changes within a byte; the end,
+    /// and the variant which must be the last field.
     fn flatten(&mut self, part: Part<'n>, mut at: u64) -> Option<(u64, Option<Part<'n>>)> {
         let (mut node, mut rest) = (part.node(), part.inside());
         loop {

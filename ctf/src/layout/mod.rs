@@ -67,8 +67,8 @@ pub struct StreamLayout {
     pub(crate) header_check: Option<SkipProgram>,
     /// The header, where it can be read without walking and nothing else needs its fields.
     pub fast_header: Option<FastHeader>,
-    /// As `fast_header`, for each possible offset of an event record modulo the greatest alignment of
-    /// a field of the header, if positions of fields depend on that offset; else empty.
+    /// As `fast_header`, for each possible offset of an event record modulo the greatest alignment
+    /// of a field of the header, if positions of fields depend on that offset; else empty.
     headers_by_offset: Box<[FastHeader]>,
     /// Common context.
     pub common_context: Tree,
@@ -120,7 +120,13 @@ impl BodyPlace {
         let is_known = known.0 >= 8;
         BodyPlace {
             known,
-            fast: header.and_then(|header| if is_known { Some(known) } else { residue(header) }),
+            fast: header.and_then(|header| {
+                if is_known {
+                    Some(known)
+                } else {
+                    residue(header)
+                }
+            }),
             ends_in_byte: event_align >= 8,
         }
     }
@@ -176,7 +182,11 @@ const PACKET_START: (u64, u64) = (1 << 32, 0);
 const BIT: (u64, u64) = (1, 0);
 
 /// The scopes of a data stream, and those of an event record class.
-const OF_STREAM: [Scope; 3] = [Scope::PacketContext, Scope::EventHeader, Scope::CommonContext];
+const OF_STREAM: [Scope; 3] = [
+    Scope::PacketContext,
+    Scope::EventHeader,
+    Scope::CommonContext,
+];
 const OF_EVENT: [Scope; 2] = [Scope::SpecificContext, Scope::Payload];
 
 impl TraceLayout {
@@ -212,7 +222,9 @@ impl TraceLayout {
     pub(crate) fn leading_magic(&self, magic: u32) -> Option<[u8; 4]> {
         let first = self.packet_header.root()?.parts().next()?;
         match &first.kind {
-            NodeKind::Int(read, _) if first.roles.contains(Roles::PACKET_MAGIC) && read.length == 32 => {
+            NodeKind::Int(read, _)
+                if first.roles.contains(Roles::PACKET_MAGIC) && read.length == 32 =>
+            {
                 Some(if read.big {
                     magic.to_be_bytes()
                 } else {
@@ -229,7 +241,13 @@ impl TraceLayout {
     }
 
     /// The nodes of a scope. Its fields are kept in its own map; others are in the outer ones.
-    fn tree(&mut self, scope: Scope, own: &SlotMap, outer: &[&SlotMap], class: &Option<FieldClass>) -> Tree {
+    fn tree(
+        &mut self,
+        scope: Scope,
+        own: &SlotMap,
+        outer: &[&SlotMap],
+        class: &Option<FieldClass>,
+    ) -> Tree {
         match class {
             Some(class) => TreeBuilder::new(scope, own, outer, &mut self.nodes).build(class),
             None => Tree::default(),
@@ -245,7 +263,9 @@ impl TraceLayout {
 
     fn stream(&mut self, outer: &SlotMap, class: &StreamClass) -> StreamLayout {
         let mut own = SlotMap::behind(outer);
-        class.scopes().for_each(|class| own.gather(class, &OF_STREAM));
+        class
+            .scopes()
+            .for_each(|class| own.gather(class, &OF_STREAM));
         self.slots = self.slots.max(own.end());
         let packet_context = self.tree(Scope::PacketContext, &own, &[outer], &class.packet_context);
         let event_header = self.tree(Scope::EventHeader, &own, &[outer], &class.event_header);
@@ -277,7 +297,9 @@ impl TraceLayout {
             .iter()
             .map(|event| self.event([&own, outer], event, common, place))
             .collect();
-        let has_full_timestamps = event_header.all().any(|part| part.node().is_full_timestamp());
+        let has_full_timestamps = event_header
+            .all()
+            .any(|part| part.node().is_full_timestamp());
         StreamLayout {
             id: class.id,
             clock: class.default_clock,
@@ -312,7 +334,12 @@ impl TraceLayout {
             .flatten()
             .for_each(|class| own.gather(class, &OF_EVENT));
         self.slots = self.slots.max(own.end());
-        let specific_context = self.tree(Scope::SpecificContext, &own, &outer, &class.specific_context);
+        let specific_context = self.tree(
+            Scope::SpecificContext,
+            &own,
+            &outer,
+            &class.specific_context,
+        );
         let payload = self.tree(Scope::Payload, &own, &outer, &class.payload);
         let roots = [common_context, specific_context.root(), payload.root()];
         let program = |start| {
@@ -421,7 +448,12 @@ impl StreamLayout {
 
     /// The scopes after the header.
     fn bodies<'e>(&'e self, event: &'e EventLayout) -> impl Iterator<Item = &'e Tree> {
-        [&self.common_context, &event.specific_context, &event.payload].into_iter()
+        [
+            &self.common_context,
+            &event.specific_context,
+            &event.payload,
+        ]
+        .into_iter()
     }
 
     /// The packet context's member of that name.

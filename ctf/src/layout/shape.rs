@@ -113,7 +113,9 @@ impl Shape {
 
     /// Whether any part is aligned to more than a byte.
     pub(crate) fn has_alignment(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Align(..)))
+        self.parts
+            .iter()
+            .any(|part| matches!(part, Part::Align(..)))
     }
 
     /// The lengths and selectors that it reads.
@@ -147,7 +149,12 @@ type Saved = Vec<(Slot, u64, FixedRead)>;
 impl Finder<'_> {
     /// Follows the program from an op on: the last exit ended at the byte at bit `anchor`, the
     /// position is `bits`.
-    fn exit(&mut self, mut at: usize, (anchor, mut bits): (u64, u64), saved: &mut Saved) -> Option<Exit> {
+    fn exit(
+        &mut self,
+        mut at: usize,
+        (anchor, mut bits): (u64, u64),
+        saved: &mut Saved,
+    ) -> Option<Exit> {
         let kept = saved.len();
         let ops = self.ops;
         let exit = loop {
@@ -166,7 +173,9 @@ impl Finder<'_> {
             match op {
                 Op::Add(more) => bits = bits.checked_add(*more)?,
                 // Stretches begin at bytes.
-                Op::Align(align @ ..=8) => bits = bits.checked_next_multiple_of(u64::from(*align))?,
+                Op::Align(align @ ..=8) => {
+                    bits = bits.checked_next_multiple_of(u64::from(*align))?
+                }
                 Op::Save(read, ahead, slot) => {
                     saved.push((*slot, bits.checked_add(u64::from(*ahead))?, *read));
                 }
@@ -225,8 +234,8 @@ impl Finder<'_> {
         self.keep(part, bits, saved)
     }
 
-    /// Number of bits that the ops from index `at` add up to the next byte boundary, and the index of
-    /// the first op after it.
+    /// Number of bits that the ops from index `at` add up to the next byte boundary, and the index
+    /// of the first op after it.
     fn up_to_byte(&mut self, mut at: usize) -> Option<(u64, usize)> {
         let mut bits = 0u64;
         loop {
@@ -338,7 +347,9 @@ fn below(value: u64, limit: u64) -> Option<u32> {
 
 fn bytes(from: u64, to: u64) -> Option<u32> {
     let bits = to.checked_sub(from).filter(|bits| bits.is_multiple_of(8))?;
-    u32::try_from(bits / 8).ok().filter(|&bytes| bytes < MOST_BYTES)
+    u32::try_from(bits / 8)
+        .ok()
+        .filter(|&bytes| bytes < MOST_BYTES)
 }
 
 /// The value at bit `at`, seen from `bits`.

@@ -102,7 +102,11 @@ impl SkipProgram {
 
     /// The same for fields that have been got over before: what they cost is not counted again.
     #[inline(always)]
-    pub(crate) fn run_again(&self, cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(), DecodeError> {
+    pub(crate) fn run_again(
+        &self,
+        cursor: &mut Cursor<'_>,
+        slots: &mut [u64],
+    ) -> Result<(), DecodeError> {
         if !self.has_state() {
             return self.run(cursor, slots);
         }
@@ -126,7 +130,11 @@ impl SkipProgram {
 impl Steps {
     /// What failed may be tried again with more bytes: it must then find things as they were.
     #[cold]
-    fn run_with_state(&self, cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(), DecodeError> {
+    fn run_with_state(
+        &self,
+        cursor: &mut Cursor<'_>,
+        slots: &mut [u64],
+    ) -> Result<(), DecodeError> {
         let state = [EMPTY, ORDER].map(|place| special(slots, place).map(|value| *value));
         let result = run_loops(&self.ops, cursor, slots).and_then(|()| cursor.need(0));
         if result.is_err() {
@@ -235,7 +243,12 @@ fn run_loops(ops: &[Op], cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(
 
 /// Runs an op that is no loop; `at` is the op behind it, or where it jumps to.
 #[inline(always)]
-fn step(op: &Op, at: &mut usize, cursor: &mut Cursor<'_>, slots: &mut [u64]) -> Result<(), DecodeError> {
+fn step(
+    op: &Op,
+    at: &mut usize,
+    cursor: &mut Cursor<'_>,
+    slots: &mut [u64],
+) -> Result<(), DecodeError> {
     match op {
         Op::Add(bits) => cursor.pos = cursor.pos.saturating_add(*bits),
         Op::Align(align) => cursor.align(*align),
@@ -292,7 +305,9 @@ fn repeat(count: u64, bits: u64, stride: u64, cursor: &mut Cursor<'_>) -> Result
     let Some(more) = count.checked_sub(1) else {
         return Ok(());
     };
-    let wanted = more.checked_mul(stride).and_then(|sum| sum.checked_add(bits));
+    let wanted = more
+        .checked_mul(stride)
+        .and_then(|sum| sum.checked_add(bits));
     let wanted = wanted.ok_or(DecodeError::Length {
         at: cursor.pos,
         length: count,

@@ -55,7 +55,9 @@ impl PacketFinder<'_> {
                         None => self.next_packet(offset.saturating_add(1))?,
                     };
                     let skipped = next.saturating_sub(offset);
-                    self.report_fault(Damage::at(self.path, offset, error.to_string()).skipping(skipped));
+                    self.report_fault(
+                        Damage::at(self.path, offset, error.to_string()).skipping(skipped),
+                    );
                     skipped_ranges.push(offset..next);
                     offset = next;
                 }
@@ -67,10 +69,10 @@ impl PacketFinder<'_> {
         Ok(scans)
     }
 
-    /// As [`PacketFinder::head`], at an offset at which a packet should begin. A packet whose UUID is
-    /// not the metadata's is accepted if nothing else is wrong with it: some tracers and tools write
-    /// such traces, and babeltrace2 reads them. Remains of an older trace in a reused buffer are
-    /// recognized by their size.
+    /// As [`PacketFinder::head`], at an offset at which a packet should begin. A packet whose UUID
+    /// is not the metadata's is accepted if nothing else is wrong with it: some tracers and tools
+    /// write such traces, and babeltrace2 reads them. Remains of an older trace in a reused buffer
+    /// are recognized by their size.
     fn identified(&mut self, offset: u64, clock: u64) -> io::Result<Result<PacketHead, HeadError>> {
         let found = self.head(offset, clock)?;
         let Ok(head) = &found else { return Ok(found) };
@@ -105,14 +107,18 @@ impl PacketFinder<'_> {
                     _ => head.end_of_head,
                 };
                 let behind = offset.saturating_add(known.div_ceil(8).max(1));
-                self.next_packet(behind)?.saturating_sub(offset).saturating_mul(8)
+                self.next_packet(behind)?
+                    .saturating_sub(offset)
+                    .saturating_mul(8)
             }
         };
         let is_clear = !matches!(content, Content::Open);
         let (content, skipped) = match content {
             Content::Known(content) => (content.min(total), 0),
             Content::Open => (
-                self.written_bits(offset, total)?.max(head.end_of_head).min(total),
+                self.written_bits(offset, total)?
+                    .max(head.end_of_head)
+                    .min(total),
                 0,
             ),
             Content::Unknown => (
@@ -130,7 +136,9 @@ impl PacketFinder<'_> {
             content_bits: content,
             clock: head.begin,
             begin: head.begin,
-            end: head.end.filter(|&end| is_clear && is_written(end, head.begin)),
+            end: head
+                .end
+                .filter(|&end| is_clear && is_written(end, head.begin)),
             discarded: head.discarded,
             sequence: head.sequence,
             is_misplaced: false,

@@ -12,9 +12,13 @@ use crate::stream::Packet;
 impl PacketFinder<'_> {
     /// Packets by the index; `None` if a compared entry contradicts its packet head.
     ///
-    /// Every entry of an implausible index is compared: such indexes are rare, and `misplaced` decides
-    /// which times are wrong before packets are read.
-    pub(super) fn by_index(&mut self, entries: &[IndexEntry], check: IndexCheck) -> Option<FileScan> {
+    /// Every entry of an implausible index is compared: such indexes are rare, and `misplaced`
+    /// decides which times are wrong before packets are read.
+    pub(super) fn by_index(
+        &mut self,
+        entries: &[IndexEntry],
+        check: IndexCheck,
+    ) -> Option<FileScan> {
         let mut scan = self.agreeing_scan(entries)?;
         let has_begin = scan.head.begin.is_some();
         let head = &scan.head;
@@ -35,7 +39,8 @@ impl PacketFinder<'_> {
         Some(scan)
     }
 
-    /// A scan without packets, if the first and the last entry agree with the heads of their packets.
+    /// A scan without packets, if the first and the last entry agree with the heads of their
+    /// packets.
     fn agreeing_scan(&mut self, entries: &[IndexEntry]) -> Option<FileScan> {
         let (first, last) = (entries.first()?, entries.last()?);
         let mut scan: Option<FileScan> = None;
@@ -64,7 +69,9 @@ impl PacketFinder<'_> {
             let Ok(Ok(head)) = self.head(packet.offset, 0) else {
                 continue;
             };
-            if has_other_values(&head, packet, (scan.class, scan.id)) || self.has_other_size(&head, packet) {
+            if has_other_values(&head, packet, (scan.class, scan.id))
+                || self.has_other_size(&head, packet)
+            {
                 self.report_other_packet(packet.offset);
                 return None;
             }
@@ -77,13 +84,24 @@ impl PacketFinder<'_> {
         self.damage.push(Damage::at(self.path, offset, message));
     }
 
-    /// True if an entry agrees with the head of its packet; `None` if the stream's class is unknown.
-    fn agrees(&mut self, head: &PacketHead, entry: &IndexEntry, entries: &[IndexEntry]) -> Option<bool> {
-        let claims_more = head.total_bits.is_some_and(|total| total > entry.packet_bits);
+    /// True if an entry agrees with the head of its packet; `None` if the stream's class is
+    /// unknown.
+    fn agrees(
+        &mut self,
+        head: &PacketHead,
+        entry: &IndexEntry,
+        entries: &[IndexEntry],
+    ) -> Option<bool> {
+        let claims_more = head
+            .total_bits
+            .is_some_and(|total| total > entry.packet_bits);
         let is_index_right = claims_more && self.leads_to_heads(entries);
         let is_equal = |in_head: Option<u64>, indexed| in_head.is_none_or(|value| value == indexed);
         let class_id = self.layout.streams.get(head.stream_class)?.id;
-        let size = head.total_bits.or(head.content_bits).filter(|_| !is_index_right);
+        let size = head
+            .total_bits
+            .or(head.content_bits)
+            .filter(|_| !is_index_right);
         let has_size = head.total_bits.is_some() || head.content_bits.is_some();
         Some(
             is_equal(size, entry.packet_bits)
@@ -108,10 +126,12 @@ impl PacketFinder<'_> {
     }
 }
 
-/// True if packets are sorted by begin time, none ends before it begins, and each can contain its head.
+/// True if packets are sorted by begin time, none ends before it begins, and each can contain its
+/// head.
 fn is_plausible(packets: &[Packet], head: &PacketHead) -> bool {
     let can_be = |packet: &Packet| {
-        packet.end.is_none_or(|end| Some(end) >= packet.begin) && packet.content_bits >= head.end_of_head
+        packet.end.is_none_or(|end| Some(end) >= packet.begin)
+            && packet.content_bits >= head.end_of_head
     };
     packets.is_sorted_by_key(|packet| packet.begin) && packets.iter().all(can_be)
 }

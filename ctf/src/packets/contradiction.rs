@@ -8,9 +8,13 @@ use crate::packet::PacketHead;
 use crate::packets::packet_finder::PacketFinder;
 use crate::stream::Packet;
 
-/// True if the stream, times, counts or content size of an index entry differ from those of the head.
-/// `packet` and `stream` (class and instance id) are those of the entry.
-pub(super) fn has_other_values(head: &PacketHead, packet: &Packet, stream: (usize, Option<u64>)) -> bool {
+/// True if the stream, times, counts or content size of an index entry differ from those of the
+/// head. `packet` and `stream` (class and instance id) are those of the entry.
+pub(super) fn has_other_values(
+    head: &PacketHead,
+    packet: &Packet,
+    stream: (usize, Option<u64>),
+) -> bool {
     // An index may lack fields that heads have.
     let differs = |of_head: Option<u64>, of_index: Option<u64>| {
         of_head
@@ -24,14 +28,15 @@ pub(super) fn has_other_values(head: &PacketHead, packet: &Packet, stream: (usiz
         || has_other_content(head, packet)
 }
 
-/// True if the times differ. False for misplaced packets: their times were corrected, and every entry
-/// of their index was compared when the trace was opened, since its times are not in order.
+/// True if the times differ. False for misplaced packets: their times were corrected, and every
+/// entry of their index was compared when the trace was opened, since its times are not in order.
 pub(super) fn has_other_times(head: &PacketHead, packet: &Packet) -> bool {
     let end = head.end.filter(|&end| is_written(end, head.begin));
     !packet.is_misplaced && (head.begin, end) != (packet.clock, packet.end)
 }
 
-/// True if the head has another content size that is possible: it covers the head and fits the packet.
+/// True if the head has another content size that is possible: it covers the head and fits the
+/// packet.
 fn has_other_content(head: &PacketHead, packet: &Packet) -> bool {
     let whole = packet.bytes.saturating_mul(8);
     let content = head.content_bits.or(head.total_bits);
@@ -42,9 +47,10 @@ fn has_other_content(head: &PacketHead, packet: &Packet) -> bool {
 }
 
 impl PacketFinder<'_> {
-    /// True if the index has a wrong packet size: the head has a smaller size and a packet begins at
-    /// the end of that, or the head has a larger size and no packet begins at the end by the index.
-    /// Without a magic number any bytes can look like a head, so the index is taken to be right.
+    /// True if the index has a wrong packet size: the head has a smaller size and a packet begins
+    /// at the end of that, or the head has a larger size and no packet begins at the end by the
+    /// index. Without a magic number any bytes can look like a head, so the index is taken to be
+    /// right.
     pub(super) fn has_other_size(&mut self, head: &PacketHead, packet: &Packet) -> bool {
         let Some(total) = head.total_bits.filter(|_| self.magic().is_some()) else {
             return false;
@@ -52,7 +58,9 @@ impl PacketFinder<'_> {
         let whole = packet.bytes.saturating_mul(8);
         let end = packet.offset.saturating_add(packet.bytes);
         if total < whole {
-            total > 0 && total.is_multiple_of(8) && self.has_packet(packet.offset.saturating_add(total / 8))
+            total > 0
+                && total.is_multiple_of(8)
+                && self.has_packet(packet.offset.saturating_add(total / 8))
         } else {
             total > whole && end < self.bytes && !self.has_packet(end)
         }

@@ -22,7 +22,8 @@ pub(crate) struct FileScan {
     /// Indices of packets whose head does not contain the end of the content: it is taken to end
     /// after the last byte that is not zero.
     pub(crate) unclear: Vec<usize>,
-    /// Clock values of the packets' first event records, where they were read, by index of the packet.
+    /// Clock values of the packets' first event records, where they were read, by index of the
+    /// packet.
     pub(crate) firsts: Vec<Option<u64>>,
 }
 

@@ -21,7 +21,9 @@ pub(crate) fn find(
     let mut finder = PacketFinder::new(layout, path, bytes, damage)?;
     if let Some((index_path, check)) = index {
         let read = index::read(index_path).map_err(|error| error.to_string());
-        match read.and_then(|content| index::parse(&content, bytes).map_err(|error| error.to_string())) {
+        match read
+            .and_then(|content| index::parse(&content, bytes).map_err(|error| error.to_string()))
+        {
             Ok(entries) => {
                 if let Some(mut scan) = finder.by_index(&entries, check) {
                     scan.is_foreign = finder.report_foreign(true);
@@ -31,7 +33,9 @@ pub(crate) fn find(
             }
             Err(error) => finder.damage.push(Damage::of(
                 index_path,
-                format!("the index is not used: {error}; the packets were found in the stream file"),
+                format!(
+                    "the index is not used: {error}; the packets were found in the stream file"
+                ),
             )),
         }
     }

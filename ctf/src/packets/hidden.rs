@@ -41,7 +41,9 @@ impl LastPacket {
     /// consecutive numbers, so a packet is suspect if it is larger than a neighbour, has none, or
     /// if numbers are missing after it.
     fn is_suspect(&self, head: &PacketHead, next: Option<&PacketHead>) -> bool {
-        let bits = self.packet.map_or(0, |packet| packet.bytes.saturating_mul(8));
+        let bits = self
+            .packet
+            .map_or(0, |packet| packet.bytes.saturating_mul(8));
         let after = next.and_then(|next| next.total_bits);
         let least = [self.before, after].into_iter().flatten().min();
         let is_gap = next.is_some_and(|next| {
@@ -53,8 +55,8 @@ impl LastPacket {
 
 /// True if `hidden`, which begins `rest` bytes before the end of the packet of `head`, is an empty
 /// packet that its tracer had not published yet. The tracer of probes writes the head of the next
-/// packet into the padding of the open packet, which extends to the end of the file, then shortens the
-/// open packet. If the program is killed between these two steps, both packets are sound.
+/// packet into the padding of the open packet, which extends to the end of the file, then shortens
+/// the open packet. If the program is killed between these two steps, both packets are sound.
 fn is_unpublished(head: &PacketHead, hidden: &PacketHead, rest: u64) -> bool {
     hidden.content_bits == Some(hidden.end_of_head)
         && hidden.total_bits == Some(rest.saturating_mul(8))
@@ -86,7 +88,9 @@ impl PacketFinder<'_> {
         if last.is_searched || !is_suspect {
             return Ok(None);
         }
-        let mut at = packet.offset.saturating_add(packet.content_bits.div_ceil(8));
+        let mut at = packet
+            .offset
+            .saturating_add(packet.content_bits.div_ceil(8));
         loop {
             let found = self.next_packet_before(at, offset)?;
             let (Some(found), true) = (found, self.hidden < MOST_HIDDEN) else {
@@ -99,7 +103,10 @@ impl PacketFinder<'_> {
                     || is_next(head, &hidden)
                     || self.following_packet(found, &hidden)?.is_some())
             {
-                let rest = packet.offset.saturating_add(packet.bytes).saturating_sub(found);
+                let rest = packet
+                    .offset
+                    .saturating_add(packet.bytes)
+                    .saturating_sub(found);
                 let is_unpublished = next.is_none() && is_unpublished(head, &hidden, rest);
                 return Ok((!is_unpublished).then_some(found));
             }

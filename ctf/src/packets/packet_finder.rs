@@ -11,8 +11,8 @@ use crate::packet::{HeadError, MAGIC, PacketHead};
 use crate::packets::foreign::{Foreign, foreign_uuid};
 use crate::window::Window;
 
-/// Bytes that are read for a head, which mostly has a few dozen bytes; longer heads are read again with more. In a
-/// trace of small packets, larger reads would cover a great part of the file.
+/// Bytes that are read for a head, which mostly has a few dozen bytes; longer heads are read again
+/// with more. In a trace of small packets, larger reads would cover a great part of the file.
 pub(super) const HEAD_BYTES: usize = 512;
 pub(super) const MOST_HEAD_BYTES: usize = 1 << 24;
 /// Maximum number of damaged packets of a file that are reported one by one.
@@ -73,7 +73,11 @@ impl<'a> PacketFinder<'a> {
     }
 
     pub(super) fn report_more_faults(&mut self) {
-        if let Some(more) = self.faults.checked_sub(MOST_FAULTS).filter(|&more| more > 0) {
+        if let Some(more) = self
+            .faults
+            .checked_sub(MOST_FAULTS)
+            .filter(|&more| more > 0)
+        {
             self.damage.push(Damage::of(
                 self.path,
                 format!("{more} more packets of this file are damaged"),
@@ -82,12 +86,17 @@ impl<'a> PacketFinder<'a> {
     }
 
     /// The head at an offset, which lies before the end of the file.
-    pub(super) fn head(&mut self, offset: u64, clock: u64) -> io::Result<Result<PacketHead, HeadError>> {
+    pub(super) fn head(
+        &mut self,
+        offset: u64,
+        clock: u64,
+    ) -> io::Result<Result<PacketHead, HeadError>> {
         let mut want = HEAD_BYTES;
         self.decoded = Some(offset);
         loop {
             self.window.clear();
-            self.window.ensure(&self.file, offset, want, self.bytes, want)?;
+            self.window
+                .ensure(&self.file, offset, want, self.bytes, want)?;
             let mut cursor = Cursor::new(self.window.bytes());
             let result = PacketHead::decode(self.layout, &mut cursor, &mut self.slots, clock);
             let short = matches!(

@@ -53,7 +53,11 @@ pub(crate) fn reconcile_with_head(
     };
     let is_possible = content >= head.end_of_head && content <= whole;
     let packet = Packet {
-        content_bits: if is_possible { content } else { packet.content_bits },
+        content_bits: if is_possible {
+            content
+        } else {
+            packet.content_bits
+        },
         ..packet
     };
     (with_times_of(head, packet), found)

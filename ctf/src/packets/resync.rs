@@ -16,7 +16,11 @@ const MOST_CANDIDATES: u64 = 1 << 20;
 
 impl PacketFinder<'_> {
     /// End of a packet by its own size, if another packet begins there, or the file ends.
-    pub(super) fn following_packet(&mut self, offset: u64, head: &PacketHead) -> io::Result<Option<u64>> {
+    pub(super) fn following_packet(
+        &mut self,
+        offset: u64,
+        head: &PacketHead,
+    ) -> io::Result<Option<u64>> {
         let rest = (self.bytes.saturating_sub(offset)).saturating_mul(8);
         let declared = head.total_bits.or(head.content_bits);
         let Some(total) = declared.filter(|&total| is_sound(total, head, rest)) else {
@@ -26,9 +30,13 @@ impl PacketFinder<'_> {
         Ok((next >= self.bytes || self.head(next, 0)?.is_ok()).then_some(next))
     }
 
-    /// End of a packet with another magic number that is otherwise sound: another packet or the end of the
-    /// file follows.
-    pub(super) fn past_other_magic(&mut self, offset: u64, error: &HeadError) -> io::Result<Option<u64>> {
+    /// End of a packet with another magic number that is otherwise sound: another packet or the end
+    /// of the file follows.
+    pub(super) fn past_other_magic(
+        &mut self,
+        offset: u64,
+        error: &HeadError,
+    ) -> io::Result<Option<u64>> {
         if !matches!(error, HeadError::Magic(_)) {
             return Ok(None);
         }
@@ -74,7 +82,8 @@ impl PacketFinder<'_> {
         let mut at = from;
         while at < until {
             self.window.clear();
-            // The padding after each packet is searched, and is often short: reads are no longer than needed.
+            // The padding after each packet is searched, and is often short: reads are no longer
+            // than needed.
             let most = usize::try_from(until - at).unwrap_or(usize::MAX);
             let want = SEARCH_BYTES.min(most.saturating_add(SEARCH_HEAD));
             self.window.ensure(&self.file, at, want, self.bytes, want)?;

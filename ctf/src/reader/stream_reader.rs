@@ -25,8 +25,8 @@ pub struct StreamReader<'t> {
     layout: &'t StreamLayout,
     conversion: Option<ClockConversion>,
     packets: Range<usize>,
-    /// Packets that cannot hold event records with these clock values are skipped; the greatest end means no
-    /// limit.
+    /// Packets that cannot hold event records with these clock values are skipped; the greatest end
+    /// means no limit.
     within: Range<u64>,
     source: Source,
     window_size: usize,
@@ -61,7 +61,12 @@ struct Found {
 
 impl<'t> StreamReader<'t> {
     /// A reader of the packets with those indices.
-    pub fn new(trace: &'t Trace, stream: &'t Stream, packets: Range<usize>, window_size: usize) -> Self {
+    pub fn new(
+        trace: &'t Trace,
+        stream: &'t Stream,
+        packets: Range<usize>,
+        window_size: usize,
+    ) -> Self {
         // Opening a trace checks that every stream has its class.
         static NONE: std::sync::OnceLock<StreamLayout> = std::sync::OnceLock::new();
         let layout = trace
@@ -103,7 +108,8 @@ impl<'t> StreamReader<'t> {
         self.rank = rank;
     }
 
-    /// Its place among the readers of a [`MergedReader`](crate::reader::MergedReader): dense from 0.
+    /// Its place among the readers of a [`MergedReader`](crate::reader::MergedReader): dense from
+    /// 0.
     #[inline(always)]
     pub fn rank(&self) -> usize {
         self.rank
@@ -117,7 +123,11 @@ impl<'t> StreamReader<'t> {
 
     /// Bytes of its packets that have been read.
     pub fn position(&self) -> u64 {
-        let begun = self.stream.packets.get(..self.packets.start).unwrap_or_default();
+        let begun = self
+            .stream
+            .packets
+            .get(..self.packets.start)
+            .unwrap_or_default();
         let begun: u64 = begun.iter().map(|packet| packet.bytes).sum();
         let rest = self
             .packet
@@ -173,7 +183,10 @@ impl<'t> StreamReader<'t> {
             self.find();
         }
         let clock = self.next.as_ref()?.head.clock;
-        Some(self.conversion.map(|conversion| conversion.timestamp(clock)))
+        Some(
+            self.conversion
+                .map(|conversion| conversion.timestamp(clock)),
+        )
     }
 
     /// The next event record; it stays the next until [`StreamReader::advance`].
@@ -252,7 +265,9 @@ impl<'t> StreamReader<'t> {
     #[inline(always)]
     fn decode(&mut self) -> Result<(), DecodeError> {
         loop {
-            let Some(packet) = &self.packet else { return Ok(()) };
+            let Some(packet) = &self.packet else {
+                return Ok(());
+            };
             let (data, base) = slice(self.source.window(), packet).unwrap_or((&[], self.pos >> 3));
             let have = (base + data.len() as u64).saturating_mul(8);
             let content = packet.content_bits;
@@ -355,13 +370,18 @@ impl<'t> StreamReader<'t> {
                     self.head = head;
                     return Some(());
                 }
-                Err(_) if have * 8 < packet.content_bits && have >= want as u64 && want < MOST_HEAD => {
+                Err(_)
+                    if have * 8 < packet.content_bits
+                        && have >= want as u64
+                        && want < MOST_HEAD =>
+                {
                     want *= 8
                 }
                 Err(error) => {
                     let path = self.path(&packet);
-                    self.damage
-                        .push(Damage::at(path, packet.offset, error.to_string()).skipping(packet.bytes));
+                    self.damage.push(
+                        Damage::at(path, packet.offset, error.to_string()).skipping(packet.bytes),
+                    );
                     self.packet = None;
                     return Some(());
                 }
@@ -405,7 +425,9 @@ impl<'t> StreamReader<'t> {
     /// Reports that the rest of the packet cannot be decoded: without the length of an event
     /// record, the begin of the next one is unknown.
     fn give_up(&mut self, error: DecodeError) {
-        let Some(packet) = self.packet.take() else { return };
+        let Some(packet) = self.packet.take() else {
+            return;
+        };
         let at = self.pos.min(packet.content_bits) >> 3;
         let skipped = (packet.content_bits >> 3).saturating_sub(at);
         let message = describe(error);
@@ -414,9 +436,14 @@ impl<'t> StreamReader<'t> {
     }
 }
 
-/// Message for a packet whose event records reach a time out of range, unless it was reported when the trace
-/// was opened. Called once for each packet, at its end: the clock does not go back.
-pub(crate) fn out_of_range(trace: &Trace, stream: &Stream, packet: &Packet, clock: u64) -> Option<Damage> {
+/// Message for a packet whose event records reach a time out of range, unless it was reported when
+/// the trace was opened. Called once for each packet, at its end: the clock does not go back.
+pub(crate) fn out_of_range(
+    trace: &Trace,
+    stream: &Stream,
+    packet: &Packet,
+    clock: u64,
+) -> Option<Damage> {
     let file = stream.files.get(packet.file as usize)?;
     let is_new = !file.is_out_of_range && trace.clock(stream)?.is_out_of_range(clock);
     let message = format!("the time of the packet's last event record {OUT_OF_RANGE}");

@@ -60,10 +60,15 @@ fn body<'a>(layout: &StreamLayout, packet: Cursor<'a>, slots: &mut [u64], hit: &
     Cursor { pos, ..packet }
 }
 
-/// Decodes the header of an event record again, because what follows may take lengths and selectors from
-/// it: it was sound before, so it is now.
+/// Decodes the header of an event record again, because what follows may take lengths and selectors
+/// from it: it was sound before, so it is now.
 #[inline(never)]
-fn behind_head(layout: &StreamLayout, mut cursor: Cursor<'_>, slots: &mut [u64], start: u64) -> u64 {
+fn behind_head(
+    layout: &StreamLayout,
+    mut cursor: Cursor<'_>,
+    slots: &mut [u64],
+    start: u64,
+) -> u64 {
     cursor.pos = start;
     let _ = decode_head(layout, &mut cursor, slots, 0);
     cursor.pos

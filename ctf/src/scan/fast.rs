@@ -41,8 +41,8 @@ pub(super) struct Fast {
     ids: usize,
 }
 
-/// The possible offsets of event records modulo the greatest alignment of their fields, if it exceeds
-/// the alignment of the records. The size of a record depends on this offset, its place.
+/// The possible offsets of event records modulo the greatest alignment of their fields, if it
+/// exceeds the alignment of the records. The size of a record depends on this offset, its place.
 #[derive(Clone, Copy, Debug)]
 struct RecordPlaces {
     /// Binary logarithm of the distance between places, in bytes.
@@ -53,7 +53,8 @@ struct RecordPlaces {
     bits: u32,
 }
 
-/// Greatest number of places that have entries of their own; if there are more, steps compute the padding.
+/// Greatest number of places that have entries of their own; if there are more, steps compute the
+/// padding.
 const MOST_PLACES: usize = MOST_OFFSETS;
 
 impl RecordPlaces {
@@ -191,7 +192,9 @@ impl Fast {
                         shape.and_then(|shape| self.entry(&shape))
                     }
                 };
-                if let (Some(entry), Some(slot)) = (entry, entries.get_mut(places.index(event.id, at))) {
+                if let (Some(entry), Some(slot)) =
+                    (entry, entries.get_mut(places.index(event.id, at)))
+                {
                     *slot = entry | chosen;
                 }
             }
@@ -216,7 +219,10 @@ impl Fast {
     /// The table of the usual form, from that of all ids.
     fn usual_of(&self, layout: &StreamLayout, all: &[u64]) -> Box<[u64]> {
         let mask = self.header.forms.usual.id.mask;
-        let extended = layout.fast_headers().first().and_then(|header| header.extended);
+        let extended = layout
+            .fast_headers()
+            .first()
+            .and_then(|header| header.extended);
         let escape = extended
             .and_then(|(id, _)| usize::try_from(id).ok())
             .filter(|&id| id < IDS);
@@ -254,11 +260,14 @@ impl Fast {
     /// The table of the usual form, for headers whose ids are all in it.
     #[inline(always)]
     pub(super) fn direct(&self) -> Option<&[u64; IDS]> {
-        (&*self.usual).try_into().ok().filter(|_| self.header.is_direct)
+        (&*self.usual)
+            .try_into()
+            .ok()
+            .filter(|_| self.header.is_direct)
     }
 
-    /// The entry of an id in the usual form of `header`, given the byte offset of the event record in
-    /// the packet.
+    /// The entry of an id in the usual form of `header`, given the byte offset of the event record
+    /// in the packet.
     #[inline(always)]
     pub(super) fn usual(&self, header: Header, id: u64, at: usize) -> u64 {
         self.entry_of(header, &self.usual, id, at)
@@ -311,7 +320,8 @@ impl Fast {
         let in_packet = |at: usize| content.origin().wrapping_add(at);
         loop {
             let Forms { usual, extended } = self.forms(header, in_packet(at));
-            let (Some(id_word), Some(time_word)) = (word(at + usual.id.byte), word(at + usual.time.byte))
+            let (Some(id_word), Some(time_word)) =
+                (word(at + usual.id.byte), word(at + usual.time.byte))
             else {
                 break;
             };

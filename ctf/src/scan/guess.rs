@@ -36,7 +36,9 @@ pub(super) fn add_guessed(at: usize, size: usize) -> usize {
 #[inline(always)]
 fn opaque(mut value: usize) -> usize {
     // SAFETY: there is no instruction; the value stays in its register.
-    unsafe { std::arch::asm!("/* {0} */", inout(reg) value, options(pure, nomem, nostack, preserves_flags)) };
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) value, options(pure, nomem, nostack, preserves_flags))
+    };
     value
 }
 
@@ -46,10 +48,12 @@ fn opaque(value: usize) -> usize {
     value
 }
 
-/// Bytes ahead that are brought nearer: far enough for memory to answer, near enough to be still there.
+/// Bytes ahead that are brought nearer: far enough for memory to answer, near enough to be still
+/// there.
 const AHEAD: usize = 1024;
 
-/// Has the bytes some way behind `at` brought nearer. The processor does so by itself within a page, but not over its end.
+/// Has the bytes some way behind `at` brought nearer. The processor does so by itself within a
+/// page, but not over its end.
 #[inline(always)]
 pub(super) fn prefetch_ahead(data: &[u8], at: usize) {
     prefetch_from(data.as_ptr().wrapping_add(at));

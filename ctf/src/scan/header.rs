@@ -56,7 +56,11 @@ impl Field {
     const NONE: Field = Field::new(0, 0, 0);
 
     const fn new(byte: usize, shift: u32, length: u32) -> Field {
-        let mask = if length == 0 { 0 } else { u64::MAX >> (64 - length) };
+        let mask = if length == 0 {
+            0
+        } else {
+            u64::MAX >> (64 - length)
+        };
         Field { byte, shift, mask }
     }
 
@@ -64,15 +68,26 @@ impl Field {
         let Some(field) = field else {
             return Some(Field::NONE);
         };
-        let field = if field.big == big { field } else { field.swapped()? };
+        let field = if field.big == big {
+            field
+        } else {
+            field.swapped()?
+        };
         // Within the first eight bytes where that is possible: one load is then enough for all.
-        let (byte, bits) = (field.byte.saturating_mul(8), 64 - field.mask.leading_zeros());
+        let (byte, bits) = (
+            field.byte.saturating_mul(8),
+            64 - field.mask.leading_zeros(),
+        );
         let first = match big {
             true => field.shift.checked_sub(byte),
             false => Some(field.shift.saturating_add(byte)).filter(|shift| shift + bits <= 64),
         };
         Some(Field {
-            byte: if first.is_some() { 0 } else { field.byte as usize },
+            byte: if first.is_some() {
+                0
+            } else {
+                field.byte as usize
+            },
             shift: first.unwrap_or(field.shift),
             mask: field.mask,
         })
@@ -260,10 +275,14 @@ impl Header {
     /// The header with forms that vary.
     #[inline(always)]
     pub(super) fn varying(self) -> Header {
-        Header { varies: true, ..self }
+        Header {
+            varies: true,
+            ..self
+        }
     }
 
-    /// `big` and `is_padded`: the properties of a layout on which following a record's steps depends.
+    /// `big` and `is_padded`: the properties of a layout on which following a record's steps
+    /// depends.
     #[inline(always)]
     pub(super) fn order(self) -> (bool, bool) {
         (self.big, self.is_padded)
@@ -303,11 +322,13 @@ macro_rules! specialised {
         let fast = $fast;
         match (fast.direct(), fast.header()) {
             (Some(table), Header::LARGE) => {
-                let ($header, $lookup) = (Header::LARGE, |id: u64, _| table[usize::from(id as u16)]);
+                let ($header, $lookup) =
+                    (Header::LARGE, |id: u64, _| table[usize::from(id as u16)]);
                 $run
             }
             (Some(table), Header::COMPACT) => {
-                let ($header, $lookup) = (Header::COMPACT, |id: u64, _| table[usize::from(id as u16)]);
+                let ($header, $lookup) =
+                    (Header::COMPACT, |id: u64, _| table[usize::from(id as u16)]);
                 $run
             }
             (_, Header::WIDE) => {
@@ -392,7 +413,9 @@ mod tests {
         let full = "integer { size = 32; align = 32; } id; \
             integer { size = 64; align = 64; map = clock.c.value; } timestamp;";
         let large = header("size = 16; align = 16;", "size = 32; align = 32;", full);
-        let large = large.replace("MOST", "65534").replace("align(8)", "align(16)");
+        let large = large
+            .replace("MOST", "65534")
+            .replace("align(8)", "align(16)");
         let large = of(&large).unwrap();
         assert!(large.varies);
         let Forms { usual, extended } = large.forms;

@@ -61,7 +61,12 @@ impl Fast {
     }
 
     /// Counts records of a single lane until it has to stop. Returns their number.
-    pub(super) fn count_lane(&self, lane: ScanLane<'_>, place: &mut ScanPosition, counts: &mut [u64]) -> u64 {
+    pub(super) fn count_lane(
+        &self,
+        lane: ScanLane<'_>,
+        place: &mut ScanPosition,
+        counts: &mut [u64],
+    ) -> u64 {
         specialised!(self, |header, lookup| self
             .count_lane_of(header, lookup, lane, place, counts))
     }
@@ -84,8 +89,8 @@ impl Fast {
         }
         let mut walk = Walk::new(lane, *place, reach);
         let mut counted = 0;
-        // SAFETY: the lane has `reach` bytes from its record on: this was checked above, and is checked by
-        // `step` for each further record; `counts` has a place for each id of the table.
+        // SAFETY: the lane has `reach` bytes from its record on: this was checked above, and is
+        // checked by `step` for each further record; `counts` has a place for each id of the table.
         while unsafe { self.step(header, &lookup, &mut walk, header.is_direct, counts) } {
             counted += 1;
         }
@@ -144,8 +149,9 @@ impl Fast {
         (counted, stopped)
     }
 
-    /// Counts one record and goes to the next one; false if the lane must stop at the record. With `is_guessed`, variable
-    /// sizes are guessed ([`add_guessed`]): a gain in a single lane where records repeat, as those of LTTng do.
+    /// Counts one record and goes to the next one; false if the lane must stop at the record. With
+    /// `is_guessed`, variable sizes are guessed ([`add_guessed`]): a gain in a single lane where
+    /// records repeat, as those of LTTng do.
     ///
     /// # Safety
     /// From the lane's record to its end there must be as many bytes as [`Walk::new`] was told, and
@@ -161,8 +167,9 @@ impl Fast {
     ) -> bool {
         let record = walk.record;
         // SAFETY: the caller's promise on the bytes from the record on.
-        let word =
-            |field: Field| unsafe { header.word(record.add(field.byte).cast::<[u8; 8]>().read_unaligned()) };
+        let word = |field: Field| unsafe {
+            header.word(record.add(field.byte).cast::<[u8; 8]>().read_unaligned())
+        };
         prefetch_from(record);
         let Forms { usual, extended } = self.forms(header, walk.in_packet());
         let mut id = usual.id.value(word(usual.id)) | header.only_id;
@@ -414,7 +421,11 @@ event { name = lists; id = 4; fields := struct {
             let limit = [u64::MAX, 90][seed as usize % 2];
             let mut places = [ScanPosition::new(0, 0); LANES];
             let mut counts = vec![0u64; 5];
-            let lanes = content.each_ref().map(|data| ScanLane { data, base: 0, limit });
+            let lanes = content.each_ref().map(|data| ScanLane {
+                data,
+                base: 0,
+                limit,
+            });
             let (counted, stopped) = fast.count_lanes(lanes, &mut places, &mut counts);
             assert!(stopped < LANES);
             let mut checked = vec![0u64; 5];
@@ -428,7 +439,8 @@ event { name = lists; id = 4; fields := struct {
                 let (data, base) = (content[lane].as_slice(), 0);
                 let content = Content { data, base };
                 let start = ScanPosition::new(0, 0);
-                let (place, events, _) = fast.count(content, start, &mut checked, (up_to, u64::MAX));
+                let (place, events, _) =
+                    fast.count(content, start, &mut checked, (up_to, u64::MAX));
                 assert_eq!(
                     (events, place.at),
                     (counted[lane], places[lane].at),

@@ -127,7 +127,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The packet being scanned: its table entry, or the values of its own head where an index gave others.
+    /// The packet being scanned: its table entry, or the values of its own head where an index gave
+    /// others.
     pub fn packet(&self) -> Option<&Packet> {
         self.packet.as_ref()
     }
@@ -142,8 +143,8 @@ impl<'t> Scanner<'t> {
         self.clock
     }
 
-    /// True once if the current packet came to an end before its content did: the rest of it cannot be
-    /// decoded.
+    /// True once if the current packet came to an end before its content did: the rest of it cannot
+    /// be decoded.
     pub fn take_cut(&mut self) -> bool {
         std::mem::take(&mut self.cut)
     }
@@ -165,8 +166,8 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Prefetches the head of a packet if the window contains it. The processor's own prefetching does
-    /// not find heads, which are far from each other.
+    /// Prefetches the head of a packet if the window contains it. The processor's own prefetching
+    /// does not find heads, which are far from each other.
     fn prefetch_head(&self, index: usize, file: u32) {
         let packet = self
             .stream
@@ -187,7 +188,8 @@ impl<'t> Scanner<'t> {
             if self.source.is_missing() {
                 return false;
             }
-            let (data, base) = crate::source::slice(self.source.window(), packet).unwrap_or((&[], 0));
+            let (data, base) =
+                crate::source::slice(self.source.window(), packet).unwrap_or((&[], 0));
             let have = (base + data.len() as u64) * 8;
             let mut cursor = Cursor {
                 data,
@@ -197,8 +199,12 @@ impl<'t> Scanner<'t> {
             };
             match PacketHead::decode(&self.trace.layout, &mut cursor, &mut self.slots, 0) {
                 Ok(head) => {
-                    let (packet, damage) =
-                        crate::packets::reconcile_with_head(self.trace, self.stream, *packet, &head);
+                    let (packet, damage) = crate::packets::reconcile_with_head(
+                        self.trace,
+                        self.stream,
+                        *packet,
+                        &head,
+                    );
                     self.damage.extend(damage);
                     self.packet = Some(packet);
                     self.pos = head.end_of_head;
@@ -209,7 +215,11 @@ impl<'t> Scanner<'t> {
                     self.cut = false;
                     return true;
                 }
-                Err(_) if have < packet.content_bits && have / 8 >= want as u64 && want < MOST_HEAD => {
+                Err(_)
+                    if have < packet.content_bits
+                        && have / 8 >= want as u64
+                        && want < MOST_HEAD =>
+                {
                     want *= 8
                 }
                 Err(error) => {
@@ -276,14 +286,17 @@ impl<'t> Scanner<'t> {
     }
 
     /// Counts in the current packets of several scanners of one stream at once, each as far as its
-    /// limit, until one has to stop and wants a [`Scanner::count_next`]. How many event records were
-    /// counted in each, and which one stopped.
+    /// limit, until one has to stop and wants a [`Scanner::count_next`]. How many event records
+    /// were counted in each, and which one stopped.
     pub fn count_together(
         mut scanners: [&mut Scanner<'t>; LANES],
         counts: &mut Counts,
         limits: [u64; LANES],
     ) -> ([u64; LANES], usize) {
-        let Some(table) = scanners.first_mut().and_then(|scanner| scanner.table.take()) else {
+        let Some(table) = scanners
+            .first_mut()
+            .and_then(|scanner| scanner.table.take())
+        else {
             return ([0; LANES], 0);
         };
         let counted = match &table.fast {
@@ -319,7 +332,9 @@ impl<'t> Scanner<'t> {
     fn go_to(&mut self, start: ScanPosition, stop: ScanPosition, base: u64) {
         self.clock = stop.clock;
         if stop.at != start.at {
-            let exact = stop.last.and_then(|last| self.end_of((base + last as u64) * 8));
+            let exact = stop
+                .last
+                .and_then(|last| self.end_of((base + last as u64) * 8));
             self.pos = exact.unwrap_or((base + stop.at as u64) * 8);
         }
     }
@@ -339,8 +354,9 @@ impl<'t> Scanner<'t> {
         Some(cursor.pos)
     }
 
-    /// Counts one event record of the current packet, if its clock value is `within` the range, and all
-    /// later ones in the range if too few bytes are left for lanes; or reads more of the packet.
+    /// Counts one event record of the current packet, if its clock value is `within` the range, and
+    /// all later ones in the range if too few bytes are left for lanes; or reads more of the
+    /// packet.
     pub fn count_next(&mut self, counts: &mut Counts, within: Range<u64>) -> Counted {
         let mut sink = CountSink::new(counts, within);
         let progress = match self.packet {
@@ -362,12 +378,14 @@ impl<'t> Scanner<'t> {
             }
             None => Progress::PacketEnd,
         };
-        let done = self.packet.is_none_or(|packet| self.pos >= packet.content_bits);
+        let done = self
+            .packet
+            .is_none_or(|packet| self.pos >= packet.content_bits);
         sink.counted(self.clock, done || progress == Progress::PacketEnd)
     }
 
-    /// Counts one event record with the tables, and all later ones if too few bytes are left for lanes.
-    /// False if the first one needs the general way.
+    /// Counts one event record with the tables, and all later ones if too few bytes are left for
+    /// lanes. False if the first one needs the general way.
     fn count_next_fast(&mut self, table: &ScanTable, sink: &mut CountSink<'_>) -> bool {
         let (Some(fast), Some(start)) = (&table.fast, self.place()) else {
             return false;
@@ -385,15 +403,17 @@ impl<'t> Scanner<'t> {
         true
     }
 
-    /// Moves to an offset near the end of the current packet at which an event record seems to begin.
-    /// False if the packet is too small, or no such offset is found; see `scan/tail.rs`.
+    /// Moves to an offset near the end of the current packet at which an event record seems to
+    /// begin. False if the packet is too small, or no such offset is found; see `scan/tail.rs`.
     pub fn guess_tail(&mut self) -> bool {
         let (Some(packet), Some(table)) = (self.packet, self.table.take()) else {
             return false;
         };
         let place = table.fast.as_ref().and_then(|fast| {
             let end = packet.content_bits / 8;
-            let from = end.checked_sub(TAIL as u64).filter(|from| *from > self.pos / 8)?;
+            let from = end
+                .checked_sub(TAIL as u64)
+                .filter(|from| *from > self.pos / 8)?;
             self.fill(&packet, packet.offset + from, TAIL);
             let (data, base) = self.content();
             let skipped = usize::try_from(from.checked_sub(base)?).ok()?;
@@ -423,9 +443,19 @@ impl<'t> Scanner<'t> {
     /// The hits of the last scan, with what it takes to look at one after the other.
     #[inline(always)]
     pub fn batch(&mut self) -> Batch<'_> {
-        let View { from, to, base, end } = self.view;
+        let View {
+            from,
+            to,
+            base,
+            end,
+        } = self.view;
         let cursor = Cursor {
-            data: self.source.window().bytes().get(from..to).unwrap_or_default(),
+            data: self
+                .source
+                .window()
+                .bytes()
+                .get(from..to)
+                .unwrap_or_default(),
             base,
             pos: 0,
             end,
@@ -543,14 +573,17 @@ impl<'t> Scanner<'t> {
                     if clock < self.clock && !std::mem::replace(&mut self.went_back, true) {
                         let message = crate::reader::went_back(self.clock, clock);
                         let offset = packet.offset + (self.pos >> 3);
-                        self.damage.push(Damage::at(self.path(packet), offset, message));
+                        self.damage
+                            .push(Damage::at(self.path(packet), offset, message));
                     }
                     self.clock = clock;
                     let start = std::mem::replace(&mut self.pos, cursor.pos);
                     let chosen = table.chosen.get(class).copied().unwrap_or(false);
                     sink.general(class, chosen, start, self.clock);
                 }
-                Err(error) if have < packet.content_bits && error.may_go_on(packet.content_bits) => {
+                Err(error)
+                    if have < packet.content_bits && error.may_go_on(packet.content_bits) =>
+                {
                     if sink.has_hits() {
                         // Their bytes must stay at hand until they have been looked at.
                         return Progress::More;
@@ -585,7 +618,8 @@ impl<'t> Scanner<'t> {
     fn give_up(&mut self, packet: &Packet, error: DecodeError) -> Progress {
         let at = self.pos.min(packet.content_bits) >> 3;
         let skipped = (packet.content_bits >> 3).saturating_sub(at);
-        let damage = Damage::at(self.path(packet), packet.offset + at, describe(error)).skipping(skipped);
+        let damage =
+            Damage::at(self.path(packet), packet.offset + at, describe(error)).skipping(skipped);
         self.damage.push(damage);
         self.cut = true;
         self.pos = packet.content_bits;
@@ -616,7 +650,8 @@ fn count_lanes(
     let bases = lanes.map(|lane| lane.base);
     let mut places = starts;
     let counted = fast.count_lanes(lanes, &mut places, &mut counts.by_id);
-    for (((scanner, start), place), base) in scanners.iter_mut().zip(starts).zip(places).zip(bases) {
+    for (((scanner, start), place), base) in scanners.iter_mut().zip(starts).zip(places).zip(bases)
+    {
         scanner.go_to(start, place, base);
     }
     counted

@@ -142,7 +142,8 @@ impl<'a> CountSink<'a> {
         start: ScanPosition,
         most: u64,
     ) -> ScanPosition {
-        // Only records that move the clock on are counted there: it stays at or behind the beginning.
+        // Only records that move the clock on are counted there: it stays at or behind the
+        // beginning.
         let limits = (self.within.end, most);
         let (place, events, first) = fast.count(content, start, &mut self.counts.by_id, limits);
         if self.events == 0 && events > 0 {

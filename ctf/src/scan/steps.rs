@@ -20,14 +20,14 @@ struct ScanStep {
     shift: u8,
     back: u32,
     mask: u64,
-    /// Size of an element or an alignment in bytes; for elements of bits, see [`ELEMENT_BITS`]; or the
-    /// number of the branch.
+    /// Size of an element or an alignment in bytes; for elements of bits, see [`ELEMENT_BITS`]; or
+    /// the number of the branch.
     unit: u32,
     transition: Transition,
 }
 
-/// Skips `bytes` bytes, rounds up to a multiple of `align + 1` bytes, skips `more` bytes, and leads to
-/// the next step.
+/// Skips `bytes` bytes, rounds up to a multiple of `align + 1` bytes, skips `more` bytes, and leads
+/// to the next step.
 ///
 /// A separate step for an alignment would cost a jump that is hard to predict.
 #[derive(Clone, Copy, Debug)]
@@ -130,15 +130,16 @@ impl Steps {
         }
     }
 
-    /// Adds a shape: the index of its first step, or `None` if it ends with its first exit. `Err` if
-    /// it has a value of the other byte order.
+    /// Adds a shape: the index of its first step, or `None` if it ends with its first exit. `Err`
+    /// if it has a value of the other byte order.
     pub(super) fn add(&mut self, shape: &Shape) -> Result<Option<u32>, OtherOrder> {
         let first = self.steps.len() as u32;
         for part in &shape.parts {
             let step = self.step(part, shape, first)?;
             self.steps.push(step);
         }
-        // The table of entries has the bytes before the first step only: a leading alignment stays a step.
+        // The table of entries has the bytes before the first step only: a leading alignment stays
+        // a step.
         let step = transition(shape.first, &[], first).step;
         Ok((step != END).then_some(step))
     }
@@ -196,7 +197,8 @@ impl Steps {
 
     fn near(&self, step: ScanStep, near: Near) -> Result<ScanStep, OtherOrder> {
         let field = Some(near.field).filter(|field| field.big == self.big);
-        let BitField { shift, mask, .. } = field.or_else(|| near.field.swapped()).ok_or(OtherOrder)?;
+        let BitField { shift, mask, .. } =
+            field.or_else(|| near.field.swapped()).ok_or(OtherOrder)?;
         Ok(ScanStep {
             back: near.back,
             shift: shift as u8,
@@ -205,9 +207,10 @@ impl Steps {
         })
     }
 
-    /// The offset past an event record of variable size, given whether values are big-endian, whether
-    /// fields may be aligned to more than a byte, the offset at which the part of variable size begins,
-    /// and the first step. `None` if the bytes at hand do not contain the whole record or are invalid.
+    /// The offset past an event record of variable size, given whether values are big-endian,
+    /// whether fields may be aligned to more than a byte, the offset at which the part of variable
+    /// size begins, and the first step. `None` if the bytes at hand do not contain the whole record
+    /// or are invalid.
     #[inline(always)]
     pub(super) fn follow(
         &self,
@@ -234,8 +237,12 @@ impl Steps {
                 ScanOp::Array => at = array(at, near(step, at)?, step.unit)?,
                 ScanOp::Bits => at = bit_array(at, near(step, at)?, step.unit)?,
                 ScanOp::Branch => transition = self.branch(step, near(step, at)?)?,
-                ScanOp::KeptArray => at = array(at, *kept.get(usize::from(step.register))?, step.unit)?,
-                ScanOp::KeptBits => at = bit_array(at, *kept.get(usize::from(step.register))?, step.unit)?,
+                ScanOp::KeptArray => {
+                    at = array(at, *kept.get(usize::from(step.register))?, step.unit)?
+                }
+                ScanOp::KeptBits => {
+                    at = bit_array(at, *kept.get(usize::from(step.register))?, step.unit)?
+                }
                 ScanOp::KeptBranch => {
                     transition = self.branch(step, *kept.get(usize::from(step.register))?)?
                 }
@@ -279,8 +286,8 @@ impl Steps {
 #[derive(Debug)]
 pub(super) struct OtherOrder;
 
-/// The transition of an exit, given the shape's parts and the step of the first part. An alignment in
-/// `parts` is merged into the result.
+/// The transition of an exit, given the shape's parts and the step of the first part. An alignment
+/// in `parts` is merged into the result.
 fn transition(exit: Exit, parts: &[Part], first: u32) -> Transition {
     let step = |to| match to {
         To::End => END,
@@ -291,7 +298,9 @@ fn transition(exit: Exit, parts: &[Part], first: u32) -> Transition {
         bytes: exit.bytes,
         ..Transition::to(step(exit.to))
     };
-    let To::Part(part) = exit.to else { return plain };
+    let To::Part(part) = exit.to else {
+        return plain;
+    };
     match parts.get(part as usize) {
         Some(Part::Align(unit, then)) => Transition {
             align: unit.saturating_sub(1),

@@ -1,8 +1,8 @@
 //! Finds an event record near the end of a packet without reading the event records before it.
 //!
 //! The offset is guessed: many event records must seem to follow each other from it. A walk from a
-//! wrong offset soon reaches a right one, so the offset after these records is likely to be right. It
-//! is never certain, so callers must verify the result.
+//! wrong offset soon reaches a right one, so the offset after these records is likely to be right.
+//! It is never certain, so callers must verify the result.
 
 use super::fast::{Fast, ScanPosition};
 use super::steps::Content;
@@ -17,7 +17,8 @@ const TRIED_BYTES: usize = 4096;
 const LEAST_BITS: u32 = 40;
 
 impl Fast {
-    /// A position at which an event record of the content seems to begin, given an earlier clock value.
+    /// A position at which an event record of the content seems to begin, given an earlier clock
+    /// value.
     pub(super) fn guess_place(&self, content: Content<'_>, clock: u64) -> Option<ScanPosition> {
         let header = self.header();
         if header.forms.usual.time.mask.count_ones() < LEAST_BITS {

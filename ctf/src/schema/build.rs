@@ -19,8 +19,8 @@
 use std::sync::Arc;
 
 use super::{
-    ByteOrder, ClockClass, ClockOrigin, DisplayBase, Encoding, EventClass, FieldClass, FieldLocation,
-    IntClass, IntRange, Mapping, Member, Name, Roles, Scope, StructClass, Uuid,
+    ByteOrder, ClockClass, ClockOrigin, DisplayBase, Encoding, EventClass, FieldClass,
+    FieldLocation, IntClass, IntRange, Mapping, Member, Name, Roles, Scope, StructClass, Uuid,
 };
 
 /// How fields are aligned.
@@ -176,7 +176,13 @@ impl Fields {
     }
 
     /// An enumeration: labels with the first and last value that each stands for.
-    pub fn enumeration(self, name: &str, bits: u32, signed: bool, labels: &[(&str, i64, i64)]) -> Self {
+    pub fn enumeration(
+        self,
+        name: &str,
+        bits: u32,
+        signed: bool,
+        labels: &[(&str, i64, i64)],
+    ) -> Self {
         let mapping = |&(label, lower, upper): &(&str, i64, i64)| Mapping {
             label: label.into(),
             ranges: vec![IntRange {
@@ -245,7 +251,10 @@ impl Fields {
             scope: self.scope,
             paths: vec![path],
         };
-        (self.uint(&format!("_{name}_length"), bits), Arc::new(location))
+        (
+            self.uint(&format!("_{name}_length"), bits),
+            Arc::new(location),
+        )
     }
 
     /// A string behind its length in bytes, an integer of `length_bits`.
@@ -278,9 +287,14 @@ impl Fields {
         Arc::new(class)
     }
 
-    /// Elements behind their number, an integer of `length_bits`. If `element` adds one member, that
-    /// is the element; else the structure of all that it adds is.
-    pub fn sequence(self, name: &str, length_bits: u32, element: impl FnOnce(Fields) -> Fields) -> Self {
+    /// Elements behind their number, an integer of `length_bits`. If `element` adds one member,
+    /// that is the element; else the structure of all that it adds is.
+    pub fn sequence(
+        self,
+        name: &str,
+        length_bits: u32,
+        element: impl FnOnce(Fields) -> Fields,
+    ) -> Self {
         let (fields, length) = self.length(name, length_bits);
         let element = fields.element(fields.way(&[0]), element);
         fields.member(

@@ -153,7 +153,11 @@ pub struct StreamClass {
 impl StreamClass {
     /// The field classes of all its scopes and those of its event record classes.
     pub(crate) fn scopes(&self) -> impl Iterator<Item = &FieldClass> {
-        let own = [&self.packet_context, &self.event_header, &self.common_context];
+        let own = [
+            &self.packet_context,
+            &self.event_header,
+            &self.common_context,
+        ];
         let events = self.events.iter();
         let events = events.flat_map(|event| [&event.specific_context, &event.payload]);
         own.into_iter().chain(events).flatten()

@@ -34,8 +34,12 @@ impl<'c> Iterator for Parts<'c> {
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Parts::Members(members) => members.next().map(|member| (Some(&member.name), &member.class)),
-            Parts::Options(options) => options.next().map(|option| (option.name.as_ref(), &option.class)),
+            Parts::Members(members) => members
+                .next()
+                .map(|member| (Some(&member.name), &member.class)),
+            Parts::Options(options) => options
+                .next()
+                .map(|option| (option.name.as_ref(), &option.class)),
             Parts::Element(element) => element.take().map(|element| (None, element)),
         }
     }
@@ -159,7 +163,9 @@ impl FieldClass {
             | FieldClass::DynStr { .. }
             | FieldClass::StaticBlob { .. }
             | FieldClass::DynBlob { .. } => 8,
-            FieldClass::Array { min_align, .. } | FieldClass::Sequence { min_align, .. } => *min_align,
+            FieldClass::Array { min_align, .. } | FieldClass::Sequence { min_align, .. } => {
+                *min_align
+            }
             FieldClass::Struct(class) => class.min_align,
             FieldClass::Variant(_) | FieldClass::Optional(_) => 1,
         }
@@ -187,7 +193,9 @@ fn take_parts(class: &mut FieldClass, left: &mut Vec<FieldClass>) {
                 left.extend(parts.filter(FieldClass::has_parts));
             }
         }
-        FieldClass::Optional(class) => left.extend(Arc::get_mut(class).map(|class| take(&mut class.element))),
+        FieldClass::Optional(class) => {
+            left.extend(Arc::get_mut(class).map(|class| take(&mut class.element)))
+        }
         FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. } => {
             left.extend(Arc::get_mut(element).map(take));
         }
@@ -238,12 +246,19 @@ impl FieldClass {
             | (VarInt(one), VarInt(other)) => one == other,
             (Struct(one), Struct(other)) => {
                 let names = one.members.iter().map(|member| &member.name);
-                one.min_align == other.min_align && names.eq(other.members.iter().map(|member| &member.name))
+                one.min_align == other.min_align
+                    && names.eq(other.members.iter().map(|member| &member.name))
             }
             (Variant(one), Variant(other)) => {
-                let options = one.options.iter().map(|option| (&option.name, &option.ranges));
+                let options = one
+                    .options
+                    .iter()
+                    .map(|option| (&option.name, &option.ranges));
                 one.selector == other.selector
-                    && options.eq(other.options.iter().map(|option| (&option.name, &option.ranges)))
+                    && options.eq(other
+                        .options
+                        .iter()
+                        .map(|option| (&option.name, &option.ranges)))
             }
             (Optional(one), Optional(other)) => {
                 (&one.selector, &one.ranges) == (&other.selector, &other.ranges)

@@ -9,7 +9,9 @@ use super::build::{Budget, Builder, Found, Roots};
 use super::error::{Res, error};
 use super::sema::Limits;
 use super::types::{ClockUse, TyRef};
-use crate::schema::{ClockClass, ClockIndex, EventClass, FieldClass, Names, Roles, Scope, StreamClass};
+use crate::schema::{
+    ClockClass, ClockIndex, EventClass, FieldClass, Names, Roles, Scope, StreamClass,
+};
 
 /// The clock of timestamps that are mapped to none, where there is no choice.
 fn implicit_clock(clocks: &[ClockClass]) -> Option<ClockIndex> {
@@ -156,7 +158,10 @@ impl<'s, 'a> Assembly<'s, 'a> {
     }
 
     /// Gives each event to its stream.
-    fn by_stream(&mut self, streams: &mut Vec<Stream<'a>>) -> Res<Vec<(Vec<EventClass>, Vec<Note<'a>>)>> {
+    fn by_stream(
+        &mut self,
+        streams: &mut Vec<Stream<'a>>,
+    ) -> Res<Vec<(Vec<EventClass>, Vec<Note<'a>>)>> {
         let mut by_id = HashMap::new();
         for (index, stream) in streams.iter().enumerate() {
             if by_id.insert(stream.id, index).is_some() {
@@ -184,7 +189,10 @@ impl<'s, 'a> Assembly<'s, 'a> {
                 let stream = streams.get(index).map_or(0, |stream| stream.id);
                 return error(
                     note.at,
-                    format!("stream {stream} has an event of id {} already{hint}", class.id),
+                    format!(
+                        "stream {stream} has an event of id {} already{hint}",
+                        class.id
+                    ),
                 );
             }
             indices.push(index);
@@ -202,7 +210,12 @@ impl<'s, 'a> Assembly<'s, 'a> {
         Ok(sorted)
     }
 
-    fn build(&mut self, scope: Scope, at: u32, roots: &Roots<'a>) -> Res<(Option<FieldClass>, Found)> {
+    fn build(
+        &mut self,
+        scope: Scope,
+        at: u32,
+        roots: &Roots<'a>,
+    ) -> Res<(Option<FieldClass>, Found)> {
         let mut builder = Builder::new(
             scope,
             roots,
@@ -227,7 +240,8 @@ impl<'s, 'a> Assembly<'s, 'a> {
         roots.set(Scope::PacketContext, stream.packet_context.clone());
         roots.set(Scope::EventHeader, stream.event_header.clone());
         roots.set(Scope::CommonContext, stream.event_context.clone());
-        let (packet_context, context_found) = self.build(Scope::PacketContext, stream.at, &roots)?;
+        let (packet_context, context_found) =
+            self.build(Scope::PacketContext, stream.at, &roots)?;
         let (event_header, header_found) = self.build(Scope::EventHeader, stream.at, &roots)?;
         let (common_context, _) = self.build(Scope::CommonContext, stream.at, &roots)?;
         if let [_, second, ..] = notes
@@ -245,7 +259,9 @@ impl<'s, 'a> Assembly<'s, 'a> {
         let clock = self.waiting_events(stream, &mut events, notes, &mut roots)?;
         let default_clock = match clock {
             ClockUse::One(index) => Some(index),
-            _ if context_found.implicit_clock || header_found.implicit_clock => implicit_clock(self.clocks),
+            _ if context_found.implicit_clock || header_found.implicit_clock => {
+                implicit_clock(self.clocks)
+            }
             _ => None,
         };
         events.shrink_to_fit();
@@ -298,7 +314,11 @@ impl<'s, 'a> Assembly<'s, 'a> {
         let ClockUse::Two(first, second) = clock else {
             return Ok(());
         };
-        let name = |index: ClockIndex| self.clocks.get(index).map_or("?", |clock| clock.id.as_str());
+        let name = |index: ClockIndex| {
+            self.clocks
+                .get(index)
+                .map_or("?", |clock| clock.id.as_str())
+        };
         error(
             at,
             format!(

@@ -49,7 +49,10 @@ fn root<'a>(sema: &mut Sema<'a>, attr: &Attr<'a>) -> Res<TyRef<'a>> {
         }
         AttrValue::Value(value) => error(
             value.at,
-            format!("`{}` is a type: use `:=` and a struct, not `=`", attr.key.text()),
+            format!(
+                "`{}` is a type: use `:=` and a struct, not `=`",
+                attr.key.text()
+            ),
         ),
     }
 }
@@ -252,7 +255,9 @@ pub(super) fn event<'a>(sema: &mut Sema<'a>, item: &mut TopLevel<'a>) -> Res<Eve
     entries(sema, item, |sema, attr| {
         match attr.key.text().as_ref() {
             "id" => event.id = Some(values::unsigned(attr)?),
-            "stream_id" => event.stream_id = Some((values::unsigned(attr)?, values::plain(attr)?.at)),
+            "stream_id" => {
+                event.stream_id = Some((values::unsigned(attr)?, values::plain(attr)?.at))
+            }
             "name" => event.name = Some(values::name(attr)?.as_ref().into()),
             "loglevel" => event.log_level = Some(values::signed(attr)?),
             "model.emf.uri" => event.model_emf_uri = Some(values::string(attr)?.as_ref().into()),

@@ -10,8 +10,8 @@ use super::resolve::{Frame, Walk, Words, option_ranges};
 use super::types::{Base, Location, StructTy, Ty, TyKind, TyRef, VariantTy};
 use crate::descent::{Descent, Visited, descend};
 use crate::schema::{
-    ClockIndex, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Member, Names, Roles, Scope,
-    StructClass, VariantClass, VariantOption,
+    ClockIndex, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Member, Names, Roles,
+    Scope, StructClass, VariantClass, VariantOption,
 };
 
 /// Roots of the scopes that a use can see, by [`Scope`].
@@ -78,7 +78,10 @@ impl<'x> MakingVariant<'x, '_> {
         let ranges = if self.by_label.is_empty() {
             option_ranges(self.tag, name)
         } else {
-            let bare = || name.strip_prefix('_').and_then(|name| self.by_label.get(name));
+            let bare = || {
+                name.strip_prefix('_')
+                    .and_then(|name| self.by_label.get(name))
+            };
             self.by_label.get(name).or_else(bare).copied()
         };
         ranges.unwrap_or_default()
@@ -178,7 +181,10 @@ impl<'x, 'a> Builder<'x, 'a> {
 
     fn variant(&mut self, variant: &'x VariantTy<'a>) -> Res<Making<'x, 'a>> {
         let Some(location) = &variant.tag else {
-            return error(variant.at, "this variant has no tag: `variant <FIELD> {...}`");
+            return error(
+                variant.at,
+                "this variant has no tag: `variant <FIELD> {...}`",
+            );
         };
         let (selector, tag) = self.tag(location, variant)?;
         let many = variant.options.list.len() > 16;
@@ -222,7 +228,11 @@ impl<'x, 'a> Builder<'x, 'a> {
             Scope::EventHeader => name == Some("timestamp"),
             _ => false,
         };
-        if is_timestamp { self.implicit_clock } else { None }
+        if is_timestamp {
+            self.implicit_clock
+        } else {
+            None
+        }
     }
 
     fn roles(&self, class: &IntClass, clock: Option<ClockIndex>, name: &str) -> Roles {
@@ -367,8 +377,8 @@ impl<'x, 'a> Builder<'x, 'a> {
     }
 }
 
-/// Follows the walk's path from a member of a struct whose member of index `current` is being built,
-/// with the frames `live` within that.
+/// Follows the walk's path from a member of a struct whose member of index `current` is being
+/// built, with the frames `live` within that.
 fn into_member<'x, 'a>(
     walk: &mut Walk<'x, 'x>,
     ty: &'x Ty<'a>,
@@ -391,7 +401,11 @@ where
         );
     }
     walk.path.push(member);
-    walk.follow(ty, Words::after(path, 1), (member == current).then_some(live))
+    walk.follow(
+        ty,
+        Words::after(path, 1),
+        (member == current).then_some(live),
+    )
 }
 
 /// Makes classes of types.
@@ -409,7 +423,9 @@ impl<'x, 'a> Descent for Builder<'x, 'a> {
             return Ok(Visited::Made(class.clone()));
         }
         let making = match &ty.kind {
-            TyKind::Int(class) => return Ok(Visited::Made(FieldClass::Int(self.integer(class, name)))),
+            TyKind::Int(class) => {
+                return Ok(Visited::Made(FieldClass::Int(self.integer(class, name))));
+            }
             TyKind::Leaf(class) => return Ok(Visited::Made(class.clone())),
             TyKind::Array(element, length) => {
                 let roles = self.array_roles(element, *length, name);
@@ -441,7 +457,8 @@ impl<'x, 'a> Descent for Builder<'x, 'a> {
                 let Some((name, ty)) = structure.members.list.get(built.len()) else {
                     return Ok(None);
                 };
-                self.frames.push(Frame::Struct(structure, built.len() as u32));
+                self.frames
+                    .push(Frame::Struct(structure, built.len() as u32));
                 let shown = structure.members.shown(name.text);
                 self.budget.take(name.at, shown.len() as u64 / 64)?;
                 Ok(Some((ty, Some(shown))))
@@ -471,8 +488,10 @@ impl<'x, 'a> Descent for Builder<'x, 'a> {
                 let options = &making.variant.options;
                 if let Some((name, _)) = options.list.get(making.options.len()) {
                     let ranges = making.ranges(name.text);
-                    self.budget
-                        .take(name.at, ranges.len() as u64 / 2 + name.text.len() as u64 / 64)?;
+                    self.budget.take(
+                        name.at,
+                        ranges.len() as u64 / 2 + name.text.len() as u64 / 64,
+                    )?;
                     making.options.push(VariantOption {
                         name: Some(self.names.get(options.shown(name.text))),
                         ranges: ranges.to_vec(),

@@ -55,7 +55,11 @@ impl Clocks {
     /// Adds that of a block.
     fn add(&mut self, item: &TopLevel<'_>) -> Res<()> {
         let clock = blocks::clock(item)?;
-        if self.names.insert(clock.id.clone(), self.list.len()).is_some() {
+        if self
+            .names
+            .insert(clock.id.clone(), self.list.len())
+            .is_some()
+        {
             return error(
                 item.at,
                 format!("there is a clock `{}` already", short(&clock.id)),
@@ -184,7 +188,12 @@ impl<'a> Evaluation<'a> {
         if assembly.used_implicit_clock && clocks.is_empty() {
             clocks.push(blocks::default_clock());
         }
-        if let Some((path, _)) = self.sema.open_locations.iter().find(|(_, resolved)| !resolved) {
+        if let Some((path, _)) = self
+            .sema
+            .open_locations
+            .iter()
+            .find(|(_, resolved)| !resolved)
+        {
             return error(path.first.at, no_field(path));
         }
         let environment = self.sema.environment;

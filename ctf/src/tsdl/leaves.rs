@@ -10,10 +10,16 @@ use super::scopes::Space;
 use super::sema::Sema;
 use super::types::{Ty, TyKind, TyRef};
 use super::values;
-use crate::schema::{ClockIndex, DisplayBase, Encoding, FieldClass, IntClass, IntRange, Mapping, Roles};
+use crate::schema::{
+    ClockIndex, DisplayBase, Encoding, FieldClass, IntClass, IntRange, Mapping, Roles,
+};
 
 impl<'a> Sema<'a> {
-    pub(super) fn integer(&mut self, index: IntegerIndex, spec: &IntegerSpec<'a>) -> Res<TyRef<'a>> {
+    pub(super) fn integer(
+        &mut self,
+        index: IntegerIndex,
+        spec: &IntegerSpec<'a>,
+    ) -> Res<TyRef<'a>> {
         if let Some(Some(ty)) = self.integers.get(index) {
             return Ok(ty.clone());
         }
@@ -77,7 +83,10 @@ impl<'a> Sema<'a> {
             }
         }
         let Some(length) = length else {
-            return error(spec.at, "this integer has no `size`: `integer { size = ...; }`");
+            return error(
+                spec.at,
+                "this integer has no `size`: `integer { size = ...; }`",
+            );
         };
         class.length = length;
         class.align = align.unwrap_or(if length.is_multiple_of(8) { 8 } else { 1 });
@@ -210,10 +219,15 @@ fn mappings(base: &IntClass, labels: &[Enumerator<'_>]) -> Res<Arc<[Mapping]>> {
                 let value = enumerator_value(lower)?;
                 (lower.at, value, value)
             }
-            Some((lower, Some(upper))) => (lower.at, enumerator_value(lower)?, enumerator_value(upper)?),
+            Some((lower, Some(upper))) => {
+                (lower.at, enumerator_value(lower)?, enumerator_value(upper)?)
+            }
         };
         if lower > upper {
-            return error(at, format!("this range is empty: {lower} is more than {upper}"));
+            return error(
+                at,
+                format!("this range is empty: {lower} is more than {upper}"),
+            );
         }
         if lower < least || upper > most {
             let value = if lower < least { lower } else { upper };

@@ -126,7 +126,11 @@ impl<'t> Lexer<'t> {
     }
 
     fn peek(&self, ahead: usize) -> u8 {
-        self.text.as_bytes().get(self.pos + ahead).copied().unwrap_or(0)
+        self.text
+            .as_bytes()
+            .get(self.pos + ahead)
+            .copied()
+            .unwrap_or(0)
     }
 
     fn at_end(&self) -> bool {
@@ -157,7 +161,10 @@ impl<'t> Lexer<'t> {
                 }
             } else if byte == b'/' && self.peek(1) == b'/' {
                 let rest = self.text.as_bytes().get(self.pos..).unwrap_or_default();
-                self.pos += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
+                self.pos += rest
+                    .iter()
+                    .position(|&byte| byte == b'\n')
+                    .unwrap_or(rest.len());
             } else if byte == b'\\' && self.peek(1) == b'\n' {
                 self.pos += 2;
             } else if byte == b'\\' && self.peek(1) == b'\r' && self.peek(2) == b'\n' {
@@ -248,7 +255,10 @@ impl<'t> Lexer<'t> {
             let token = self.token(Tok::Int, start);
             return error(
                 start as u32,
-                format!("`{}` is not a valid {name} integer", short(self.slice(token))),
+                format!(
+                    "`{}` is not a valid {name} integer",
+                    short(self.slice(token))
+                ),
             );
         }
         let Some(value) = value else {
@@ -295,7 +305,12 @@ impl<'t> Lexer<'t> {
         match (chars.next(), chars.next()) {
             (Some(only), None) => token.value = u64::from(u32::from(only)),
             (None, _) if token.end - token.at > 2 => token.value = 0,
-            _ => return error(start as u32, "a character constant holds exactly one character"),
+            _ => {
+                return error(
+                    start as u32,
+                    "a character constant holds exactly one character",
+                );
+            }
         }
         Ok(token)
     }
@@ -366,8 +381,8 @@ fn keyword(word: &str) -> Option<Kw> {
         "typealias" => Kw::Typealias,
         "typedef" => Kw::Typedef,
         "variant" => Kw::Variant,
-        "char" | "double" | "float" | "int" | "long" | "short" | "signed" | "unsigned" | "void" | "_Bool"
-        | "_Complex" | "_Imaginary" => Kw::CType,
+        "char" | "double" | "float" | "int" | "long" | "short" | "signed" | "unsigned" | "void"
+        | "_Bool" | "_Complex" | "_Imaginary" => Kw::CType,
         _ => return None,
     })
 }

@@ -1,9 +1,9 @@
 //! TSDL, the metadata language of CTF 1.8: text to [`TraceClass`].
 //!
-//! Text to tokens (`lexer`), tokens to items (`parser`, `type_parser`, `ast`), names to types (`sema`,
-//! `scopes`, `leaves`, `types`), the places that lengths and tags refer to (`resolve`), types to field
-//! classes (`build`), what blocks say (`blocks`), and all of it one item after the other (`evaluate`,
-//! `assembly`).
+//! Text to tokens (`lexer`), tokens to items (`parser`, `type_parser`, `ast`), names to types
+//! (`sema`, `scopes`, `leaves`, `types`), the places that lengths and tags refer to (`resolve`),
+//! types to field classes (`build`), what blocks say (`blocks`), and all of it one item after the
+//! other (`evaluate`, `assembly`).
 //!
 //! Nothing that goes through nested types recurses over them.
 

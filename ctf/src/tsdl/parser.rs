@@ -327,10 +327,17 @@ impl<'t> Parser<'t> {
                 if self.current.kind != Tok::Star {
                     return error(
                         start.at,
-                        format!("an alias cannot redefine a type `{}`", self.lexer.slice(start)),
+                        format!(
+                            "an alias cannot redefine a type `{}`",
+                            self.lexer.slice(start)
+                        ),
                     );
                 }
-                Cow::Owned(format!("{} {}", compound_keyword(keyword), self.lexer.slice(tag)))
+                Cow::Owned(format!(
+                    "{} {}",
+                    compound_keyword(keyword),
+                    self.lexer.slice(tag)
+                ))
             }
             Tok::Kw(Kw::CType | Kw::Const) | Tok::Ident => match self.words()? {
                 Some(name) => name,
@@ -359,7 +366,10 @@ impl<'t> Parser<'t> {
         while self.eat(Tok::Star)? {
             pointers = pointers.saturating_add(1);
             if pointers > 16 {
-                return error(self.current.at, "at most 16 levels of pointers are supported");
+                return error(
+                    self.current.at,
+                    "at most 16 levels of pointers are supported",
+                );
             }
             while self.eat(Tok::Kw(Kw::Const))? {}
         }

@@ -149,7 +149,9 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
             (TyKind::Variant(variant), Some([frame, rest @ ..])) => {
                 self.follow_live_option(variant, words, frame.index(), rest)?
             }
-            (TyKind::Variant(variant), None) => return self.follow_options(variant, words).map(|()| None),
+            (TyKind::Variant(variant), None) => {
+                return self.follow_options(variant, words).map(|()| None);
+            }
             (TyKind::Array(element, _) | TyKind::Sequence(element, _), Some([_, rest @ ..])) => {
                 self.path.push(0);
                 TypeWalk {
@@ -164,10 +166,14 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
                     "this is an array, or leads through one: its elements cannot be referred to",
                 );
             }
-            (TyKind::Int(class), _) if words.split().is_none() => return self.arrive(class).map(|()| None),
+            (TyKind::Int(class), _) if words.split().is_none() => {
+                return self.arrive(class).map(|()| None);
+            }
             (TyKind::Int(_) | TyKind::Leaf(_), _) => {
                 return match words.split() {
-                    Some((word, _)) => self.fail(word.at, format!("there is no field `{}` there", word.text)),
+                    Some((word, _)) => {
+                        self.fail(word.at, format!("there is no field `{}` there", word.text))
+                    }
                     None => self.fail(self.at, "this field is not an integer"),
                 };
             }
@@ -201,7 +207,10 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
             Some([frame, ..]) if index > frame.index() => {
                 return self.fail(
                     word.at,
-                    format!("field `{}` comes later: only earlier ones can be used", word.text),
+                    format!(
+                        "field `{}` comes later: only earlier ones can be used",
+                        word.text
+                    ),
                 );
             }
             _ => None,
@@ -277,10 +286,16 @@ impl<'x, 'a: 'x, 'p> Walk<'x, 'p> {
     pub(super) fn check_length(&self) -> Res<()> {
         for target in &self.targets {
             if target.class.signed {
-                return self.fail(self.at, "a length is an unsigned integer: this field is signed");
+                return self.fail(
+                    self.at,
+                    "a length is an unsigned integer: this field is signed",
+                );
             }
             if target.class.length > 64 {
-                return self.fail(self.at, "a length has at most 64 bits: this field is longer");
+                return self.fail(
+                    self.at,
+                    "a length has at most 64 bits: this field is longer",
+                );
             }
         }
         Ok(())

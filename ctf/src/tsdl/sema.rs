@@ -47,7 +47,9 @@ impl<'a> Called<'a> {
             TypeKind::Named(name) => Called::Name(name.clone()),
             TypeKind::Struct(name) => Called::Tag(Space::Struct, name.text),
             TypeKind::Variant(name, _) => Called::Tag(Space::Variant, name.text),
-            TypeKind::Enum(spec) => Called::Tag(Space::Enum, spec.name.map_or("", |name| name.text)),
+            TypeKind::Enum(spec) => {
+                Called::Tag(Space::Enum, spec.name.map_or("", |name| name.text))
+            }
             TypeKind::Integer(..) => Called::Keyword("integer"),
             TypeKind::Float(_) => Called::Keyword("floating_point"),
             TypeKind::Str(_) => Called::Keyword("string"),
@@ -111,7 +113,13 @@ impl<'a> Sema<'a> {
     }
 
     /// Declares a type.
-    pub(super) fn declare(&mut self, space: Space, name: Cow<'a, str>, at: u32, ty: TyRef<'a>) -> Res<()> {
+    pub(super) fn declare(
+        &mut self,
+        space: Space,
+        name: Cow<'a, str>,
+        at: u32,
+        ty: TyRef<'a>,
+    ) -> Res<()> {
         let shown = name.clone();
         if self.scopes.declare(space, name, ty) {
             return Ok(());
@@ -119,7 +127,10 @@ impl<'a> Sema<'a> {
         let prefix = space.prefix();
         error(
             at,
-            format!("type `{prefix}{}` is declared twice in this scope", short(&shown)),
+            format!(
+                "type `{prefix}{}` is declared twice in this scope",
+                short(&shown)
+            ),
         )
     }
 
@@ -131,7 +142,10 @@ impl<'a> Sema<'a> {
         if ty.facts.nodes > self.limits.nodes {
             return error(
                 at,
-                format!("this type has more than {} fields in all", self.limits.nodes),
+                format!(
+                    "this type has more than {} fields in all",
+                    self.limits.nodes
+                ),
             );
         }
         if ty.facts.least_bits.is_none() {
@@ -311,12 +325,16 @@ impl<'a> Sema<'a> {
                 Dim::Const(at, length) => match u64::try_from(length) {
                     Ok(length) => (at, Ty::array(ty, length)),
                     Err(_) => {
-                        return error(at, format!("the length of an array cannot be negative: {length}"));
+                        return error(
+                            at,
+                            format!("the length of an array cannot be negative: {length}"),
+                        );
                     }
                 },
-                Dim::Field(path) if path.first.text == "env" => {
-                    (path.first.at, Ty::array(ty, self.environment_length(&path)?))
-                }
+                Dim::Field(path) if path.first.text == "env" => (
+                    path.first.at,
+                    Ty::array(ty, self.environment_length(&path)?),
+                ),
                 Dim::Field(path) => (path.first.at, Ty::sequence(ty, self.bind(path, None)?)),
             };
             ty = self.checked(next, at)?;
@@ -387,12 +405,12 @@ impl<'a> Sema<'a> {
                 continue;
             };
             let mut walk = Walk::new(&path);
-            let result = walk
-                .follow(ty, Words::after(&path, 1), None)
-                .and_then(|()| match tag_of {
-                    Some(options) => walk.check_tag(options).map(drop),
-                    None => walk.check_length(),
-                });
+            let result =
+                walk.follow(ty, Words::after(&path, 1), None)
+                    .and_then(|()| match tag_of {
+                        Some(options) => walk.check_tag(options).map(drop),
+                        None => walk.check_length(),
+                    });
             match result {
                 Ok(()) => {
                     let base = Base::Struct(open.id);

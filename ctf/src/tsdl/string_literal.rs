@@ -6,7 +6,9 @@ use std::borrow::Cow;
 /// replaced, and cut at the first null character, as strings of C are.
 pub(super) fn unescape(literal: &str) -> Cow<'_, str> {
     let inner = literal.strip_prefix('L').unwrap_or(literal);
-    let inner = inner.get(1..inner.len().saturating_sub(1)).unwrap_or_default();
+    let inner = inner
+        .get(1..inner.len().saturating_sub(1))
+        .unwrap_or_default();
     if !inner.contains('\\') {
         return Cow::Borrowed(inner);
     }

@@ -159,7 +159,12 @@ impl<'t> Parser<'t> {
         };
         if self.eat(Tok::LBrace)? {
             written.nameless = name.is_none().then_some(self.parts.len());
-            self.parts.push(Part::Open(Head { at, kind, name, tag }));
+            self.parts.push(Part::Open(Head {
+                at,
+                kind,
+                name,
+                tag,
+            }));
             written.has_body = true;
             return Ok(Begun::Open(kind, written));
         }
@@ -222,7 +227,9 @@ impl<'t> Parser<'t> {
             After::Field(_) if self.current.kind == Tok::Semicolon && written.has_body => {
                 self.advance()?;
                 // Nothing can use it: its tag chooses nothing, and need not fit.
-                if let Some(Part::Open(head)) = written.nameless.and_then(|at| self.parts.get_mut(at)) {
+                if let Some(Part::Open(head)) =
+                    written.nameless.and_then(|at| self.parts.get_mut(at))
+                {
                     head.tag = None;
                 }
                 self.parts.push(Part::Declared);
@@ -250,7 +257,10 @@ impl<'t> Parser<'t> {
                 }
                 // Specifiers of a C declaration may stand side by side: the bodies of two types
                 // without `;` between them declare both.
-                if !matches!(self.current.kind, Tok::Kw(Kw::Struct | Kw::Variant | Kw::Enum)) {
+                if !matches!(
+                    self.current.kind,
+                    Tok::Kw(Kw::Struct | Kw::Variant | Kw::Enum)
+                ) {
                     self.expect(Tok::Semicolon, "`;` after the declaration")?;
                 }
                 self.parts.push(Part::Declared);
@@ -340,7 +350,11 @@ impl<'t> Parser<'t> {
             self.expect(Tok::RParen, "`)`")?;
             dims.append(&mut self.dimensions_of_field()?);
         }
-        Ok(Declarator { pointers, name, dims })
+        Ok(Declarator {
+            pointers,
+            name,
+            dims,
+        })
     }
 
     fn dimensions_of_field(&mut self) -> Res<Vec<Dim<'t>>> {

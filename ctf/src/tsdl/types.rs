@@ -91,7 +91,10 @@ impl<'a> Facts<'a> {
         self.nodes = self.nodes.saturating_add(part.nodes);
         self.refers |= part.refers;
         self.has_bits |= part.has_bits;
-        self.least_bits = self.least_bits.zip(bits).and_then(|(a, b)| a.checked_add(b));
+        self.least_bits = self
+            .least_bits
+            .zip(bits)
+            .and_then(|(a, b)| a.checked_add(b));
         self.clock = self.clock.merge(part.clock);
         self.unknown_clock = self.unknown_clock.or(part.unknown_clock);
     }
@@ -187,7 +190,9 @@ impl<'a> Members<'a> {
     pub(super) fn shown(&self, name: &'a str) -> &'a str {
         match name.strip_prefix('_') {
             None => name,
-            Some(rest) if rest.is_empty() || rest.starts_with('_') || self.find(rest).is_none() => rest,
+            Some(rest) if rest.is_empty() || rest.starts_with('_') || self.find(rest).is_none() => {
+                rest
+            }
             Some(_) => name,
         }
     }
@@ -221,7 +226,10 @@ impl<'a> Ty<'a> {
 
     pub(super) fn array(element: TyRef<'a>, length: u64) -> TyRef<'a> {
         let mut facts = Facts::compound();
-        let bits = element.facts.least_bits.and_then(|bits| bits.checked_mul(length));
+        let bits = element
+            .facts
+            .least_bits
+            .and_then(|bits| bits.checked_mul(length));
         facts.add(&element.facts, bits);
         facts.has_bits &= length > 0;
         Ty::new(TyKind::Array(element, length), facts)
@@ -272,7 +280,11 @@ impl Ty<'_> {
         };
         match std::mem::replace(&mut self.kind, taken) {
             TyKind::Array(element, _) | TyKind::Sequence(element, _) => take(element),
-            TyKind::Struct(structure) => structure.members.list.into_iter().for_each(|(_, ty)| take(ty)),
+            TyKind::Struct(structure) => structure
+                .members
+                .list
+                .into_iter()
+                .for_each(|(_, ty)| take(ty)),
             TyKind::Variant(variant) => {
                 let options = Rc::into_inner(variant.options).unwrap_or_default();
                 options.list.into_iter().for_each(|(_, ty)| take(ty));

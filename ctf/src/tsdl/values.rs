@@ -9,7 +9,9 @@ use super::string_literal::unescape;
 use crate::schema::{ByteOrder, DisplayBase, Encoding, Uuid};
 
 /// Refuses attributes that are given twice.
-pub(super) fn check_duplicates<'x, 'a: 'x>(attrs: impl Iterator<Item = &'x Attr<'a>> + Clone) -> Res<()> {
+pub(super) fn check_duplicates<'x, 'a: 'x>(
+    attrs: impl Iterator<Item = &'x Attr<'a>> + Clone,
+) -> Res<()> {
     let mut seen = HashSet::new();
     let mut few: [Option<&Attr<'a>>; 12] = [None; 12];
     for (index, attr) in attrs.clone().enumerate() {
@@ -41,7 +43,11 @@ pub(super) fn check_duplicates<'x, 'a: 'x>(attrs: impl Iterator<Item = &'x Attr<
 fn same_key(a: &Attr<'_>, b: &Attr<'_>) -> bool {
     a.key.first.text == b.key.first.text
         && a.key.rest.len() == b.key.rest.len()
-        && a.key.rest.iter().zip(&b.key.rest).all(|(a, b)| a.text == b.text)
+        && a.key
+            .rest
+            .iter()
+            .zip(&b.key.rest)
+            .all(|(a, b)| a.text == b.text)
 }
 
 /// The value of an attribute that `=` sets.
@@ -50,7 +56,10 @@ pub(super) fn plain<'x, 'a>(attr: &'x Attr<'a>) -> Res<&'x Value<'a>> {
         AttrValue::Value(value) => Ok(value),
         AttrValue::Type(at) => error(
             *at,
-            format!("attribute `{}` is a value: use `=`, not `:=`", attr.key.text()),
+            format!(
+                "attribute `{}` is a value: use `=`, not `:=`",
+                attr.key.text()
+            ),
         ),
     }
 }
@@ -63,7 +72,10 @@ fn wrong<T>(attr: &Attr<'_>, value: &Value<'_>, expected: &str) -> Res<T> {
     };
     error(
         value.at,
-        format!("attribute `{}` needs {expected}, not {found}", attr.key.text()),
+        format!(
+            "attribute `{}` needs {expected}, not {found}",
+            attr.key.text()
+        ),
     )
 }
 
@@ -159,7 +171,9 @@ pub(super) fn encoding(attr: &Attr<'_>) -> Res<Option<Encoding>> {
 pub(super) fn base(attr: &Attr<'_>) -> Res<DisplayBase> {
     let value = plain(attr)?;
     Ok(match (&value.kind, word(value)) {
-        (ValueKind::Int(10), _) | (_, Some("decimal" | "dec" | "d" | "i" | "u")) => DisplayBase::Decimal,
+        (ValueKind::Int(10), _) | (_, Some("decimal" | "dec" | "d" | "i" | "u")) => {
+            DisplayBase::Decimal
+        }
         (ValueKind::Int(16), _) | (_, Some("hexadecimal" | "hex" | "x" | "X" | "p")) => {
             DisplayBase::Hexadecimal
         }

@@ -18,7 +18,10 @@ pub(super) fn put(data: &mut [u8], at: u64, how: FixedRead, value: u64) -> bool 
             } else {
                 value.to_le_bytes()
             };
-            match data.get_mut(index..).and_then(|rest| rest.first_chunk_mut()) {
+            match data
+                .get_mut(index..)
+                .and_then(|rest| rest.first_chunk_mut())
+            {
                 Some(place) => {
                     *place = bytes;
                     true
@@ -123,7 +126,9 @@ mod tests {
                         reversed: false,
                         ..how
                     };
-                    for other in (0..128).filter(|other| !(at..at + u64::from(length)).contains(other)) {
+                    for other in
+                        (0..128).filter(|other| !(at..at + u64::from(length)).contains(other))
+                    {
                         assert_eq!(
                             bit.read(&data, other),
                             bit.read(&[0xa5; 16], other),

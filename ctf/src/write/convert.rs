@@ -6,16 +6,16 @@ use std::sync::Arc;
 use super::error::WriteError;
 use crate::descent::{Descent, Visited, descend};
 use crate::schema::{
-    ByteOrder, ClockClass, CtfVersion, Encoding, EventClass, FieldClass, IntClass, Member, OptionalClass,
-    Roles, StreamClass, StructClass, TraceClass, VariantClass, VariantOption,
+    ByteOrder, ClockClass, CtfVersion, Encoding, EventClass, FieldClass, IntClass, Member,
+    OptionalClass, Roles, StreamClass, StructClass, TraceClass, VariantClass, VariantOption,
 };
 
 fn refuse<T>(what: impl Into<String>) -> Result<T, WriteError> {
     Err(WriteError::inexpressible(CtfVersion::V2_0, what))
 }
 
-/// The same trace class in another version: what is of CTF 1.8 can be said in CTF 2, so that the bits
-/// of the data streams stay the same.
+/// The same trace class in another version: what is of CTF 1.8 can be said in CTF 2, so that the
+/// bits of the data streams stay the same.
 ///
 /// # Errors
 /// When it cannot.
@@ -112,7 +112,10 @@ impl<'c> Descent for Conversion<'c> {
     type Made = FieldClass;
     type Error = WriteError;
 
-    fn enter(&mut self, class: &'c FieldClass) -> Result<Visited<Open<'c>, FieldClass>, WriteError> {
+    fn enter(
+        &mut self,
+        class: &'c FieldClass,
+    ) -> Result<Visited<Open<'c>, FieldClass>, WriteError> {
         let made = match class {
             FieldClass::Int(int) => FieldClass::Int(Arc::new(integer(int)?)),
             FieldClass::Array {
@@ -120,16 +123,22 @@ impl<'c> Descent for Conversion<'c> {
                 length,
                 roles,
                 ..
-            } if roles.contains(Roles::METADATA_UUID) && is_bytes(element) => FieldClass::StaticBlob {
-                length: *length,
-                media_type: None,
-                roles: *roles,
-            },
-            FieldClass::Array { element, length, .. } if is_text(element) => FieldClass::StaticStr {
+            } if roles.contains(Roles::METADATA_UUID) && is_bytes(element) => {
+                FieldClass::StaticBlob {
+                    length: *length,
+                    media_type: None,
+                    roles: *roles,
+                }
+            }
+            FieldClass::Array {
+                element, length, ..
+            } if is_text(element) => FieldClass::StaticStr {
                 length: *length,
                 encoding: Encoding::Utf8,
             },
-            FieldClass::Sequence { element, length, .. } if is_text(element) => FieldClass::DynStr {
+            FieldClass::Sequence {
+                element, length, ..
+            } if is_text(element) => FieldClass::DynStr {
                 length: length.clone(),
                 encoding: Encoding::Utf8,
             },

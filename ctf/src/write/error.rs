@@ -43,7 +43,9 @@ pub enum WriteError {
         time: u64,
     },
     /// An event record that fits in no packet.
-    #[error("an event record `{event}` does not fit in an empty packet, which has room for {room} bytes")]
+    #[error(
+        "an event record `{event}` does not fit in an empty packet, which has room for {room} bytes"
+    )]
     EventTooLarge {
         /// Name of its class.
         event: Name,

@@ -1,8 +1,8 @@
 //! Headers of event records: an id and a timestamp, and LTTng's two forms of them.
 //!
-//! LTTng's usual form has a short id and the low bits of the time. Where the id is too large for it,
-//! or more time has passed than those bits can tell, an escape value in the place of the short id
-//! says that both follow at full length.
+//! LTTng's usual form has a short id and the low bits of the time. Where the id is too large for
+//! it, or more time has passed than those bits can tell, an escape value in the place of the short
+//! id says that both follow at full length.
 
 use super::bits::{align_up, put};
 use super::error::WriteError;
@@ -174,7 +174,14 @@ impl EventHeader {
     /// Writes a header at bit `at` for a time, in cycles, that is `passed` cycles behind what the
     /// reader's clock says then. Gives where it ends.
     #[inline(always)]
-    pub(super) fn write(&self, data: &mut [u8], at: u64, lead: &Lead, time: u64, passed: u64) -> Written {
+    pub(super) fn write(
+        &self,
+        data: &mut [u8],
+        at: u64,
+        lead: &Lead,
+        time: u64,
+        passed: u64,
+    ) -> Written {
         let (form, number) = match &self.escaped {
             _ if lead.is_short && self.usual.reaches(passed) => (&self.usual, lead.fast[0]),
             Some(escaped) if lead.is_long && escaped.reaches(passed) => (escaped, lead.fast[1]),
@@ -240,7 +247,11 @@ impl Form {
                     skip = part.inside().len();
                     variant = Some(part);
                 }
-                _ => return Err(unsupported("something else than integers of a fixed length")),
+                _ => {
+                    return Err(unsupported(
+                        "something else than integers of a fixed length",
+                    ));
+                }
             }
         }
         Ok(variant)
@@ -269,7 +280,10 @@ impl Form {
 
     /// The form, with all that can be known of it.
     fn finished(mut self, align: u32) -> Form {
-        let times = self.steps.iter().filter(|step| step.what == HeaderField::Time);
+        let times = self
+            .steps
+            .iter()
+            .filter(|step| step.what == HeaderField::Time);
         self.time_bits = times.map(|step| u32::from(step.how.length)).min();
         self.fast = self.find_fast(align);
         self
@@ -292,7 +306,9 @@ impl Form {
             match step.what {
                 HeaderField::Escape(value) => fast.constant |= u128::from(value) << at,
                 HeaderField::Id if fast.id.is_none() => fast.id = Some(at),
-                HeaderField::Time if fast.time.is_none() => fast.time = Some((at, u64::MAX >> (64 - length))),
+                HeaderField::Time if fast.time.is_none() => {
+                    fast.time = Some((at, u64::MAX >> (64 - length)))
+                }
                 _ => return None,
             }
             at += length;
@@ -312,7 +328,10 @@ impl Form {
 
     /// True if all of its id fields can hold the id.
     fn holds(&self, id: u64) -> bool {
-        let mut ids = self.steps.iter().filter(|step| step.what == HeaderField::Id);
+        let mut ids = self
+            .steps
+            .iter()
+            .filter(|step| step.what == HeaderField::Id);
         ids.all(|step| super::bits::fits_unsigned(step.how, id))
     }
 
@@ -356,7 +375,9 @@ impl Fast {
         // All that is not written yet is zero, and so are the bytes that are too many.
         if let Some(place) = rest.first_chunk_mut() {
             *place = bytes;
-        } else if let (Some(place), Some(bytes)) = (rest.get_mut(..self.bytes), bytes.get(..self.bytes)) {
+        } else if let (Some(place), Some(bytes)) =
+            (rest.get_mut(..self.bytes), bytes.get(..self.bytes))
+        {
             place.copy_from_slice(bytes);
         } else {
             return Written::Full;

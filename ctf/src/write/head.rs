@@ -132,7 +132,10 @@ impl Head {
             )));
         }
         let known = ROLES.iter().find(|(role, _)| node.roles.contains(*role));
-        let what = known.map_or_else(|| HeadField::Value(node.name.clone()), |(_, what)| what.clone());
+        let what = known.map_or_else(
+            || HeadField::Value(node.name.clone()),
+            |(_, what)| what.clone(),
+        );
         self.grow(u64::from(how.length));
         self.spots.push(Spot {
             what,
@@ -147,7 +150,10 @@ impl Head {
     /// What this writer needs to say of packets.
     fn check(&self, has_clock: bool) -> Result<(), WriteError> {
         let spot = |what| self.spots.iter().find(|spot| spot.what == what);
-        for (what, name) in [(HeadField::Total, "size"), (HeadField::Content, "content size")] {
+        for (what, name) in [
+            (HeadField::Total, "size"),
+            (HeadField::Content, "content size"),
+        ] {
             if spot(what).is_none() {
                 return Err(WriteError::unsupported(format!(
                     "packets that do not tell their {name}"
@@ -164,7 +170,9 @@ impl Head {
             .iter()
             .filter(|spot| matches!(spot.what, HeadField::Begin | HeadField::End));
         if times.clone().any(|spot| spot.how.length < 64) {
-            return Err(WriteError::unsupported("times of packets in less than 64 bits"));
+            return Err(WriteError::unsupported(
+                "times of packets in less than 64 bits",
+            ));
         }
         Ok(())
     }
@@ -173,7 +181,10 @@ impl Head {
     fn set_all(&mut self, what: &HeadField, value: u64) -> Result<(), WriteError> {
         for spot in self.spots.iter().filter(|spot| spot.what == *what) {
             if !super::bits::fits_unsigned(spot.how, value) {
-                let what = format!("{value} in a field of packets' heads of {} bits", spot.how.length);
+                let what = format!(
+                    "{value} in a field of packets' heads of {} bits",
+                    spot.how.length
+                );
                 return Err(WriteError::unsupported(what));
             }
             put(&mut self.bytes, spot.at, spot.how, value);

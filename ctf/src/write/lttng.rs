@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::schema::build::{Align, Fields, int_class};
 use crate::schema::{
-    ByteOrder, ClockIndex, CtfVersion, FieldClass, FieldLocation, IntClass, IntRange, Mapping, Roles, Scope,
-    StreamClass, TraceClass, Uuid, VariantClass, VariantOption,
+    ByteOrder, ClockIndex, CtfVersion, FieldClass, FieldLocation, IntClass, IntRange, Mapping,
+    Roles, Scope, StreamClass, TraceClass, Uuid, VariantClass, VariantOption,
 };
 
 /// The two kinds of event headers.
@@ -46,8 +46,8 @@ pub fn trace_class(uuid: Uuid, order: ByteOrder) -> TraceClass {
     }
 }
 
-/// A stream class: LTTng's packet context with `context` behind it (`cpu_id` and 32 for the kernel's
-/// streams: names and bits of unsigned integers), LTTng's event header.
+/// A stream class: LTTng's packet context with `context` behind it (`cpu_id` and 32 for the
+/// kernel's streams: names and bits of unsigned integers), LTTng's event header.
 pub fn stream_class(
     id: u64,
     order: ByteOrder,

@@ -135,7 +135,11 @@ impl EventPlan {
         let Some(of_stream) = stream.class.streams.first() else {
             return Err(WriteError::Misuse("there is no stream class".into()));
         };
-        let scopes = [&of_stream.common_context, &class.specific_context, &class.payload];
+        let scopes = [
+            &of_stream.common_context,
+            &class.specific_context,
+            &class.payload,
+        ];
         let all = || scopes.into_iter().flatten().flat_map(FieldClass::all);
         let locations = all().filter_map(FieldClass::location);
         if locations
@@ -178,7 +182,9 @@ impl EventPlan {
         };
         plan.flat = flat(plan.roots());
         let bits = plan.body().and_then(SkipProgram::constant);
-        plan.body_bytes = bits.filter(|bits| bits % 8 == 0).map(|bits| (bits / 8) as usize);
+        plan.body_bytes = bits
+            .filter(|bits| bits % 8 == 0)
+            .map(|bits| (bits / 8) as usize);
         Ok(plan)
     }
 

@@ -122,7 +122,9 @@ impl<S: PacketSink> StreamWriter<S> {
             return Err(WriteError::Misuse(message));
         }
         let (PacketSize::Fixed(bytes) | PacketSize::UpTo(bytes)) = size;
-        if u64::from(bytes) * 8 > head.most_bits() || bytes > MOST_BYTES || u64::from(bytes) * 8 <= head.bits
+        if u64::from(bytes) * 8 > head.most_bits()
+            || bytes > MOST_BYTES
+            || u64::from(bytes) * 8 <= head.bits
         {
             let message = format!(
                 "packets of {bytes} bytes: their heads have {}, and their sizes must fit their fields",
@@ -158,15 +160,18 @@ impl<S: PacketSink> StreamWriter<S> {
         self.offset
     }
 
-    /// Bytes that the stream has when the packet that is being filled has been written as it is now, and how many
-    /// packets that makes.
+    /// Bytes that the stream has when the packet that is being filled has been written as it is
+    /// now, and how many packets that makes.
     pub fn bytes_so_far(&self) -> (u64, u64) {
         let open = match self.size {
             _ if !self.packet.is_open => 0,
             PacketSize::Fixed(bytes) => u64::from(bytes),
             PacketSize::UpTo(_) => self.out.pos.div_ceil(8),
         };
-        (self.offset + open, self.sequence + u64::from(self.packet.is_open))
+        (
+            self.offset + open,
+            self.sequence + u64::from(self.packet.is_open),
+        )
     }
 
     /// Begin timestamp of the open packet, in clock cycles.
@@ -185,7 +190,8 @@ impl<S: PacketSink> StreamWriter<S> {
         self.sequence
     }
 
-    /// The number that the next packet has among those of the stream, if its class has such numbers.
+    /// The number that the next packet has among those of the stream, if its class has such
+    /// numbers.
     pub fn set_sequence(&mut self, sequence: u64) {
         self.sequence = sequence;
     }
@@ -208,8 +214,8 @@ impl<S: PacketSink> StreamWriter<S> {
         Ok(())
     }
 
-    /// Counts event records that were discarded since the last call: the packet that is being filled,
-    /// or else the next, tells it.
+    /// Counts event records that were discarded since the last call: the packet that is being
+    /// filled, or else the next, tells it.
     pub fn discard(&mut self, events: u64) {
         self.discarded = self.discarded.wrapping_add(events);
     }
@@ -238,12 +244,19 @@ impl<S: PacketSink> StreamWriter<S> {
     /// # Errors
     /// Those of [`StreamWriter::record`]; and when a field is aligned to more than a byte, since
     /// where the bytes will stand is not known to whoever encoded them.
-    pub fn record_encoded(&mut self, event: &EventPlan, time: u64, body: &[u8]) -> Result<(), WriteError> {
+    pub fn record_encoded(
+        &mut self,
+        event: &EventPlan,
+        time: u64,
+        body: &[u8],
+    ) -> Result<(), WriteError> {
         self.prepare(event, time)?;
         if !event.is_packed() {
             return Err(field_error(event, Name::default(), FieldProblem::Alignment));
         }
-        self.attempts(event, time, |plan, out, slots| encoded(plan, out, slots, body))
+        self.attempts(event, time, |plan, out, slots| {
+            encoded(plan, out, slots, body)
+        })
     }
 
     /// Ends the packet at that time, in cycles, and begins another one: what was recorded up to now
@@ -275,8 +288,8 @@ impl<S: PacketSink> StreamWriter<S> {
         Ok(())
     }
 
-    /// Writes the last packet, and finishes the sink. A stream that was neither started nor flushed and
-    /// has no event records has no packets: nobody knows when it was.
+    /// Writes the last packet, and finishes the sink. A stream that was neither started nor flushed
+    /// and has no event records has no packets: nobody knows when it was.
     ///
     /// # Errors
     /// When the packet cannot be written.
@@ -408,7 +421,11 @@ impl<S: PacketSink> StreamWriter<S> {
         self.out.pos = pos;
         if let (Some(byte), shift @ 1..) = (self.out.data.get_mut(last), (pos & 7) as u32) {
             // Bits of the event record before.
-            let mask = if big { !(0xff >> shift) } else { !(0xff << shift) };
+            let mask = if big {
+                !(0xff >> shift)
+            } else {
+                !(0xff << shift)
+            };
             *byte = kept & mask;
         }
     }

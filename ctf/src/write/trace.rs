@@ -100,8 +100,8 @@ pub struct StreamFiles {
 }
 
 impl Session {
-    /// Makes the directory `NAME.part` where `path` ends with NAME; [`Session::finish`] gives it its
-    /// name.
+    /// Makes the directory `NAME.part` where `path` ends with NAME; [`Session::finish`] gives it
+    /// its name.
     ///
     /// # Errors
     /// When one of the two is there already, or cannot be made.
@@ -182,8 +182,9 @@ impl Session {
         })
     }
 
-    /// Begins a trace with the classes of another one in the same directory `below` that of this session. Both have the same
-    /// metadata, byte for byte, which takes a small part of the time of [`Session::trace`]: nothing is compiled again.
+    /// Begins a trace with the classes of another one in the same directory `below` that of this
+    /// session. Both have the same metadata, byte for byte, which takes a small part of the time of
+    /// [`Session::trace`]: nothing is compiled again.
     ///
     /// # Errors
     /// When an event class was added to the other one, `below` leads elsewhere, a trace is there already, or the system
@@ -232,7 +233,8 @@ impl Session {
     pub fn finish(self) -> Result<PathBuf, WriteError> {
         let users = Arc::strong_count(&self.users) - 1;
         if users > 0 {
-            let message = format!("{users} traces and streams of the session are still being written");
+            let message =
+                format!("{users} traces and streams of the session are still being written");
             return Err(WriteError::Misuse(message));
         }
         let Some(name) = self.rename else {
@@ -280,7 +282,11 @@ impl TraceWriter {
     /// # Errors
     /// When there is no such stream class, or an event class of that id already; when the format
     /// cannot express the class, or the system refuses.
-    pub fn add_event(&mut self, stream: usize, class: &EventClass) -> Result<Arc<EventPlan>, WriteError> {
+    pub fn add_event(
+        &mut self,
+        stream: usize,
+        class: &EventClass,
+    ) -> Result<Arc<EventPlan>, WriteError> {
         let Some(plan) = self.plans.get(stream) else {
             return Err(WriteError::Misuse(format!(
                 "there is no stream class at index {stream}"
@@ -345,7 +351,11 @@ impl TraceWriter {
 
 impl MetadataFile {
     /// Makes the file with its first contents in it.
-    fn create(directory: &Path, options: Options, contents: &[u8]) -> Result<MetadataFile, WriteError> {
+    fn create(
+        directory: &Path,
+        options: Options,
+        contents: &[u8],
+    ) -> Result<MetadataFile, WriteError> {
         let path = directory.join("metadata");
         not_there(&path)?;
         let part = directory.join(".metadata.part");
@@ -409,7 +419,12 @@ impl Growing {
 }
 
 impl StreamFiles {
-    fn create(directory: &Path, name: &str, index: bool, user: Arc<()>) -> Result<StreamFiles, WriteError> {
+    fn create(
+        directory: &Path,
+        name: &str,
+        index: bool,
+        user: Arc<()>,
+    ) -> Result<StreamFiles, WriteError> {
         let data = Growing::create(directory.join(name))?;
         let mut files = StreamFiles {
             data,

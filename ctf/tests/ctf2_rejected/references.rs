@@ -10,9 +10,15 @@ fn locations() {
     for (location, message) in [
         (r#"{"path": [▲1]}"#, "expecting a string or null"),
         (r#"{"path": ["u", ▲null]}"#, "may not be null"),
-        (r#"▲{"path": ["nope"]}"#, "no structure member is named `nope`"),
+        (
+            r#"▲{"path": ["nope"]}"#,
+            "no structure member is named `nope`",
+        ),
         (r#"▲{"path": [null, "u"]}"#, "no parent structure"),
-        (r#"▲{"path": ["u", "x"]}"#, "leads on from an unsigned integer"),
+        (
+            r#"▲{"path": ["u", "x"]}"#,
+            "leads on from an unsigned integer",
+        ),
         (r#"▲{"path": ["str"]}"#, "leads to a string"),
         (
             r#"▲{"path": ["s"]}"#,
@@ -38,7 +44,9 @@ fn locations() {
     let long = format!(r#"{{"path": ▲[{}"u"]}}"#, r#""f", null, "#.repeat(200));
     rejected_class(&string(&long), "more than 256 elements");
     let optional = |rest: &str| {
-        format!(r#"{{"type": "optional", "field-class": {{"type": "null-terminated-string"}}, {rest}}}"#)
+        format!(
+            r#"{{"type": "optional", "field-class": {{"type": "null-terminated-string"}}, {rest}}}"#
+        )
     };
     for (rest, message) in [
         (
@@ -72,7 +80,9 @@ fn locations() {
 fn locations_through_other_fields() {
     let unsigned = r#"{"type": "variable-length-unsigned-integer"}"#;
     let text = |path: &str| {
-        format!(r#"{{"type": "dynamic-length-string", "length-field-location": ▲{{"path": [{path}]}}}}"#)
+        format!(
+            r#"{{"type": "dynamic-length-string", "length-field-location": ▲{{"path": [{path}]}}}}"#
+        )
     };
     let nested = |first: &str, path: &str| {
         format!(
@@ -81,9 +91,13 @@ fn locations_through_other_fields() {
             text(path)
         )
     };
-    let array =
-        format!(r#"{{"type": "static-length-array", "length": 2, "element-field-class": {unsigned}}}"#);
-    rejected_class(&nested(&array, r#""x""#), "an array that is not being decoded");
+    let array = format!(
+        r#"{{"type": "static-length-array", "length": 2, "element-field-class": {unsigned}}}"#
+    );
+    rejected_class(
+        &nested(&array, r#""x""#),
+        "an array that is not being decoded",
+    );
     let optional = format!(
         r#"{{"type": "optional", "selector-field-location": {{"path": [null, "b"]}}, "field-class": {unsigned}}}"#
     );
@@ -129,10 +143,15 @@ fn roles() {
             r#"{{"type": "trace-class", "packet-header-field-class": {{"type": "structure", "member-classes": [{members}]}}}}"#
         )
     };
-    let member = |name: &str, class: &str| format!(r#"{{"name": "{name}", "field-class": {class}}}"#);
+    let member =
+        |name: &str, class: &str| format!(r#"{{"name": "{name}", "field-class": {class}}}"#);
     let magic = member("magic", &int(r#"["packet-magic-number"]"#));
     rejected(
-        &[PREAMBLE, &header(&member("a", &int(r#"[▲"magic"]"#))), STREAM],
+        &[
+            PREAMBLE,
+            &header(&member("a", &int(r#"[▲"magic"]"#))),
+            STREAM,
+        ],
         "unexpected role `magic`",
     );
     rejected(
@@ -151,15 +170,25 @@ fn roles() {
         ],
         "only valid in `packet-context`",
     );
-    let second = format!("{magic}, {}", member("b", &int(r#"▲["packet-magic-number"]"#)));
-    rejected(&[PREAMBLE, &header(&second), STREAM], "must be the first member");
+    let second = format!(
+        "{magic}, {}",
+        member("b", &int(r#"▲["packet-magic-number"]"#))
+    );
+    rejected(
+        &[PREAMBLE, &header(&second), STREAM],
+        "must be the first member",
+    );
     let short = member("m", &int(r#"▲["packet-magic-number"]"#).replace("32", "31"));
     rejected(
         &[PREAMBLE, &header(&short), STREAM],
         "needs a fixed-length unsigned integer of 32 bits",
     );
-    let variable = r#"{"type": "variable-length-unsigned-integer", "roles": ▲["packet-magic-number"]}"#;
-    rejected(&[PREAMBLE, &header(&member("m", variable)), STREAM], "of 32 bits");
+    let variable =
+        r#"{"type": "variable-length-unsigned-integer", "roles": ▲["packet-magic-number"]}"#;
+    rejected(
+        &[PREAMBLE, &header(&member("m", variable)), STREAM],
+        "of 32 bits",
+    );
     let uuid = |length: &str, roles: &str| {
         member(
             "uuid",

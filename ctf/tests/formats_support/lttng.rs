@@ -67,7 +67,10 @@ pub struct Packet {
 impl Packet {
     /// Number `sequence` of a stream, with an event record at each of the times.
     pub fn new(instance: u64, sequence: u64, times: &[u64]) -> Self {
-        let events = times.iter().flat_map(|&time| number(time, time as u32)).collect();
+        let events = times
+            .iter()
+            .flat_map(|&time| number(time, time as u32))
+            .collect();
         let (begin, end) = (
             times.first().copied().unwrap_or(0),
             times.last().copied().unwrap_or(0),

@@ -136,16 +136,23 @@ pub fn expected(value: &Value, class: &FieldClass, out: &mut String) {
         (Value::Wide(bytes), _) => write!(out, "wide{bytes:?} ").unwrap(),
         (Value::Bool(value), _) => write!(out, "{value} ").unwrap(),
         (Value::Bits(value), _) => write!(out, "bits{value:#x} ").unwrap(),
-        (Value::Float { length, bits }, _) => write!(out, "{} ", float_text(float(*length, *bits))).unwrap(),
+        (Value::Float { length, bits }, _) => {
+            write!(out, "{} ", float_text(float(*length, *bits))).unwrap()
+        }
         (Value::Str(text), _) => write!(out, "{text:?} ").unwrap(),
         (Value::Blob(bytes), _) => write!(out, "blob{bytes:?} ").unwrap(),
-        (Value::Array(values), FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. }) => {
+        (
+            Value::Array(values),
+            FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. },
+        ) => {
             if is_text(element) {
                 write!(out, "{:?} ", value.array_text().unwrap()).unwrap();
                 return;
             }
             write!(out, "[{}: ", values.len()).unwrap();
-            values.iter().for_each(|value| expected(value, element, out));
+            values
+                .iter()
+                .for_each(|value| expected(value, element, out));
             out.push_str("] ");
         }
         (Value::Struct(values), FieldClass::Struct(class)) => {
@@ -178,7 +185,11 @@ fn float(length: u32, bits: u128) -> f64 {
         64 => return f64::from_bits(bits as u64),
         _ => (15, 112),
     };
-    let sign = if bits >> (length - 1) & 1 == 1 { -1.0 } else { 1.0 };
+    let sign = if bits >> (length - 1) & 1 == 1 {
+        -1.0
+    } else {
+        1.0
+    };
     let exponent = (bits >> fraction_bits & ((1 << exponent_bits) - 1)) as i32;
     let fraction = bits & ((1 << fraction_bits) - 1);
     let bias = (1 << (exponent_bits - 1)) - 1;
@@ -230,7 +241,9 @@ pub fn read_stream(trace: &Trace, stream: &Stream, window: usize) -> (Vec<Shown>
         let mut event = reader.event().expect("an event record that was found");
         let mut renderer = Renderer::default();
         event.walk_header(&mut renderer).expect("a sound header");
-        event.walk_body(&mut renderer, |_, _| {}).expect("a sound body");
+        event
+            .walk_body(&mut renderer, |_, _| {})
+            .expect("a sound body");
         let clock = event.stream.clock.map(|_| event.clock);
         shown.push(Shown {
             class: event.class_index,
@@ -239,7 +252,11 @@ pub fn read_stream(trace: &Trace, stream: &Stream, window: usize) -> (Vec<Shown>
         });
         reader.advance();
     }
-    let damage = reader.take_damage().iter().map(ToString::to_string).collect();
+    let damage = reader
+        .take_damage()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     (shown, damage)
 }
 
@@ -267,7 +284,11 @@ pub fn scan_counts(trace: &Trace, stream: &Stream) -> (Vec<u64>, Vec<String>) {
     }
     (
         counts.take(layout),
-        scanner.take_damage().iter().map(ToString::to_string).collect(),
+        scanner
+            .take_damage()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
     )
 }
 
@@ -290,9 +311,9 @@ pub fn scan_hits(
             let mut batch = scanner.batch();
             for hit in batch.hits() {
                 let (class, body, slots) = batch.record(hit);
-                let values = fields[class]
-                    .iter()
-                    .map(|(scope, path)| field_text(trace, stream.class, class, *scope, path, body, slots));
+                let values = fields[class].iter().map(|(scope, path)| {
+                    field_text(trace, stream.class, class, *scope, path, body, slots)
+                });
                 found.push((class, hit.clock, values.collect()));
             }
             if progress == Progress::PacketEnd {
@@ -316,20 +337,24 @@ pub fn field_text(
     use tracebraid_ctf::layout::node::NodeKind;
     let steps: Vec<&str> = path.iter().map(String::as_str).collect();
     let layout = &trace.layout.streams[stream];
-    let field = layout.field(class, scope, &steps).expect("a way to the field");
+    let field = layout
+        .field(class, scope, &steps)
+        .expect("a way to the field");
     let result: Result<String, DecodeError> = match field.kind() {
         NodeKind::Int(_, int) | NodeKind::VarInt(int) => field
             .integer(body, slots)
             .map(|raw| signed_or_not(int, raw).to_string()),
         NodeKind::Bool(_) => field.integer(body, slots).map(|raw| (raw != 0).to_string()),
-        NodeKind::BitArray(..) | NodeKind::BitMap(..) => {
-            field.integer(body, slots).map(|raw| format!("bits{raw:#x}"))
-        }
+        NodeKind::BitArray(..) | NodeKind::BitMap(..) => field
+            .integer(body, slots)
+            .map(|raw| format!("bits{raw:#x}")),
         NodeKind::Float(_) => field.float(body, slots).map(float_text),
         NodeKind::Str(encoding) | NodeKind::SizedStr(_, encoding) => field
             .bytes(body, slots)
             .map(|bytes| format!("{:?}", decode(bytes, *encoding))),
-        NodeKind::Blob(_) => field.bytes(body, slots).map(|bytes| format!("blob{bytes:?}")),
+        NodeKind::Blob(_) => field
+            .bytes(body, slots)
+            .map(|bytes| format!("blob{bytes:?}")),
         kind => panic!("{kind:?} cannot be read by reference"),
     };
     result.unwrap_or_else(|error| format!("error: {error}"))
@@ -340,7 +365,10 @@ pub fn fields(trace: &Trace, stream: usize, class: usize) -> Vec<(Scope, Vec<Str
     let schema = &trace.layout.class.streams[stream];
     let parts = [
         (Scope::CommonContext, &schema.common_context),
-        (Scope::SpecificContext, &schema.events[class].specific_context),
+        (
+            Scope::SpecificContext,
+            &schema.events[class].specific_context,
+        ),
         (Scope::Payload, &schema.events[class].payload),
     ];
     let mut found = Vec::new();
@@ -366,7 +394,9 @@ fn leaves(class: &FieldClass, path: &mut Vec<String>, found: &mut impl FnMut(&[S
                 path.pop();
             }
         }
-        FieldClass::Array { element, length, .. } if !is_text(element) => {
+        FieldClass::Array {
+            element, length, ..
+        } if !is_text(element) => {
             for index in 0..(*length).min(MOST_ELEMENTS) {
                 path.push(index.to_string());
                 leaves(element, path, found);
@@ -374,7 +404,9 @@ fn leaves(class: &FieldClass, path: &mut Vec<String>, found: &mut impl FnMut(&[S
             }
         }
         FieldClass::Sequence { element, .. } if !is_text(element) => {}
-        FieldClass::Variant(_) | FieldClass::Optional { .. } | FieldClass::Float { length: 128, .. } => {}
+        FieldClass::Variant(_)
+        | FieldClass::Optional { .. }
+        | FieldClass::Float { length: 128, .. } => {}
         FieldClass::Int(int) if int.length > 64 => {}
         _ => found(path),
     }
@@ -406,8 +438,12 @@ fn expected_leaves(value: &Value, class: &FieldClass, texts: &mut Vec<String>) {
                 .for_each(|value| expected_leaves(value, element, texts));
         }
         (_, FieldClass::Sequence { element, .. }) if !is_text(element) => {}
-        (_, FieldClass::Variant(_) | FieldClass::Optional { .. } | FieldClass::Float { length: 128, .. }) => {
-        }
+        (
+            _,
+            FieldClass::Variant(_)
+            | FieldClass::Optional { .. }
+            | FieldClass::Float { length: 128, .. },
+        ) => {}
         (Value::Wide(_), _) => {}
         _ => {
             let mut text = String::new();

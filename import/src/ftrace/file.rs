@@ -50,7 +50,12 @@ impl Names {
             let tid = std::str::from_utf8(tid).ok()?.parse().ok()?;
             Some((tid, name.get(1..)?.to_vec()))
         };
-        Names(content.split(|&byte| byte == b'\n').filter_map(pair).collect())
+        Names(
+            content
+                .split(|&byte| byte == b'\n')
+                .filter_map(pair)
+                .collect(),
+        )
     }
 
     /// Its name; empty if nobody knows. The idle threads have one that trace-cmd gives them.

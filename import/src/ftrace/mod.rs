@@ -32,7 +32,11 @@ pub(crate) fn is_magic(head: &[u8]) -> bool {
 }
 
 /// Imports it into that session.
-pub(crate) fn import(input: Input, session: &Session, stop: &AtomicBool) -> Result<Summary, ImportError> {
+pub(crate) fn import(
+    input: Input,
+    session: &Session,
+    stop: &AtomicBool,
+) -> Result<Summary, ImportError> {
     let head = input.head(HEAD)?;
     let mut at = Bytes::new(&head, 0, false);
     let (version, tables) = read_preamble(&mut at)?;

@@ -60,7 +60,12 @@ pub(super) mod number {
 
 impl Options {
     /// Takes what an option tells; `is_7` if it is of version 7 of the format.
-    pub(super) fn take(&mut self, option: u16, at: &mut Bytes<'_>, is_7: bool) -> Result<(), ImportError> {
+    pub(super) fn take(
+        &mut self,
+        option: u16,
+        at: &mut Bytes<'_>,
+        is_7: bool,
+    ) -> Result<(), ImportError> {
         match option {
             number::DATE => {
                 // In microseconds.
@@ -76,7 +81,11 @@ impl Options {
             number::TIME_SHIFT => self.is_guest = true,
             number::TSC2NSEC => {
                 let (mult, shift, offset) = (at.u32()?, at.u32()?, at.u64()?);
-                self.cycles = Some(Cycles { mult, shift, offset });
+                self.cycles = Some(Cycles {
+                    mult,
+                    shift,
+                    offset,
+                });
             }
             number::BUFFER if is_7 => self.buffers.push(buffer(at)?),
             number::BUFFER => {
@@ -88,7 +97,10 @@ impl Options {
                 };
                 self.buffers.push(BufferOption { section, buffer });
             }
-            number::HEADER_INFO | number::FTRACE_EVENTS | number::EVENT_FORMATS | number::CMDLINES => {
+            number::HEADER_INFO
+            | number::FTRACE_EVENTS
+            | number::EVENT_FORMATS
+            | number::CMDLINES => {
                 self.sections.push((option, at.u64()?));
             }
             number::BUFFER_TEXT => {
@@ -143,5 +155,9 @@ fn signed(text: &str) -> i64 {
         None => digits.parse(),
     };
     let value = value.unwrap_or(0) as i64;
-    if is_negative { value.wrapping_neg() } else { value }
+    if is_negative {
+        value.wrapping_neg()
+    } else {
+        value
+    }
 }

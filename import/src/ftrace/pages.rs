@@ -1,6 +1,7 @@
 //! Pages of the kernel's ring buffer: what a page tells, and the events in it.
 //!
-//! An event begins with 32 bits: 5 of its type or length in words, 27 of the time since the one before.
+//! An event begins with 32 bits: 5 of its type or length in words, 27 of the time since the one
+//! before.
 
 use crate::bytes::number;
 
@@ -41,7 +42,8 @@ pub(super) struct RawEvent<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Of the page's bytes; `long` is the size of the kernel's `long`. `None` if its head is not one.
+    /// Of the page's bytes; `long` is the size of the kernel's `long`. `None` if its head is not
+    /// one.
     pub(super) fn parse(bytes: &'a [u8], long: u32, big: bool) -> Option<Page<'a>> {
         let time = number(bytes.get(..8)?, big);
         let head = 8 + long as usize;
@@ -165,7 +167,9 @@ mod tests {
     fn page(words: &[u32], flags: u64) -> Vec<u8> {
         let mut bytes = 1000u64.to_le_bytes().to_vec();
         bytes.extend(((words.len() as u64 * 4) | flags).to_le_bytes());
-        words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        words
+            .iter()
+            .for_each(|word| bytes.extend(word.to_le_bytes()));
         bytes.extend(77u64.to_le_bytes());
         bytes
     }
@@ -210,7 +214,12 @@ mod tests {
         let absolute = (2 << 27) + 7;
         assert_eq!(
             events(&words),
-            [Ok((1000, 4)), Ok((far, 8)), Ok((far + 1, 4)), Ok((absolute, 4))]
+            [
+                Ok((1000, 4)),
+                Ok((far, 8)),
+                Ok((far + 1, 4)),
+                Ok((absolute, 4))
+            ]
         );
     }
 
@@ -228,7 +237,11 @@ mod tests {
 
     #[test]
     fn missed_events_are_counted_if_their_number_is_stored() {
-        for (flags, missed) in [(0, None), (MISSED, Some(0)), (MISSED | MISSED_STORED, Some(77))] {
+        for (flags, missed) in [
+            (0, None),
+            (MISSED, Some(0)),
+            (MISSED | MISSED_STORED, Some(77)),
+        ] {
             let bytes = page(&[head(1, 0), 1], flags);
             assert_eq!(Page::parse(&bytes, 8, false).unwrap().missed, missed);
         }

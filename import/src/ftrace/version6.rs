@@ -12,7 +12,11 @@ use crate::tracepoint::{Tables, read_event_formats, read_ftrace_formats};
 const MOST_HEAD: u64 = MOST_BYTES / 4;
 
 /// Reads all that stands before the pages.
-pub(super) fn read(input: &Input, offset: u64, mut tables: Tables) -> Result<TraceDat, ImportError> {
+pub(super) fn read(
+    input: &Input,
+    offset: u64,
+    mut tables: Tables,
+) -> Result<TraceDat, ImportError> {
     let content = input.head(MOST_HEAD)?;
     let content = content.get(offset as usize..).unwrap_or_default();
     let mut at = Bytes::new(content, offset, tables.big);

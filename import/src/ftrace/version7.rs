@@ -29,7 +29,8 @@ pub(super) fn read(
     let name = text(at.string()?);
     at.string()?;
     let Some(compression) = Algorithm::by_name(&name) else {
-        let what = format!("the file is compressed by `{name}`, which is not read (zstd and zlib are)");
+        let what =
+            format!("the file is compressed by `{name}`, which is not read (zstd and zlib are)");
         return Err(ImportError::Unsupported(what));
     };
     let sections = Sections {
@@ -38,7 +39,11 @@ pub(super) fn read(
         big: tables.big,
     };
     let options = sections.options(at.u64()?, summary)?;
-    for wanted in [number::HEADER_INFO, number::FTRACE_EVENTS, number::EVENT_FORMATS] {
+    for wanted in [
+        number::HEADER_INFO,
+        number::FTRACE_EVENTS,
+        number::EVENT_FORMATS,
+    ] {
         for section in of(&options, wanted) {
             let content = sections.content(section, wanted)?;
             let mut at = Bytes::new(&content, section, tables.big);
@@ -108,7 +113,8 @@ impl Sections<'_> {
     fn content(&self, offset: u64, wanted: u16) -> Result<Vec<u8>, ImportError> {
         let (id, flags, size) = self.head(offset)?;
         if id != wanted {
-            let what = format!("a section of kind {wanted} should be here, but this is one of kind {id}");
+            let what =
+                format!("a section of kind {wanted} should be here, but this is one of kind {id}");
             return Err(ImportError::malformed(offset, what));
         }
         let bytes = self.input.part(offset.saturating_add(HEAD), size)?;
@@ -122,7 +128,9 @@ impl Sections<'_> {
             return Err(ImportError::malformed(offset, what));
         }
         let content = self.compression.all(at.take(compressed)?, size);
-        content.map_err(|what| ImportError::malformed(offset + HEAD, format!("a compressed section: {what}")))
+        content.map_err(|what| {
+            ImportError::malformed(offset + HEAD, format!("a compressed section: {what}"))
+        })
     }
 
     /// All options, of sections that each tell where the next one is.
@@ -152,7 +160,12 @@ impl Sections<'_> {
 }
 
 /// Takes the options of a section; gives where the next section is, 0 if there is none.
-fn read_options(content: &[u8], offset: u64, big: bool, options: &mut Options) -> Result<u64, ImportError> {
+fn read_options(
+    content: &[u8],
+    offset: u64,
+    big: bool,
+    options: &mut Options,
+) -> Result<u64, ImportError> {
     let mut at = Bytes::new(content, offset + HEAD, big);
     loop {
         let (option, size) = (at.u16()?, at.u32()?);

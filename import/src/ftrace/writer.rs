@@ -91,7 +91,8 @@ fn facts(file: &TraceDat, buffer: &Buffer, of_file: Uuid, uuid: Uuid) -> Facts {
         true => clock == main_clock(file),
         false => clock == "tai",
     };
-    // Instances with the same clock of the kernel have one clock; with one instance there is nothing to relate.
+    // Instances with the same clock of the kernel have one clock; with one instance there is
+    // nothing to relate.
     let is_shared = !is_of_day && file.buffers.len() > 1;
     let more = [
         ("tracer_version", options.version.clone()),
@@ -111,7 +112,9 @@ fn facts(file: &TraceDat, buffer: &Buffer, of_file: Uuid, uuid: Uuid) -> Facts {
             uuid: is_shared.then(|| uuid_of((of_file, clock))),
         },
         has_cpus: true,
-        more: more.filter_map(|(name, value)| Some((name, value?))).collect(),
+        more: more
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect(),
     }
 }
 
@@ -315,21 +318,30 @@ impl Writer<'_, '_> {
                 "an event is older than the one before it, and was left out",
                 offset,
             ),
-            Kept::Broken => self
-                .tally
-                .count("an event is not what it should be, and was left out", offset),
+            Kept::Broken => self.tally.count(
+                "an event is not what it should be, and was left out",
+                offset,
+            ),
         }
         Ok(())
     }
 
-    fn write(&mut self, event: RawEvent<'_>, cpu: u32, big: bool) -> Result<Option<Kept>, ImportError> {
+    fn write(
+        &mut self,
+        event: RawEvent<'_>,
+        cpu: u32,
+        big: bool,
+    ) -> Result<Option<Kept>, ImportError> {
         let Some(kind) = event.data.get(..2).map(|bytes| number(bytes, big) as u32) else {
             return Ok(Some(Kept::Broken));
         };
         let file = self.file;
         if !self.classes.contains_key(&kind) {
             let class = match file.tables.formats.get(&kind) {
-                Some(format) => Some((format, self.output.class(&format.name, format.add_to(payload()))?)),
+                Some(format) => Some((
+                    format,
+                    self.output.class(&format.name, format.add_to(payload()))?,
+                )),
                 None => None,
             };
             self.classes.insert(kind, class);
@@ -356,7 +368,8 @@ impl Writer<'_, '_> {
         let options = &self.file.options;
         let time = match options.cycles {
             Some(cycles) => {
-                let nanoseconds = (u128::from(time) * u128::from(cycles.mult)) >> cycles.shift.min(127);
+                let nanoseconds =
+                    (u128::from(time) * u128::from(cycles.mult)) >> cycles.shift.min(127);
                 (nanoseconds as u64).wrapping_sub(cycles.offset)
             }
             None => time,

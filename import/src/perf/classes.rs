@@ -11,8 +11,8 @@ use super::sample::Sample;
 use crate::bytes::number;
 use crate::tracepoint::Format;
 
-/// What the samples of one event look like: perf's own fields, under the names of perf's conversion to
-/// CTF, then those of the tracepoint.
+/// What the samples of one event look like: perf's own fields, under the names of perf's conversion
+/// to CTF, then those of the tracepoint.
 pub(crate) struct SampleClass<'a> {
     pub(crate) attr: &'a Attr,
     pub(crate) format: Option<&'a Format>,
@@ -21,7 +21,10 @@ pub(crate) struct SampleClass<'a> {
 impl SampleClass<'_> {
     /// Name of the event class.
     pub(crate) fn name(&self) -> String {
-        let named = self.format.map(|format| &format.name).or(self.attr.name.as_ref());
+        let named = self
+            .format
+            .map(|format| &format.name)
+            .or(self.attr.name.as_ref());
         match named {
             Some(name) => name.chars().filter(|c| !c.is_control()).collect(),
             None => format!("perf:event_{}_{:#x}", self.attr.kind, self.attr.config),
@@ -57,7 +60,8 @@ impl SampleClass<'_> {
 
     /// True if the tracepoint's fields lie within the sample.
     pub(crate) fn fits(&self, sample: &Sample<'_>, big: bool) -> bool {
-        self.format.is_none_or(|format| format.fits(sample.raw, big))
+        self.format
+            .is_none_or(|format| format.fits(sample.raw, big))
     }
 
     /// Gives the values of a sample that [fits](SampleClass::fits).

@@ -59,7 +59,9 @@ impl BuildId {
     pub(crate) fn parse(misc: u16, at: &mut Bytes<'_>) -> Result<BuildId, Short> {
         let pid = at.i32()?;
         let room = at.take(BUILD_ID_ROOM)?;
-        let told = room.get(BUILD_ID_BYTES).map_or(0, |&size| usize::from(size));
+        let told = room
+            .get(BUILD_ID_BYTES)
+            .map_or(0, |&size| usize::from(size));
         let size = match misc & MISC_BUILD_ID_SIZE {
             0 => BUILD_ID_BYTES,
             _ => told.min(BUILD_ID_BYTES),
@@ -125,7 +127,8 @@ impl Header {
     }
 
     fn take_description(&mut self, index: usize, described: Attr) {
-        let is_same = |attr: &Attr| !attr.ids.is_empty() && attr.ids.first() == described.ids.first();
+        let is_same =
+            |attr: &Attr| !attr.ids.is_empty() && attr.ids.first() == described.ids.first();
         let index = self.attrs.iter().position(is_same).unwrap_or(index);
         if let Some(found) = self.attrs.get_mut(index) {
             found.name = described.name;
@@ -153,7 +156,9 @@ fn build_ids(at: &mut Bytes<'_>) -> Result<Vec<BuildId>, Short> {
     while !at.rest().is_empty() {
         at.u32()?;
         let misc = at.u16()?;
-        let short = Short { offset: at.offset() };
+        let short = Short {
+            offset: at.offset(),
+        };
         let size = u64::from(at.u16()?).checked_sub(8).ok_or(short)?;
         let offset = at.offset();
         let mut body = Bytes::new(at.take(size)?, offset, at.is_big());

@@ -12,7 +12,8 @@ use crate::output::{Clock, Facts};
 use crate::summary::Summary;
 use crate::tracepoint::{Tables, read_event_formats, read_ftrace_formats, read_preamble};
 
-/// Magic numbers of the format's second version; what perf wrote on a machine of the other byte order has the second.
+/// Magic numbers of the format's second version; what perf wrote on a machine of the other byte
+/// order has the second.
 pub(crate) const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
 
 /// All that is known of a file besides its records.
@@ -51,7 +52,10 @@ const PIPE_HEAD: u64 = 16;
 
 impl Header {
     /// Reads the head of the file and what is behind the records.
-    pub(crate) fn read(input: &Input, summary: &mut Summary) -> Result<(Header, Records), ImportError> {
+    pub(crate) fn read(
+        input: &Input,
+        summary: &mut Summary,
+    ) -> Result<(Header, Records), ImportError> {
         let head = input.head(HEAD)?;
         let big = head.starts_with(MAGIC[1]);
         let mut at = Bytes::new(&head, 0, big);
@@ -116,7 +120,12 @@ impl Header {
     }
 
     /// Behind the records stands a table of sections, one for each feature that is set.
-    fn read_features(&mut self, input: &Input, data: (u64, u64), bits: [u64; 4]) -> Result<(), ImportError> {
+    fn read_features(
+        &mut self,
+        input: &Input,
+        data: (u64, u64),
+        bits: [u64; 4],
+    ) -> Result<(), ImportError> {
         let set: Vec<u32> = (0..256)
             .filter(|bit| bits[*bit as usize / 64] >> (bit % 64) & 1 == 1)
             .collect();
@@ -137,18 +146,23 @@ impl Header {
     }
 
     /// Takes the formats of tracepoints.
-    pub(crate) fn read_tracing_data(&mut self, bytes: &[u8], offset: u64) -> Result<(), ImportError> {
+    pub(crate) fn read_tracing_data(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+    ) -> Result<(), ImportError> {
         let mut at = Bytes::new(bytes, offset, self.big);
         let (_, mut tables) = read_preamble(&mut at)?;
         tables.read_header_info(&mut at)?;
-        let read =
-            read_ftrace_formats(&mut tables, &mut at).and_then(|()| read_event_formats(&mut tables, &mut at));
+        let read = read_ftrace_formats(&mut tables, &mut at)
+            .and_then(|()| read_event_formats(&mut tables, &mut at));
         self.tables = Some(tables);
         read
     }
 
-    /// Sampling rates, which event names do not show: `cycles=4000Hz;cpu-clock=100000`, in Hertz or in events
-    /// per sample (clocks: nanoseconds). Tracepoints are left out: each event is a sample.
+    /// Sampling rates, which event names do not show: `cycles=4000Hz;cpu-clock=100000`, in Hertz or
+    /// in events per sample (clocks: nanoseconds). Tracepoints are left out: each event is a
+    /// sample.
     fn sampling(&self) -> Option<String> {
         let attrs = self.attrs.iter().filter(|attr| !attr.is_tracepoint());
         let rates = attrs.filter_map(|attr| {
@@ -210,7 +224,11 @@ impl Header {
 }
 
 /// Where the records are, as far as they are there.
-fn records(input: &Input, (begin, size): (u64, u64), summary: &mut Summary) -> Result<Records, ImportError> {
+fn records(
+    input: &Input,
+    (begin, size): (u64, u64),
+    summary: &mut Summary,
+) -> Result<Records, ImportError> {
     let told = begin.saturating_add(size);
     if begin > input.length() {
         let what = "the records should begin here, but the file ends before";

@@ -33,15 +33,18 @@ pub(crate) fn is_magic(head: &[u8]) -> bool {
 }
 
 /// Imports it into that session.
-pub(crate) fn import(input: Input, session: &Session, stop: &AtomicBool) -> Result<Summary, ImportError> {
+pub(crate) fn import(
+    input: Input,
+    session: &Session,
+    stop: &AtomicBool,
+) -> Result<Summary, ImportError> {
     let mut summary = Summary {
         format: "perf.data".to_owned(),
         ..Summary::default()
     };
     let (header, records) = Header::read(&input, &mut summary)?;
     if header.is_directory {
-        let what =
-            "this is one file of several that perf record --threads wrote; such recordings are not read";
+        let what = "this is one file of several that perf record --threads wrote; such recordings are not read";
         return Err(ImportError::Unsupported(what.to_owned()));
     }
     let mut reader = Reader::new(input, header, session, summary);
@@ -63,13 +66,17 @@ fn say_lacks(header: &Header, summary: &mut Summary) {
     for what in behind {
         summary.lacks.push(format!("{what} are not read"));
     }
-    if header.attrs.iter().any(|attr| !attr.has(attr::sample_type::TIME)) {
+    if header
+        .attrs
+        .iter()
+        .any(|attr| !attr.has(attr::sample_type::TIME))
+    {
         summary.lacks.push("not all events have times".to_owned());
     }
     let is_known = header.attrs.iter().any(|attr| attr.clock == Some(0)) || header.clock.is_some();
     if !is_known {
-        summary
-            .lacks
-            .push("the time of day is unknown (perf record -k CLOCK_MONOTONIC tells it)".to_owned());
+        summary.lacks.push(
+            "the time of day is unknown (perf record -k CLOCK_MONOTONIC tells it)".to_owned(),
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The records of perf.data in the order of the file, compressed or not, to those in the order of time.
+//! The records of perf.data in the order of the file, compressed or not, to those in the order of
+//! time.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -58,7 +59,12 @@ impl Head {
 }
 
 impl<'s> Reader<'s> {
-    pub(super) fn new(input: Input, header: Header, session: &'s Session, summary: Summary) -> Reader<'s> {
+    pub(super) fn new(
+        input: Input,
+        header: Header,
+        session: &'s Session,
+        summary: Summary,
+    ) -> Reader<'s> {
         let mut reader = Reader {
             input,
             header,
@@ -91,7 +97,8 @@ impl<'s> Reader<'s> {
             let rest = records.end - at;
             let big = self.header.big;
             let head = Head::parse(self.input.at(at, HEAD)?, big);
-            let Some(head) = head.filter(|head| head.size >= HEAD && head.size as u64 <= rest) else {
+            let Some(head) = head.filter(|head| head.size >= HEAD && head.size as u64 <= rest)
+            else {
                 let what = "no whole record begins here; what follows is not read";
                 self.summary.damage.push(format!("byte {at}: {what}"));
                 break;
@@ -110,8 +117,17 @@ impl<'s> Reader<'s> {
     }
 
     /// Takes a record; gives how many bytes behind it belong to it.
-    fn take(&mut self, head: &Head, body: Vec<u8>, offset: u64, is_pipe: bool) -> Result<u64, ImportError> {
-        let word = |at: usize| body.get(at..at + 8).map(|bytes| number(bytes, self.header.big));
+    fn take(
+        &mut self,
+        head: &Head,
+        body: Vec<u8>,
+        offset: u64,
+        is_pipe: bool,
+    ) -> Result<u64, ImportError> {
+        let word = |at: usize| {
+            body.get(at..at + 8)
+                .map(|bytes| number(bytes, self.header.big))
+        };
         match head.kind {
             kind::FINISHED_ROUND => {
                 let ready = self.order.finish_round();
@@ -165,7 +181,9 @@ impl<'s> Reader<'s> {
 
     /// Of a file that went through a pipe: formats of tracepoints, which stand behind their record.
     fn take_tracing_data(&mut self, body: &[u8], offset: u64) -> Result<u64, ImportError> {
-        let size = body.get(..4).map_or(0, |size| number(size, self.header.big));
+        let size = body
+            .get(..4)
+            .map_or(0, |size| number(size, self.header.big));
         let begin = offset + (HEAD + body.len()) as u64;
         let content = self.input.part(begin, size)?;
         if let Err(error) = self.header.read_tracing_data(&content, begin) {
@@ -281,7 +299,10 @@ impl<'s> Reader<'s> {
         if self.writer.is_none() {
             let facts = self.header.facts(self.input.uuid()?);
             let output = Output::new(self.session, Path::new("kernel"), &facts)?;
-            self.writer = Some(Writer::new(output, std::mem::take(&mut self.header.build_ids)));
+            self.writer = Some(Writer::new(
+                output,
+                std::mem::take(&mut self.header.build_ids),
+            ));
         }
         if let Some(writer) = &mut self.writer {
             for record in records {

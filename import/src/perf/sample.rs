@@ -22,7 +22,12 @@ pub(crate) struct Sample<'a> {
 
 impl<'a> Sample<'a> {
     /// Reads up to the raw data; what is behind is not kept.
-    pub(crate) fn parse(attr: &Attr, body: &'a [u8], offset: u64, big: bool) -> Result<Sample<'a>, Short> {
+    pub(crate) fn parse(
+        attr: &Attr,
+        body: &'a [u8],
+        offset: u64,
+        big: bool,
+    ) -> Result<Sample<'a>, Short> {
         let mut at = Bytes::new(body, offset, big);
         let mut sample = Sample::default();
         sample.read_head(attr, &mut at)?;
@@ -33,7 +38,9 @@ impl<'a> Sample<'a> {
             skip_read(attr.read_format, &mut at)?;
         }
         if attr.has(bit::CALLCHAIN) {
-            let short = Short { offset: at.offset() };
+            let short = Short {
+                offset: at.offset(),
+            };
             let bytes = at.u64()?.checked_mul(8).ok_or(short)?;
             sample.callchain = at.take(bytes)?;
         }
@@ -45,7 +52,11 @@ impl<'a> Sample<'a> {
     }
 
     /// Reads what tells where and when it was.
-    pub(crate) fn parse_head(attr: &Attr, body: &[u8], big: bool) -> Result<Sample<'static>, Short> {
+    pub(crate) fn parse_head(
+        attr: &Attr,
+        body: &[u8],
+        big: bool,
+    ) -> Result<Sample<'static>, Short> {
         let mut sample = Sample::default();
         sample.read_head(attr, &mut Bytes::new(body, 0, big))?;
         Ok(sample)
@@ -81,7 +92,11 @@ impl<'a> Sample<'a> {
     }
 
     /// Of the trailer of a record that is no sample; without one all is 0.
-    pub(crate) fn parse_trailer(attr: &Attr, body: &[u8], big: bool) -> Result<Sample<'static>, Short> {
+    pub(crate) fn parse_trailer(
+        attr: &Attr,
+        body: &[u8],
+        big: bool,
+    ) -> Result<Sample<'static>, Short> {
         let mut at = Bytes::new(body, 0, big);
         let before = (body.len() as u64)
             .checked_sub(attr.trailer())
@@ -115,7 +130,9 @@ fn skip_read(format: u64, at: &mut Bytes<'_>) -> Result<(), Short> {
     let has = |bit: u64| u64::from(format & bit != 0);
     let times = read_format::TIMES.into_iter().map(has).sum::<u64>();
     let each = 1 + has(read_format::ID) + has(read_format::LOST);
-    let short = Short { offset: at.offset() };
+    let short = Short {
+        offset: at.offset(),
+    };
     let words = match format & read_format::GROUP {
         0 => each + times,
         _ => at

@@ -190,7 +190,12 @@ impl Side {
     /// Gives the values of the fields.
     pub(crate) fn give(&self, to: &mut Values<'_>) {
         match self {
-            Side::Comm { pid, tid, exec, comm } => {
+            Side::Comm {
+                pid,
+                tid,
+                exec,
+                comm,
+            } => {
                 to.int((*pid).into()).int((*tid).into()).bytes(comm);
                 to.uint((*exec).into());
             }
@@ -200,7 +205,11 @@ impl Side {
                 });
                 to.uint(*time);
             }
-            Side::Mmap { ids, place, filename } => {
+            Side::Mmap {
+                ids,
+                place,
+                filename,
+            } => {
                 ids.iter().for_each(|&id| {
                     to.int(id.into());
                 });

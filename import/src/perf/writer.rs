@@ -137,7 +137,8 @@ impl Writer {
             return Ok(Kept::Broken);
         };
         let tables = header.tables.as_ref().filter(|_| attr.is_tracepoint());
-        let format = tables.and_then(|tables| tables.formats.get(&u32::try_from(attr.config).ok()?));
+        let format =
+            tables.and_then(|tables| tables.formats.get(&u32::try_from(attr.config).ok()?));
         let class = SampleClass { attr, format };
         let Ok(sample) = Sample::parse(attr, &record.body, record.offset + 8, header.big) else {
             return Ok(Kept::Broken);
@@ -170,10 +171,19 @@ impl Writer {
         Ok(kept)
     }
 
-    /// Records of losses stand where events were lost. In the end perf adds what each event lost in all: what
-    /// of that no record has told was lost behind the last one.
-    fn lost(&mut self, header: &Header, record: &Record, summary: &mut Summary) -> Result<Kept, ImportError> {
-        let at = if record.kind == kind::LOST { 8..16 } else { 0..8 };
+    /// Records of losses stand where events were lost. In the end perf adds what each event lost in
+    /// all: what of that no record has told was lost behind the last one.
+    fn lost(
+        &mut self,
+        header: &Header,
+        record: &Record,
+        summary: &mut Summary,
+    ) -> Result<Kept, ImportError> {
+        let at = if record.kind == kind::LOST {
+            8..16
+        } else {
+            0..8
+        };
         let Some(lost) = record.body.get(at).map(|bytes| number(bytes, header.big)) else {
             return Ok(Kept::Broken);
         };
@@ -189,7 +199,12 @@ impl Writer {
         Ok(Kept::Yes)
     }
 
-    fn side(&mut self, header: &Header, record: &Record, summary: &mut Summary) -> Result<Kept, ImportError> {
+    fn side(
+        &mut self,
+        header: &Header,
+        record: &Record,
+        summary: &mut Summary,
+    ) -> Result<Kept, ImportError> {
         let attr = header.attrs.get(record.attr);
         // What perf itself adds has no trailer.
         let is_own = record.kind < kind::FIRST_OF_PERF;
@@ -215,7 +230,8 @@ impl Writer {
                 *parent
             }
             Side::Exit {
-                ids: [_, _, tid, _], ..
+                ids: [_, _, tid, _],
+                ..
             } => *tid,
             _ => own.map_or(-1, |trailer| trailer.tid),
         };

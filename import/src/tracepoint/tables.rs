@@ -30,7 +30,10 @@ pub(crate) const MAGIC: &[u8] = b"\x17\x08Dtracing";
 pub(crate) fn read_preamble(bytes: &mut Bytes<'_>) -> Result<(String, Tables), ImportError> {
     let at = bytes.offset();
     if bytes.take(MAGIC.len() as u64)? != MAGIC {
-        return Err(ImportError::malformed(at, "these are no tables of tracepoints"));
+        return Err(ImportError::malformed(
+            at,
+            "these are no tables of tracepoints",
+        ));
     }
     let version = text(bytes.string()?);
     let big = bytes.u8()? != 0;
@@ -54,7 +57,8 @@ pub(crate) fn read_preamble(bytes: &mut Bytes<'_>) -> Result<(String, Tables), I
 }
 
 impl Tables {
-    /// Reads the descriptions of the ring buffer's pages and events; the first tells the size of `long`.
+    /// Reads the descriptions of the ring buffer's pages and events; the first tells the size of
+    /// `long`.
     pub(crate) fn read_header_info(&mut self, bytes: &mut Bytes<'_>) -> Result<(), ImportError> {
         for name in [&b"header_page"[..], b"header_event"] {
             let at = bytes.offset();
@@ -80,7 +84,10 @@ impl Tables {
 }
 
 /// Reads ftrace's own formats.
-pub(crate) fn read_ftrace_formats(tables: &mut Tables, bytes: &mut Bytes<'_>) -> Result<(), ImportError> {
+pub(crate) fn read_ftrace_formats(
+    tables: &mut Tables,
+    bytes: &mut Bytes<'_>,
+) -> Result<(), ImportError> {
     for _ in 0..bytes.u32()? {
         let size = bytes.u64()?;
         tables.add("ftrace", bytes.take(size)?);
@@ -89,7 +96,10 @@ pub(crate) fn read_ftrace_formats(tables: &mut Tables, bytes: &mut Bytes<'_>) ->
 }
 
 /// Reads the formats of all systems.
-pub(crate) fn read_event_formats(tables: &mut Tables, bytes: &mut Bytes<'_>) -> Result<(), ImportError> {
+pub(crate) fn read_event_formats(
+    tables: &mut Tables,
+    bytes: &mut Bytes<'_>,
+) -> Result<(), ImportError> {
     for _ in 0..bytes.u32()? {
         let system = text(bytes.string()?);
         for _ in 0..bytes.u32()? {
@@ -106,5 +116,8 @@ fn kernel_long(header_page: &str) -> Option<u32> {
     let size = line
         .split(';')
         .find_map(|part| part.trim().strip_prefix("size:"))?;
-    size.trim().parse().ok().filter(|size| matches!(size, 4 | 8))
+    size.trim()
+        .parse()
+        .ok()
+        .filter(|size| matches!(size, 4 | 8))
 }

@@ -107,13 +107,19 @@ impl<'a> Declaration<'a> {
             Some(("__rel_loc", rest)) => (Some(OffsetBase::Field), rest),
             _ => (None, text),
         };
-        let (text, mut count) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
+        let (text, mut count) = match text
+            .strip_suffix(']')
+            .and_then(|text| text.rsplit_once('['))
+        {
             Some((before, count)) => (before.trim_end(), Some(count)),
             None => (text, None),
         };
         let at = text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_')? + 1;
         let (mut type_name, name) = (text.get(..at)?.trim(), text.get(at..)?);
-        if let Some((element, inner)) = type_name.strip_suffix(']').and_then(|name| name.rsplit_once('[')) {
+        if let Some((element, inner)) = type_name
+            .strip_suffix(']')
+            .and_then(|name| name.rsplit_once('['))
+        {
             (type_name, count) = (element.trim(), count.or(Some(inner)));
         }
         Some(Declaration {
@@ -150,7 +156,9 @@ impl<'a> Declaration<'a> {
         if element == Element::Text {
             return FieldContent::Text;
         }
-        let told = self.count.and_then(|count| count.trim().parse::<u32>().ok());
+        let told = self
+            .count
+            .and_then(|count| count.trim().parse::<u32>().ok());
         let by_count = told
             .filter(|&count| size.is_multiple_of(count))
             .and_then(|count| size.checked_div(count));
@@ -173,8 +181,8 @@ impl<'a> Declaration<'a> {
         Some(match name.trim_start_matches("__") {
             "char" | "u8" | "s8" | "uint8_t" | "int8_t" | "bool" => 1,
             "short" | "u16" | "s16" | "uint16_t" | "int16_t" | "be16" | "le16" => 2,
-            "int" | "unsigned" | "u32" | "s32" | "uint32_t" | "int32_t" | "be32" | "le32" | "pid_t"
-            | "gid_t" | "uid_t" | "dev_t" => 4,
+            "int" | "unsigned" | "u32" | "s32" | "uint32_t" | "int32_t" | "be32" | "le32"
+            | "pid_t" | "gid_t" | "uid_t" | "dev_t" => 4,
             "long long" | "u64" | "s64" | "uint64_t" | "int64_t" | "be64" | "le64" | "loff_t"
             | "sector_t" => 8,
             "long" | "size_t" | "cpumask_t" | "uintptr_t" => long,

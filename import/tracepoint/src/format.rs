@@ -39,7 +39,8 @@ impl Format {
                 _ => {}
             }
         }
-        let is_text = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_control() || c == '"');
+        let is_text =
+            |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_control() || c == '"');
         let name = name.filter(|name| is_text(name) && is_text(system))?;
         Some(Format {
             id: id?,

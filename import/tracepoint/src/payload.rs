@@ -16,7 +16,9 @@ impl Format {
     pub fn fits(&self, raw: &[u8], big: bool) -> bool {
         self.fields.iter().all(|field| match field.kind {
             _ if field.end() > raw.len() as u64 => false,
-            FieldContent::Dynamic(place, element) => dynamic(field, place, element, raw, big).is_some(),
+            FieldContent::Dynamic(place, element) => {
+                dynamic(field, place, element, raw, big).is_some()
+            }
             _ => true,
         })
     }
@@ -25,7 +27,9 @@ impl Format {
     /// that are not within the record, because it was cut, are empty; `None` if a field of constant
     /// size is not.
     pub fn encode(&self, raw: &[u8], to: &mut Vec<u8>) -> Option<()> {
-        self.fields.iter().try_for_each(|field| encode(field, raw, to))
+        self.fields
+            .iter()
+            .try_for_each(|field| encode(field, raw, to))
     }
 
     /// Gives the values of a record that [fits](Format::fits).
@@ -62,20 +66,24 @@ fn add(fields: Fields, field: &Field) -> Fields {
     let name = field.name.as_str();
     match field.kind {
         FieldContent::Int(number) => integer(fields, name, number),
-        FieldContent::Text | FieldContent::Dynamic(_, Element::Text) | FieldContent::Tail(Element::Text) => {
-            fields.string(name)
+        FieldContent::Text
+        | FieldContent::Dynamic(_, Element::Text)
+        | FieldContent::Tail(Element::Text) => fields.string(name),
+        FieldContent::Array(number, count) => fields.array(name, u64::from(count), |element| {
+            integer(element, "", number)
+        }),
+        FieldContent::Opaque => {
+            fields.array(name, u64::from(field.size), |element| element.hex("", 8))
         }
-        FieldContent::Array(number, count) => {
-            fields.array(name, u64::from(count), |element| integer(element, "", number))
-        }
-        FieldContent::Opaque => fields.array(name, u64::from(field.size), |element| element.hex("", 8)),
-        FieldContent::Dynamic(_, Element::Number(number)) | FieldContent::Tail(Element::Number(number)) => {
+        FieldContent::Dynamic(_, Element::Number(number))
+        | FieldContent::Tail(Element::Number(number)) => {
             fields.sequence(name, 32, |element| integer(element, "", number))
         }
     }
 }
 
-/// The bytes at which a dynamic field points; `None` if they exceed the record, or are no whole number of elements.
+/// The bytes at which a dynamic field points; `None` if they exceed the record, or are no whole
+/// number of elements.
 fn dynamic<'a>(
     field: &Field,
     place: OffsetBase,

@@ -1,12 +1,14 @@
 //! The allocator of the program: mimalloc for small blocks, mappings of their own for large ones.
 //!
-//! The thread that folds a chunk allocates its items, and another thread frees them. glibc takes the lock of the allocating
-//! thread's arena to free them: `files` with two threads was hardly faster than with one (0.50 s and 0.53 s). mimalloc takes no
-//! lock. jemalloc needed more memory, and larger thread caches in glibc made no difference.
+//! The thread that folds a chunk allocates its items, and another thread frees them. glibc takes
+//! the lock of the allocating thread's arena to free them: `files` with two threads was hardly
+//! faster than with one (0.50 s and 0.53 s). mimalloc takes no lock. jemalloc needed more memory,
+//! and larger thread caches in glibc made no difference.
 //!
-//! mimalloc grows a block by copying it. The time lines of the critical-path graph are lists that grow to hundreds of
-//! megabytes, and these copies caused a third of all page faults of `critical-path`. The kernel moves a mapping to a larger
-//! address range without a copy (`mremap`), and the old and the new block never use memory at the same time.
+//! mimalloc grows a block by copying it. The time lines of the critical-path graph are lists that
+//! grow to hundreds of megabytes, and these copies caused a third of all page faults of
+//! `critical-path`. The kernel moves a mapping to a larger address range without a copy (`mremap`),
+//! and the old and the new block never use memory at the same time.
 //!
 //! # Safety argument
 //! The layout alone decides whether a block is a mapping (`is_mapped`), and callers of [`GlobalAlloc`] must free a block
@@ -20,8 +22,9 @@ use std::ptr::null_mut;
 
 use mimalloc::MiMalloc;
 
-/// Least size of a mapped block, in bytes. The kernel zeroes every page of a mapping, and unmapping interrupts the CPUs of
-/// the other threads, so blocks that are allocated for each chunk of a trace should be smaller.
+/// Least size of a mapped block, in bytes. The kernel zeroes every page of a mapping, and unmapping
+/// interrupts the CPUs of the other threads, so blocks that are allocated for each chunk of a trace
+/// should be smaller.
 const LARGE: usize = 4 << 20;
 /// Smallest page size of all processors, in bytes.
 const PAGE: usize = 4096;
@@ -71,7 +74,8 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: the caller gives the layout with which the block was allocated: a mapped block has that length.
+        // SAFETY: the caller gives the layout with which the block was allocated: a mapped block
+        // has that length.
         unsafe {
             match is_mapped(layout) {
                 true => _ = libc::munmap(block.cast(), layout.size()),
@@ -84,12 +88,14 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller guarantees that the size is neither 0 nor too large for the alignment.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        // SAFETY: as in `dealloc`; a block that becomes a mapping, or stops being one, is copied before it is freed.
+        // SAFETY: as in `dealloc`; a block that becomes a mapping, or stops being one, is copied
+        // before it is freed.
         unsafe {
             match (is_mapped(layout), is_mapped(new)) {
                 (false, false) => MiMalloc.realloc(block, layout, size),
                 (true, true) => {
-                    let moved = libc::mremap(block.cast(), layout.size(), size, libc::MREMAP_MAYMOVE);
+                    let moved =
+                        libc::mremap(block.cast(), layout.size(), size, libc::MREMAP_MAYMOVE);
                     if moved == libc::MAP_FAILED {
                         null_mut()
                     } else {
@@ -167,6 +173,9 @@ mod tests {
         let before = faults();
         list.reserve_exact(64 * LARGE);
         let after = faults();
-        assert!(after < before + LARGE / PAGE, "{before} and {after} page faults");
+        assert!(
+            after < before + LARGE / PAGE,
+            "{before} and {after} page faults"
+        );
     }
 }

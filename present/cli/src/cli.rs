@@ -3,14 +3,15 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs, FilesArgs,
-    HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs, NetArgs, OverviewArgs,
-    PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs, RotateArgs, SchedArgs, SnapshotArgs,
-    StacksArgs, StartArgs, StatusArgs, StopArgs, SyncArgs, SyscallsArgs, ViewArgs, WaitsArgs,
+    CompareArgs, CompletionsArgs, CountArgs, CpuArgs, CriticalPathArgs, DiskArgs, ExecutionsArgs,
+    FilesArgs, HistoryArgs, ImportArgs, InfoArgs, IoArgs, IrqArgs, ListArgs, ManArgs, MemoryArgs,
+    NetArgs, OverviewArgs, PeriodsArgs, PrintArgs, ProbesArgs, ProcessesArgs, RecordArgs,
+    RotateArgs, SchedArgs, SnapshotArgs, StacksArgs, StartArgs, StatusArgs, StopArgs, SyncArgs,
+    SyscallsArgs, ViewArgs, WaitsArgs,
 };
 
-/// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and wrote, and
-/// what it waited for.
+/// Records what a Linux machine does, reads any CTF trace, and says what ran, what it read and
+/// wrote, and what it waited for.
 #[derive(Debug, Parser)]
 #[command(name = "tracebraid", version, max_term_width = 100)]
 #[command(after_help = "Examples:

@@ -9,7 +9,9 @@ pub(crate) struct Rows {
 impl Rows {
     /// A table with these columns.
     pub(crate) fn new(columns: &[&str]) -> Self {
-        let mut rows = Rows { text: String::new() };
+        let mut rows = Rows {
+            text: String::new(),
+        };
         rows.add(columns);
         rows
     }

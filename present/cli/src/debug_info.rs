@@ -10,7 +10,8 @@ const CACHE: &str = "TRACEBRAID_CACHE";
 
 /// Looks for debug information in these directories, and then in the usual one.
 pub(crate) fn open(debug_directories: &[PathBuf]) -> Symbols {
-    Symbols::new(debug_directories.to_vec()).keep_in(directory(|name| env::var_os(name).map(PathBuf::from)))
+    Symbols::new(debug_directories.to_vec())
+        .keep_in(directory(|name| env::var_os(name).map(PathBuf::from)))
 }
 
 /// Where names are kept, as the XDG Base Directory Specification has it.
@@ -40,7 +41,10 @@ mod tests {
         };
         let cases: [(&[(&str, &str)], Option<&str>); 5] = [
             (&[("HOME", "/h")], Some("/h/.cache/tracebraid")),
-            (&[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")], Some("/c/tracebraid")),
+            (
+                &[("HOME", "/h"), ("XDG_CACHE_HOME", "/c")],
+                Some("/c/tracebraid"),
+            ),
             (
                 &[("HOME", "/h"), ("XDG_CACHE_HOME", "c")],
                 Some("/h/.cache/tracebraid"),

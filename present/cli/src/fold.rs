@@ -74,7 +74,9 @@ pub(crate) fn run_without_warnings<A: Analysis>(
     args: &FoldArgs,
     until: Option<Timestamp>,
 ) -> Result<Outcome<A::Report>, Failure> {
-    let outcome = watched(args, |control| fold(set, analysis, args.options(until), control));
+    let outcome = watched(args, |control| {
+        fold(set, analysis, args.options(until), control)
+    });
     outcome.map_err(Failure::from)
 }
 
@@ -104,8 +106,13 @@ pub(crate) fn watched<T>(args: &FoldArgs, work: impl FnOnce(&Control) -> T) -> T
     watched_by(&control, &|| control.cancel(), || work(&control))
 }
 
-/// The same of something that Ctrl-C stops in a way of its own, which is done again and again until it has ended.
-pub(crate) fn watched_by<T>(control: &Control, stop: &(dyn Fn() + Sync), work: impl FnOnce() -> T) -> T {
+/// The same of something that Ctrl-C stops in a way of its own, which is done again and again until
+/// it has ended.
+pub(crate) fn watched_by<T>(
+    control: &Control,
+    stop: &(dyn Fn() + Sync),
+    work: impl FnOnce() -> T,
+) -> T {
     let interrupted = output::interruption();
     let finished = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -49,7 +49,10 @@ pub(crate) fn nothing_selected(
         reasons = threads(set, select);
     }
     if !reasons.is_empty() {
-        warnings.note(&format!("no event record is selected: {}", reasons.join("; ")));
+        warnings.note(&format!(
+            "no event record is selected: {}",
+            reasons.join("; ")
+        ));
     }
     !reasons.is_empty()
 }
@@ -69,8 +72,8 @@ pub(crate) fn none_in_range(
     }
 }
 
-/// Says which options chose nothing, where there is something to show for all of them: the tables of
-/// all CPUs, say.
+/// Says which options chose nothing, where there is something to show for all of them: the tables
+/// of all CPUs, say.
 pub(crate) fn some_not_selected(
     set: &TraceSet,
     select: &SelectArgs,
@@ -83,7 +86,10 @@ pub(crate) fn some_not_selected(
     }
     // Reports count streams as CPUs where there are no numbers.
     if let Some((cpus, there)) = other_cpus(set, select).filter(|(_, there)| !there.is_empty()) {
-        warnings.note(&format!("--cpu {cpus} matches nothing: {}", described(there)));
+        warnings.note(&format!(
+            "--cpu {cpus} matches nothing: {}",
+            described(there)
+        ));
     }
     if lacks_threads {
         let reasons = threads(set, select);
@@ -96,7 +102,10 @@ pub(crate) fn some_not_selected(
 /// Warns of selected CPUs that the traces lack.
 pub(crate) fn unknown_cpus(set: &TraceSet, select: &SelectArgs, warnings: &mut Warnings) {
     if let Some((cpus, there)) = other_cpus(set, select) {
-        warnings.note(&format!("--cpu {cpus} matches nothing: {}", described(there)));
+        warnings.note(&format!(
+            "--cpu {cpus} matches nothing: {}",
+            described(there)
+        ));
     }
 }
 
@@ -113,7 +122,8 @@ pub(crate) fn told_outside(
     reason.is_some()
 }
 
-/// The range is before or behind all event records. (Packets may begin long before their first one.)
+/// The range is before or behind all event records. (Packets may begin long before their first
+/// one.)
 fn outside(set: &TraceSet, range: TimeRange, offset: i64, zone: &TimeZone) -> Option<String> {
     if range == TimeRange::ALL {
         return None;
@@ -139,18 +149,25 @@ fn between(first: i64, last: i64, zone: &TimeZone) -> String {
         zone: zone.clone(),
         colours: false,
     };
-    format!("from {} to {}", view.time(Some(first)), view.time(Some(last)))
+    format!(
+        "from {} to {}",
+        view.time(Some(first)),
+        view.time(Some(last))
+    )
 }
 
 /// The CPUs of a trace, or that it has no CPU numbers.
 fn described(cpus: BTreeSet<u64>) -> String {
     match cpus.is_empty() {
-        true => "neither packets nor event records contain a CPU number; leave out --cpu".to_owned(),
+        true => {
+            "neither packets nor event records contain a CPU number; leave out --cpu".to_owned()
+        }
         false => format!("the trace has CPUs {}", ranges(cpus)),
     }
 }
 
-/// Selected CPUs that the traces lack, and the CPUs in packet heads and event records; `None` if no CPU is missing.
+/// Selected CPUs that the traces lack, and the CPUs in packet heads and event records; `None` if no
+/// CPU is missing.
 fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, BTreeSet<u64>)> {
     // Finding the CPUs of shared streams requires reading all of these.
     if select.cpu.is_empty() {
@@ -160,7 +177,9 @@ fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, BTreeSet<u
     let shared = shared.map(|&cpu| u64::from(cpu));
     let cpus: BTreeSet<u64> = set
         .streams()
-        .filter_map(|(trace, stream)| head_cpu(trace.layout.streams.get(stream.class)?, &stream.head))
+        .filter_map(|(trace, stream)| {
+            head_cpu(trace.layout.streams.get(stream.class)?, &stream.head)
+        })
         .chain(shared)
         .collect();
     let missing = select.cpu.iter().filter(|asked| !asked.meets(&cpus));
@@ -168,8 +187,8 @@ fn other_cpus(set: &TraceSet, select: &SelectArgs) -> Option<(String, BTreeSet<u
     (!missing.is_empty()).then(|| (missing.join(","), cpus))
 }
 
-/// Messages on selected threads that the traces lack; or, if all exist, that none has an event record in the
-/// selection.
+/// Messages on selected threads that the traces lack; or, if all exist, that none has an event
+/// record in the selection.
 fn threads(set: &TraceSet, select: &SelectArgs) -> Vec<String> {
     let given: Vec<_> = [
         ("--tid", !select.tid.is_empty()),
@@ -188,7 +207,10 @@ fn threads(set: &TraceSet, select: &SelectArgs) -> Vec<String> {
     for glob in options::globs(&select.procname) {
         if !known.names.iter().any(|name| glob.matches(name.as_bytes())) {
             let instead = did_you_mean(&glob, known.names.iter().map(String::as_str));
-            reasons.push(format!("no thread matches --procname '{}'{instead}", glob.text()));
+            reasons.push(format!(
+                "no thread matches --procname '{}'{instead}",
+                glob.text()
+            ));
         }
     }
     let tids = select.tid.iter().filter(|tid| !known.tids.contains(tid));

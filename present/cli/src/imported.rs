@@ -1,5 +1,5 @@
-//! Files of other tools where a trace is expected: they become traces in a temporary directory, which is
-//! removed when the program ends, also if it is interrupted.
+//! Files of other tools where a trace is expected: they become traces in a temporary directory,
+//! which is removed when the program ends, also if it is interrupted.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -52,7 +52,8 @@ fn resolve_one(path: &Path) -> Result<PathBuf, Failure> {
     output::end_cleanly();
     // Messages name the trace by the file's name.
     let name = path.file_name().unwrap_or(path.as_os_str());
-    let to = temporary().map_err(|error| Failure::output(format!("no temporary directory: {error}")))?;
+    let to =
+        temporary().map_err(|error| Failure::output(format!("no temporary directory: {error}")))?;
     let to = to.join(name);
     let summary = import_file(path, &to)?;
     if let Ok(mut origins) = ORIGINS.lock() {
@@ -174,7 +175,9 @@ fn temporary() -> std::io::Result<PathBuf> {
 
 /// Removes all temporary directories.
 pub(crate) fn clean() {
-    let Ok(mut made) = TEMPORARY.lock() else { return };
+    let Ok(mut made) = TEMPORARY.lock() else {
+        return;
+    };
     for path in made.drain(..) {
         if let Err(error) = fs::remove_dir_all(&path) {
             eprintln!("warning: {}: cannot be removed: {error}", path.display());

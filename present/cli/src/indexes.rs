@@ -1,13 +1,14 @@
 //! Restarts a command if the index of a stream file is wrong.
 //!
-//! Opening a trace compares the first and the last entry of an index with the file. The other entries are
-//! compared when their packets are read. With a wrong entry, the report would depend on how the trace was
-//! cut into chunks, so the fold ends without a report
-//! ([`FoldError::WrongIndexes`](tracebraid_engine::FoldError)). The command then restarts, and opens its
-//! traces with every entry compared. No wrong index is used after that, so a command restarts at most once.
+//! Opening a trace compares the first and the last entry of an index with the file. The other
+//! entries are compared when their packets are read. With a wrong entry, the report would depend on
+//! how the trace was cut into chunks, so the fold ends without a report
+//! ([`FoldError::WrongIndexes`](tracebraid_engine::FoldError)). The command then restarts, and
+//! opens its traces with every entry compared. No wrong index is used after that, so a command
+//! restarts at most once.
 //!
-//! Commands write their results after their last fold, so no result is written twice. The few lines that are
-//! written earlier are not repeated ([`has_restarted`], `output::say`).
+//! Commands write their results after their last fold, so no result is written twice. The few lines
+//! that are written earlier are not repeated ([`has_restarted`], `output::say`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

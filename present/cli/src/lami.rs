@@ -1,9 +1,9 @@
-//! LAMI 1.0, the machine interface of lttng-analyses: by it Trace Compass runs an analysis, shows its
-//! tables and draws charts of them. `docs/lami.md` says how to register tracebraid there.
+//! LAMI 1.0, the machine interface of lttng-analyses: by it Trace Compass runs an analysis, shows
+//! its tables and draws charts of them. `docs/lami.md` says how to register tracebraid there.
 //!
-//! A program answers in four phases: `--mi-version`, `--metadata`, `--test-compatibility TRACE`, and
-//! the results. Trace Compass gives the first one to the program alone, without a command, and the
-//! second one without a trace; so the command line is looked at before it is parsed.
+//! A program answers in four phases: `--mi-version`, `--metadata`, `--test-compatibility TRACE`,
+//! and the results. Trace Compass gives the first one to the program alone, without a command, and
+//! the second one without a trace; so the command line is looked at before it is parsed.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,8 +55,9 @@ impl Phase {
 
     /// Answers; `of` knows the commands that have this interface.
     pub(crate) fn answer(self, of: impl Fn(&str) -> Option<Analysis>) -> ExitCode {
-        let command =
-            |name: &str| of(name).ok_or_else(|| format!("tracebraid {name} has no machine interface"));
+        let command = |name: &str| {
+            of(name).ok_or_else(|| format!("tracebraid {name} has no machine interface"))
+        };
         let answer = match self {
             Phase::Version => Ok(Some(VERSION.to_owned())),
             Phase::Metadata(name) => {
@@ -68,7 +69,10 @@ impl Phase {
         };
         let (text, code) = match answer {
             Ok(text) => (text.unwrap_or_default(), ExitCode::SUCCESS),
-            Err(message) => (json!({ "error-message": message }).to_string(), ExitCode::FAILURE),
+            Err(message) => (
+                json!({ "error-message": message }).to_string(),
+                ExitCode::FAILURE,
+            ),
         };
         let newline = if text.is_empty() { "" } else { "\n" };
         match Output::print(&format!("{text}{newline}")) {
@@ -207,16 +211,21 @@ fn is_shown(column: &Column) -> bool {
 /// A report as LAMI's results.
 pub(crate) fn results(report: &Report) -> String {
     let sections = shown(report).filter(|section| !section.rows.is_empty());
-    let tables: Vec<Json> = sections.map(|section| table(&report.head, section)).collect();
+    let tables: Vec<Json> = sections
+        .map(|section| table(&report.head, section))
+        .collect();
     json!({ "results": tables }).to_string() + "\n"
 }
 
 fn table(head: &Head, section: &Section) -> Json {
-    let time = |time: Option<tracebraid_ctf::clock::Timestamp>| timestamp(time.map_or(0, |time| time.0));
+    let time =
+        |time: Option<tracebraid_ctf::clock::Timestamp>| timestamp(time.map_or(0, |time| time.0));
     let row = |values: &Vec<Value>| -> Json {
         let cells = section.columns.iter().zip(values);
         let cells = cells.filter(|(column, _)| is_shown(column));
-        cells.map(|(column, value)| cell(column.unit, value)).collect()
+        cells
+            .map(|(column, value)| cell(column.unit, value))
+            .collect()
     };
     json!({
         "class": section.key,
@@ -296,7 +305,10 @@ mod tests {
     fn phases_are_told_from_results() {
         assert_eq!(phase(&["--mi-version"]), Some(Phase::Version));
         let metadata = Phase::Metadata("irq".to_owned());
-        assert_eq!(phase(&["irq", "--format", "lami", "--metadata"]), Some(metadata));
+        assert_eq!(
+            phase(&["irq", "--format", "lami", "--metadata"]),
+            Some(metadata)
+        );
         let compatibility = Phase::Compatibility("irq".to_owned(), PathBuf::from("a trace"));
         assert_eq!(
             phase(&["irq", "--test-compatibility", "a trace"]),

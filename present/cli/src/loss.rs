@@ -33,8 +33,11 @@ impl Loss {
             }
             sum.backwards += u64::from(loss.unknown == Some(UnknownCount::CounterBackwards));
             sum.before |= loss.unknown == Some(UnknownCount::BeforeFirstPacket);
-            let time =
-                |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0);
+            let time = |cycles: Option<u64>| {
+                clock
+                    .zip(cycles)
+                    .map(|(clock, cycles)| clock.timestamp(cycles).0)
+            };
             if let (Some(from), Some(to)) = (time(loss.from), time(loss.to)) {
                 let (first, last) = sum.range.unwrap_or((from, to));
                 sum.range = Some((first.min(from), last.max(to)));

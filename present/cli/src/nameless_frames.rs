@@ -60,7 +60,8 @@ fn restorable(files: &[NamelessFile]) -> String {
 }
 
 fn deleted_before(files: &[NamelessFile]) -> String {
-    let remedy = by_build_id(files).unwrap_or_else(|| "keep files while they are recorded".to_owned());
+    let remedy =
+        by_build_id(files).unwrap_or_else(|| "keep files while they are recorded".to_owned());
     let why = match files.len() {
         1 => "the file had been deleted when it was recorded",
         _ => "the files had been deleted when they were recorded",
@@ -70,7 +71,8 @@ fn deleted_before(files: &[NamelessFile]) -> String {
 
 fn never_on_disk(files: &[NamelessFile]) -> String {
     let remedy = by_build_id(files).unwrap_or_else(|| {
-        "link such programs with --build-id; compilers at run time must write perf-PID.map".to_owned()
+        "link such programs with --build-id; compilers at run time must write perf-PID.map"
+            .to_owned()
     });
     let what = match files.len() {
         1 => "a file in memory (memfd)",
@@ -83,7 +85,9 @@ fn never_on_disk(files: &[NamelessFile]) -> String {
 fn by_build_id(files: &[NamelessFile]) -> Option<String> {
     let file = files.iter().find(|file| file.build_id.is_some())?;
     let id = file.build_id.as_ref()?.to_string();
-    let (first, rest) = id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
+    let (first, rest) = id
+        .split_at_checked(2)
+        .filter(|(_, rest)| !rest.is_empty())?;
     let copy = match files.len() {
         1 => "copy it".to_owned(),
         _ => format!("copy {}", file.path.display()),
@@ -180,13 +184,15 @@ mod tests {
             ..NamelessFrames::default()
         };
         let line = |build_id| lines(&nameless(build_id)).concat();
-        let start =
-            "2 frames in /gone (deleted) have no names: the file had been deleted when it was recorded: ";
+        let start = "2 frames in /gone (deleted) have no names: the file had been deleted when it was recorded: ";
         assert_eq!(
             line(Some(&[0xab, 1])),
             format!("{start}copy it to DIR/.build-id/ab/01.debug and give --debug-dir DIR")
         );
-        assert_eq!(line(None), format!("{start}keep files while they are recorded"));
+        assert_eq!(
+            line(None),
+            format!("{start}keep files while they are recorded")
+        );
     }
 
     #[test]

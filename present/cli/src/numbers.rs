@@ -19,7 +19,8 @@ const PRIORITIES: std::ops::RangeInclusive<i32> = -1..=139;
 /// # Errors
 /// When it is neither, or a range of more CPUs than machines have.
 pub(crate) fn cpus(text: &str) -> Result<Numbers<u64>, String> {
-    let numbers: Numbers<u64> = parse(text).ok_or("the number of a CPU is expected, or a range as 0-3")?;
+    let numbers: Numbers<u64> =
+        parse(text).ok_or("the number of a CPU is expected, or a range as 0-3")?;
     match numbers.last - numbers.first < CPUS {
         true => Ok(numbers),
         false => Err(format!("these are more than {CPUS} CPUs")),
@@ -32,7 +33,8 @@ pub(crate) fn cpus(text: &str) -> Result<Numbers<u64>, String> {
 /// When it is neither, or the kernel has no such priorities.
 pub(crate) fn priorities(text: &str) -> Result<Numbers<i32>, String> {
     let known = |priority: &i32| PRIORITIES.contains(priority);
-    let numbers = parse(text).filter(|numbers: &Numbers<i32>| known(&numbers.first) && known(&numbers.last));
+    let numbers =
+        parse(text).filter(|numbers: &Numbers<i32>| known(&numbers.first) && known(&numbers.last));
     numbers.ok_or_else(|| "a priority from -1 to 139 is expected, or a range as 0-99".to_owned())
 }
 
@@ -64,7 +66,10 @@ where
 fn parse<T: std::str::FromStr + Ord + Copy>(text: &str) -> Option<Numbers<T>> {
     let text = text.trim();
     // A minus at the beginning belongs to the number.
-    let dash = text.char_indices().skip(1).find(|&(_, letter)| letter == '-');
+    let dash = text
+        .char_indices()
+        .skip(1)
+        .find(|&(_, letter)| letter == '-');
     let (first, last) = match dash {
         Some((at, _)) => (text.get(..at)?, text.get(at + 1..)?),
         None => (text, text),
@@ -80,7 +85,8 @@ mod tests {
 
     #[test]
     fn numbers_stand_alone_or_in_ranges() {
-        let of = |text: &str| cpus(text).map(|numbers| all(&[numbers]).into_iter().collect::<Vec<_>>());
+        let of =
+            |text: &str| cpus(text).map(|numbers| all(&[numbers]).into_iter().collect::<Vec<_>>());
         assert_eq!(of("3"), Ok(vec![3]));
         assert_eq!(of("0-3"), Ok(vec![0, 1, 2, 3]));
         assert_eq!(of("18446744073709551615"), Ok(vec![u64::MAX]));

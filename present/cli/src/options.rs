@@ -20,15 +20,15 @@ use crate::time::TimeSpec;
 /// The traces.
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
-    /// Trace directories, or directories somewhere below which traces are; files of perf (perf.data) and
-    /// trace-cmd (trace.dat)
+    /// Trace directories, or directories somewhere below which traces are; files of perf
+    /// (perf.data) and trace-cmd (trace.dat)
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// End with exit code 1 if anything was damaged
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Let the traces of several hosts have one time: as this file of `tracebraid sync -o` says, or, for the
-    /// word auto, as their packets tell
+    /// Let the traces of several hosts have one time: as this file of `tracebraid sync -o` says,
+    /// or, for the word auto, as their packets tell
     #[arg(long, value_name = "FILE|auto")]
     pub(crate) sync: Option<PathBuf>,
 }
@@ -43,8 +43,8 @@ impl InputArgs {
 /// The time range.
 #[derive(Args, Debug)]
 pub(crate) struct TimeArgs {
-    /// Leave out what is before this time: seconds from the origin (12.5, 17...ns), from the trace's
-    /// beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2; the
+    /// Leave out what is before this time: seconds from the origin (12.5, 17...ns), from the
+    /// trace's beginning (+1.5s), a date (2026-11-21T01:43:15.2) or a time of day (01:43:15.2; the
     /// first one in a trace that crosses midnight)
     #[arg(
         long,
@@ -94,7 +94,12 @@ impl TimeArgs {
     ///
     /// # Errors
     /// When a time cannot be understood, or the range is empty.
-    pub(crate) fn range(&self, set: &TraceSet, zone: &TimeZone, offset: i64) -> Result<TimeRange, Failure> {
+    pub(crate) fn range(
+        &self,
+        set: &TraceSet,
+        zone: &TimeZone,
+        offset: i64,
+    ) -> Result<TimeRange, Failure> {
         let (from, to) = match &self.timerange {
             None => (self.from, self.to),
             Some(range) => {
@@ -198,7 +203,8 @@ pub(crate) fn open(args: &InputArgs) -> Result<TraceSet, Failure> {
     Ok(set)
 }
 
-/// Opens all traces at the paths, also those of other tools' files, with the times that their clocks tell.
+/// Opens all traces at the paths, also those of other tools' files, with the times that their
+/// clocks tell.
 ///
 /// # Errors
 /// When there is not one, or a file cannot be imported.
@@ -214,8 +220,8 @@ pub(crate) fn total_bytes(set: &TraceSet) -> u64 {
     streams.map(tracebraid_ctf::stream::Stream::bytes).sum()
 }
 
-/// From the first event record to the end of the last packet, in nanoseconds from the origin; times of the
-/// traces are `offset` later than their clocks say.
+/// From the first event record to the end of the last packet, in nanoseconds from the origin; times
+/// of the traces are `offset` later than their clocks say.
 pub(crate) fn extent_of(set: &TraceSet, offset: i64) -> Option<(i64, i64)> {
     let start = start_of(set)?;
     let end = Extent::of_packets(set).map_or(start, |covered| covered.last.0.max(start));
@@ -235,8 +241,12 @@ pub(crate) fn trace_names(set: &TraceSet, paths: &[PathBuf]) -> HashMap<PathBuf,
         let Some(directory) = trace.paths.first() else {
             continue;
         };
-        let below = paths.iter().find_map(|path| directory.strip_prefix(path).ok());
-        let below = below.map(|below| below.display().to_string()).unwrap_or_default();
+        let below = paths
+            .iter()
+            .find_map(|path| directory.strip_prefix(path).ok());
+        let below = below
+            .map(|below| below.display().to_string())
+            .unwrap_or_default();
         let host = trace.layout.class.env_str("hostname").unwrap_or_default();
         let parts: Vec<&str> = [host, &below]
             .into_iter()
@@ -260,7 +270,11 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
         .traces
         .iter()
         .filter_map(|trace| {
-            let clock = trace.layout.streams.iter().find_map(|stream| stream.clock)?;
+            let clock = trace
+                .layout
+                .streams
+                .iter()
+                .find_map(|stream| stream.clock)?;
             Some((trace, trace.layout.class.clocks.get(clock)?))
         })
         .collect();
@@ -287,7 +301,8 @@ pub(crate) fn unrelated_clocks(set: &TraceSet) -> Option<String> {
     ))
 }
 
-/// A warning for traces of several machines that nothing relates but that each of them knows the date, more or less.
+/// A warning for traces of several machines that nothing relates but that each of them knows the
+/// date, more or less.
 pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
     // Of worse it is told already.
     if set.traces.iter().any(|trace| trace.is_synchronized) || unrelated_clocks(set).is_some() {
@@ -295,7 +310,10 @@ pub(crate) fn several_clocks(set: &TraceSet) -> Option<String> {
     }
     let machines = Machines::of(set);
     let first = machines.all().first()?;
-    let other = machines.all().iter().position(|other| first.is_other(other))?;
+    let other = machines
+        .all()
+        .iter()
+        .position(|other| first.is_other(other))?;
     let (first, other) = (machines.name(0), machines.name(other));
     Some(format!(
         "the traces are of several machines ({first}, {other}), whose clocks may differ by more than it takes from one to the \
@@ -323,5 +341,9 @@ fn unsynchronized(set: &TraceSet) -> Option<String> {
 pub(crate) fn zone(gmt: bool) -> TimeZone {
     // The usual name of UTC is not worth opening the zone database.
     let utc = gmt || std::env::var_os("TZ").is_some_and(|name| name == "UTC" || name == "UTC0");
-    if utc { TimeZone::UTC } else { TimeZone::system() }
+    if utc {
+        TimeZone::UTC
+    } else {
+        TimeZone::system()
+    }
 }

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::failure::{Failure, INTERRUPTED as INTERRUPTED_CODE};
 
-/// Writes a line to standard error. Unlike `eprintln`, it does not panic if standard error is closed. A command that
-/// restarts does not repeat lines.
+/// Writes a line to standard error. Unlike `eprintln`, it does not panic if standard error is
+/// closed. A command that restarts does not repeat lines.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::output::say_once(&$crate::terminal_text::message(&format!($($text)*)))
@@ -123,7 +123,11 @@ impl Output {
     /// # Errors
     /// When that is impossible for another reason than that the reader has gone.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<Written, Failure> {
-        written(self.target.write_all(bytes).and_then(|()| self.target.flush()))
+        written(
+            self.target
+                .write_all(bytes)
+                .and_then(|()| self.target.flush()),
+        )
     }
 
     /// Writes lines to standard output.
@@ -151,7 +155,8 @@ impl Output {
     }
 }
 
-/// Writes a file, which has its name when it is whole; what is no plain file (a pipe, a device) is written as it is.
+/// Writes a file, which has its name when it is whole; what is no plain file (a pipe, a device) is
+/// written as it is.
 ///
 /// # Errors
 /// When it cannot be written: what had that name before is then still there.
@@ -234,7 +239,9 @@ fn written(result: io::Result<()>) -> Result<Written, Failure> {
     match result {
         Ok(()) => Ok(Written::Yes),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::Closed),
-        Err(error) => Err(Failure::output(format!("the output cannot be written: {error}"))),
+        Err(error) => Err(Failure::output(format!(
+            "the output cannot be written: {error}"
+        ))),
     }
 }
 

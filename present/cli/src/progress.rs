@@ -59,8 +59,9 @@ impl Progress {
     }
 }
 
-/// Bytes, bytes per second, and the remaining time. The rate is the average since the beginning: the bar's
-/// own would divide by the time since the bar was created, a second later, and so overstate the rate.
+/// Bytes, bytes per second, and the remaining time. The rate is the average since the beginning:
+/// the bar's own would divide by the time since the bar was created, a second later, and so
+/// overstate the rate.
 fn text(position: u64, total: u64, elapsed: Duration) -> String {
     let rate = position as f64 / elapsed.as_secs_f64().max(1e-3);
     let left = total.saturating_sub(position) as f64 / rate.max(1.0);
@@ -107,7 +108,11 @@ mod tests {
         };
         progress.at(|| 50);
         let (bar, _) = progress.bar.as_ref().expect("a bar after the patience");
-        assert!(bar.message().starts_with("50 B/100 B 2"), "{}", bar.message());
+        assert!(
+            bar.message().starts_with("50 B/100 B 2"),
+            "{}",
+            bar.message()
+        );
         assert_eq!(bar.position(), 50);
         progress.finish();
     }

@@ -1,5 +1,5 @@
-//! Recordings whose probes' newest events are in rings that nobody has put in order: their recorder was killed, or there was
-//! none.
+//! Recordings whose probes' newest events are in rings that nobody has put in order: their recorder
+//! was killed, or there was none.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -12,8 +12,14 @@ use crate::failure::Failure;
 ///
 /// # Errors
 /// When it is, by whatever name.
-pub(crate) fn check<P: AsRef<Path>>(target: &Path, set: &TraceSet, read: &[P]) -> Result<(), Failure> {
-    let Some(there) = plain(target) else { return Ok(()) };
+pub(crate) fn check<P: AsRef<Path>>(
+    target: &Path,
+    set: &TraceSet,
+    read: &[P],
+) -> Result<(), Failure> {
+    let Some(there) = plain(target) else {
+        return Ok(());
+    };
     let is_it = |path: &Path| plain(path).is_some_and(|known| is_same(&known, &there));
     if let Some(trace) = set
         .traces
@@ -35,7 +41,9 @@ pub(crate) fn check<P: AsRef<Path>>(target: &Path, set: &TraceSet, read: &[P]) -
 /// # Errors
 /// When it is, by whatever name.
 pub(crate) fn check_read<P: AsRef<Path>>(target: &Path, read: &[P]) -> Result<(), Failure> {
-    let Some(there) = plain(target) else { return Ok(()) };
+    let Some(there) = plain(target) else {
+        return Ok(());
+    };
     let is_it = |path: &P| plain(path.as_ref()).is_some_and(|known| is_same(&known, &there));
     match read.iter().any(is_it) {
         true => Err(Failure::usage(format!(
@@ -64,5 +72,7 @@ fn files(trace: &Trace) -> impl Iterator<Item = PathBuf> {
         .iter()
         .filter_map(|path| fs::read_dir(path.join("index")).ok());
     let indexes = indexes.flatten().flatten().map(|entry| entry.path());
-    metadata.chain(files.map(|file| file.path.clone())).chain(indexes)
+    metadata
+        .chain(files.map(|file| file.path.clone()))
+        .chain(indexes)
 }

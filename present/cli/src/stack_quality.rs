@@ -5,12 +5,17 @@ use tracebraid_profile::{Limits, Quality, Remedy, StackDefect};
 use crate::nameless_frames;
 use crate::units::{first_of, grouped};
 
-/// A line for each defect of the stacks with its remedy; none if nearly all are whole and have names.
+/// A line for each defect of the stacks with its remedy; none if nearly all are whole and have
+/// names.
 pub(crate) fn lines(quality: &Quality) -> Vec<String> {
     let all = quality.completeness.all();
     let line = |defect| match defect {
-        StackDefect::CutByDepth(stacks) => format!("{} {}", part(stacks, all), cut_by_depth(quality.limits)),
-        StackDefect::CutByBytes(stacks) => format!("{} {}", part(stacks, all), cut_by_bytes(quality.limits)),
+        StackDefect::CutByDepth(stacks) => {
+            format!("{} {}", part(stacks, all), cut_by_depth(quality.limits))
+        }
+        StackDefect::CutByBytes(stacks) => {
+            format!("{} {}", part(stacks, all), cut_by_bytes(quality.limits))
+        }
         StackDefect::Broken(remedy) => broken(remedy, all),
     };
     let mut lines: Vec<String> = quality.defects().into_iter().map(line).collect();
@@ -33,9 +38,9 @@ fn cut_by_depth(limits: Limits) -> String {
 }
 
 fn cut_by_bytes(limits: Limits) -> String {
-    let limit = limits
-        .stack_bytes
-        .map_or_else(String::new, |bytes| format!(" after {} bytes", grouped(bytes)));
+    let limit = limits.stack_bytes.map_or_else(String::new, |bytes| {
+        format!(" after {} bytes", grouped(bytes))
+    });
     let privileges = match limits.needs_privileges() {
         true => ", which needs CAP_BPF and CAP_PERFMON above 16K",
         false => "",
@@ -97,7 +102,12 @@ mod tests {
             remedies: vec![Remedy {
                 runtime: "Python 3.12".to_owned(),
                 broken: 970,
-                processes: vec![process(7, 900), process(8, 60), process(9, 9), process(10, 1)],
+                processes: vec![
+                    process(7, 900),
+                    process(8, 60),
+                    process(9, 9),
+                    process(10, 1),
+                ],
                 remedy: "start python with -X perf (or PYTHONPERFSUPPORT=1)",
             }],
             nameless: NamelessFrames {
@@ -144,7 +154,9 @@ mod tests {
     fn unprivileged_recordings_copy_little() {
         let mut quality = quality();
         quality.limits.stack_bytes = Some(16384);
-        assert!(lines(&quality)[1].ends_with("=SIZE, which needs CAP_BPF and CAP_PERFMON above 16K"));
+        assert!(
+            lines(&quality)[1].ends_with("=SIZE, which needs CAP_BPF and CAP_PERFMON above 16K")
+        );
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub(crate) fn relate(
     }
     let packets = fold::run(set, &analysis, args, None, warnings)?;
     let matches = Matches::of(&packets, &machines);
-    Synchronization::of(machines, &matches, reference).map_err(|error| Failure::usage(error.to_string()))
+    Synchronization::of(machines, &matches, reference)
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Lets the traces have one time: as a file says, or, for `auto`, as can be found out.
@@ -43,7 +44,9 @@ pub(crate) fn relate(
 /// # Errors
 /// When there is no such file, or it says what cannot be, or the user interrupted it.
 pub(crate) fn apply(from: &Path, set: &mut TraceSet) -> Result<(), Failure> {
-    let named = |error: &dyn std::fmt::Display| Failure::usage(format!("--sync {}: {error}", from.display()));
+    let named = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("--sync {}: {error}", from.display()))
+    };
     let transformations = if is_auto(from) {
         // What is damaged is told when the traces are read for what was asked for.
         let synchronization = relate(set, None, &FoldArgs::default(), &mut Warnings::quiet())?;

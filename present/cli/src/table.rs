@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle};
+use comfy_table::{
+    Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
+};
 
 use crate::terminal_text::{LEAST_TEXT, paragraph_within, safe, shorten, terminal_width, width_of};
 
@@ -61,11 +63,18 @@ impl<'t> Column<'t> {
 const GAPS: [usize; 2] = [3, 2];
 
 /// Makes a table's text, as wide as the terminal at most.
-pub(crate) fn render(columns: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn render(
+    columns: &[Column<'_>],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
     render_within(columns, rows.into_iter().collect(), terminal_width())
 }
 
-fn render_within(columns: &[Column<'_>], mut rows: Vec<Vec<String>>, width: Option<usize>) -> String {
+fn render_within(
+    columns: &[Column<'_>],
+    mut rows: Vec<Vec<String>>,
+    width: Option<usize>,
+) -> String {
     for cell in rows.iter_mut().flatten() {
         if let Cow::Owned(escaped) = safe(cell) {
             *cell = escaped;
@@ -94,7 +103,10 @@ fn render_within(columns: &[Column<'_>], mut rows: Vec<Vec<String>>, width: Opti
         .map(|(column, _)| column.title)
         .collect();
     if !missing.is_empty() {
-        text += &paragraph_within(&format!("  (too narrow for: {})", missing.join(", ")), width);
+        text += &paragraph_within(
+            &format!("  (too narrow for: {})", missing.join(", ")),
+            width,
+        );
     }
     text
 }
@@ -119,9 +131,14 @@ struct Attempt {
 }
 
 impl Plan {
-    /// Tries smaller gaps, then shorter texts, then fewer columns; in the end only the first one stays.
+    /// Tries smaller gaps, then shorter texts, then fewer columns; in the end only the first one
+    /// stays.
     fn new(columns: &[Column<'_>], widths: &[usize], room: usize) -> Plan {
-        let most = columns.iter().map(|column| column.left_out).max().unwrap_or(0);
+        let most = columns
+            .iter()
+            .map(|column| column.left_out)
+            .max()
+            .unwrap_or(0);
         let attempt = |gap, level, least, cut| Attempt {
             gap,
             level,
@@ -147,7 +164,13 @@ impl Plan {
     }
 
     /// Plans that way; true if there is room for it.
-    fn fits(&mut self, attempt: Attempt, columns: &[Column<'_>], widths: &[usize], room: usize) -> bool {
+    fn fits(
+        &mut self,
+        attempt: Attempt,
+        columns: &[Column<'_>],
+        widths: &[usize],
+        room: usize,
+    ) -> bool {
         self.gap = attempt.gap;
         self.shown = columns
             .iter()
@@ -173,7 +196,11 @@ impl Plan {
     }
 
     fn total(&self) -> usize {
-        let shown = self.widths.iter().zip(&self.shown).filter(|&(_, &shown)| shown);
+        let shown = self
+            .widths
+            .iter()
+            .zip(&self.shown)
+            .filter(|&(_, &shown)| shown);
         shown.map(|(width, _)| width + self.gap).sum()
     }
 
@@ -196,7 +223,10 @@ impl Plan {
                 .collect()
         };
         table.set_header(line(
-            columns.iter().map(|column| column.title.to_owned()).collect(),
+            columns
+                .iter()
+                .map(|column| column.title.to_owned())
+                .collect(),
         ));
         for row in rows {
             table.add_row(line(row));
@@ -262,7 +292,11 @@ mod tests {
                 "{width}\n{text}"
             );
             for (title, cell) in [("Average", "1.234 ms"), ("Time", "01:02:03")] {
-                assert_eq!(lines[0].contains(title), text.contains(cell), "{width}\n{text}");
+                assert_eq!(
+                    lines[0].contains(title),
+                    text.contains(cell),
+                    "{width}\n{text}"
+                );
             }
         }
         let text = render_within(&columns, vec![row()], Some(50));
@@ -270,7 +304,11 @@ mod tests {
             text.contains(" a long name o… thread  10.00 MiB  01:02:03\n"),
             "{text}"
         );
-        let wide = render_within(&[Column::text("Name")], vec![vec!["漢".repeat(40)]], Some(41));
+        let wide = render_within(
+            &[Column::text("Name")],
+            vec![vec!["漢".repeat(40)]],
+            Some(41),
+        );
         assert!(
             wide.lines().all(|line| width_of(line) <= 41) && wide.contains('…'),
             "{wide}"
@@ -313,7 +351,11 @@ mod tests {
                 ("Look closer", "tracebraid syscalls"),
             ] {
                 let header = text.lines().next().unwrap_or_default();
-                assert_eq!(header.contains(title), text.contains(cell), "{width}\n{text}");
+                assert_eq!(
+                    header.contains(title),
+                    text.contains(cell),
+                    "{width}\n{text}"
+                );
             }
             assert!(text.contains(" 1234"), "{width}\n{text}");
         }

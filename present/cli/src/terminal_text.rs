@@ -4,19 +4,21 @@ use std::borrow::Cow;
 
 use comfy_table::Table;
 
-/// Columns of the shortest text that is shortened in the middle; cells are not made shorter while there are columns to leave
-/// out.
+/// Columns of the shortest text that is shortened in the middle; cells are not made shorter while
+/// there are columns to leave out.
 pub(crate) const LEAST_TEXT: usize = 12;
 
 /// Columns of the terminal; `None` if results go elsewhere, where nothing limits them.
 pub(crate) fn terminal_width() -> Option<usize> {
     let given = std::env::var("TRACEBRAID_COLUMNS").ok();
     let given = given.and_then(|columns| columns.parse().ok());
-    let own = || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into());
+    let own =
+        || terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0.into());
     given.or_else(own).map(|width: usize| width.max(40))
 }
 
-/// Text without control characters: names of threads and functions may contain escape sequences, which a terminal would obey.
+/// Text without control characters: names of threads and functions may contain escape sequences,
+/// which a terminal would obey.
 pub(crate) fn safe(text: &str) -> Cow<'_, str> {
     // Characters that change the direction of writing could hide text as well.
     let is_safe = |letter: char| {
@@ -46,8 +48,9 @@ pub(crate) fn width_of(text: &str) -> usize {
         .map_or(0, |&width| width.into())
 }
 
-/// Shortens a text in the middle, since both ends distinguish names (`stress-ng-futex`, `stress-ng-fault`);
-/// of paths mostly the end is kept, of other names the beginning. Very short texts are cut at the end.
+/// Shortens a text in the middle, since both ends distinguish names (`stress-ng-futex`,
+/// `stress-ng-fault`); of paths mostly the end is kept, of other names the beginning. Very short
+/// texts are cut at the end.
 pub(crate) fn shorten(text: &mut String, width: usize) {
     if width_of(text) <= width {
         return;
@@ -87,7 +90,8 @@ pub(crate) fn paragraph_within(text: &str, width: Option<usize>) -> String {
     while let Some(word) = words.next() {
         let mut unit = word.to_owned();
         // `85.22 %` belongs to the word after it, too.
-        let is_number = |word: &str| !word.contains(char::is_alphabetic) && !word.ends_with([',', ';', ')']);
+        let is_number =
+            |word: &str| !word.contains(char::is_alphabetic) && !word.ends_with([',', ';', ')']);
         let mut last = word;
         while is_number(last)
             && let Some(next) = words.next()
@@ -108,11 +112,11 @@ pub(crate) fn paragraph_within(text: &str, width: Option<usize>) -> String {
     lines + "\n"
 }
 
-/// A message for standard error: on a terminal, and only there, lines are wrapped between words. Lines that
-/// begin with a space are kept as they are (an expression, and a caret below it).
+/// A message for standard error: on a terminal, and only there, lines are wrapped between words.
+/// Lines that begin with a space are kept as they are (an expression, and a caret below it).
 pub(crate) fn message(text: &str) -> Cow<'_, str> {
-    let width =
-        terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0).max(40));
+    let width = terminal_size::terminal_size_of(std::io::stderr())
+        .map(|(width, _)| usize::from(width.0).max(40));
     match width {
         Some(width) => Cow::Owned(message_within(text, width)),
         None => Cow::Borrowed(text),
@@ -120,12 +124,12 @@ pub(crate) fn message(text: &str) -> Cow<'_, str> {
 }
 
 fn message_within(text: &str, width: usize) -> String {
-    let lines = text
-        .lines()
-        .map(|line| match line.starts_with(' ') || width_of(line) <= width {
+    let lines = text.lines().map(
+        |line| match line.starts_with(' ') || width_of(line) <= width {
             true => line.to_owned(),
             false => paragraph_within(line, Some(width)).trim_end().to_owned(),
-        });
+        },
+    );
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -169,7 +173,10 @@ mod tests {
             "      main > handle_request > read() >\n        [block-device]\n"
         );
         let whole = super::way(&frames, None);
-        assert_eq!(whole, "      main > handle_request > read() > [block-device]\n");
+        assert_eq!(
+            whole,
+            "      main > handle_request > read() > [block-device]\n"
+        );
         assert_eq!(super::way(&frames, Some(3)).lines().count(), 4);
     }
 
@@ -181,7 +188,10 @@ mod tests {
             paragraph_within(text, Some(30)),
             "4 CPUs over 2.640188 s:\n85.22 % active, 12.64 % idle;\n9,433 switches\n"
         );
-        assert_eq!(paragraph_within("  (too narrow)", Some(8)), "  (too\n  narrow)\n");
+        assert_eq!(
+            paragraph_within("  (too narrow)", Some(8)),
+            "  (too\n  narrow)\n"
+        );
     }
 
     #[test]

@@ -10,7 +10,8 @@ use tracebraid_language::ast::Field;
 use tracebraid_language::{At, ClassField, Datum, Subject};
 use tracebraid_reports::cpu::CpuAnalysis;
 
-/// Maximum number of event records searched for contexts: a hint must not cost reading a large trace.
+/// Maximum number of event records searched for contexts: a hint must not cost reading a large
+/// trace.
 const MOST_READ: usize = 1 << 18;
 
 /// Maximum number of names kept.
@@ -43,7 +44,11 @@ impl Known {
         let Ok(outcome) = fold(set, &analysis, options, &Control::default()) else {
             return;
         };
-        for thread in outcome.report.rows("threads").filter_map(|row| row.thread()) {
+        for thread in outcome
+            .report
+            .rows("threads")
+            .filter_map(|row| row.thread())
+        {
             self.tids.extend(thread.tid.map(i64::from));
             self.pids.extend(thread.pid.map(i64::from));
             self.names.extend(thread.name.clone());
@@ -54,10 +59,14 @@ impl Known {
         let mut classes: HashMap<(*const (), usize), [Option<ClassField>; 3]> = HashMap::new();
         let mut merged = MergedReader::new(set);
         for _ in 0..MOST_READ {
-            let Some((_, reader)) = merged.next() else { break };
+            let Some((_, reader)) = merged.next() else {
+                break;
+            };
             let trace = reader.trace();
             let packet = reader.packet_head().values.clone();
-            let Some(event) = reader.event() else { continue };
+            let Some(event) = reader.event() else {
+                continue;
+            };
             let key = (std::ptr::from_ref(event.stream).cast(), event.class_index);
             let fields = classes.entry(key).or_insert_with(|| {
                 [Field::Procname, Field::Tid, Field::Pid]
@@ -78,11 +87,16 @@ impl Known {
 
     fn add(&mut self, [name, tid, pid]: &[Datum; 3]) {
         if let Some(name) = name.bytes().filter(|_| self.names.len() < MOST_NAMES) {
-            self.names.insert(String::from_utf8_lossy(name).into_owned());
+            self.names
+                .insert(String::from_utf8_lossy(name).into_owned());
         }
         for (value, to) in [(tid, &mut self.tids), (pid, &mut self.pids)] {
             if let Datum::Integer(number) = value {
-                to.extend(i64::try_from(*number).ok().filter(|_| to.len() < MOST_NAMES));
+                to.extend(
+                    i64::try_from(*number)
+                        .ok()
+                        .filter(|_| to.len() < MOST_NAMES),
+                );
             }
         }
     }

@@ -40,7 +40,9 @@ impl std::str::FromStr for TimeSpec {
 
 /// A number with a unit; without one it is seconds, or nanoseconds if seconds would be absurd.
 pub(crate) fn duration(text: &str) -> Option<i64> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let unit = match unit {
         // Seconds of 13 digits are more than 300 centuries away.
@@ -62,7 +64,11 @@ pub(crate) fn duration(text: &str) -> Option<i64> {
     if whole.is_empty() && fraction.is_empty() || !is_digits(whole) || !is_digits(fraction) {
         return None;
     }
-    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let whole: i64 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
     let mut nanoseconds = whole.checked_mul(unit)?;
     let mut place = unit;
     for digit in fraction.bytes() {
@@ -107,15 +113,22 @@ fn calendar(text: &str) -> Option<TimeSpec> {
 impl TimeSpec {
     /// Nanoseconds from the origin, for a trace from a time to another one.
     ///
-    /// A time of day is on the day of the trace. In a trace of several days it is the first such time from
-    /// its begin to its end, or else that of the first or last day, whichever is nearer to the trace.
+    /// A time of day is on the day of the trace. In a trace of several days it is the first such
+    /// time from its begin to its end, or else that of the first or last day, whichever is nearer
+    /// to the trace.
     ///
     /// # Errors
     /// When the time is relative and the beginning of the trace is unknown, when it is out of range, and when
     /// seconds from the origin were most likely meant from the beginning of the trace.
-    pub(crate) fn resolve(self, extent: Option<(i64, i64)>, zone: &TimeZone) -> Result<i64, String> {
-        let known =
-            || extent.ok_or_else(|| "relative times and times of day need a trace with times".to_owned());
+    pub(crate) fn resolve(
+        self,
+        extent: Option<(i64, i64)>,
+        zone: &TimeZone,
+    ) -> Result<i64, String> {
+        let known = || {
+            extent
+                .ok_or_else(|| "relative times and times of day need a trace with times".to_owned())
+        };
         let instant = |civil: DateTime| {
             let zoned = zone.to_ambiguous_timestamp(civil).compatible().ok();
             let nanoseconds = zoned.and_then(|instant| i64::try_from(instant.as_nanosecond()).ok());
@@ -144,9 +157,10 @@ impl TimeSpec {
 }
 
 impl TimeSpec {
-    /// Refuses seconds from the origin that were most likely meant from the beginning of the trace: `1s` is
-    /// in 1970, though the trace is of this year. They lie outside the trace by more than its length, while
-    /// the same time from its beginning lies within. 0 is accepted: it means everything.
+    /// Refuses seconds from the origin that were most likely meant from the beginning of the trace:
+    /// `1s` is in 1970, though the trace is of this year. They lie outside the trace by more than
+    /// its length, while the same time from its beginning lies within. 0 is accepted: it means
+    /// everything.
     ///
     /// # Errors
     /// With the suggested time.
@@ -236,7 +250,12 @@ mod tests {
                 .check_origin(Some((start, last)))
         };
         let last = START + 2 * SECOND;
-        for (text, instead) in [("1s", "+1s"), ("1.5", "+1.5s"), ("200ms", "+0.2s"), ("1", "+1s")] {
+        for (text, instead) in [
+            ("1s", "+1s"),
+            ("1.5", "+1.5s"),
+            ("200ms", "+0.2s"),
+            ("1", "+1s"),
+        ] {
             let message = check(text, START, last).unwrap_err();
             assert!(
                 message.contains(&format!("did you mean {instead} (from the")),
@@ -269,7 +288,10 @@ mod tests {
         let spec: TimeSpec = "2026-11-20T20:43:14.135134325".parse().unwrap();
         assert_eq!(spec.resolve(None, &zone), Ok(START));
         let spec: TimeSpec = "20:43:14.135134325".parse().unwrap();
-        assert_eq!(spec.resolve(Some((START, START + SECOND)), &zone), Ok(START));
+        assert_eq!(
+            spec.resolve(Some((START, START + SECOND)), &zone),
+            Ok(START)
+        );
         assert!(spec.resolve(None, &zone).is_err());
     }
 

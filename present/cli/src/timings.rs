@@ -1,4 +1,5 @@
-//! `--timings`: where the CPU time of a command went, and how much of it only one thread could spend at a time.
+//! `--timings`: where the CPU time of a command went, and how much of it only one thread could
+//! spend at a time.
 
 use std::fs::File;
 use std::io::Read;
@@ -39,8 +40,8 @@ pub(crate) fn restart() {
     }
 }
 
-/// Counts the CPU time of work that only one thread can do, besides the folds: gives what the work gives, which also
-/// gives the CPU time in nanoseconds of a thread of its own.
+/// Counts the CPU time of work that only one thread can do, besides the folds: gives what the work
+/// gives, which also gives the CPU time in nanoseconds of a thread of its own.
 pub(crate) fn serially<T>(name: &'static str, work: impl FnOnce() -> (T, u64)) -> T {
     let watch = Stopwatch::start();
     let (done, of_thread) = work();
@@ -59,8 +60,8 @@ struct Document {
     wall_s: f64,
     /// Threads of the fold that had most.
     threads: usize,
-    /// CPU time that only one thread can spend at a time: planning, merging, composing and finishing of folds, and
-    /// `serial_work`.
+    /// CPU time that only one thread can spend at a time: planning, merging, composing and
+    /// finishing of folds, and `serial_work`.
     serial_s: f64,
     /// `serial_s` over the CPU time of the folds and of `serial_work`.
     serial_share: f64,
@@ -120,8 +121,8 @@ pub(crate) fn target(path: &str) -> Result<PathBuf, String> {
     {
         return Ok(path);
     }
-    let aside =
-        tracebraid_storage::aside::place(&path).and_then(|place| tracebraid_storage::aside::beside(&place));
+    let aside = tracebraid_storage::aside::place(&path)
+        .and_then(|place| tracebraid_storage::aside::beside(&place));
     match aside {
         Ok(_) => Ok(path),
         Err(error) => Err(error.to_string()),
@@ -133,10 +134,13 @@ fn check(path: &Path) -> Result<(), String> {
         return Ok(());
     }
     let mut begin = Vec::with_capacity(BEGIN.len());
-    let read = File::open(path).and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut begin));
+    let read =
+        File::open(path).and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut begin));
     match read {
         Ok(_) if begin.is_empty() || begin == BEGIN => Ok(()),
-        Ok(_) => Err("the file exists and was not written by --timings; give another name".to_owned()),
+        Ok(_) => {
+            Err("the file exists and was not written by --timings; give another name".to_owned())
+        }
         Err(error) => Err(error.to_string()),
     }
 }
@@ -156,7 +160,7 @@ pub(crate) fn write() -> Result<(), Failure> {
     let path = &asked.path;
     let failure = |message: String| Failure::output(format!("{}: {message}", path.display()));
     check(path).map_err(failure)?;
-    let text =
-        serde_json::to_string_pretty(&Document::new(asked)).map_err(|error| failure(error.to_string()))?;
+    let text = serde_json::to_string_pretty(&Document::new(asked))
+        .map_err(|error| failure(error.to_string()))?;
     output::replace(path, format!("{text}\n").as_bytes())
 }

@@ -9,7 +9,8 @@ use tracebraid_follow::{Extent, TraceEnd, unended};
 
 use crate::units;
 
-/// How much of the end of a killed recording can be missing: the recorder writes at least that often.
+/// How much of the end of a killed recording can be missing: the recorder writes at least that
+/// often.
 const FLUSHED_EACH: &str = "1 s";
 
 /// A recording without its end.
@@ -21,7 +22,12 @@ pub(crate) struct Unfinished {
 
 impl std::fmt::Display for Unfinished {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(to, "{}: {}", crate::imported::shown(&self.path), self.message)
+        write!(
+            to,
+            "{}: {}",
+            crate::imported::shown(&self.path),
+            self.message
+        )
     }
 }
 
@@ -120,7 +126,9 @@ pub(crate) fn options(recording: &Path) -> Option<String> {
     let options = recording.join("probe.conf");
     // A pipe of that name would be waited for.
     match options.metadata() {
-        Ok(about) if about.is_file() && about.len() <= MOST_OPTIONS => std::fs::read_to_string(options).ok(),
+        Ok(about) if about.is_file() && about.len() <= MOST_OPTIONS => {
+            std::fs::read_to_string(options).ok()
+        }
         _ => None,
     }
 }
@@ -145,8 +153,14 @@ mod tests {
             end_of_session(session)
         };
         assert_eq!(end("enable = *\n"), None);
-        assert_eq!(end("recorder = 7\nenable = *\n"), Some(TraceEnd::Unfinished));
-        assert_eq!(end("ended = yes\nrecorder = 7\n"), Some(TraceEnd::Ended(None)));
+        assert_eq!(
+            end("recorder = 7\nenable = *\n"),
+            Some(TraceEnd::Unfinished)
+        );
+        assert_eq!(
+            end("ended = yes\nrecorder = 7\n"),
+            Some(TraceEnd::Ended(None))
+        );
         let lock = File::open(session.join("ust")).unwrap();
         lock.lock().unwrap();
         assert_eq!(end("recorder = 7\n"), Some(TraceEnd::Growing));

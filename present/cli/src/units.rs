@@ -15,11 +15,20 @@ pub(crate) fn grouped(number: u64) -> String {
 
 /// A number of things: `1 call`, `2 calls`.
 pub(crate) fn number_of(number: u64, one: &str, more: &str) -> String {
-    format!("{} {}", grouped(number), if number == 1 { one } else { more })
+    format!(
+        "{} {}",
+        grouped(number),
+        if number == 1 { one } else { more }
+    )
 }
 
-/// The first names of a list, at most three, and the number of the others: `a, b, c and 2 other files`.
-pub(crate) fn first_of(names: impl ExactSizeIterator<Item = String>, other: &str, others: &str) -> String {
+/// The first names of a list, at most three, and the number of the others: `a, b, c and 2 other
+/// files`.
+pub(crate) fn first_of(
+    names: impl ExactSizeIterator<Item = String>,
+    other: &str,
+    others: &str,
+) -> String {
     const MOST_NAMED: usize = 3;
     let more = names.len().saturating_sub(MOST_NAMED);
     let named = names.take(MOST_NAMED).collect::<Vec<_>>().join(", ");
@@ -73,7 +82,9 @@ pub(crate) fn sparkline(numbers: &[u64]) -> String {
     let most = numbers.iter().copied().max().unwrap_or(0);
     let bar = |&number: &u64| match number {
         0 => ' ',
-        number => BARS[((u128::from(number) * 8).div_ceil(u128::from(most)) as usize).clamp(1, 8) - 1],
+        number => {
+            BARS[((u128::from(number) * 8).div_ceil(u128::from(most)) as usize).clamp(1, 8) - 1]
+        }
     };
     numbers.iter().map(bar).collect()
 }

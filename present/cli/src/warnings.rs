@@ -58,7 +58,8 @@ impl Warnings {
         for (_, reason) in &set.failed {
             self.damage(&format!("not read: {reason}"));
         }
-        set.damage().for_each(|damage| self.damage(&damage.to_string()));
+        set.damage()
+            .for_each(|damage| self.damage(&damage.to_string()));
         let mut notes = crate::options::notes(set);
         notes
             .by_ref()
@@ -66,7 +67,9 @@ impl Warnings {
             .for_each(|note| self.note(&note.to_string()));
         let more = notes.count();
         if more > 0 {
-            self.note(&format!("{more} more of this kind; `tracebraid info` shows them"));
+            self.note(&format!(
+                "{more} more of this kind; `tracebraid info` shows them"
+            ));
         }
         for directory in rings::sessions(set) {
             self.note(&format!(
@@ -101,7 +104,9 @@ impl Warnings {
 
     /// Says what was found while they were read.
     pub(crate) fn reading(&mut self, damage: &[Damage]) {
-        damage.iter().for_each(|damage| self.damage(&damage.to_string()));
+        damage
+            .iter()
+            .for_each(|damage| self.damage(&damage.to_string()));
     }
 
     /// The exit code of a command that did its work.

@@ -1,7 +1,8 @@
-//! A history's answers as a file of Arrow's IPC format ("Feather, version 2"), which pandas, Polars and DuckDB read.
+//! A history's answers as a file of Arrow's IPC format ("Feather, version 2"), which pandas, Polars
+//! and DuckDB read.
 //!
-//! Columns: `time` (a timestamp in UTC; null where a moment was asked for), `attribute`, `number` and `text`, of which one
-//! is null or, where there is no value, both. Texts are dictionaries.
+//! Columns: `time` (a timestamp in UTC; null where a moment was asked for), `attribute`, `number`
+//! and `text`, of which one is null or, where there is no value, both. Texts are dictionaries.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray,
+    TimestampNanosecondArray,
 };
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
@@ -142,7 +144,8 @@ mod tests {
             let batch = batch.unwrap();
             let times = batch.column(0).as_primitive::<TimestampNanosecondType>();
             let numbers = batch.column(2).as_primitive::<Int64Type>();
-            let [attributes, texts] = [1, 3].map(|at| batch.column(at).as_dictionary::<Int32Type>().clone());
+            let [attributes, texts] =
+                [1, 3].map(|at| batch.column(at).as_dictionary::<Int32Type>().clone());
             let (attributes, texts) = (
                 attributes.downcast_dict::<StringArray>().unwrap(),
                 texts.downcast_dict::<StringArray>().unwrap(),

@@ -30,26 +30,42 @@ fn path(trace: &mut Trace, report: &PathReport, row: &PathRow, arrows: &mut u64)
     while let Some(segment) = segments.next() {
         let thread = &segment.thread;
         let name = thread.name.as_deref();
-        let text = format!("{} ({})", name.unwrap_or("?"), thread.tid.unwrap_or_default());
+        let text = format!(
+            "{} ({})",
+            name.unwrap_or("?"),
+            thread.tid.unwrap_or_default()
+        );
         let text = report.head.of_host(thread.trace, text);
         let is_new = before.is_none_or(|before| before.thread != *thread);
         let key = (thread.trace, thread.tid, name);
         let track = *tracks
             .entry(key)
             .or_insert_with(|| trace.track(&text, Some(whole)));
-        let outgoing = segments.peek().filter(|next| next.thread != *thread).map(|_| {
-            *arrows += 1;
-            *arrows
-        });
+        let outgoing = segments
+            .peek()
+            .filter(|next| next.thread != *thread)
+            .map(|_| {
+                *arrows += 1;
+                *arrows
+            });
         let reason = match segment.detail.as_str() {
             "" => segment.reason.name().to_owned(),
             detail => format!("{}: {detail}", segment.reason.name()),
         };
-        let own: Vec<u64> = incoming.filter(|_| is_new).into_iter().chain(outgoing).collect();
-        let notes = [("thread", text.as_str()), ("detail", segment.detail.as_str())];
+        let own: Vec<u64> = incoming
+            .filter(|_| is_new)
+            .into_iter()
+            .chain(outgoing)
+            .collect();
+        let notes = [
+            ("thread", text.as_str()),
+            ("detail", segment.detail.as_str()),
+        ];
         let mut slice = Slice {
             begin: segment.begin_ns,
-            end: segment.begin_ns.saturating_add_unsigned(segment.duration_ns),
+            end: segment
+                .begin_ns
+                .saturating_add_unsigned(segment.duration_ns),
             name: &reason,
             category: segment.reason.name(),
             notes: &notes,

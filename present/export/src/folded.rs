@@ -1,4 +1,5 @@
-//! Folded stacks, as flame graphs are drawn from: frames with semicolons between them, a space, a number.
+//! Folded stacks, as flame graphs are drawn from: frames with semicolons between them, a space, a
+//! number.
 
 /// A line for each stack, outermost frame first.
 pub fn folded<'s>(stacks: impl IntoIterator<Item = (&'s [String], u64)>) -> String {

@@ -4,11 +4,11 @@
 //! numbers are those of the answer.
 //!
 //! The crate exists because these tools show some answers better than a terminal: Perfetto draws
-//! critical paths on a time line, flame graphs break down a sum, and pandas, Polars and DuckDB compute
-//! with the values of a history. Other projects define the formats, so their details are kept out of
-//! the analyses and the program, and are tested against decoders. Perfetto's messages are encoded
-//! without a code generator (`protobuf`), since they need only three kinds of fields. Dependencies of
-//! Arrow compile slowly; programs without the feature `arrow` do not need them.
+//! critical paths on a time line, flame graphs break down a sum, and pandas, Polars and DuckDB
+//! compute with the values of a history. Other projects define the formats, so their details are
+//! kept out of the analyses and the program, and are tested against decoders. Perfetto's messages
+//! are encoded without a code generator (`protobuf`), since they need only three kinds of fields.
+//! Dependencies of Arrow compile slowly; programs without the feature `arrow` do not need them.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "arrow")]

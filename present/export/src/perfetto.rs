@@ -60,7 +60,9 @@ impl Trace {
     /// Makes a track, below another one if that is given.
     pub fn track(&mut self, name: &str, parent: Option<Track>) -> Track {
         self.tracks += 1;
-        let mut descriptor = Message::default().number(UUID, self.tracks).text(NAME, name);
+        let mut descriptor = Message::default()
+            .number(UUID, self.tracks)
+            .text(NAME, name);
         if let Some(Track(parent)) = parent {
             descriptor = descriptor.number(PARENT, parent);
         }
@@ -81,7 +83,9 @@ impl Trace {
             .text(CATEGORY, slice.category)
             .text(EVENT_NAME, slice.name);
         for (name, value) in slice.notes {
-            let note = Message::default().text(NOTE_NAME, name).text(NOTE_TEXT, value);
+            let note = Message::default()
+                .text(NOTE_NAME, name)
+                .text(NOTE_TEXT, value);
             begin = begin.message(NOTE, note);
         }
         for &arrow in slice.arrows {

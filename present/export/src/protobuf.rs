@@ -1,4 +1,5 @@
-//! Messages in the wire format of Protocol Buffers: <https://protobuf.dev/programming-guides/encoding/>.
+//! Messages in the wire format of Protocol Buffers:
+//! <https://protobuf.dev/programming-guides/encoding/>.
 
 /// A message that is being written.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +63,10 @@ mod tests {
     /// The examples of the format's own documentation.
     #[test]
     fn bytes_are_as_documented() {
-        assert_eq!(Message::default().number(1, 150).into_bytes(), [0x08, 0x96, 0x01]);
+        assert_eq!(
+            Message::default().number(1, 150).into_bytes(),
+            [0x08, 0x96, 0x01]
+        );
         let text = Message::default().text(2, "testing").into_bytes();
         assert_eq!(text, [0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67]);
         let inner = Message::default().number(1, 150);

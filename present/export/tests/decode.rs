@@ -51,7 +51,9 @@ fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
 
 fn text<'a>(fields: &[Field<'a>], number: u32) -> Option<&'a str> {
     fields.iter().find_map(|field| match field {
-        Field::Bytes(of, bytes) if *of == number => Some(std::str::from_utf8(bytes).expect("UTF-8")),
+        Field::Bytes(of, bytes) if *of == number => {
+            Some(std::str::from_utf8(bytes).expect("UTF-8"))
+        }
         _ => None,
     })
 }
@@ -109,24 +111,36 @@ fn slices_stand_on_their_tracks() {
         (integer(&tracks[1], 1), integer(&tracks[1], 5)),
         (Some(2), Some(1))
     );
-    let times: Vec<_> = packets[2..].iter().map(|packet| integer(packet, 8)).collect();
+    let times: Vec<_> = packets[2..]
+        .iter()
+        .map(|packet| integer(packet, 8))
+        .collect();
     assert_eq!(
         times,
-        [Some(1_795_224_871_746_359_570), Some(1_795_224_871_746_359_600)]
+        [
+            Some(1_795_224_871_746_359_570),
+            Some(1_795_224_871_746_359_600)
+        ]
     );
     let events: Vec<_> = packets[2..]
         .iter()
         .map(|packet| message(packet, 11).expect("an event"))
         .collect();
     for (event, kind) in events.iter().zip([1, 2]) {
-        assert_eq!((integer(event, 9), integer(event, 11)), (Some(kind), Some(2)));
+        assert_eq!(
+            (integer(event, 9), integer(event, 11)),
+            (Some(kind), Some(2))
+        );
     }
     assert_eq!(
         (text(&events[0], 22), text(&events[0], 23)),
         (Some("running"), Some("running"))
     );
     let note = message(&events[0], 4).expect("a note");
-    assert_eq!((text(&note, 10), text(&note, 6)), (Some("detail"), Some("CPU 3")));
+    assert_eq!(
+        (text(&note, 10), text(&note, 6)),
+        (Some("detail"), Some("CPU 3"))
+    );
     let arrows: Vec<_> = events[0]
         .iter()
         .filter(|field| matches!(field, Field::Fixed(47, _)))

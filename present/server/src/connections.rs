@@ -1,8 +1,8 @@
 //! Connections: limits on their number, and on the time for which they may keep the server waiting.
 //!
-//! A client has some seconds to send a request, and to read some of an answer. The number of connections
-//! never uses up the file descriptors of the process: a new connection replaces the oldest one that has sent
-//! no request. So idle connections keep out no clients.
+//! A client has some seconds to send a request, and to read some of an answer. The number of
+//! connections never uses up the file descriptors of the process: a new connection replaces the
+//! oldest one that has sent no request. So idle connections keep out no clients.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -29,8 +29,8 @@ use tokio::time::{Instant, Sleep};
 pub(crate) struct Limits {
     /// Maximum number of connections.
     pub(crate) connections: usize,
-    /// Maximum time for the head of a request, from the beginning of a connection or the end of the previous
-    /// answer on.
+    /// Maximum time for the head of a request, from the beginning of a connection or the end of the
+    /// previous answer on.
     pub(crate) head: Duration,
     /// Maximum time for which the other side may read nothing of an answer.
     pub(crate) stall: Duration,
@@ -57,7 +57,9 @@ impl Default for Limits {
 /// Limit on the file descriptors of this process.
 fn descriptors() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))?;
     // "unlimited" is not a number.
     line.split_whitespace().nth(3)?.parse().ok()
 }
@@ -106,7 +108,9 @@ fn is_of_connection(error: &io::Error) -> bool {
 
 /// Closes the oldest connection without a request. Returns false if all have sent one.
 fn make_room(open: &mut Vec<Open>) -> bool {
-    let silent = open.iter().position(|one| !one.has_asked.load(Ordering::Relaxed));
+    let silent = open
+        .iter()
+        .position(|one| !one.has_asked.load(Ordering::Relaxed));
     if let Some(place) = silent {
         open.remove(place).task.abort();
     }
@@ -123,8 +127,11 @@ fn begin(stream: TcpStream, router: Router, limits: Limits, ended: Arc<Notify>) 
         answers.call(request)
     });
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(limits.head);
-    let connection = server.serve_connection(TokioIo::new(Patient::new(stream, limits.stall)), service);
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head);
+    let connection =
+        server.serve_connection(TokioIo::new(Patient::new(stream, limits.stall)), service);
     let task = tokio::spawn(async move {
         // Errors of a connection are the client's, and cannot be reported to it.
         let _ = connection.await;
@@ -151,7 +158,11 @@ impl Patient {
     }
 
     /// Outcome of a write.
-    fn watched<T>(&mut self, done: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn watched<T>(
+        &mut self,
+        done: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if done.is_ready() {
             self.over = None;
             return done;
@@ -292,8 +303,9 @@ mod tests {
         ask(&mut connect(address));
         // What has asked once stays.
         ask(&mut first);
-        let is_closed =
-            |mut stream: &std::net::TcpStream| stream.read(&mut [0; 8]).is_ok_and(|count| count == 0);
+        let is_closed = |mut stream: &std::net::TcpStream| {
+            stream.read(&mut [0; 8]).is_ok_and(|count| count == 0)
+        };
         assert!(silent.iter().take(90).all(is_closed));
     }
 

@@ -60,10 +60,14 @@ pub fn export(export: &Export<'_>, out: &mut impl Write) -> Result<(), ExportErr
 }
 
 /// As above for a pack that exists already.
-pub(crate) fn exported(export: &Export<'_>, pack: &Pack, out: &mut impl Write) -> Result<(), ExportError> {
-    let (before, after) = PAGE
-        .rsplit_once("</body>")
-        .ok_or_else(|| "this program was built without its web page: `make build` builds both".to_owned())?;
+pub(crate) fn exported(
+    export: &Export<'_>,
+    pack: &Pack,
+    out: &mut impl Write,
+) -> Result<(), ExportError> {
+    let (before, after) = PAGE.rsplit_once("</body>").ok_or_else(|| {
+        "this program was built without its web page: `make build` builds both".to_owned()
+    })?;
     pack.length(Shown::Away)?;
     out.write_all(before.as_bytes())?;
     script(out, "pack", |data| Ok(pack.write(Shown::Away, data)?))?;
@@ -85,7 +89,10 @@ fn script<W: Write>(
         out,
         "<script type=\"application/octet-stream\" id=\"{id}\" data-encoding=\"gzip+base64\">"
     )?;
-    let mut encoder = GzEncoder::new(EncoderWriter::new(&mut *out, &STANDARD), Compression::default());
+    let mut encoder = GzEncoder::new(
+        EncoderWriter::new(&mut *out, &STANDARD),
+        Compression::default(),
+    );
     data(&mut encoder)?;
     encoder.finish()?.finish()?;
     out.write_all(b"</script>\n")?;
@@ -108,7 +115,10 @@ fn paths(export: &Export<'_>, pack: &Pack, out: &mut impl Write) -> Result<(), E
 /// Ids of the longest executions, the longest first; equal ones in their order.
 fn longest(pack: &Pack, most: usize) -> io::Result<Vec<u32>> {
     let (spool, of) = (&pack.spool, &pack.spool.of);
-    let exact = of.figures.iter().find(|(column, _)| column.name == "duration_ns");
+    let exact = of
+        .figures
+        .iter()
+        .find(|(column, _)| column.name == "duration_ns");
     let durations = exact.or_else(|| {
         of.figures
             .iter()
@@ -123,7 +133,9 @@ fn longest(pack: &Pack, most: usize) -> io::Result<Vec<u32>> {
             None => Vec::new(),
         };
         for (row, id) in spool.short_words(*ids)?.into_iter().enumerate() {
-            let duration = durations.get(row).map_or(0.0, |&word| f64::from_le_bytes(word));
+            let duration = durations
+                .get(row)
+                .map_or(0.0, |&word| f64::from_le_bytes(word));
             kept.push(std::cmp::Reverse(Long { duration, id }));
             if kept.len() > most {
                 kept.pop();

@@ -1,8 +1,8 @@
 //! Host names that the server accepts, and addresses at which a browser reaches it.
 //!
-//! A page elsewhere can point its own name to this machine, and so make a browser query the server (DNS
-//! rebinding). Such a request has that name as its host. An address is not a name that anyone could assign:
-//! hosts that are addresses are always accepted.
+//! A page elsewhere can point its own name to this machine, and so make a browser query the server
+//! (DNS rebinding). Such a request has that name as its host. An address is not a name that anyone
+//! could assign: hosts that are addresses are always accepted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -19,8 +19,8 @@ pub(crate) enum Hosts {
 }
 
 impl Hosts {
-    /// Accepted hosts of a server at that address. If other machines reach it and need a token, its names are
-    /// unknown and need no check.
+    /// Accepted hosts of a server at that address. If other machines reach it and need a token, its
+    /// names are unknown and need no check.
     pub(crate) fn new(address: IpAddr, has_token: bool, names: &[String]) -> Hosts {
         if has_token && !address.is_loopback() {
             return Hosts::Any;
@@ -62,23 +62,24 @@ fn plain(name: &str) -> String {
 }
 
 fn is_address(name: &str) -> bool {
-    let bracketed = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let bracketed = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
     match bracketed {
         Some(name) => name.parse::<Ipv6Addr>().is_ok(),
         None => name.parse::<Ipv4Addr>().is_ok(),
     }
 }
 
-/// Addresses that a browser can open to reach a server that listens at `address`: for all addresses of the machine (`0.0.0.0`, `[::]`)
-/// the loopback's, and those of interfaces that are up.
+/// Addresses that a browser can open to reach a server that listens at `address`: for all addresses
+/// of the machine (`0.0.0.0`, `[::]`) the loopback's, and those of interfaces that are up.
 pub(crate) fn reached_at(address: SocketAddr) -> Vec<SocketAddr> {
     let of = |ip: IpAddr| SocketAddr::new(ip, address.port());
     let has_v4 = match address.ip() {
         ip if !ip.is_unspecified() => return vec![address],
         IpAddr::V4(_) => true,
-        IpAddr::V6(_) => {
-            std::fs::read_to_string("/proc/sys/net/ipv6/bindv6only").is_ok_and(|only| only.trim() == "0")
-        }
+        IpAddr::V6(_) => std::fs::read_to_string("/proc/sys/net/ipv6/bindv6only")
+            .is_ok_and(|only| only.trim() == "0"),
     };
     let loopback: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let mut found: Vec<IpAddr> = loopback.into();
@@ -88,9 +89,17 @@ pub(crate) fn reached_at(address: SocketAddr) -> Vec<SocketAddr> {
             v4.or_else(|| address.as_sockaddr_in6().map(|of| IpAddr::from(of.ip())))
         });
         let is_up = interface.flags.contains(InterfaceFlags::IFF_UP);
-        found.extend(ip.filter(|ip| is_up && !found.contains(ip) && !ip.is_loopback() && !needs_zone(*ip)));
+        found.extend(
+            ip.filter(|ip| is_up && !found.contains(ip) && !ip.is_loopback() && !needs_zone(*ip)),
+        );
     }
-    found.retain(|ip| if ip.is_ipv4() { has_v4 } else { address.is_ipv6() });
+    found.retain(|ip| {
+        if ip.is_ipv4() {
+            has_v4
+        } else {
+            address.is_ipv6()
+        }
+    });
     found.into_iter().map(of).collect()
 }
 
@@ -149,10 +158,15 @@ mod tests {
         for all in ["0.0.0.0:80", "[::]:80"] {
             let found = reached_at(all.parse().expect("an address"));
             assert!(
-                found.iter().any(|of| of.ip().is_loopback() && of.port() == 80),
+                found
+                    .iter()
+                    .any(|of| of.ip().is_loopback() && of.port() == 80),
                 "{found:?}"
             );
-            assert!(found.iter().all(|of| !of.ip().is_unspecified()), "{found:?}");
+            assert!(
+                found.iter().all(|of| !of.ip().is_unspecified()),
+                "{found:?}"
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! All executions of a kind as one binary document: what the page works on.
 //!
-//! Magic, length of a header, the header in JSON, and sections of numbers, little endian, each at a multiple of 8 bytes.
-//! `docs/view-formats.md` has the format. It is written from a spool, piece by piece.
+//! Magic, length of a header, the header in JSON, and sections of numbers, little endian, each at a
+//! multiple of 8 bytes. `docs/view-formats.md` has the format. It is written from a spool, piece by
+//! piece.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -23,7 +24,8 @@ const LEAD: usize = MAGIC.len() + size_of::<u32>();
 #[derive(Debug)]
 pub(crate) struct Pack {
     pub(crate) spool: Spool,
-    /// The header without its texts and sections: with sources as they are, and as they leave this machine.
+    /// The header without its texts and sections: with sources as they are, and as they leave this
+    /// machine.
     about: [Value; 2],
     sections: Vec<Section>,
 }
@@ -80,8 +82,13 @@ impl Section {
 }
 
 impl Pack {
-    /// Reads the executions of a kind. Data that exceeds memory goes to an unnamed file in `directory`.
-    pub(crate) fn new(database: &Database, kind: &ExecutionKind, directory: &Path) -> Result<Pack, Refusal> {
+    /// Reads the executions of a kind. Data that exceeds memory goes to an unnamed file in
+    /// `directory`.
+    pub(crate) fn new(
+        database: &Database,
+        kind: &ExecutionKind,
+        directory: &Path,
+    ) -> Result<Pack, Refusal> {
         Pack::of_parts(database, kind, directory, PART)
     }
 
@@ -94,7 +101,8 @@ impl Pack {
         let (names, codes) = named(&database.threads);
         let spool = Spool::new(database, kind, &codes, directory, part)?;
         let sections = sections(&spool, database);
-        let about = [Shown::Whole, Shown::Away].map(|shown| about(database, kind, &spool, &names, shown));
+        let about =
+            [Shown::Whole, Shown::Away].map(|shown| about(database, kind, &spool, &names, shown));
         Ok(Pack {
             spool,
             about,
@@ -143,7 +151,10 @@ impl Pack {
         let mut at = 0u64;
         for section in &self.sections {
             at = at.next_multiple_of(8);
-            places.insert(section.name.clone(), json!([section.kind, at, section.count]));
+            places.insert(
+                section.name.clone(),
+                json!([section.kind, at, section.count]),
+            );
             at += section.bytes();
         }
         // The rest of the object goes on behind its texts.
@@ -170,7 +181,10 @@ impl Pack {
                 .figures
                 .get(place)
                 .map_or(&NOTHING, |(_, numbers)| &numbers.pieces),
-            Column::Text(place) => of.texts.get(place).map_or(&NOTHING, |(_, codes)| &codes.pieces),
+            Column::Text(place) => of
+                .texts
+                .get(place)
+                .map_or(&NOTHING, |(_, codes)| &codes.pieces),
         }
     }
 
@@ -268,16 +282,22 @@ fn about(
     threads: &[String],
     shown: Shown,
 ) -> Value {
-    let place = database.kinds.iter().position(|of| of.id == kind.id).unwrap_or(0);
+    let place = database
+        .kinds
+        .iter()
+        .position(|of| of.id == kind.id)
+        .unwrap_or(0);
     let kinds = database.kinds.iter();
-    let kinds =
-        kinds.map(|of| json!({"name": of.name, "definition": of.definition, "executions": of.executions}));
+    let kinds = kinds.map(
+        |of| json!({"name": of.name, "definition": of.definition, "executions": of.executions}),
+    );
     let metrics = spool.of.figures.iter().map(
         |(column, _)| json!({"name": column.name, "unit": column.unit, "description": column.description}),
     );
     let paths = shown.paths(database);
     let sources = database.sources.iter().zip(paths);
-    let sources = sources.map(|(of, path)| json!({"path": path, "host": of.host, "label": of.label}));
+    let sources =
+        sources.map(|(of, path)| json!({"path": path, "host": of.host, "label": of.label}));
     let title = database
         .path()
         .file_name()
@@ -325,7 +345,12 @@ fn sections(spool: &Spool, database: &Database) -> Vec<Section> {
         let from = as_it_is(Column::Text(place));
         sections.push(section(&format!("text:{place}"), "u32", executions, from));
     }
-    sections.push(section("thread", "u32", executions, as_it_is(Column::Threads)));
+    sections.push(section(
+        "thread",
+        "u32",
+        executions,
+        as_it_is(Column::Threads),
+    ));
     sections.extend(contexts(database));
     let begin = From::Pieces(0u32.to_le_bytes().to_vec(), Column::Ends);
     sections.push(section("rows", "u32", executions + 1, begin));
@@ -334,7 +359,12 @@ fn sections(spool: &Spool, database: &Database) -> Vec<Section> {
     } else {
         "u32"
     };
-    sections.push(section("context", kind, of.entries, as_it_is(Column::Contexts)));
+    sections.push(section(
+        "context",
+        kind,
+        of.entries,
+        as_it_is(Column::Contexts),
+    ));
     let (kind, from) = match of.times_are_words {
         true => ("u32", From::Words(Column::Times)),
         false => ("f64", as_it_is(Column::Times)),
@@ -343,7 +373,8 @@ fn sections(spool: &Spool, database: &Database) -> Vec<Section> {
     sections
 }
 
-/// Names of threads, each once, and the place of each thread's. A thread without a name is none, as it is in the terminal.
+/// Names of threads, each once, and the place of each thread's. A thread without a name is none, as
+/// it is in the terminal.
 fn named(threads: &[Thread]) -> (Vec<String>, Vec<Option<u32>>) {
     let mut names = tracebraid_executions::Names::default();
     let codes = threads
@@ -427,7 +458,10 @@ mod tests {
     fn section(bytes: &[u8], name: &str) -> (Value, Vec<f64>) {
         let length = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes")) as usize;
         let header: Value = serde_json::from_slice(&bytes[12..12 + length]).expect("JSON");
-        let place = header["sections"][name].as_array().expect("a section").clone();
+        let place = header["sections"][name]
+            .as_array()
+            .expect("a section")
+            .clone();
         let (kind, at) = (
             place[0].as_str().expect("a type"),
             place[1].as_u64().expect("a place") as usize,
@@ -460,11 +494,17 @@ mod tests {
                 let bits = |all: &[f64]| all.iter().map(|of| of.to_bits()).collect::<Vec<_>>();
                 bits(one) == bits(other)
             };
-            assert_eq!(numbers("id"), of(&mut table.ids.iter().map(|&id| id.into())));
+            assert_eq!(
+                numbers("id"),
+                of(&mut table.ids.iter().map(|&id| id.into()))
+            );
             let first = table.begins.iter().min().expect("one");
             assert_eq!(
                 numbers("begin"),
-                of(&mut table.begins.iter().map(|begin| begin.abs_diff(*first) as f64))
+                of(&mut table
+                    .begins
+                    .iter()
+                    .map(|begin| begin.abs_diff(*first) as f64))
             );
             let (header, _) = section(&bytes, "id");
             assert_eq!(header["origin_ns"], first.to_string());
@@ -517,10 +557,19 @@ mod tests {
             let sources = |shown| section(&written(&pack, shown), "id").0["sources"].clone();
             assert_eq!(sources(Shown::Whole)[0]["path"], **path);
             assert_eq!(sources(Shown::Away)[0]["path"], shown);
-            let command =
-                |shown| crate::path::path(&database, 1, shown).expect("a path")["command"].to_string();
-            assert!(command(Shown::Whole).contains(path), "{}", command(Shown::Whole));
-            assert!(!command(Shown::Away).contains(" /"), "{}", command(Shown::Away));
+            let command = |shown| {
+                crate::path::path(&database, 1, shown).expect("a path")["command"].to_string()
+            };
+            assert!(
+                command(Shown::Whole).contains(path),
+                "{}",
+                command(Shown::Whole)
+            );
+            assert!(
+                !command(Shown::Away).contains(" /"),
+                "{}",
+                command(Shown::Away)
+            );
         }
     }
 

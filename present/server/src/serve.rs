@@ -56,8 +56,8 @@ pub struct Options {
 /// A refusal with its status.
 type Answer = Result<Response, (StatusCode, String)>;
 
-/// Serves until `stop` is ready; `ready` receives the addresses at which a browser reaches the server. It
-/// listens at the first of `listen` that is available.
+/// Serves until `stop` is ready; `ready` receives the addresses at which a browser reaches the
+/// server. It listens at the first of `listen` that is available.
 ///
 /// # Errors
 /// When it cannot listen there.
@@ -89,7 +89,8 @@ pub fn serve(
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         };
-        // Requests that are going on when it is to stop are not waited for: they may be of clients that never end.
+        // Requests that are going on when it is to stop are not waited for: they may be of clients
+        // that never end.
         tokio::select! {
             never = connections::serve(listener, router(Arc::new(served)), Limits::default()) => match never {},
             () = stopped => Ok(()),
@@ -108,13 +109,21 @@ fn router(served: Arc<Served>) -> Router {
     Router::new()
         .route("/", get(get_page))
         .merge(api)
-        .layer(middleware::from_fn_with_state(served.clone(), of_known_hosts))
+        .layer(middleware::from_fn_with_state(
+            served.clone(),
+            of_known_hosts,
+        ))
         .layer(middleware::from_fn(with_headers))
         .with_state(served)
 }
 
-/// Refuses requests under foreign names: a page elsewhere could give its name this machine's address (DNS rebinding).
-async fn of_known_hosts(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
+/// Refuses requests under foreign names: a page elsewhere could give its name this machine's
+/// address (DNS rebinding).
+async fn of_known_hosts(
+    State(served): State<Arc<Served>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let host = request
         .headers()
         .get(header::HOST)
@@ -195,9 +204,12 @@ async fn get_page() -> Response {
 /// Does what takes long beside the threads that answer.
 async fn beside(work: impl FnOnce() -> Answer + Send + 'static) -> Response {
     let done = tokio::task::spawn_blocking(work).await;
-    answered(
-        done.unwrap_or_else(|_| Err((StatusCode::INTERNAL_SERVER_ERROR, "the server failed".to_owned()))),
-    )
+    answered(done.unwrap_or_else(|_| {
+        Err((
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the server failed".to_owned(),
+        ))
+    }))
 }
 
 fn number(query: &HashMap<String, String>, name: &str) -> Result<usize, (StatusCode, String)> {
@@ -226,7 +238,8 @@ async fn get_pack(State(served): State<Arc<Served>>, Query(query): Asked) -> Res
         let length = pack.length(Shown::Whole).map_err(failed)?;
         let headers = [(header::CONTENT_TYPE, "application/octet-stream")];
         let body = streamed(Some(length), move |out| {
-            pack.write(Shown::Whole, out).map_err(|error| error.to_string())
+            pack.write(Shown::Whole, out)
+                .map_err(|error| error.to_string())
         });
         Ok((headers, body).into_response())
     };
@@ -238,9 +251,16 @@ async fn get_path(State(served): State<Arc<Served>>, Query(query): Asked) -> Res
         let id = number(&query, "execution")?;
         let missing = |why: String| (StatusCode::NOT_FOUND, why);
         let id = u32::try_from(id).map_err(|_| missing(format!("there is no execution {id}")))?;
-        let database = served.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let database = served
+            .database
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let path = path(&database, id, Shown::Whole).map_err(missing)?;
-        Ok(([(header::CONTENT_TYPE, "application/json")], path.to_string()).into_response())
+        Ok((
+            [(header::CONTENT_TYPE, "application/json")],
+            path.to_string(),
+        )
+            .into_response())
     })
     .await
 }
@@ -291,7 +311,8 @@ impl Served {
             if let Some(known) = packs.get(&place) {
                 return Ok(known.clone());
             }
-            let database = Database::open(&served.file).map_err(|error| failed(error.to_string()))?;
+            let database =
+                Database::open(&served.file).map_err(|error| failed(error.to_string()))?;
             let kind = database.kinds.get(place);
             let kind = kind.ok_or((StatusCode::NOT_FOUND, "there is no such kind".to_owned()))?;
             let pack = Pack::new(&database, kind, &served.options.directory).map_err(failed)?;

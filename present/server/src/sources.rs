@@ -1,4 +1,5 @@
-//! Paths of traces: whole on this machine, and cut to the names that distinguish them in exported pages.
+//! Paths of traces: whole on this machine, and cut to the names that distinguish them in exported
+//! pages.
 
 use std::collections::HashMap;
 
@@ -27,7 +28,9 @@ impl Shown {
 /// The last `words` names of a path.
 fn last(path: &str, words: usize) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let kept = parts.get(parts.len().saturating_sub(words)..).unwrap_or_default();
+    let kept = parts
+        .get(parts.len().saturating_sub(words)..)
+        .unwrap_or_default();
     kept.join("/")
 }
 

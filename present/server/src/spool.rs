@@ -1,10 +1,10 @@
-//! The executions of one kind as columns in a temporary file, from which a pack of any size is made in little
-//! memory.
+//! The executions of one kind as columns in a temporary file, from which a pack of any size is made
+//! in little memory.
 //!
-//! A database is read by rows and a pack is written by columns. One pass over the rows, in parts of some
-//! thousand, appends each column's piece of a part to one file; a pack then takes the pieces column by
-//! column. Memory holds the small tables of a database, the offsets of pieces, and a hash of each different
-//! text.
+//! A database is read by rows and a pack is written by columns. One pass over the rows, in parts of
+//! some thousand, appends each column's piece of a part to one file; a pack then takes the pieces
+//! column by column. Memory holds the small tables of a database, the offsets of pieces, and a hash
+//! of each different text.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -40,7 +40,8 @@ pub(crate) struct Numbers {
     pub(crate) are_words: bool,
 }
 
-/// Texts of a column as codes, and the texts, in the order of codes, as JSON strings with commas between them.
+/// Texts of a column as codes, and the texts, in the order of codes, as JSON strings with commas
+/// between them.
 #[derive(Debug, Default)]
 pub(crate) struct Codes {
     pub(crate) pieces: Pieces,
@@ -110,7 +111,8 @@ impl From<io::Error> for Failed {
 }
 
 impl Spool {
-    /// Reads all executions of a kind into an unnamed file in a directory, `part` of them at a time.
+    /// Reads all executions of a kind into an unnamed file in a directory, `part` of them at a
+    /// time.
     pub(crate) fn new(
         database: &Database,
         kind: &ExecutionKind,
@@ -211,7 +213,10 @@ fn is_word(number: f64) -> bool {
 
 impl Spooling<'_> {
     /// Appends numbers.
-    fn put<const N: usize>(&mut self, numbers: impl Iterator<Item = [u8; N]>) -> io::Result<Option<Piece>> {
+    fn put<const N: usize>(
+        &mut self,
+        numbers: impl Iterator<Item = [u8; N]>,
+    ) -> io::Result<Option<Piece>> {
         let at = self.at;
         for number in numbers {
             self.file.write_all(&number)?;
@@ -228,7 +233,11 @@ impl Spooling<'_> {
         let part = self.of.parts.len();
         self.fixed(table)?;
         for figures in &table.figures {
-            let Some(place) = self.columns.iter().position(|column| *column == figures.column) else {
+            let Some(place) = self
+                .columns
+                .iter()
+                .position(|column| *column == figures.column)
+            else {
                 continue;
             };
             let piece = self.put(figures.values.iter().map(|value| value.to_le_bytes()))?;
@@ -244,7 +253,11 @@ impl Spooling<'_> {
             numbers.pieces.push(piece);
         }
         for texts in &table.texts {
-            let Some(place) = self.columns.iter().position(|column| *column == texts.column) else {
+            let Some(place) = self
+                .columns
+                .iter()
+                .position(|column| *column == texts.column)
+            else {
                 continue;
             };
             let mut codes = self
@@ -275,7 +288,10 @@ impl Spooling<'_> {
         let mut found = Vec::with_capacity(texts.len());
         for text in texts {
             // 128 bits with two secret keys: no two texts collide.
-            let hash = [self.hashers[0].hash_one(text), self.hashers[1].hash_one(text)];
+            let hash = [
+                self.hashers[0].hash_one(text),
+                self.hashers[1].hash_one(text),
+            ];
             let next = codes.known.len() as u32;
             let code = *codes.known.entry(hash).or_insert(next);
             if code == next {
@@ -338,7 +354,10 @@ impl Spooling<'_> {
     }
 
     fn finish(self) -> io::Result<Spool> {
-        let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let mut file = self
+            .file
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
         file.rewind()?;
         let mut of = self.of;
         if of.executions == 0 {

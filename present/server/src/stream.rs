@@ -13,8 +13,8 @@ const PIECE: usize = 64 << 10;
 /// Pieces that wait to be sent. The writer blocks until the client reads them.
 const PIECES: usize = 4;
 
-/// A body that `write` writes in a thread of its own. If it fails the answer is truncated, which the client
-/// notices. `length` is the number of bytes, if known.
+/// A body that `write` writes in a thread of its own. If it fails the answer is truncated, which
+/// the client notices. `length` is the number of bytes, if known.
 pub(crate) fn streamed(
     length: Option<u64>,
     write: impl FnOnce(&mut BufWriter<Pieces>) -> Result<(), String> + Send + 'static,
@@ -65,6 +65,7 @@ impl http_body::Body for Written {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.length.map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.length
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

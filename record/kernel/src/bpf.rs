@@ -55,7 +55,8 @@ pub(crate) struct Programs {
     ended: Vec<u32>,
 }
 
-/// Environment variable with which the loader prints what it does, and why the kernel refuses a program.
+/// Environment variable with which the loader prints what it does, and why the kernel refuses a
+/// program.
 const LOG: &str = "TRACEBRAID_BPF_LOG";
 
 fn print(_: PrintLevel, text: String) {
@@ -68,7 +69,8 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o")
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 impl Programs {
-    /// Loads what is wanted for a machine of so many CPUs. Nothing is recorded before [`Programs::attach`].
+    /// Loads what is wanted for a machine of so many CPUs. Nothing is recorded before
+    /// [`Programs::attach`].
     pub(crate) fn load(
         options: &Options,
         calls: &Calls,
@@ -148,7 +150,11 @@ impl Programs {
     /// The content of a section's map; empty if it cannot be read.
     fn section(&self, name: &str) -> Vec<u8> {
         let map = self.map(name).ok();
-        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        let bytes = map.and_then(|map| {
+            map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+                .ok()
+                .flatten()
+        });
         bytes.unwrap_or_default()
     }
 
@@ -161,13 +167,14 @@ impl Programs {
         self.own_process
     }
 
-    /// Processes that were to be followed and had ended by then, by their numbers in the namespace of this process.
+    /// Processes that were to be followed and had ended by then, by their numbers in the namespace
+    /// of this process.
     pub(crate) fn ended(&self) -> &[u32] {
         &self.ended
     }
 
-    /// The map from numbers of processes in the namespace of this process to those in the initial one; empty if both are
-    /// the same.
+    /// The map from numbers of processes in the namespace of this process to those in the initial
+    /// one; empty if both are the same.
     pub(crate) fn numbers(&self) -> Result<MapHandle, RecordError> {
         MapHandle::try_from(&self.map("numbers")?).map_err(failed)
     }
@@ -208,13 +215,17 @@ impl Programs {
             }
         }
         match self.ended.first() {
-            Some(&number) if self.ended.len() == wanted.len() => Err(RecordError::Unresolved(number)),
+            Some(&number) if self.ended.len() == wanted.len() => {
+                Err(RecordError::Unresolved(number))
+            }
             _ => Ok(()),
         }
     }
 
     fn put(&self, map: &str, key: &[u8], value: &[u8]) -> Result<(), RecordError> {
-        self.map(map)?.update(key, value, MapFlags::ANY).map_err(failed)
+        self.map(map)?
+            .update(key, value, MapFlags::ANY)
+            .map_err(failed)
     }
 
     /// Begins to record.
@@ -227,7 +238,11 @@ impl Programs {
                 CLOCK if program.name().to_string_lossy().starts_with(WATCHES) => {
                     attach_to_clocks(&program, self.cpus, TICK_NS)
                 }
-                CLOCK => attach_to_clocks(&program, self.cpus, stacks.map_or(0, |stacks| stacks.period_ns)),
+                CLOCK => attach_to_clocks(
+                    &program,
+                    self.cpus,
+                    stacks.map_or(0, |stacks| stacks.period_ns),
+                ),
                 TASKS | CHOSEN_TRACEPOINT | CHOSEN_PROBE => continue,
                 _ => program.attach_trace().map(|link| vec![link]),
             };
@@ -250,8 +265,9 @@ impl Programs {
         self.switch(true)
     }
 
-    /// Follows the existing descendants. Forks of followed processes are already tracked, so the search ends when a pass finds
-    /// no new process; the children of a process that one pass finds are found by the next.
+    /// Follows the existing descendants. Forks of followed processes are already tracked, so the
+    /// search ends when a pass finds no new process; the children of a process that one pass finds
+    /// are found by the next.
     fn follow_descendants(&self) -> Result<(), RecordError> {
         loop {
             let found = unfollowed_descendants(&self.tasks.list()?, self.own_process);
@@ -288,7 +304,11 @@ impl Programs {
 
     /// Lets all programs record, or none.
     fn switch(&self, on: bool) -> Result<(), RecordError> {
-        self.put(".data.switch", &0u32.to_ne_bytes(), &u32::from(on).to_ne_bytes())
+        self.put(
+            ".data.switch",
+            &0u32.to_ne_bytes(),
+            &u32::from(on).to_ne_bytes(),
+        )
     }
 
     /// Ends recording: nothing more is put in the rings.
@@ -299,8 +319,8 @@ impl Programs {
         self.readiness = None;
     }
 
-    /// Chosen events that the kernel left out, since they interrupted others on their CPU; those of processes that are
-    /// not recorded count as well.
+    /// Chosen events that the kernel left out, since they interrupted others on their CPU; those of
+    /// processes that are not recorded count as well.
     pub(crate) fn missed(&self) -> u64 {
         let programs = self.object.progs();
         let chosen = programs.filter(|program| {
@@ -327,16 +347,21 @@ impl Programs {
         counts.map(|count| u64::from_ne_bytes(*count)).sum()
     }
 
-    /// Number of calls whose return was not recorded, since too many calls were nested in the thread.
+    /// Number of calls whose return was not recorded, since too many calls were nested in the
+    /// thread.
     pub(crate) fn omitted_returns(&self) -> u64 {
         let bytes = self.section(".data.omitted");
-        bytes.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count))
+        bytes
+            .first_chunk()
+            .map_or(0, |count| u64::from_ne_bytes(*count))
     }
 
     /// By CPU, what was lost in all; and how many processes could not be followed.
     pub(crate) fn lost(&self) -> (Vec<u32>, u32) {
         let bytes = self.section(".bss");
-        let counts = bytes.chunks_exact(4).filter_map(|count| count.try_into().ok());
+        let counts = bytes
+            .chunks_exact(4)
+            .filter_map(|count| count.try_into().ok());
         let mut counts: Vec<u32> = counts.map(u32::from_ne_bytes).collect();
         let unfollowed = counts.get(MOST_CPUS).copied().unwrap_or(0);
         counts.truncate(MOST_CPUS);
@@ -363,7 +388,8 @@ const CHOSEN_TRACEPOINT: &str = "tracepoint";
 const CHOSEN_PROBE: &str = "uprobe";
 const ALL_PROCESSES: i32 = -1;
 
-/// Attaches the program for a point. The outer error: no program has that section; the inner one: the kernel refuses.
+/// Attaches the program for a point. The outer error: no program has that section; the inner one:
+/// the kernel refuses.
 fn attach_to_point(
     programs: &[ProgramMut<'_>],
     point: &Point,
@@ -431,12 +457,16 @@ fn refusal(error: &libbpf_rs::Error) -> String {
 pub(crate) fn has_program(tracepoint: &str) -> bool {
     Group::of_tracepoint(tracepoint).is_some() && {
         let sections = object::File::parse(OBJECT).ok();
-        sections.is_some_and(|object| object.section_by_name(&format!("tp_btf/{tracepoint}")).is_some())
+        sections.is_some_and(|object| {
+            object
+                .section_by_name(&format!("tp_btf/{tracepoint}"))
+                .is_some()
+        })
     }
 }
 
-/// By the number of the tracepoint: libbpf would look for it in a mounted tracefs. One CPU is enough: programs run at the
-/// tracepoint on all.
+/// By the number of the tracepoint: libbpf would look for it in a mounted tracefs. One CPU is
+/// enough: programs run at the tracepoint on all.
 fn attach_to_tracepoint(program: &ProgramMut<'_>, id: u32, cookie: u64) -> libbpf_rs::Result<Link> {
     let mut builder = Builder::new(Tracepoint::with_id(id.into()));
     let event = builder.any_pid().one_cpu(0).include_kernel().build()?;
@@ -454,7 +484,11 @@ fn list_tasks(object: &mut Object) -> Result<TaskIterator, RecordError> {
     program.attach().map(TaskIterator::new).map_err(failed)
 }
 
-fn attach_to_clocks(program: &ProgramMut<'_>, cpus: usize, period_ns: u64) -> libbpf_rs::Result<Vec<Link>> {
+fn attach_to_clocks(
+    program: &ProgramMut<'_>,
+    cpus: usize,
+    period_ns: u64,
+) -> libbpf_rs::Result<Vec<Link>> {
     let clocks = cpu_clocks(cpus, period_ns)?;
     // A link closes its event.
     let attach = |clock: Counter| program.attach_perf_event(clock.into_raw_fd());
@@ -467,7 +501,10 @@ fn tracepoint(section: &str) -> &str {
 }
 
 /// Lets programs read those counters.
-fn put_counters(object: &Object, counters: Vec<(u32, Counter)>) -> Result<Vec<Counter>, RecordError> {
+fn put_counters(
+    object: &Object,
+    counters: Vec<(u32, Counter)>,
+) -> Result<Vec<Counter>, RecordError> {
     let map = object.maps().find(|map| map.name() == "counters");
     let map = map.ok_or_else(|| RecordError::Load("no map counters".into()))?;
     let put = |(place, counter): (u32, Counter)| {

@@ -1,4 +1,5 @@
-//! What is recorded of each system call: the tables `calls.txt` and, of 32-bit programs, `compat.txt`.
+//! What is recorded of each system call: the tables `calls.txt` and, of 32-bit programs,
+//! `compat.txt`.
 
 use crate::shapes::Shape;
 
@@ -65,7 +66,14 @@ fn call(line: &'static str, [number, name]: [usize; 2]) -> Option<Call> {
     let head: Vec<&str> = parts.next()?.collect();
     let number = head.get(number)?.parse().ok()?;
     let name = head.get(name)?;
-    let mut fields = || parts.next().into_iter().flatten().filter_map(field).collect();
+    let mut fields = || {
+        parts
+            .next()
+            .into_iter()
+            .flatten()
+            .filter_map(field)
+            .collect()
+    };
     Some(Call {
         number,
         name,
@@ -77,7 +85,9 @@ fn call(line: &'static str, [number, name]: [usize; 2]) -> Option<Call> {
 fn field(text: &'static str) -> Option<Field> {
     let mut parts = text.split(':');
     let name = parts.next()?;
-    let argument = parts.next().map_or(Some(0), |argument| argument.parse().ok())?;
+    let argument = parts
+        .next()
+        .map_or(Some(0), |argument| argument.parse().ok())?;
     if let Some(shape) = name.strip_prefix('@') {
         let shape = Shape::named(shape)?;
         return Some(Field::Shape { shape, argument });
@@ -136,7 +146,10 @@ mod tests {
         }
         for line in lines(own) {
             let numbers: Vec<&str> = line.split_whitespace().take(2).collect();
-            let numbers: Vec<i16> = numbers.iter().map(|number| number.parse().unwrap()).collect();
+            let numbers: Vec<i16> = numbers
+                .iter()
+                .map(|number| number.parse().unwrap())
+                .collect();
             let is_here = numbers[COLUMN] >= 0;
             assert_eq!(call(line, [COLUMN, 2]).is_some(), is_here, "{line}");
         }

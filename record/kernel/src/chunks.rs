@@ -28,7 +28,8 @@ use crate::recorder::Progress;
 /// When a recording begins a new chunk, and how many chunks stay.
 #[derive(Clone, Copy, Debug)]
 pub struct Rotation {
-    /// Bytes of the files of a chunk at most. One whose state dump takes longer than its filling is larger.
+    /// Bytes of the files of a chunk at most. One whose state dump takes longer than its filling is
+    /// larger.
     pub bytes: Option<u64>,
     /// Length of a chunk.
     pub period: Option<Duration>,
@@ -81,13 +82,15 @@ impl Chunks {
         self.begun += 1;
     }
 
-    /// Counts a finished chunk, whose trace is there and has files of that many bytes; removes the oldest ones if there are
-    /// too many with the one that is written.
+    /// Counts a finished chunk, whose trace is there and has files of that many bytes; removes the
+    /// oldest ones if there are too many with the one that is written.
     pub(crate) fn has_finished(&mut self, trace: &Path, written: Progress, bytes: u64) {
         self.written = self.total(written);
         let path = trace.parent().unwrap_or(trace).to_owned();
         self.finished.push_back(Finished { path, bytes });
-        let Some(keep) = self.rotation.keep else { return };
+        let Some(keep) = self.rotation.keep else {
+            return;
+        };
         while self.finished.len() >= keep.max(1)
             && let Some(oldest) = self.finished.pop_front()
         {
@@ -118,9 +121,11 @@ pub(crate) fn forget(trace: &Path) {
     let _ = trace.parent().map(fs::remove_dir);
 }
 
-/// Removes chunks in a thread of its own: that of a file of a gigabyte takes as long as rings take to overflow.
+/// Removes chunks in a thread of its own: that of a file of a gigabyte takes as long as rings take
+/// to overflow.
 ///
-/// A chunk gets a hidden name first, at once with all of its files: readers pass over hidden directories.
+/// A chunk gets a hidden name first, at once with all of its files: readers pass over hidden
+/// directories.
 #[derive(Default)]
 struct Remover {
     to: Option<SyncSender<PathBuf>>,
@@ -146,7 +151,8 @@ impl Remover {
     }
 
     fn start(&mut self) {
-        // No queue: if chunks are filled faster than they are removed, the recorder waits, and the disk stays bounded.
+        // No queue: if chunks are filled faster than they are removed, the recorder waits, and the
+        // disk stays bounded.
         let (to, paths) = mpsc::sync_channel::<PathBuf>(0);
         let thread = std::thread::Builder::new()
             .name("tracebraid-rm".into())

@@ -24,8 +24,8 @@ pub struct ThreadName {
     pub is_inverted: bool,
 }
 
-/// Conditions that must all hold. Other system calls are left out, entry and exit; page faults have neither
-/// duration nor result.
+/// Conditions that must all hold. Other system calls are left out, entry and exit; page faults have
+/// neither duration nor result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
     /// Nanoseconds from the entry of a call to its exit.
@@ -42,7 +42,8 @@ pub struct Conditions {
     pub procname: Option<ThreadName>,
 }
 
-/// Until when a call may be undecided if its result is compared: it is recorded whatever its result if it takes longer.
+/// Until when a call may be undecided if its result is compared: it is recorded whatever its result
+/// if it takes longer.
 const LONGEST_UNDECIDED_NS: u64 = 1_000_000_000;
 
 /// Entries come late by no more than that: the period of the clock that finds calls which compute.
@@ -134,9 +135,13 @@ impl ThreadName {
     fn encode(&self) -> ([u8; 16], [u8; 16]) {
         let (mut name, mut mask) = ([0; 16], [0; 16]);
         let text = self.text.as_bytes();
-        name.iter_mut().zip(text).for_each(|(place, &byte)| *place = byte);
+        name.iter_mut()
+            .zip(text)
+            .for_each(|(place, &byte)| *place = byte);
         let count = text.len() + usize::from(!self.is_prefix);
-        mask.iter_mut().take(count).for_each(|place| *place = u8::MAX);
+        mask.iter_mut()
+            .take(count)
+            .for_each(|place| *place = u8::MAX);
         (name, mask)
     }
 }
@@ -170,7 +175,10 @@ mod tests {
             conditions.hold()
         };
         assert_eq!(of(at_least(1000), None), (1000, true));
-        assert_eq!(of(at_least(1000), at_least(0)), (LONGEST_UNDECIDED_NS, true));
+        assert_eq!(
+            of(at_least(1000), at_least(0)),
+            (LONGEST_UNDECIDED_NS, true)
+        );
         assert_eq!(of(None, at_least(0)), (LONGEST_UNDECIDED_NS, true));
         let short = Some(Bounds { most: 5, ..ANY });
         assert_eq!(of(short, None), (6, false));
@@ -216,6 +224,9 @@ mod tests {
         assert_eq!(bytes[48..56], i64::MAX.to_ne_bytes());
         assert_eq!(bytes[56..64], [1, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes[160..], [1, 1, 1, 1, 1, 0, 0, 0]);
-        assert_eq!(Conditions::default().encode()[160..], [0, 0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            Conditions::default().encode()[160..],
+            [0, 0, 1, 0, 0, 0, 0, 0]
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! Contexts: values of the running thread and of performance counters on each event record, with the names, types and
-//! layouts of lttng-modules, so that readers of its traces know them.
+//! Contexts: values of the running thread and of performance counters on each event record, with
+//! the names, types and layouts of lttng-modules, so that readers of its traces know them.
 //!
-//! BPF programs write them in front of each record's head (`bpf/contexts.h`). Events that the recorder itself writes (the
-//! state at the beginning, names of symbols) have those of the recorder, as those of lttng-modules have; their counters are
-//! those of the event record before on the same CPU, so that counters never decrease.
+//! BPF programs write them in front of each record's head (`bpf/contexts.h`). Events that the
+//! recorder itself writes (the state at the beginning, names of symbols) have those of the
+//! recorder, as those of lttng-modules have; their counters are those of the event record before on
+//! the same CPU, so that counters never decrease.
 
 mod counter;
 
@@ -28,7 +29,8 @@ pub enum Context {
     Counter(Counter),
 }
 
-/// Values of the running thread, by the names of lttng-modules. The numbers are the places in `struct context_layout`.
+/// Values of the running thread, by the names of lttng-modules. The numbers are the places in
+/// `struct context_layout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ThreadContext {
@@ -90,7 +92,9 @@ impl ThreadContext {
         let name = self.name();
         match self {
             ThreadContext::Procname => format!("text _{name}[{NAME_SLOT}];"),
-            ThreadContext::PidNs | ThreadContext::Uid | ThreadContext::Gid => format!("u32 _{name};"),
+            ThreadContext::PidNs | ThreadContext::Uid | ThreadContext::Gid => {
+                format!("u32 _{name};")
+            }
             _ => format!("i32 _{name};"),
         }
     }
@@ -107,7 +111,9 @@ impl FromStr for Context {
             return Ok(Context::Counter(counter));
         }
         if text.starts_with("perf:") {
-            let counters: Vec<String> = Counter::names().map(|name| format!("{OF_CPU}{name}")).collect();
+            let counters: Vec<String> = Counter::names()
+                .map(|name| format!("{OF_CPU}{name}"))
+                .collect();
             return Err(format!(
                 "unknown counter `{text}`; known are {}",
                 counters.join(", ")
@@ -173,7 +179,9 @@ impl ContextLayout {
         let mut layout = ContextLayout::default();
         for context in contexts {
             match *context {
-                Context::Thread(context) if !layout.thread.contains(&context) => layout.thread.push(context),
+                Context::Thread(context) if !layout.thread.contains(&context) => {
+                    layout.thread.push(context)
+                }
                 Context::Counter(counter) if !layout.counters.contains(&counter) => {
                     layout.counters.push(counter);
                 }
@@ -221,7 +229,10 @@ impl ContextLayout {
         }
         let mut bytes = [0; CONTEXT_LAYOUT_SIZE];
         let all = fields.into_iter().chain((cpus as u32).to_ne_bytes());
-        bytes.iter_mut().zip(all).for_each(|(place, byte)| *place = byte);
+        bytes
+            .iter_mut()
+            .zip(all)
+            .for_each(|(place, byte)| *place = byte);
         bytes
     }
 
@@ -270,12 +281,15 @@ impl ContextLayout {
         }
     }
 
-    /// Begins to count: by counter and CPU, with the element of the array that BPF programs read. The CPUs that are off
-    /// have none.
+    /// Begins to count: by counter and CPU, with the element of the array that BPF programs read.
+    /// The CPUs that are off have none.
     ///
     /// # Errors
     /// When the machine, or the kernel, does not have a counter.
-    pub(crate) fn open_counters(&self, cpus: usize) -> Result<Vec<(u32, PerfCounter)>, RecordError> {
+    pub(crate) fn open_counters(
+        &self,
+        cpus: usize,
+    ) -> Result<Vec<(u32, PerfCounter)>, RecordError> {
         let mut opened = Vec::new();
         for (place, &counter) in self.counters.iter().enumerate() {
             let before = opened.len();
@@ -309,7 +323,9 @@ fn own_name() -> [u8; NAME_SLOT] {
     let mut name = [0; NAME_SLOT];
     let text = std::fs::read("/proc/self/comm").unwrap_or_else(|_| b"tracebraid".to_vec());
     let text = text.trim_ascii_end().iter().take(NAME_SLOT - 1);
-    name.iter_mut().zip(text).for_each(|(place, &byte)| *place = byte);
+    name.iter_mut()
+        .zip(text)
+        .for_each(|(place, &byte)| *place = byte);
     name
 }
 
@@ -343,7 +359,10 @@ mod tests {
     #[test]
     fn fields_follow_each_other_and_counters_come_last() {
         let layout = layout("perf:cpu:page-faults,vpid,procname,vpid,nice,perf:cpu:cpu-clock");
-        assert_eq!((layout.bytes(), layout.padded_bytes()), (4 + 16 + 4 + 16, 40));
+        assert_eq!(
+            (layout.bytes(), layout.padded_bytes()),
+            (4 + 16 + 4 + 16, 40)
+        );
         assert_eq!(
             layout.tsdl().unwrap(),
             "i32 _vpid; text _procname[16]; i32 _nice; u64 _perf_cpu_page_faults; u64 _perf_cpu_cpu_clock; "
@@ -362,7 +381,10 @@ mod tests {
     #[test]
     fn without_contexts_there_is_nothing() {
         let layout = ContextLayout::new(&[]).unwrap();
-        assert_eq!((layout.bytes(), layout.tsdl(), layout.encode(2)[0]), (0, None, 0));
+        assert_eq!(
+            (layout.bytes(), layout.tsdl(), layout.encode(2)[0]),
+            (0, None, 0)
+        );
         assert!(layout.own(OwnThread::default()).bytes.is_empty());
     }
 
@@ -372,7 +394,9 @@ mod tests {
             process: 70,
             parent: 7,
         };
-        let bytes = layout("pid,ppid,vpid,prio,procname,perf:cpu:cs").own(own).bytes;
+        let bytes = layout("pid,ppid,vpid,prio,procname,perf:cpu:cs")
+            .own(own)
+            .bytes;
         let value = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         assert_eq!(
             [value(0), value(4), value(8), value(12)],

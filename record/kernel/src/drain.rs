@@ -135,12 +135,18 @@ impl<'d> Drain<'d> {
     }
 }
 
-/// Longest time after which recorded events are written, so that few are lost if this process is killed.
+/// Longest time after which recorded events are written, so that few are lost if this process is
+/// killed.
 const LONGEST: Duration = Duration::from_secs(1);
 
 impl Drain<'_> {
-    /// Runs until the senders of `orders` are gone and the state dump is complete, or until there is no space left.
-    pub(crate) fn run(&mut self, orders: &Receiver<Order>, counters: &Counters) -> Result<(), RecordError> {
+    /// Runs until the senders of `orders` are gone and the state dump is complete, or until there
+    /// is no space left.
+    pub(crate) fn run(
+        &mut self,
+        orders: &Receiver<Order>,
+        counters: &Counters,
+    ) -> Result<(), RecordError> {
         let mut pause = BUSY;
         let mut is_stopped = false;
         let mut flushed = Instant::now();
@@ -178,10 +184,13 @@ impl Drain<'_> {
         }
     }
 
-    /// Empties the rings and writes the settled events; returns the number of events of the fullest ring.
+    /// Empties the rings and writes the settled events; returns the number of events of the fullest
+    /// ring.
     fn round(&mut self) -> Result<usize, RecordError> {
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
-            meanings.mappings(&mut lane.borrow_mut(), |number| self.processes.initial(number));
+            meanings.mappings(&mut lane.borrow_mut(), |number| {
+                self.processes.initial(number)
+            });
         }
         let before = now();
         let most = self.take_all()?;
@@ -198,7 +207,8 @@ impl Drain<'_> {
             .unwrap_or(0);
         let until = self.decided_until(self.settled);
         // Each write visits all events that are held back, so it is done a few times per delay.
-        if until >= self.written_until + self.undecided.delay_ns / 8 || self.undecided.delay_ns == 0 {
+        if until >= self.written_until + self.undecided.delay_ns / 8 || self.undecided.delay_ns == 0
+        {
             self.write(Some(until))?;
         }
         self.settled = newest;
@@ -237,15 +247,17 @@ impl Drain<'_> {
         Ok(most)
     }
 
-    /// Applies decisions to entries of calls. If the thread has moved to another CPU, the decision is in another ring than the
-    /// entry and may be read first.
+    /// Applies decisions to entries of calls. If the thread has moved to another CPU, the decision
+    /// is in another ring than the entry and may be read first.
     fn decide(&mut self) {
         let lanes = self.lanes;
         let oldest = self.settled.saturating_sub(2 * self.undecided.delay_ns);
         self.decisions.retain(|decision| {
             let lane = lanes.get(decision.cpu as usize);
-            let is_done =
-                lane.is_none_or(|lane| lane.borrow_mut().decide(decision.entered, decision.is_wanted));
+            let is_done = lane.is_none_or(|lane| {
+                lane.borrow_mut()
+                    .decide(decision.entered, decision.is_wanted)
+            });
             !is_done && decision.entered >= oldest
         });
     }

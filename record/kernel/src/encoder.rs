@@ -59,8 +59,9 @@ impl Encoder {
         self.has_calls.load(Ordering::Relaxed)
     }
 
-    /// Writes the payload of the event that a record tells of, and gives the id of its class; `None` if the
-    /// record makes no sense. A copy of a stack stays what it is, to be unwound later.
+    /// Writes the payload of the event that a record tells of, and gives the id of its class;
+    /// `None` if the record makes no sense. A copy of a stack stays what it is, to be unwound
+    /// later.
     pub(crate) fn encode(&self, head: &Head, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
         if let Some(recipe) = self.recipes.get(usize::from(head.kind)) {
             recipe.write(record, to)?;
@@ -123,7 +124,9 @@ impl Table {
 
 fn write(field: &Field, raw: &mut RawCall<'_>, to: &mut Vec<u8>) {
     match *field {
-        Field::Value { argument, bytes, .. } => {
+        Field::Value {
+            argument, bytes, ..
+        } => {
             let value = raw.argument(usize::from(argument));
             // Sizes that the compiler knows become single stores.
             match bytes {

@@ -1,8 +1,9 @@
-//! The last event of a trace, `tracebraid_end`: a trace that lacks it was not ended by its recorder.
+//! The last event of a trace, `tracebraid_end`: a trace that lacks it was not ended by its
+//! recorder.
 //!
-//! Readers look for the mark in the last packet of each stream only. It is the last event of the first CPU, in the packet
-//! that is written last. The key [`EXPECTED`] in the environment distinguishes traces that were cut off from those of
-//! recorders that write no mark.
+//! Readers look for the mark in the last packet of each stream only. It is the last event of the
+//! first CPU, in the packet that is written last. The key [`EXPECTED`] in the environment
+//! distinguishes traces that were cut off from those of recorders that write no mark.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -81,7 +82,10 @@ mod tests {
     fn the_numbers_are_those_of_the_schema() {
         let class = schema(&crate::calls::calls());
         let is_mark = |id: u64| id == u64::from(kinds::TRACEBRAID_END);
-        let event = class.streams[0].events.iter().find(|event| is_mark(event.id));
+        let event = class.streams[0]
+            .events
+            .iter()
+            .find(|event| is_mark(event.id));
         let Some(FieldClass::Struct(payload)) = &event.unwrap().payload else {
             panic!("the mark has fields");
         };

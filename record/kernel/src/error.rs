@@ -12,7 +12,8 @@ pub enum RecordError {
          or give the program both (setcap cap_bpf,cap_perfmon+ep)"
     )]
     Privilege(String),
-    /// The process is in another user namespace than the initial one, so its capabilities do not suffice.
+    /// The process is in another user namespace than the initial one, so its capabilities do not
+    /// suffice.
     #[error(
         "recording kernel events needs CAP_BPF and CAP_PERFMON in the initial user namespace, and this process is in \
          another one, as in a rootless container: run tracebraid outside of it, with --pid and the process id that the \

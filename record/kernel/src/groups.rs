@@ -40,7 +40,13 @@ pub const GROUPS: &[Group] = &[
 ];
 
 /// Those which reports need, and which cost little.
-pub const USUAL: &[Group] = &[Group::Sched, Group::Irq, Group::Timer, Group::Block, Group::Net];
+pub const USUAL: &[Group] = &[
+    Group::Sched,
+    Group::Irq,
+    Group::Timer,
+    Group::Block,
+    Group::Net,
+];
 
 impl Group {
     /// Its name on the command line.
@@ -65,7 +71,9 @@ impl Group {
             _ if begins(&["sched_"]) => Group::Sched,
             _ if begins(&["irq_handler_", "softirq_"]) => Group::Irq,
             _ if begins(&["hrtimer_", "timer_"]) => Group::Timer,
-            _ if begins(&["local_timer_", "reschedule_", "call_function_", "irq_work_"]) => Group::Vector,
+            _ if begins(&["local_timer_", "reschedule_", "call_function_", "irq_work_"]) => {
+                Group::Vector
+            }
             _ if begins(&["block_"]) => Group::Block,
             _ if begins(&["net_", "netif_", "inet_", "tcp_"]) => Group::Net,
             _ if begins(&["page_fault_"]) => Group::Fault,
@@ -89,7 +97,10 @@ impl FromStr for Group {
         let found = GROUPS.iter().find(|group| group.name() == text);
         found.copied().ok_or_else(|| {
             let names: Vec<&str> = GROUPS.iter().map(|group| group.name()).collect();
-            format!("no such group of events: {text}; there are {}", names.join(", "))
+            format!(
+                "no such group of events: {text}; there are {}",
+                names.join(", ")
+            )
         })
     }
 }

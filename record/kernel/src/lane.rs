@@ -1,7 +1,8 @@
 //! Events of one CPU, put in the order of time.
 //!
-//! A program that is interrupted between looking at the clock and taking room in the ring comes behind what
-//! interrupted it, though it is earlier. So events wait until all that can be earlier must have come.
+//! A program that is interrupted between looking at the clock and taking room in the ring comes
+//! behind what interrupted it, though it is earlier. So events wait until all that can be earlier
+//! must have come.
 
 use std::ops::Range;
 
@@ -46,7 +47,8 @@ pub(crate) enum Origin {
 pub(crate) const AROUND_EVENT: u64 = 14;
 pub(crate) const AROUND_PACKET: u64 = 256;
 
-/// Events that an event may be late by until all are sorted: an interrupt makes few. What other threads find is later.
+/// Events that an event may be late by until all are sorted: an interrupt makes few. What other
+/// threads find is later.
 const MOST_STEPS: usize = 32;
 
 /// Events of one CPU that wait.
@@ -60,7 +62,8 @@ pub(crate) struct CpuQueue {
     lost: u64,
     /// The latest time so far.
     newest: u64,
-    /// Context of events that come without one, with the counters of the event that was given away last.
+    /// Context of events that come without one, with the counters of the event that was given away
+    /// last.
     own_context: OwnContext,
 }
 
@@ -73,8 +76,8 @@ impl CpuQueue {
         }
     }
 
-    /// Adds an event, whose payload `write` makes; not if it gives none. `lost` wraps; where a source does not
-    /// know of losses it is `None`. The context is that of the recorder.
+    /// Adds an event, whose payload `write` makes; not if it gives none. `lost` wraps; where a
+    /// source does not know of losses it is `None`. The context is that of the recorder.
     pub(crate) fn add(
         &mut self,
         time: u64,
@@ -130,12 +133,14 @@ impl CpuQueue {
         }
     }
 
-    /// Adds an event of the recorder among those that wait: after those of that time, with what was lost before the event that
-    /// precedes it.
+    /// Adds an event of the recorder among those that wait: after those of that time, with what was
+    /// lost before the event that precedes it.
     pub(crate) fn insert(&mut self, time: u64, id: u16, payload: &[u8]) {
         self.sort();
         let at = self.waiting.partition_point(|waiting| waiting.time <= time);
-        let before = at.checked_sub(1).and_then(|before| self.waiting.get(before));
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| self.waiting.get(before));
         let lost = before.map_or(self.lost as u32, |before| before.lost);
         let start = self.payloads.len();
         self.payloads.extend_from_slice(&self.own_context.bytes);
@@ -162,7 +167,10 @@ impl CpuQueue {
                 time: waiting.time,
                 lost: self.lost,
                 id: waiting.id,
-                payload: self.payloads.get(waiting.payload.clone()).unwrap_or_default(),
+                payload: self
+                    .payloads
+                    .get(waiting.payload.clone())
+                    .unwrap_or_default(),
             });
         }
     }
@@ -183,8 +191,9 @@ impl CpuQueue {
         }
     }
 
-    /// Makes other events of those that happened before a time, or of all, and whose ids are chosen. `write` makes the
-    /// payload of one of the time, id and payload, and gives its id; what it makes nothing of is taken away. Contexts stay.
+    /// Makes other events of those that happened before a time, or of all, and whose ids are
+    /// chosen. `write` makes the payload of one of the time, id and payload, and gives its id; what
+    /// it makes nothing of is taken away. Contexts stay.
     pub(crate) fn rewrite(
         &mut self,
         until: Option<u64>,
@@ -197,7 +206,10 @@ impl CpuQueue {
                 return true;
             }
             made.clear();
-            let body = self.payloads.get(waiting.payload.clone()).unwrap_or_default();
+            let body = self
+                .payloads
+                .get(waiting.payload.clone())
+                .unwrap_or_default();
             let (context, payload) = body
                 .split_at_checked(self.own_context.bytes.len())
                 .unwrap_or_default();
@@ -232,7 +244,8 @@ impl CpuQueue {
             if waiting.origin == Origin::LeftOut {
                 continue;
             }
-            // How far the count has come since, if it has: an event that was overtaken has an older one.
+            // How far the count has come since, if it has: an event that was overtaken has an older
+            // one.
             let more = waiting.lost.wrapping_sub(self.lost as u32) as i32;
             self.lost += u64::from(more.max(0).unsigned_abs());
             if let Some(body) = self.payloads.get_mut(waiting.payload.clone()) {
@@ -245,7 +258,10 @@ impl CpuQueue {
                 time: waiting.time,
                 lost: self.lost,
                 id: waiting.id,
-                payload: self.payloads.get(waiting.payload.clone()).unwrap_or_default(),
+                payload: self
+                    .payloads
+                    .get(waiting.payload.clone())
+                    .unwrap_or_default(),
             })?;
         }
         self.drop_first(count);
@@ -280,15 +296,17 @@ impl CpuQueue {
     /// Leaves out events from that time on, and before a time, that are still undecided.
     pub(crate) fn leave_out(&mut self, from: u64, until: u64) {
         let range = from..until;
-        let undecided =
-            |waiting: &&mut Waiting| waiting.origin == Origin::Undecided && range.contains(&waiting.time);
+        let undecided = |waiting: &&mut Waiting| {
+            waiting.origin == Origin::Undecided && range.contains(&waiting.time)
+        };
         let waiting = self.waiting.iter_mut().filter(undecided);
         waiting.for_each(|waiting| waiting.origin = Origin::LeftOut);
     }
 
     fn drop_first(&mut self, count: usize) {
         self.waiting.drain(..count);
-        // Payloads lie in the order of arrival, so few of those that are dropped lie after the first one that stays.
+        // Payloads lie in the order of arrival, so few of those that are dropped lie after the
+        // first one that stays.
         let starts = self.waiting.iter().map(|waiting| waiting.payload.start);
         let first = starts.min().unwrap_or(self.payloads.len());
         self.payloads.drain(..first);
@@ -302,8 +320,8 @@ impl CpuQueue {
         self.lost
     }
 
-    /// Events that wait and happened before a time: when, and how many bytes they take at most with what the trace
-    /// says around them.
+    /// Events that wait and happened before a time: when, and how many bytes they take at most with
+    /// what the trace says around them.
     pub(crate) fn sizes(&self, until: Option<u64>) -> impl Iterator<Item = (u64, u64)> {
         // A loss ends a packet.
         let mut lost = self.lost as u32;
@@ -496,6 +514,9 @@ mod tests {
             to.push(1);
             None
         });
-        assert_eq!((lane.payloads.len(), released(&mut lane, None)), (0, Vec::new()));
+        assert_eq!(
+            (lane.payloads.len(), released(&mut lane, None)),
+            (0, Vec::new())
+        );
     }
 }

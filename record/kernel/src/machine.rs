@@ -18,14 +18,17 @@ fn nanoseconds(clock: ClockId) -> u64 {
     time.0 as u64 * 1_000_000_000 + time.1 as u64
 }
 
-/// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC: of some tries the one whose readings of both
-/// clocks lie closest together, which errs by at most half of what lies between.
+/// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC: of some tries the one whose readings
+/// of both clocks lie closest together, which errs by at most half of what lies between.
 pub fn clock_offset() -> u64 {
     let try_once = |_| {
         let before = now();
         let wall = nanoseconds(ClockId::CLOCK_REALTIME);
         let after = now();
-        (after - before, wall.saturating_sub(before + (after - before) / 2))
+        (
+            after - before,
+            wall.saturating_sub(before + (after - before) / 2),
+        )
     };
     (0..10).map(try_once).min().map_or(0, |(_, offset)| offset)
 }
@@ -58,8 +61,8 @@ fn kernel_text(name: &str) -> Option<String> {
 
 /// Puts the machine, the tracer and the clock into the schema of a trace that begins now.
 ///
-/// The tracer calls itself lttng-modules, since that is whose names and layouts it uses: by that name, other
-/// tools know how to read it.
+/// The tracer calls itself lttng-modules, since that is whose names and layouts it uses: by that
+/// name, other tools know how to read it.
 pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options, own_process: u32) {
     let text = |text: &str| EnvValue::Str(text.to_owned());
     let number = |number: i128| EnvValue::Int(number);
@@ -83,7 +86,8 @@ pub(crate) fn describe(class: &mut TraceClass, options: &crate::Options, own_pro
         ("trace_name", text(&options.name)),
         ("trace_creation_datetime", text(&options.creation)),
         ("tracebraid_version", text(env!("CARGO_PKG_VERSION"))),
-        // In the initial PID namespace, as in event records: filters leave out the cost of recording by it.
+        // In the initial PID namespace, as in event records: filters leave out the cost of
+        // recording by it.
         ("tracebraid_pid", number(i128::from(own_process))),
         (end_mark::EXPECTED, number(1)),
     ]);

@@ -16,8 +16,8 @@ pub struct Options {
     pub groups: Vec<Group>,
     /// System calls.
     pub syscalls: Syscalls,
-    /// Only the system calls and page faults of these processes, and of their descendants; of all if `None`. The numbers
-    /// are those of the PID namespace of this process.
+    /// Only the system calls and page faults of these processes, and of their descendants; of all
+    /// if `None`. The numbers are those of the PID namespace of this process.
     pub processes: Option<Vec<u32>>,
     /// Also record the existing descendants of `processes` whose parents still run.
     pub descendants: bool,
@@ -32,24 +32,26 @@ pub struct Options {
     pub contexts: Vec<Context>,
     /// Call stacks, if any.
     pub stacks: Option<Stacks>,
-    /// Without privileges: nothing but the stacks of this process and of those that it makes, by perf events. The
-    /// process must not have begun anything yet.
+    /// Without privileges: nothing but the stacks of this process and of those that it makes, by
+    /// perf events. The process must not have begun anything yet.
     pub unprivileged: Option<u32>,
     /// Bytes of the ring of each CPU: a power of two, at least a page.
     pub ring_bytes: u32,
     /// Bytes of a packet at most.
     pub packet_bytes: u32,
-    /// Keep only the newest so many bytes, in memory, until the recording ends or a snapshot is asked for.
+    /// Keep only the newest so many bytes, in memory, until the recording ends or a snapshot is
+    /// asked for.
     pub keep: Option<u64>,
     /// Conditions under which [`crate::Recording::held`] asks for a snapshot of what is kept.
     pub triggering: Triggering,
-    /// End by itself before the files of the trace have more than so many bytes. What is kept in memory only has
-    /// its own limit.
+    /// End by itself before the files of the trace have more than so many bytes. What is kept in
+    /// memory only has its own limit.
     pub limit: Option<u64>,
-    /// Write the trace as chunks: directories below the one that is given, each with a complete trace in `kernel`.
+    /// Write the trace as chunks: directories below the one that is given, each with a complete
+    /// trace in `kernel`.
     pub rotation: Option<Rotation>,
-    /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, where other traces shall have the same;
-    /// measured if `None`.
+    /// Nanoseconds from the Epoch to the zero of CLOCK_MONOTONIC, where other traces shall have the
+    /// same; measured if `None`.
     pub clock_offset: Option<u64>,
     /// CTF 2 instead of 1.8.
     pub ctf2: bool,

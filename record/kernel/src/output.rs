@@ -86,7 +86,9 @@ impl Output {
             Some(most) => Output::in_memory(directory, class, form, cpus, begin, most),
             None => {
                 let class = class.clone();
-                let chunks = options.rotation.map(|rotation| Chunks::new(directory, rotation));
+                let chunks = options
+                    .rotation
+                    .map(|rotation| Chunks::new(directory, rotation));
                 let own_context = own_context.clone();
                 let form = Form {
                     class,
@@ -216,8 +218,13 @@ impl Output {
         }
     }
 
-    /// Ends the chunk at `time` and begins the next one. All events before `time` must have been written, and none after.
-    pub(crate) fn rotate(&mut self, time: u64, gives: &mut Gives<'_>) -> Result<Rotated, WriteError> {
+    /// Ends the chunk at `time` and begins the next one. All events before `time` must have been
+    /// written, and none after.
+    pub(crate) fn rotate(
+        &mut self,
+        time: u64,
+        gives: &mut Gives<'_>,
+    ) -> Result<Rotated, WriteError> {
         match self {
             Output::Files(files) => files.rotate(time, gives),
             Output::Memory(_) => Ok(Rotated::Done),
@@ -248,8 +255,7 @@ impl Output {
     /// Writes what is in memory into that directory.
     pub(crate) fn snapshot(&mut self, directory: &Path) -> Result<Progress, WriteError> {
         let Output::Memory(memory) = self else {
-            let message =
-                "this recording writes everything, and keeps nothing in memory: it has no snapshots";
+            let message = "this recording writes everything, and keeps nothing in memory: it has no snapshots";
             return Err(WriteError::Misuse(message.into()));
         };
         memory.streams.mark_end(EndReason::Snapshot)?;
@@ -342,7 +348,8 @@ impl Growing {
             None => session.trace(Path::new(""), &form.class, form.form)?,
         };
         let events = Events::new(&form.class, trace.events(0).iter().cloned());
-        let writer = |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
+        let writer =
+            |cpu| trace.stream(0, &stream_name(cpu), cpu as u64, &[("cpu_id", cpu as i64)]);
         let writers = (0..form.cpus).map(writer).collect::<Result<_, _>>()?;
         let mut streams = Streams::new(writers, Arc::new(events), begin)?;
         streams.set_own_context(form.own_context.clone());
@@ -374,19 +381,23 @@ impl InMemory {
     }
 }
 
-/// A lock of the directory of a growing trace, which lasts as long as this process, however it ends: readers distinguish
-/// by it a recording that goes on from one whose recorder was killed. File systems without locks have none.
+/// A lock of the directory of a growing trace, which lasts as long as this process, however it
+/// ends: readers distinguish by it a recording that goes on from one whose recorder was killed.
+/// File systems without locks have none.
 fn locked(directory: &Path) -> Option<File> {
     let directory = File::open(directory).ok()?;
     directory.try_lock().is_ok().then_some(directory)
 }
 
-/// Bytes of a packet at most: of what is kept in memory each CPU fills one, so that small ones keep more of it.
+/// Bytes of a packet at most: of what is kept in memory each CPU fills one, so that small ones keep
+/// more of it.
 fn packet_bytes(options: &Options, cpus: usize) -> u32 {
     const LEAST: u64 = 16 << 10;
     let Some(keep) = options.keep else {
         return options.packet_bytes;
     };
     let share = (keep / (4 * cpus.max(1) as u64)).max(LEAST);
-    u32::try_from(share).unwrap_or(u32::MAX).min(options.packet_bytes)
+    u32::try_from(share)
+        .unwrap_or(u32::MAX)
+        .min(options.packet_bytes)
 }

@@ -28,7 +28,12 @@ impl Part {
     /// As BPF has it.
     pub(crate) fn encode(self, argument: u8) -> [u8; PART_DESCRIPTION] {
         match self {
-            Part::Text => [shared::PART_TEXT as u8, argument, shared::COUNT_ONE as u8, 1],
+            Part::Text => [
+                shared::PART_TEXT as u8,
+                argument,
+                shared::COUNT_ONE as u8,
+                1,
+            ],
             Part::Bytes { count, unit } => {
                 let count = match count {
                     Count::Argument(argument) => argument,

@@ -37,7 +37,11 @@ impl Syscalls {
         let calls = crate::calls::calls();
         let all = calls.own.iter().chain(&calls.compat).map(|call| call.name);
         let is_known = |name: &&String| all.clone().any(|known| known == **name);
-        names.iter().filter(|name| !is_known(name)).cloned().collect()
+        names
+            .iter()
+            .filter(|name| !is_known(name))
+            .cloned()
+            .collect()
     }
 
     /// The same, with the names that programmers know made those of the kernel's functions.
@@ -69,7 +73,10 @@ impl Syscalls {
             (other[0], other[1]) = (1, 1);
         }
         let mut plans = vec![other; 2 * MOST_CALLS];
-        for (plans, calls) in plans.chunks_mut(MOST_CALLS).zip([&calls.own, &calls.compat]) {
+        for (plans, calls) in plans
+            .chunks_mut(MOST_CALLS)
+            .zip([&calls.own, &calls.compat])
+        {
             for call in calls {
                 if let Some(plan) = plans.get_mut(usize::from(call.number)) {
                     *plan = self.plan(call);
@@ -95,8 +102,8 @@ impl Syscalls {
     }
 }
 
-/// Whether the memory that the arguments point at may have changed at the exit: the call replaces the program, or writes to
-/// that memory.
+/// Whether the memory that the arguments point at may have changed at the exit: the call replaces
+/// the program, or writes to that memory.
 fn changes_arguments(call: &Call) -> bool {
     let argument = |field: &Field| match *field {
         Field::Shape { shape, argument } if shape.part().is_some() => Some(argument),

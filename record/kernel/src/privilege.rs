@@ -10,7 +10,8 @@ const ADMIN: u32 = 21;
 /// Inode of the initial user namespace (`PROC_USER_INIT_INO`, include/linux/proc_ns.h).
 const INITIAL: u64 = 0xEFFF_FFFD;
 
-/// Whether this process is in a user namespace of its own: its capabilities do not let it load BPF programs.
+/// Whether this process is in a user namespace of its own: its capabilities do not let it load BPF
+/// programs.
 pub fn is_in_user_namespace() -> bool {
     std::fs::metadata("/proc/self/ns/user").is_ok_and(|namespace| namespace.ino() != INITIAL)
 }

@@ -1,4 +1,5 @@
-//! Process ids in the initial PID namespace, which event records contain, and in the namespace of this process.
+//! Process ids in the initial PID namespace, which event records contain, and in the namespace of
+//! this process.
 
 use std::sync::Arc;
 
@@ -61,7 +62,8 @@ impl Processes {
         Ok(followed.transpose()?.unwrap_or_default())
     }
 
-    /// Ids of running processes that are not followed although an ancestor is: they existed before the recording.
+    /// Ids of running processes that are not followed although an ancestor is: they existed before
+    /// the recording.
     ///
     /// # Errors
     /// When the kernel does not list its threads.
@@ -69,8 +71,8 @@ impl Processes {
         Ok(unfollowed_descendants(&self.list()?, self.own))
     }
 
-    /// For each process of this PID namespace and of those below: its id in the initial namespace, its id under `/proc`, and
-    /// its id in its own namespace (the result of its `getpid`).
+    /// For each process of this PID namespace and of those below: its id in the initial namespace,
+    /// its id under `/proc`, and its id in its own namespace (the result of its `getpid`).
     ///
     /// # Errors
     /// When the kernel does not list its threads.
@@ -84,14 +86,16 @@ impl Processes {
         Ok(self.list()?.into_iter().filter_map(numbers).collect())
     }
 
-    /// Translates an id in the namespace of this process into the initial PID namespace, even if the process has ended since
-    /// the recording began.
+    /// Translates an id in the namespace of this process into the initial PID namespace, even if
+    /// the process has ended since the recording began.
     pub fn initial(&self, number: u32) -> Option<u32> {
         let (_, numbers) = match &self.kernel {
             Some(kernel) if self.own != std::process::id() => kernel,
             _ => return Some(number),
         };
-        let found = numbers.lookup(&number.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let found = numbers
+            .lookup(&number.to_ne_bytes(), MapFlags::ANY)
+            .ok()??;
         Some(u32::from_ne_bytes(*found.first_chunk()?))
     }
 }

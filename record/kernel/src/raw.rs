@@ -71,7 +71,8 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// A system call, entered or left. Refers to the record: copies of it that are used at once make the processor wait.
+/// A system call, entered or left. Refers to the record: copies of it that are used at once make
+/// the processor wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawCall<'r> {
     pub(crate) is_exit: bool,

@@ -1,7 +1,7 @@
 //! From the records of BPF programs to the payloads of events.
 //!
-//! Both have the same layout, but for text, which has a slot of constant size in a record, and sequences,
-//! which have room for the most elements that there can be.
+//! Both have the same layout, but for text, which has a slot of constant size in a record, and
+//! sequences, which have room for the most elements that there can be.
 
 use tracebraid_ctf::schema::{EventClass, FieldClass, IntClass};
 
@@ -20,8 +20,8 @@ enum RecipeStep {
     Copy(usize),
     /// Text in a slot of so many bytes.
     Text(usize),
-    /// Elements of so many bytes each, in a slot for `most`; the `count` bytes before say how many. What is at the
-    /// end of a record has no more than it needs.
+    /// Elements of so many bytes each, in a slot for `most`; the `count` bytes before say how many.
+    /// What is at the end of a record has no more than it needs.
     Sequence {
         count: usize,
         element: usize,
@@ -66,9 +66,9 @@ impl Recipe {
                     count = bytes(int);
                     recipe.copy(count);
                 }
-                FieldClass::Array { element, length, .. } => {
-                    recipe.copy(element_bytes(element) * *length as usize)
-                }
+                FieldClass::Array {
+                    element, length, ..
+                } => recipe.copy(element_bytes(element) * *length as usize),
                 FieldClass::StaticStr { length, .. } => recipe.copy(*length as usize),
                 FieldClass::Str { .. } => recipe.steps.push(RecipeStep::Text(slot(&event.name))),
                 FieldClass::Sequence { element, .. } => recipe.steps.push(RecipeStep::Sequence {
@@ -102,13 +102,18 @@ impl Recipe {
                 RecipeStep::Text(slot) => {
                     let text = take(&mut rest, slot)?.split(|&byte| byte == 0).next()?;
                     to.extend_from_slice(text);
-                    // Names that fill their slots of the least size are whole: the kernel's are not longer.
+                    // Names that fill their slots of the least size are whole: the kernel's are not
+                    // longer.
                     if slot > shared::NAME_SLOT && text.len() + 1 >= slot {
                         to.extend_from_slice(MARK);
                     }
                     to.push(0);
                 }
-                RecipeStep::Sequence { count, element, most } => {
+                RecipeStep::Sequence {
+                    count,
+                    element,
+                    most,
+                } => {
                     let behind = copied.len().checked_sub(count)?;
                     let count = copied.get(behind..)?.iter().rev();
                     let count = count.fold(0, |count, &byte| count << 8 | usize::from(byte));
@@ -148,7 +153,10 @@ mod tests {
 
     fn recipe(name: &str) -> Recipe {
         let class = schema(&crate::calls::calls());
-        let event = class.streams[0].events.iter().find(|event| event.name == *name);
+        let event = class.streams[0]
+            .events
+            .iter()
+            .find(|event| event.name == *name);
         Recipe::new(event.unwrap())
     }
 
@@ -210,7 +218,10 @@ mod tests {
         record.extend([8; 8]);
         let payload = written("tracebraid_syscall_stack", &record).unwrap();
         assert_eq!(payload.len(), 36 + 4 + 2 * 8 + 4 + 4 + 8);
-        assert_eq!(payload[36..56], [[2, 0, 0, 0].as_slice(), &[6; 16]].concat());
+        assert_eq!(
+            payload[36..56],
+            [[2, 0, 0, 0].as_slice(), &[6; 16]].concat()
+        );
         assert_eq!(payload[60..], [[1, 0, 0, 0].as_slice(), &[8; 8]].concat());
         // More than there are.
         record[36 + 4 + 48 * 8 + 4] = 2;

@@ -11,11 +11,13 @@ use crate::shared::{FIRST_CHOSEN, kinds};
 /// System calls that do not return, and so have neither an exit event nor a duration.
 const WITHOUT_EXIT: [&str; 2] = ["exit", "exit_group"];
 
-/// The reason why an event class, or the duration of a call, is not recorded, with the option that adds it.
+/// The reason why an event class, or the duration of a call, is not recorded, with the option that
+/// adds it.
 pub type NotRecorded = String;
 
 impl Options {
-    /// Checks that events of a class can be recorded. The name may end with `*`; one recorded class with the prefix suffices.
+    /// Checks that events of a class can be recorded. The name may end with `*`; one recorded class
+    /// with the prefix suffices.
     ///
     /// # Errors
     /// When no class has the name, or when no class with the prefix is recorded: the reason for the first one.
@@ -146,8 +148,11 @@ fn tracepoint_of_class(name: &str) -> &str {
     }
     let prefix = PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
     match prefix {
-        // LTTng adds only the first word: `hrtimer_` and `softirq_` belong to the tracepoint's name.
-        Some(&("timer_hrtimer_" | "irq_softirq_")) => name.split_once('_').map_or(name, |(_, rest)| rest),
+        // LTTng adds only the first word: `hrtimer_` and `softirq_` belong to the tracepoint's
+        // name.
+        Some(&("timer_hrtimer_" | "irq_softirq_")) => {
+            name.split_once('_').map_or(name, |(_, rest)| rest)
+        }
         Some(prefix) => name.strip_prefix(prefix).unwrap_or(name),
         None => name,
     }

@@ -59,7 +59,8 @@ pub struct Summary {
     pub lost: Vec<u64>,
     /// Chosen events that the kernel left out, since they interrupted others on their CPU.
     pub missed: u64,
-    /// Number of calls of chosen functions whose return was not recorded because too many calls were nested.
+    /// Number of calls of chosen functions whose return was not recorded because too many calls
+    /// were nested.
     pub omitted_returns: u64,
     /// System calls and page faults that conditions left out.
     pub left_out: u64,
@@ -67,7 +68,8 @@ pub struct Summary {
     pub missing: Vec<String>,
     /// Chosen events that a pattern matches, and that the kernel refuses to record.
     pub refused: Vec<RefusedEvent>,
-    /// Processes that were made by others that are followed, and could not be followed: there were too many.
+    /// Processes that were made by others that are followed, and could not be followed: there were
+    /// too many.
     pub unfollowed: u32,
     /// It ended because the disk was full: up to its end all that was lost is counted.
     pub disk_is_full: bool,
@@ -82,10 +84,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// A sentence on the events of patterns that the kernel refuses, with the names of some of them; `None` if there are none.
+    /// A sentence on the events of patterns that the kernel refuses, with the names of some of
+    /// them; `None` if there are none.
     pub fn refused_events(&self) -> Option<String> {
         let first = self.refused.first()?;
-        let names: Vec<String> = self.refused.iter().map(|refused| refused.event.clone()).collect();
+        let names: Vec<String> = self
+            .refused
+            .iter()
+            .map(|refused| refused.event.clone())
+            .collect();
         let (count, verb, them) = match names.len() {
             1 => ("1 event".to_owned(), "is", "it"),
             count => (format!("{count} events"), "are", "them"),
@@ -119,7 +126,8 @@ pub(crate) struct Counters {
 }
 
 impl Recording {
-    /// Begins to record into that directory, which is made. When this returns, events are being recorded.
+    /// Begins to record into that directory, which is made. When this returns, events are being
+    /// recorded.
     ///
     /// # Errors
     /// When the kernel does not let this process, or a file cannot be written.
@@ -162,7 +170,8 @@ impl Recording {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Conditions that have held since the last call: for each, what is in memory should be written.
+    /// Conditions that have held since the last call: for each, what is in memory should be
+    /// written.
     pub fn held(&self) -> Vec<Held> {
         self.progress
             .held
@@ -170,7 +179,8 @@ impl Recording {
             .map_or_else(|_| Vec::new(), |mut held| std::mem::take(&mut held))
     }
 
-    /// Writes what is in memory as a trace into that directory, which must not be there; the recording goes on.
+    /// Writes what is in memory as a trace into that directory, which must not be there; the
+    /// recording goes on.
     ///
     /// # Errors
     /// When the recording keeps nothing in memory, or has ended; when the trace cannot be written.

@@ -23,8 +23,8 @@ use crate::tasks::Proc;
 use crate::thread_priority::{FIRST, hurry};
 use crate::triggers::Triggers;
 
-/// Records until the senders of `orders` are gone or a limit ends the recording. `started` receives the processes of the
-/// machine as soon as events are being recorded.
+/// Records until the senders of `orders` are gone or a limit ends the recording. `started` receives
+/// the processes of the machine as soon as events are being recorded.
 pub(crate) fn record(
     options: &Options,
     directory: PathBuf,
@@ -47,7 +47,14 @@ pub(crate) fn record(
     machine::describe(&mut class, options, processes.own());
     let begin = now();
     let own_context = contexts.own(processes.own_thread());
-    let output = Output::new(&directory, &class, options, cpus, begin, own_context.clone())?;
+    let output = Output::new(
+        &directory,
+        &class,
+        options,
+        cpus,
+        begin,
+        own_context.clone(),
+    )?;
     let lane = |_| RefCell::new(CpuQueue::new(own_context.clone()));
     let lanes: Vec<RefCell<CpuQueue>> = (0..cpus).map(lane).collect();
     let meanings = meanings(options, cpus, &lanes, &processes)?;
@@ -79,14 +86,17 @@ pub(crate) fn record(
         begin,
         own_context,
     });
-    // The command has not been released yet, so the state dump contains it even if it runs only briefly.
+    // The command has not been released yet, so the state dump contains it even if it runs only
+    // briefly.
     drain.begin_dump();
     // The receiver may be gone; the recording is then stopped soon.
     let _ = started.send(processes);
     drain.run(orders, counters)?;
     let (mut lost, summary) = detach(programs.as_mut(), options, cpus);
     if let Some(samples) = drain.samples() {
-        lost.iter_mut().take(1).for_each(|lost| *lost = samples.lost());
+        lost.iter_mut()
+            .take(1)
+            .for_each(|lost| *lost = samples.lost());
     }
     let disk_is_full = drain.disk_is_full();
     let has_waits = drain.samples().is_none_or(PerfStacks::has_waits);
@@ -103,7 +113,8 @@ pub(crate) fn record(
     })
 }
 
-/// Detaches the BPF programs; returns the number of lost events by CPU, and the programs' other counters.
+/// Detaches the BPF programs; returns the number of lost events by CPU, and the programs' other
+/// counters.
 fn detach(programs: Option<&mut Programs>, options: &Options, cpus: usize) -> (Vec<u32>, Summary) {
     let Some(programs) = programs else {
         return (vec![0; cpus], Summary::default());
@@ -133,7 +144,9 @@ fn perf_stacks(options: &Options, cpus: usize) -> Result<Option<PerfStacks>, Rec
         return Ok(None);
     };
     let refused = |error: std::io::Error| RecordError::Sample(error.to_string());
-    PerfStacks::open(pid, cpus, stacks).map(Some).map_err(refused)
+    PerfStacks::open(pid, cpus, stacks)
+        .map(Some)
+        .map_err(refused)
 }
 
 /// Opens the sources of mappings and symbols of stacks, if stacks are recorded.
@@ -149,7 +162,11 @@ fn meanings(
     let pid = options.unprivileged;
     let meanings = Meanings::begin(stacks, cpus, pid, now(), &mut lane.borrow_mut())?;
     meanings.know(&processes.numbers()?);
-    let targets = options.processes.iter().flatten().chain(&options.unprivileged);
+    let targets = options
+        .processes
+        .iter()
+        .flatten()
+        .chain(&options.unprivileged);
     let targets = targets.filter_map(|&number| processes.initial(number));
     targets.for_each(|pid| meanings.read(pid));
     Ok(Some(meanings))

@@ -1,7 +1,8 @@
 //! Room on the disk for the end of a trace.
 //!
-//! A trace that cannot go on because the disk is full still has to say what was lost, and to end at one time on all CPUs. The room
-//! for that is taken in the beginning: by a file without a name, which is gone with its descriptor, whatever becomes of this process.
+//! A trace that cannot go on because the disk is full still has to say what was lost, and to end at
+//! one time on all CPUs. The room for that is taken in the beginning: by a file without a name,
+//! which is gone with its descriptor, whatever becomes of this process.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -18,17 +19,24 @@ pub(crate) struct Reserve {
     is_given: bool,
 }
 
-/// Besides its last full packet each stream writes some small ones and their places in its index; files grow by blocks.
+/// Besides its last full packet each stream writes some small ones and their places in its index;
+/// files grow by blocks.
 const AROUND_STREAM: u64 = 64 << 10;
 
 impl Reserve {
-    /// Takes room for so many streams with packets of so many bytes in that directory. Where there is none, or the file system
-    /// knows no such files, there is no reserve.
+    /// Takes room for so many streams with packets of so many bytes in that directory. Where there
+    /// is none, or the file system knows no such files, there is no reserve.
     pub(crate) fn new(directory: &Path, streams: usize, packet_bytes: u32) -> Reserve {
         let bytes = streams as u64 * (u64::from(packet_bytes) + AROUND_STREAM);
         let taken = || {
             let file = tempfile::tempfile_in(directory).ok()?;
-            fallocate(&file, FallocateFlags::empty(), 0, i64::try_from(bytes).ok()?).ok()?;
+            fallocate(
+                &file,
+                FallocateFlags::empty(),
+                0,
+                i64::try_from(bytes).ok()?,
+            )
+            .ok()?;
             Some(file)
         };
         Reserve {
@@ -45,8 +53,8 @@ impl Reserve {
         }
     }
 
-    /// Gives the room back if that error says that there is none, and it was not given back before. Whether it did: then
-    /// what failed can be tried again.
+    /// Gives the room back if that error says that there is none, and it was not given back before.
+    /// Whether it did: then what failed can be tried again.
     pub(crate) fn gives(&mut self, error: &WriteError) -> bool {
         let gives = is_full(error) && self.room.take().is_some();
         self.is_given |= gives;
@@ -63,5 +71,8 @@ fn is_full(error: &WriteError) -> bool {
     let WriteError::Io { error, .. } = error else {
         return false;
     };
-    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+    )
 }

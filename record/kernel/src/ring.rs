@@ -55,8 +55,8 @@ const MOST_CHUNK: u64 = 2 << 20;
 const FREED_AT_ONCE: u64 = 16 << 10;
 
 impl RingShape {
-    /// The shape of rings of `ring_bytes` bytes: a power of two, at least a page. Records may be `longer` bytes larger than
-    /// usual.
+    /// The shape of rings of `ring_bytes` bytes: a power of two, at least a page. Records may be
+    /// `longer` bytes larger than usual.
     pub(crate) fn new(ring_bytes: u32, longer: u32) -> RingShape {
         let bytes = u64::from(ring_bytes).next_power_of_two();
         let chunk = bytes.min(MOST_CHUNK);
@@ -115,7 +115,10 @@ impl Region {
     /// Maps a BPF array whose elements have that many bytes in all.
     pub(crate) fn of_map(map: &impl AsRawFd, bytes: u64) -> std::io::Result<Region> {
         let bytes = usize::try_from(bytes).map_err(std::io::Error::other)?;
-        MmapOptions::new().len(bytes).map_raw(map.as_raw_fd()).map(Region)
+        MmapOptions::new()
+            .len(bytes)
+            .map_raw(map.as_raw_fd())
+            .map(Region)
     }
 
     /// Where that many bytes begin; `None` if the region has no such bytes.
@@ -140,7 +143,9 @@ pub(crate) struct Damaged;
 
 impl From<Damaged> for RecordError {
     fn from(_: Damaged) -> Self {
-        RecordError::Load("a ring of the kernel's programs contains a record of an impossible size".into())
+        RecordError::Load(
+            "a ring of the kernel's programs contains a record of an impossible size".into(),
+        )
     }
 }
 
@@ -179,7 +184,11 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// Takes at most `most` records; gives their number.
-    pub(crate) fn consume(&mut self, most: usize, mut take: impl FnMut(&[u8])) -> Result<usize, Damaged> {
+    pub(crate) fn consume(
+        &mut self,
+        most: usize,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<usize, Damaged> {
         let mut taken = 0;
         while taken < most {
             let at = self.offset(self.position);
@@ -188,8 +197,9 @@ impl Ring {
                 break;
             }
             let (size, room) = (word & u64::from(u32::MAX), word >> 32);
-            let is_sound =
-                size <= self.shape.most_record() && room <= self.shape.slack && room.is_multiple_of(8);
+            let is_sound = size <= self.shape.most_record()
+                && room <= self.shape.slack
+                && room.is_multiple_of(8);
             if !is_sound || size + RING_WORD as u64 > room {
                 return Err(Damaged);
             }
@@ -230,7 +240,8 @@ impl Ring {
 
     /// Where a position lies in the array.
     fn offset(&self, position: u64) -> u64 {
-        let chunk = self.cpu * self.shape.chunks + (position / self.shape.chunk) % self.shape.chunks;
+        let chunk =
+            self.cpu * self.shape.chunks + (position / self.shape.chunk) % self.shape.chunks;
         chunk * self.shape.element_bytes() + self.shape.offset_in_chunk(position)
     }
 }

@@ -8,8 +8,8 @@ use tracebraid_ctf::schema::TraceClass;
 use crate::calls::{Call, Calls, Field};
 use crate::contexts::ContextLayout;
 
-/// Ids of the entries of the first system calls, of programs as wide as the machine and of 32-bit ones; each call has
-/// two.
+/// Ids of the entries of the first system calls, of programs as wide as the machine and of 32-bit
+/// ones; each call has two.
 const FIRST_CALL: u16 = 1000;
 const FIRST_COMPAT_CALL: u16 = 3000;
 
@@ -20,7 +20,11 @@ pub(crate) const COMPAT_CALL: [u16; 2] = [992, 993];
 
 /// Ids of entry and exit of the call that stands there in its table.
 pub(crate) fn call_ids(is_compat: bool, place: usize) -> [u16; 2] {
-    let first = if is_compat { FIRST_COMPAT_CALL } else { FIRST_CALL };
+    let first = if is_compat {
+        FIRST_COMPAT_CALL
+    } else {
+        FIRST_CALL
+    };
     let entry = first + 2 * place as u16;
     [entry, entry + 1]
 }
@@ -39,7 +43,8 @@ pub(crate) fn schema_with(calls: &Calls, contexts: &ContextLayout) -> TraceClass
     let events = include_str!("events.tsdl");
     match contexts.tsdl() {
         Some(members) => {
-            let context = format!("\t}} align(8);\n\tevent.context := struct {{ {members}}};\n}};\n");
+            let context =
+                format!("\t}} align(8);\n\tevent.context := struct {{ {members}}};\n}};\n");
             text.push_str(&events.replacen(STREAM_END, &context, 1));
         }
         None => text.push_str(events),

@@ -1,6 +1,7 @@
 //! Fields of system calls that are made of memory which an argument points at.
 //!
-//! Layouts are those of lttng-modules 2.13. Memory that could not be read is told of as if there were none.
+//! Layouts are those of lttng-modules 2.13. Memory that could not be read is told of as if there
+//! were none.
 
 use crate::part::{Count, Part};
 
@@ -16,7 +17,8 @@ pub(crate) enum Shape {
     EpollOperation,
     EpollEvent,
     EpollEvents,
-    /// What `poll` is asked, or what it found; with whether there was more, but for the exit of `poll`.
+    /// What `poll` is asked, or what it found; with whether there was more, but for the exit of
+    /// `poll`.
     PollFds {
         asked: bool,
         tells_more: bool,
@@ -253,7 +255,10 @@ mod tests {
         let found = [2, 0, 0, 0, 3, 0, 0, 0, 0x11, 0, 0x11, 4, 0, 0, 0, 0, 0, 0];
         assert_eq!(written(FOUND, 0, &fds), found);
         let many = vec![0; POLL_FD * (MOST_ENTRIES + 1)];
-        assert_eq!(written(ASKED, 0, &many)[..5], [MOST_ENTRIES as u8, 0, 0, 0, 1]);
+        assert_eq!(
+            written(ASKED, 0, &many)[..5],
+            [MOST_ENTRIES as u8, 0, 0, 0, 1]
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The streams of a trace: one for each CPU.
 //!
-//! No two packets of a stream begin at the same time. Readers order the packets of joined chunks by their begin timestamps, and
-//! babeltrace2 2.0.4 swaps packets with equal ones: it then refuses the trace, or reports packets and events as lost that are
-//! not. So a packet always ends later than it begins; an event that would start a packet with the same begin timestamp is
-//! written one nanosecond later.
+//! No two packets of a stream begin at the same time. Readers order the packets of joined chunks by
+//! their begin timestamps, and babeltrace2 2.0.4 swaps packets with equal ones: it then refuses the
+//! trace, or reports packets and events as lost that are not. So a packet always ends later than it
+//! begins; an event that would start a packet with the same begin timestamp is written one
+//! nanosecond later.
 
 use std::sync::Arc;
 
@@ -48,7 +49,10 @@ pub(crate) struct Events(Vec<Option<Arc<EventPlan>>>);
 
 impl Events {
     /// `plans` are those of the classes, in their order.
-    pub(crate) fn new(class: &TraceClass, plans: impl IntoIterator<Item = Arc<EventPlan>>) -> Events {
+    pub(crate) fn new(
+        class: &TraceClass,
+        plans: impl IntoIterator<Item = Arc<EventPlan>>,
+    ) -> Events {
         let classes = class.streams.iter().flat_map(|stream| &stream.events);
         let mut events = Vec::new();
         for (event, plan) in classes.zip(plans) {
@@ -98,8 +102,8 @@ impl<S: PacketSink> Streams<S> {
         self.own_context = context;
     }
 
-    /// Goes on where the streams of the chunk before have ended, with the numbers of packets and the counts of lost events.
-    /// Nothing must have been written yet.
+    /// Goes on where the streams of the chunk before have ended, with the numbers of packets and
+    /// the counts of lost events. Nothing must have been written yet.
     pub(crate) fn go_on(&mut self, ended: &Streams<S>) {
         for (stream, ended) in self.streams.iter_mut().zip(&ended.streams) {
             let sequence = ended.writer.sequence();
@@ -112,7 +116,11 @@ impl<S: PacketSink> Streams<S> {
 
     /// Writes an event of a CPU.
     pub(crate) fn event(&mut self, cpu: usize, event: &Event<'_>) -> Result<(), WriteError> {
-        let plan = self.events.0.get(usize::from(event.id)).and_then(Option::as_ref);
+        let plan = self
+            .events
+            .0
+            .get(usize::from(event.id))
+            .and_then(Option::as_ref);
         let (Some(stream), Some(plan)) = (self.streams.get_mut(cpu), plan) else {
             return Ok(());
         };
@@ -139,7 +147,11 @@ impl<S: PacketSink> Streams<S> {
 
     /// Time of the newest event, or the begin of the streams if that is later.
     pub(crate) fn newest(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.last).max().unwrap_or(0)
+        self.streams
+            .iter()
+            .map(|stream| stream.last)
+            .max()
+            .unwrap_or(0)
     }
 
     /// What has been written up to now, without the chunks before.
@@ -151,7 +163,11 @@ impl<S: PacketSink> Streams<S> {
                 .iter()
                 .map(|stream| stream.lost - stream.before.0)
                 .sum(),
-            bytes: self.streams.iter().map(|stream| stream.writer.bytes()).sum(),
+            bytes: self
+                .streams
+                .iter()
+                .map(|stream| stream.writer.bytes())
+                .sum(),
             chunks: 0,
         }
     }
@@ -165,8 +181,9 @@ impl<S: PacketSink> Streams<S> {
         self.streams.iter().map(of).sum()
     }
 
-    /// Ends all packets that have events, each at its last one, so that what comes still has its own time. The first
-    /// stream's packet is the newest: of what is kept in memory the newest packet with the mark of the end stays.
+    /// Ends all packets that have events, each at its last one, so that what comes still has its
+    /// own time. The first stream's packet is the newest: of what is kept in memory the newest
+    /// packet with the mark of the end stays.
     pub(crate) fn flush(&mut self) -> Result<(), WriteError> {
         self.streams.iter_mut().rev().try_for_each(Stream::flush)
     }
@@ -180,8 +197,9 @@ impl<S: PacketSink> Streams<S> {
         Ok(())
     }
 
-    /// Writes the mark of the end, to be followed by the end of all packets. It is one nanosecond after the last event: the
-    /// last one in the order of time, and no thread seems to run on until the recorder stopped.
+    /// Writes the mark of the end, to be followed by the end of all packets. It is one nanosecond
+    /// after the last event: the last one in the order of time, and no thread seems to run on until
+    /// the recorder stopped.
     pub(crate) fn mark_end(&mut self, reason: EndReason) -> Result<(), WriteError> {
         let payload = [&*self.own_context.bytes, &reason.payload(self.progress())].concat();
         let Some(first) = self.streams.first() else {
@@ -206,7 +224,8 @@ impl<S: PacketSink> Streams<S> {
 }
 
 impl<S: PacketSink> Stream<S> {
-    /// Time with which an event is written: that of the last event if it is late, since time must not decrease in a stream.
+    /// Time with which an event is written: that of the last event if it is late, since time must
+    /// not decrease in a stream.
     fn time_of(&self, event: &Event<'_>) -> u64 {
         let time = event.time.max(self.last);
         let begins = self.writer.packet_begin() == Some(time);
@@ -226,7 +245,8 @@ impl<S: PacketSink> Stream<S> {
         Ok(())
     }
 
-    /// Ends the packet at its last event. A packet whose events all have its begin timestamp stays open.
+    /// Ends the packet at its last event. A packet whose events all have its begin timestamp stays
+    /// open.
     fn flush(&mut self) -> Result<(), WriteError> {
         match self.has_events {
             true => self.end_packet(self.last),
@@ -234,9 +254,9 @@ impl<S: PacketSink> Stream<S> {
         }
     }
 
-    /// Between the last event and that time events were lost: a packet ends before them, so that readers see
-    /// where. The first packet of a chunk ends even if it is empty: if a chunk is read alone, the count of its first packet is
-    /// that of earlier chunks.
+    /// Between the last event and that time events were lost: a packet ends before them, so that
+    /// readers see where. The first packet of a chunk ends even if it is empty: if a chunk is read
+    /// alone, the count of its first packet is that of earlier chunks.
     fn lose(&mut self, lost: u64, time: u64) -> Result<(), WriteError> {
         let is_first = self.writer.bytes() == 0;
         if self.has_events || is_first {
@@ -295,7 +315,8 @@ mod tests {
             let events = Arc::new(Events::new(&class, plans));
             let entries = Rc::new(RefCell::new(Vec::new()));
             let sink = Entries(entries.clone());
-            let writer = StreamWriter::new(&plan, sink, PacketSize::UpTo(4096), 0, &[("cpu_id", 0)]);
+            let writer =
+                StreamWriter::new(&plan, sink, PacketSize::UpTo(4096), 0, &[("cpu_id", 0)]);
             let streams = Streams::new(vec![writer.unwrap()], events, BEGIN).unwrap();
             OneStream { streams, entries }
         }

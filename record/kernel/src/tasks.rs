@@ -116,7 +116,9 @@ impl Proc {
 
     /// `NSpid` has a number for each namespace from that of `/proc` down to that of the process.
     fn parse(status: &str) -> Option<Proc> {
-        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        let numbers = status
+            .lines()
+            .find_map(|line| line.strip_prefix("NSpid:"))?;
         let above = numbers.split_whitespace().count().checked_sub(1)?;
         Some(Proc { above })
     }
@@ -131,7 +133,8 @@ impl TaskIterator {
         TaskIterator(Arc::new(link))
     }
 
-    /// Gives each thread that the PID namespace of this process has, soon after the kernel has been looked at.
+    /// Gives each thread that the PID namespace of this process has, soon after the kernel has been
+    /// looked at.
     pub(crate) fn each(&self, mut to: impl FnMut(Task)) -> Result<(), RecordError> {
         let unreadable =
             |error: std::io::Error| RecordError::Load(format!("threads cannot be listed: {error}"));
@@ -169,8 +172,8 @@ impl TaskIterator {
     }
 }
 
-/// Ids, in the initial namespace, of running processes that BPF does not follow although an ancestor is followed. The
-/// recorder, `own`, is left out: a recorded shell may have started it.
+/// Ids, in the initial namespace, of running processes that BPF does not follow although an
+/// ancestor is followed. The recorder, `own`, is left out: a recorded shell may have started it.
 pub(crate) fn unfollowed_descendants(tasks: &[Task], own: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<&Task>> = HashMap::new();
     for task in tasks
@@ -179,7 +182,9 @@ pub(crate) fn unfollowed_descendants(tasks: &[Task], own: u32) -> Vec<u32> {
     {
         children.entry(task.parent).or_default().push(task);
     }
-    let followed = tasks.iter().filter(|task| task.is_leader() && task.is_target);
+    let followed = tasks
+        .iter()
+        .filter(|task| task.is_leader() && task.is_target);
     let mut parents: Vec<u32> = followed.map(|task| task.pid).collect();
     let mut found = BTreeSet::new();
     while let Some(parent) = parents.pop() {
@@ -192,7 +197,8 @@ pub(crate) fn unfollowed_descendants(tasks: &[Task], own: u32) -> Vec<u32> {
     found.into_iter().collect()
 }
 
-/// The number in the initial namespace of a process with that number in the namespace of this process.
+/// The number in the initial namespace of a process with that number in the namespace of this
+/// process.
 pub(crate) fn resolve(tasks: &[Task], number: u32) -> Option<u32> {
     let task = tasks.iter().find(|task| task.own_pid == number);
     task.map(|task| task.pid)
@@ -221,7 +227,10 @@ mod tests {
     fn a_thread_has_its_numbers_in_each_namespace() {
         assert_eq!(bytes(0).len(), SEEN_SIZE);
         let task = Task::parse(&bytes(0)).unwrap();
-        assert_eq!((task.time, task.tid, task.pid, task.parent), (5, 70, 60, 50));
+        assert_eq!(
+            (task.time, task.tid, task.pid, task.parent),
+            (5, 70, 60, 50)
+        );
         assert_eq!(&task.name[..5], b"name\0");
         let inner = Numbers {
             tid: 7,

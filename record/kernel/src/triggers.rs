@@ -1,9 +1,10 @@
 //! Triggering under which a recording that is kept in memory is to be written (`--when`).
 //!
-//! They are evaluated where events pass on their way to the trace, and once a second for the load of the machine. That needs
-//! no other BPF programs, and costs nothing without conditions. Events arrive in the order of time for each CPU, and by
-//! batches of a few milliseconds: system calls are put in order at the end of a batch, since a thread may enter a call on one
-//! CPU and leave it on another.
+//! They are evaluated where events pass on their way to the trace, and once a second for the load
+//! of the machine. That needs no other BPF programs, and costs nothing without conditions. Events
+//! arrive in the order of time for each CPU, and by batches of a few milliseconds: system calls are
+//! put in order at the end of a batch, since a thread may enter a call on one CPU and leave it on
+//! another.
 
 mod machine_load;
 
@@ -120,7 +121,11 @@ pub const MOST_CONDITIONS: usize = 32;
 const MOST_THREADS: usize = 1 << 17;
 
 impl Triggers {
-    pub(crate) fn new(conditions: &Triggering, class: &TraceClass, cpus: usize) -> Option<Triggers> {
+    pub(crate) fn new(
+        conditions: &Triggering,
+        class: &TraceClass,
+        cpus: usize,
+    ) -> Option<Triggers> {
         if conditions.any.is_empty() {
             return None;
         }
@@ -145,11 +150,14 @@ impl Triggers {
             triggers.add_class(event.id as usize, name);
         }
         let (conditions, calls) = (&triggers.conditions, &triggers.calls);
-        let chosen = conditions.any.iter().map(|condition| match &condition.watched {
-            Watched::Call(names) if names.is_empty() => vec![true; calls.len()],
-            Watched::Call(names) => calls.iter().map(|call| names.contains(call)).collect(),
-            _ => Vec::new(),
-        });
+        let chosen = conditions
+            .any
+            .iter()
+            .map(|condition| match &condition.watched {
+                Watched::Call(names) if names.is_empty() => vec![true; calls.len()],
+                Watched::Call(names) => calls.iter().map(|call| names.contains(call)).collect(),
+                _ => Vec::new(),
+            });
         triggers.chosen = chosen.collect();
         Some(triggers)
     }
@@ -216,12 +224,14 @@ impl Triggers {
                     self.woken.insert(tid as i32, event.time);
                 }
             }
-            Role::Entry(call) | Role::Exit(call) => self.batch.extend(running.map(|tid| CallEvent {
-                time: event.time,
-                tid,
-                call,
-                is_exit: matches!(role, Role::Exit(_)),
-            })),
+            Role::Entry(call) | Role::Exit(call) => {
+                self.batch.extend(running.map(|tid| CallEvent {
+                    time: event.time,
+                    tid,
+                    call,
+                    is_exit: matches!(role, Role::Exit(_)),
+                }))
+            }
         }
     }
 
@@ -248,7 +258,9 @@ impl Triggers {
             if counted >> at & 1 == 0 {
                 continue;
             }
-            let (Some(rate), Some(condition)) = (self.rates.get_mut(at), self.conditions.any.get(at)) else {
+            let (Some(rate), Some(condition)) =
+                (self.rates.get_mut(at), self.conditions.any.get(at))
+            else {
                 continue;
             };
             let count = rate.add(time);
@@ -269,7 +281,8 @@ impl Triggers {
         text: impl Fn(&Condition) -> String,
     ) {
         let mut all = self.conditions.any.iter();
-        let exceeded = all.find(|condition| is_chosen(&condition.watched) && value > condition.limit);
+        let exceeded =
+            all.find(|condition| is_chosen(&condition.watched) && value > condition.limit);
         if let Some(condition) = exceeded {
             let (condition, value) = (condition.text.clone(), text(condition));
             self.hold(time, condition, value);
@@ -329,13 +342,17 @@ impl Triggers {
             self.entered.insert(tid, (time, call));
             return;
         }
-        let entered = self.entered.remove(&tid).filter(|(_, entered)| *entered == call);
+        let entered = self
+            .entered
+            .remove(&tid)
+            .filter(|(_, entered)| *entered == call);
         let Some((since, _)) = entered else { return };
         let took = time.saturating_sub(since);
         let is_chosen = |chosen: &Vec<bool>| chosen.get(usize::from(call)) == Some(&true);
         let chosen = self.chosen.iter().map(is_chosen);
         let mut all = self.conditions.any.iter().zip(chosen);
-        let exceeded = all.find(|(condition, is_chosen)| *is_chosen && took as f64 > condition.limit);
+        let exceeded =
+            all.find(|(condition, is_chosen)| *is_chosen && took as f64 > condition.limit);
         if let Some((condition, _)) = exceeded {
             let name = self.calls.get(usize::from(call)).map_or("", String::as_str);
             let value = format!("{name} of thread {tid} took {}", length(took));
@@ -421,7 +438,11 @@ mod tests {
         } else {
             Role::Entry(number)
         };
-        triggers.roles.iter().position(|other| *other == role).unwrap() as u16
+        triggers
+            .roles
+            .iter()
+            .position(|other| *other == role)
+            .unwrap() as u16
     }
 
     fn switch(next: i32) -> Vec<u8> {
@@ -478,7 +499,13 @@ mod tests {
         let mut held = Vec::new();
         for time in [0u64, 500, 1100, 1500, 2300] {
             put(&mut triggers, 1, time * MS, kinds::SCHED_WAKEUP, &woken);
-            put(&mut triggers, 0, (time + 6) * MS, kinds::SCHED_SWITCH, &switch(7));
+            put(
+                &mut triggers,
+                0,
+                (time + 6) * MS,
+                kinds::SCHED_SWITCH,
+                &switch(7),
+            );
             held.extend(triggers.settle(0).map(|_| time));
         }
         assert_eq!(held, [0, 1100, 2300]);

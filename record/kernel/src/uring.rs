@@ -12,7 +12,8 @@ pub(crate) enum Completion {
 }
 
 impl Completion {
-    /// That of the running kernel; `None` if it tells in a way that nobody knows here, as those before 6.4 do, or not at all.
+    /// That of the running kernel; `None` if it tells in a way that nobody knows here, as those
+    /// before 6.4 do, or not at all.
     pub(crate) fn of_kernel() -> Option<Completion> {
         let kernel = Btf::from_vmlinux().ok()?;
         match (

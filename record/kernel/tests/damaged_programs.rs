@@ -1,5 +1,5 @@
-//! Programs whose functions are to be probed may contain anything: damage leads to an error or to events, and never to a
-//! panic, a hang or unbounded memory.
+//! Programs whose functions are to be probed may contain anything: damage leads to an error or to
+//! events, and never to a panic, a hang or unbounded memory.
 
 use std::path::Path;
 use std::process::Command;
@@ -47,7 +47,11 @@ fn look(file: &Path, bytes: &[u8]) -> usize {
         let spec: EventSpec = spec.parse().expect("a specification");
         let begin = Instant::now();
         let events = ChosenEvents::resolve(&[spec]);
-        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            begin.elapsed()
+        );
         events.is_ok()
     });
     found.count()

@@ -8,7 +8,8 @@ use tracebraid_ctf::schema::{EventClass, FieldClass, TraceClass};
 /// The metadata of a trace that lttng-modules 2.13 recorded.
 fn recorded() -> TraceClass {
     let directory = tracebraid_testkit::recorded::unpacked("kernel-mix-small");
-    let text = std::fs::read(directory.join("kernel-mix-small/kernel/metadata")).expect("it can be read");
+    let text =
+        std::fs::read(directory.join("kernel-mix-small/kernel/metadata")).expect("it can be read");
     metadata::parse(&text).expect("the recorded metadata is valid")
 }
 
@@ -41,7 +42,9 @@ fn events_are_those_of_lttng_modules() {
         compared += 1;
         let (found, expected) = (fields(&event.payload), fields(&other.payload));
         if found != expected {
-            different.push(format!("{name}\n  ours:   {found:#?}\n  theirs: {expected:#?}"));
+            different.push(format!(
+                "{name}\n  ours:   {found:#?}\n  theirs: {expected:#?}"
+            ));
         }
     }
     assert!(

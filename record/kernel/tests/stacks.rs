@@ -9,8 +9,8 @@ use tracebraid_kernel_recorder::{Options, Recording, Stacks, missing_privileges}
 use tracebraid_testkit::processes::cpu_time;
 use tracebraid_testkit::skip::skipped;
 
-/// Spends its CPU time in one function, waits in another, 20 ms each, with frame pointers. Prints its CPU time in
-/// microseconds after each round.
+/// Spends its CPU time in one function, waits in another, 20 ms each, with frame pointers. Prints
+/// its CPU time in microseconds after each round.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <time.h>
@@ -142,8 +142,8 @@ fn check(recorded: &Recorded) {
             .collect::<Vec<_>>()
     };
     let waits = lines(" tracebraid_syscall_stack:");
-    // One in each round, but for one that finds its timer over since something else ran before it could wait. A
-    // round has 20 ms of waiting at least.
+    // One in each round, but for one that finds its timer over since something else ran before it
+    // could wait. A round has 20 ms of waiting at least.
     let most = recorded.passed_ms / 20 + 1;
     assert!(
         (ROUNDS - 2..=most).contains(&waits.len()),
@@ -153,7 +153,8 @@ fn check(recorded: &Recorded) {
     let mut functions = Vec::new();
     for wait in &waits {
         let number = |name: &str| field(wait, name).parse::<u64>().unwrap();
-        // It waits from when it leaves its CPU on; the timer runs before that, longer if something comes in between.
+        // It waits from when it leaves its CPU on; the timer runs before that, longer if something
+        // comes in between.
         let most = recorded.passed_ms as u64 * 1_000_000;
         assert!((100_000..most).contains(&number("wait_ns")), "{wait}");
         assert!(
@@ -182,7 +183,10 @@ fn check(recorded: &Recorded) {
     let samples = lines(" tracebraid_cpu_stack:").len();
     // One sample for each millisecond of CPU time; one CPU has no more samples than time passes.
     let expected = recorded.used_ms / 2..=recorded.passed_ms + 2;
-    assert!(expected.contains(&samples), "{samples} samples, not {expected:?}");
+    assert!(
+        expected.contains(&samples),
+        "{samples} samples, not {expected:?}"
+    );
     assert!(
         lines(" tracebraid_map_load:")
             .iter()

@@ -1,7 +1,7 @@
 //! Beginning: when the program is loaded, and again in each forked child.
 //!
-//! Safety: constructors and handlers of fork run in the program's thread; nothing of ours is in use then,
-//! except in a forked child what other threads left unfinished, which is reset.
+//! Safety: constructors and handlers of fork run in the program's thread; nothing of ours is in use
+//! then, except in a forked child what other threads left unfinished, which is reset.
 
 #![allow(unsafe_code)]
 
@@ -16,8 +16,9 @@ static BEGIN: extern "C" fn() = begin;
 /// The environment variable with the session's directory.
 const SESSION: &CStr = c"TRACEBRAID_SESSION";
 
-/// Whether there is a session. Reports a directory that does not exist, since a user who has forgotten to
-/// make it would not know why nothing is recorded; programs that this one starts report nothing more.
+/// Whether there is a session. Reports a directory that does not exist, since a user who has
+/// forgotten to make it would not know why nothing is recorded; programs that this one starts
+/// report nothing more.
 fn has_session() -> bool {
     let Some(session) = variable(SESSION).filter(|session| !session.is_empty()) else {
         return false;

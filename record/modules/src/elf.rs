@@ -1,6 +1,7 @@
 //! Program headers of a loaded module: its range of addresses and its build id.
 //!
-//! Everything is read through [`crate::memory`]: headers of a module that goes away meanwhile are nothing, not a fault.
+//! Everything is read through [`crate::memory`]: headers of a module that goes away meanwhile are
+//! nothing, not a fault.
 
 use crate::memory;
 
@@ -99,7 +100,10 @@ impl Headers {
     /// Calls `see` with each note's name, type, and place and length of its content.
     fn notes<T>(self, mut see: impl FnMut(&[u8], u32, u64, u64) -> Option<T>) -> Option<T> {
         for segment in self.iter().filter(|header| header.kind == PT_NOTE) {
-            let (mut at, end) = (segment.address, segment.address.saturating_add(segment.bytes));
+            let (mut at, end) = (
+                segment.address,
+                segment.address.saturating_add(segment.bytes),
+            );
             while at + 16 <= end {
                 let mut head = [0; 16];
                 memory::scan(at, &mut head).then_some(())?;

@@ -1,16 +1,18 @@
 //! `execve` and its relatives, which start programs in a root where the library may not be found.
 //!
-//! The root is changed by `pivot_root`, `setns` and raw system calls as well as by `chroot`, and none of them is known by the
-//! library. So each of these functions looks whether the library exists, and passes an environment without it if not.
-//! The caller's environment is never changed: in a child of `vfork` it is the parent's, whose root still has the library.
-//! The copy is on the stack, since nothing may be allocated there. The look is one `access`: a sandbox in which the new program is
-//! to be loaded must allow that call, since the loader makes it.
+//! The root is changed by `pivot_root`, `setns` and raw system calls as well as by `chroot`, and
+//! none of them is known by the library. So each of these functions looks whether the library
+//! exists, and passes an environment without it if not. The caller's environment is never changed:
+//! in a child of `vfork` it is the parent's, whose root still has the library. The copy is on the
+//! stack, since nothing may be allocated there. The look is one `access`: a sandbox in which the
+//! new program is to be loaded must allow that call, since the loader makes it.
 //!
-//! Left alone are functions with a list of arguments (`execl`), which cannot be passed on, and `system` and `popen`: threads may be
-//! cancelled in them, and nothing of this library may be on the stack then.
+//! Left alone are functions with a list of arguments (`execl`), which cannot be passed on, and
+//! `system` and `popen`: threads may be cancelled in them, and nothing of this library may be on
+//! the stack then.
 //!
-//! Safety: the functions are called as the C library's are, which `dlsym` finds. Environments are arrays of strings that end
-//! with a null pointer.
+//! Safety: the functions are called as the C library's are, which `dlsym` finds. Environments are
+//! arrays of strings that end with a null pointer.
 
 #![allow(unsafe_code)]
 
@@ -171,7 +173,11 @@ unsafe fn execute(next: &Next, path: Path, arguments: Strings, environment: Stri
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execve(path: Path, arguments: Strings, environment: Strings) -> c_int {
+pub(crate) unsafe extern "C" fn execve(
+    path: Path,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     // SAFETY: the caller's.
     unsafe { execute(&EXECVE, path, arguments, environment) }
 }
@@ -187,7 +193,11 @@ pub(crate) unsafe extern "C" fn execv(path: Path, arguments: Strings) -> c_int {
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvpe(file: Path, arguments: Strings, environment: Strings) -> c_int {
+pub(crate) unsafe extern "C" fn execvpe(
+    file: Path,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     // SAFETY: the caller's.
     unsafe { execute(&EXECVPE, file, arguments, environment) }
 }
@@ -215,10 +225,21 @@ pub(crate) unsafe extern "C" fn execveat(
     // SAFETY: the C library's function and the caller's arguments. Older ones do not have it.
     unsafe {
         with(environment, &mut |environment| match next.is_null() {
-            true => {
-                libc::syscall(libc::SYS_execveat, directory, path, arguments, environment, flags) as c_int
-            }
-            false => transmute::<*mut c_void, Function>(next)(directory, path, arguments, environment, flags),
+            true => libc::syscall(
+                libc::SYS_execveat,
+                directory,
+                path,
+                arguments,
+                environment,
+                flags,
+            ) as c_int,
+            false => transmute::<*mut c_void, Function>(next)(
+                directory,
+                path,
+                arguments,
+                environment,
+                flags,
+            ),
         })
     }
 }
@@ -226,7 +247,11 @@ pub(crate) unsafe extern "C" fn execveat(
 /// # Safety
 /// As the C library's.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn fexecve(file: c_int, arguments: Strings, environment: Strings) -> c_int {
+pub(crate) unsafe extern "C" fn fexecve(
+    file: c_int,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     type Function = unsafe extern "C" fn(c_int, Strings, Strings) -> c_int;
     let next = FEXECVE.find();
     if next.is_null() {
@@ -240,8 +265,14 @@ pub(crate) unsafe extern "C" fn fexecve(file: c_int, arguments: Strings, environ
     }
 }
 
-type Spawn =
-    unsafe extern "C" fn(*mut libc::pid_t, Path, *const c_void, *const c_void, Strings, Strings) -> c_int;
+type Spawn = unsafe extern "C" fn(
+    *mut libc::pid_t,
+    Path,
+    *const c_void,
+    *const c_void,
+    Strings,
+    Strings,
+) -> c_int;
 
 /// # Safety
 /// The function is of that type; the arguments are the caller's.
@@ -259,7 +290,14 @@ unsafe fn spawn(
     // SAFETY: the caller's.
     unsafe {
         with(environment, &mut |environment| {
-            transmute::<*mut c_void, Spawn>(next)(process, path, actions, attributes, arguments, environment)
+            transmute::<*mut c_void, Spawn>(next)(
+                process,
+                path,
+                actions,
+                attributes,
+                arguments,
+                environment,
+            )
         })
     }
 }
@@ -339,7 +377,11 @@ mod tests {
     #[test]
     fn only_a_library_that_does_not_exist_is_left_out() {
         assert_eq!(
-            passed(&[c"A=1", c"LD_PRELOAD=/none/libtracebraid_modules.so:/x.so", c"B=2"]),
+            passed(&[
+                c"A=1",
+                c"LD_PRELOAD=/none/libtracebraid_modules.so:/x.so",
+                c"B=2"
+            ]),
             ["A=1", "LD_PRELOAD=/x.so", "B=2"]
         );
         assert_eq!(

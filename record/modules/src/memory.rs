@@ -1,8 +1,8 @@
 //! Reading memory of which only an address is known.
 //!
-//! Safety: a page is read when the kernel has found it readable just before. Between the question and the
-//! reading another thread might unmap the page: only headers of modules of the loader's list are read, while
-//! the loader's state is consistent (see [`crate::modules`]).
+//! Safety: a page is read when the kernel has found it readable just before. Between the question
+//! and the reading another thread might unmap the page: only headers of modules of the loader's
+//! list are read, while the loader's state is consistent (see [`crate::modules`]).
 
 #![allow(unsafe_code)]
 
@@ -14,8 +14,8 @@ const PAGE: u64 = 4096;
 /// End of user space with 47 bits; the kernel refuses what lies beyond anyway.
 const MOST: u64 = 1 << 56;
 
-/// Pages that were found readable in this scan of modules, each at its number modulo how many there are. The headers of
-/// a module are some twenty pieces of one page.
+/// Pages that were found readable in this scan of modules, each at its number modulo how many there
+/// are. The headers of a module are some twenty pieces of one page.
 static SCANNED: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 /// Set with the address of a page: the first page of all is one as well.
@@ -23,7 +23,9 @@ const KNOWN: u64 = 1;
 
 /// A scan begins, which is the only one.
 pub(crate) fn begin_scan() {
-    SCANNED.iter().for_each(|place| place.store(0, Ordering::Relaxed));
+    SCANNED
+        .iter()
+        .for_each(|place| place.store(0, Ordering::Relaxed));
 }
 
 /// Copies bytes, in a scan; `false` if they cannot all be read. No page is asked for twice.

@@ -1,14 +1,14 @@
 //! The modules of the program, and which of them have been recorded.
 //!
-//! The list is made from that of the dynamic loader (`_r_debug`, as debuggers read it), which can be walked
-//! in a signal handler: without the loader's lock, reading only memory that the kernel finds readable, and
-//! using the result only if the loader's state is consistent before and after. A new module is found when a
-//! function's address is in none of the list.
+//! The list is made from that of the dynamic loader (`_r_debug`, as debuggers read it), which can
+//! be walked in a signal handler: without the loader's lock, reading only memory that the kernel
+//! finds readable, and using the result only if the loader's state is consistent before and after.
+//! A new module is found when a function's address is in none of the list.
 //!
-//! Safety. Lists are never changed once published. A user of the list is counted in `READERS` from before it
-//! takes the list until after; a list that was replaced is unmapped at the next replacement, if no other user
-//! was counted at that time, else never. `SCANNING` admits one writer; a thread that does not get in leaves
-//! the work to the next one (`STALE`).
+//! Safety. Lists are never changed once published. A user of the list is counted in `READERS` from
+//! before it takes the list until after; a list that was replaced is unmapped at the next
+//! replacement, if no other user was counted at that time, else never. `SCANNING` admits one
+//! writer; a thread that does not get in leaves the work to the next one (`STALE`).
 
 #![allow(unsafe_code)]
 
@@ -53,7 +53,9 @@ impl List {
     }
 
     fn known(&self, identity: [u64; 2]) -> Option<&Module> {
-        self.modules().iter().find(|module| module.identity == identity)
+        self.modules()
+            .iter()
+            .find(|module| module.identity == identity)
     }
 
     fn insert(&mut self, module: Module) -> Option<()> {
@@ -100,7 +102,8 @@ impl Reader {
         unsafe { LIST.load(Ordering::SeqCst).as_ref() }
     }
 
-    /// Looks for new modules if an earlier look failed, or nothing has been told of yet. The list may be another then.
+    /// Looks for new modules if an earlier look failed, or nothing has been told of yet. The list
+    /// may be another then.
     pub(crate) fn refresh(&mut self) {
         let is_new = !ANNOUNCED.swap(true, Ordering::Relaxed);
         if is_new || STALE.load(Ordering::Relaxed) {
@@ -108,8 +111,8 @@ impl Reader {
         }
     }
 
-    /// Looks for a module at an address that is in none of the list, unless that failed within the last second. The
-    /// list may be another then.
+    /// Looks for a module at an address that is in none of the list, unless that failed within the
+    /// last second. The list may be another then.
     fn look_at(&mut self, address: u64, now: u64) {
         let region = (address >> 16) & 0xFFFF_FFFF;
         let Some(slot) = NOWHERE.get((region % 64) as usize) else {
@@ -139,7 +142,12 @@ pub(crate) fn begin() {
     let rendezvous = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_r_debug".as_ptr()) };
     RENDEZVOUS.store(rendezvous as u64, Ordering::Relaxed);
     // SAFETY: numbers in, numbers out.
-    let values = unsafe { [libc::getauxval(libc::AT_PHDR), libc::getauxval(libc::AT_PHNUM)] };
+    let values = unsafe {
+        [
+            libc::getauxval(libc::AT_PHDR),
+            libc::getauxval(libc::AT_PHNUM),
+        ]
+    };
     for (place, value) in PROGRAM.iter().zip(values) {
         place.store(value, Ordering::Relaxed);
     }
@@ -160,7 +168,10 @@ pub(crate) fn meet(address: u64) {
 fn meet_first(address: u64) {
     let mut reader = Reader::enter();
     reader.refresh();
-    if reader.list().is_none_or(|list| list.find(address).is_none()) {
+    if reader
+        .list()
+        .is_none_or(|list| list.find(address).is_none())
+    {
         reader.look_at(address, sys::clock(libc::CLOCK_MONOTONIC) / 1_000_000);
     }
     let Some(module) = reader.list().and_then(|list| list.find(address)) else {
@@ -177,7 +188,8 @@ fn meet_first(address: u64) {
 
 /// Modules have gone, or what was told of them has.
 fn forget_met() {
-    MET.iter().for_each(|[_, end]| end.store(0, Ordering::Relaxed));
+    MET.iter()
+        .for_each(|[_, end]| end.store(0, Ordering::Relaxed));
 }
 
 /// In a forked child, which has one thread: nothing has been told in its trace.
@@ -250,7 +262,11 @@ impl Link {
         // A library may have been asked for by a path from where the program is.
         let mut first = [0];
         let is_relative = memory::scan(self.name, &mut first) && first == *b".";
-        let mut length = if is_relative { sys::directory(buffer) } else { 0 };
+        let mut length = if is_relative {
+            sys::directory(buffer)
+        } else {
+            0
+        };
         for (index, place) in buffer.iter_mut().skip(length).enumerate() {
             let mut byte = [0];
             if !memory::scan(self.name + index as u64, &mut byte) || byte == [0] {
@@ -293,8 +309,8 @@ fn is_consistent(rendezvous: u64) -> bool {
     memory::word(rendezvous + 24).is_some_and(|state| state as u32 == 0)
 }
 
-/// Makes the list anew, telling of what is new if `announce`. `readers` is how many uses the caller itself has.
-/// Whether it did.
+/// Makes the list anew, telling of what is new if `announce`. `readers` is how many uses the caller
+/// itself has. Whether it did.
 fn scan(announce: bool, readers: u32) -> bool {
     if SCANNING.swap(true, Ordering::Acquire) {
         STALE.store(true, Ordering::Relaxed);
@@ -331,7 +347,10 @@ fn make(announce: bool) -> Option<*mut List> {
     }
     let old = old.map_or(&[][..], List::modules);
     let mut has_lost = false;
-    for gone in old.iter().filter(|module| list.known(module.identity).is_none()) {
+    for gone in old
+        .iter()
+        .filter(|module| list.known(module.identity).is_none())
+    {
         has_lost = true;
         if gone.announced {
             probe!(lttng_ust_lib, unload, baddr: u64 = gone.range[0]);
@@ -348,7 +367,9 @@ fn fill(list: &mut List, old: Option<&List>, first: u64, announce: bool) -> Opti
     let is_untold = UNTOLD.swap(false, Ordering::Relaxed);
     while at != 0 {
         let link = Link::read(at)?;
-        let known = old.and_then(|old| old.known([link.bias, link.dynamic])).copied();
+        let known = old
+            .and_then(|old| old.known([link.bias, link.dynamic]))
+            .copied();
         if let Some(mut module) = known.or_else(|| link.module(is_program)) {
             module.announced &= !is_untold;
             if announce && !module.announced {

@@ -70,7 +70,10 @@ mod tests {
                 "/a/libtracebraid_modules.so:/usr/lib/other.so",
                 "/usr/lib/other.so",
             ),
-            ("/usr/lib/other.so:/a/libtracebraid_probe.so", "/usr/lib/other.so"),
+            (
+                "/usr/lib/other.so:/a/libtracebraid_probe.so",
+                "/usr/lib/other.so",
+            ),
             ("/x.so /a/libtracebraid_probe.so /y.so", "/x.so /y.so"),
             (
                 "/here/libtracebraid_probe.so:/x.so",
@@ -80,9 +83,16 @@ mod tests {
         ] {
             let mut bytes = [list.as_bytes(), &[0]].concat();
             let is_there = |path: &[u8]| path.starts_with(b"/here");
-            assert_eq!(lacks_some(list.as_bytes(), is_there), list != expected, "{list}");
+            assert_eq!(
+                lacks_some(list.as_bytes(), is_there),
+                list != expected,
+                "{list}"
+            );
             forget(&mut bytes, is_there);
-            let text = CStr::from_bytes_until_nul(&bytes).unwrap().to_str().unwrap();
+            let text = CStr::from_bytes_until_nul(&bytes)
+                .unwrap()
+                .to_str()
+                .unwrap();
             assert_eq!(text, expected, "{list}");
         }
     }

@@ -1,10 +1,11 @@
-//! `chroot`, after which the library may not be found: the loader of each program that is started there would
-//! complain on standard error. [`crate::exec`] handles changes of the root that are not made by this function; but
-//! `system`, `popen` and the functions with a list of arguments (`execl`) start programs without it.
+//! `chroot`, after which the library may not be found: the loader of each program that is started
+//! there would complain on standard error. [`crate::exec`] handles changes of the root that are not
+//! made by this function; but `system`, `popen` and the functions with a list of arguments
+//! (`execl`) start programs without it.
 //!
-//! Safety: the function is called as the C library's is, which `dlsym` finds. The environment is changed in place,
-//! in the bytes of its own variable, and only made shorter; a program that reads it in another thread at that moment
-//! could read a mixture of both.
+//! Safety: the function is called as the C library's is, which `dlsym` finds. The environment is
+//! changed in place, in the bytes of its own variable, and only made shorter; a program that reads
+//! it in another thread at that moment could read a mixture of both.
 
 #![allow(unsafe_code)]
 
@@ -49,7 +50,8 @@ fn forget_libraries() {
         while !variables.is_null() && !(*variables).is_null() {
             let text = CStr::from_ptr(*variables).to_bytes();
             if text.starts_with(PRELOAD) {
-                let bytes = core::slice::from_raw_parts_mut((*variables).cast::<u8>(), text.len() + 1);
+                let bytes =
+                    core::slice::from_raw_parts_mut((*variables).cast::<u8>(), text.len() + 1);
                 forget(bytes.get_mut(PRELOAD.len()..).unwrap_or_default(), is_there);
             }
             variables = variables.add(1);

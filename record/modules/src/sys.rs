@@ -1,4 +1,5 @@
-//! System calls, with their errors as numbers. All may be used in signal handlers; they change `errno`.
+//! System calls, with their errors as numbers. All may be used in signal handlers; they change
+//! `errno`.
 
 #![allow(unsafe_code)]
 
@@ -56,15 +57,16 @@ pub(crate) unsafe fn forbid(address: *mut u8, bytes: usize) {
     unsafe { libc::mprotect(address.cast(), bytes, libc::PROT_NONE) };
 }
 
-/// Whether eight bytes at a multiple of 8 can be read. The kernel looks at them before it finds that the request makes no
-/// sense; this call is allowed in every sandbox.
+/// Whether eight bytes at a multiple of 8 can be read. The kernel looks at them before it finds
+/// that the request makes no sense; this call is allowed in every sandbox.
 pub(crate) fn is_readable(address: u64) -> bool {
     if address < 4096 {
         // The kernel takes a null for no mask.
         return false;
     }
     // SAFETY: nothing is changed: no such way to change a mask exists.
-    let result = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, -1, address & !7, null::<u64>(), 8) };
+    let result =
+        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, -1, address & !7, null::<u64>(), 8) };
     result == 0 || errno() != libc::EFAULT
 }
 

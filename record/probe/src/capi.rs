@@ -1,5 +1,5 @@
-//! What C programs call, but for `tb_reserve`, which is [`crate::fast`]'s. `include/tracebraid/probe.h` declares it
-//! and says what it expects.
+//! What C programs call, but for `tb_reserve`, which is [`crate::fast`]'s.
+//! `include/tracebraid/probe.h` declares it and says what it expects.
 //!
 //! Safety: pointers are what the header promises: static descriptors, strings with a NUL.
 

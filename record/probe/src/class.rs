@@ -1,8 +1,8 @@
 //! Event classes as programs declare them: static descriptors, shared with C (`struct tb_class`).
 //!
-//! A descriptor is written when it is registered, under the process's lock, and read by sites at any time. `enabled`
-//! always points to a byte that stays: the descriptor's own, a static one, or one of a control file,
-//! which are never unmapped.
+//! A descriptor is written when it is registered, under the process's lock, and read by sites at
+//! any time. `enabled` always points to a byte that stays: the descriptor's own, a static one, or
+//! one of a control file, which are never unmapped.
 
 #![allow(unsafe_code)]
 
@@ -85,8 +85,8 @@ impl Class {
         is_of.then(|| self.id.load(Ordering::Relaxed))
     }
 
-    /// Notes that it belongs to a process which has no trace: whether it is on is for that one to say from which this one was
-    /// forked, if it was registered there.
+    /// Notes that it belongs to a process which has no trace: whether it is on is for that one to
+    /// say from which this one was forked, if it was registered there.
     pub(crate) fn registered_as_lost(&self, epoch: u32) {
         if self.epoch.load(Ordering::Acquire) == 0 {
             self.enabled.store(ON.as_ptr(), Ordering::Release);

@@ -1,12 +1,13 @@
 //! Time: CLOCK_MONOTONIC in nanoseconds, by the cycle counter where that serves.
 //!
-//! The kernel steers CLOCK_MONOTONIC by up to 500 ppm, so a frequency in the metadata would be wrong by
-//! milliseconds after some seconds. Instead cycles are converted in the probe, by one line for a stretch of time
-//! that all threads of the process use: `ns = base_ns + (cycles - base_cycles) * factor / 2^32`. A stretch lasts
-//! a millisecond at first, and twice as long as the one before up to half a second; at its end
-//! ([`Clock::renew`]) the next one begins where it ended, in the direction of where CLOCK_MONOTONIC
-//! will be at the end of the next, so time neither jumps nor runs backwards and errors do not add up.
-//! A process that was silent for longer than a stretch begins anew at the present time.
+//! The kernel steers CLOCK_MONOTONIC by up to 500 ppm, so a frequency in the metadata would be
+//! wrong by milliseconds after some seconds. Instead cycles are converted in the probe, by one line
+//! for a stretch of time that all threads of the process use: `ns = base_ns + (cycles -
+//! base_cycles) * factor / 2^32`. A stretch lasts a millisecond at first, and twice as long as the
+//! one before up to half a second; at its end ([`Clock::renew`]) the next one begins where it
+//! ended, in the direction of where CLOCK_MONOTONIC will be at the end of the next, so time neither
+//! jumps nor runs backwards and errors do not add up. A process that was silent for longer than a
+//! stretch begins anew at the present time.
 //!
 //! Error: what the counter's rate changes within a stretch, and the time that reading both clocks
 //! takes: measured below 100 ns, and 300 ns in the first millisecond. Event records
@@ -82,7 +83,8 @@ fn is_clock_source() -> bool {
     let mut path = sys::Path::new();
     path.push(b"/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let mut name = [0; 32];
-    let Ok(count) = sys::open(&path, libc::O_RDONLY).and_then(|file| sys::read(&file, &mut name)) else {
+    let Ok(count) = sys::open(&path, libc::O_RDONLY).and_then(|file| sys::read(&file, &mut name))
+    else {
         return false;
     };
     let name = name.get(..count).unwrap_or_default().trim_ascii();
@@ -164,7 +166,9 @@ impl Clock {
     fn renew_at(&mut self, now: Pair) {
         let over = Pair {
             cycles: self.line.base.cycles.wrapping_add(self.line.span),
-            ns: self.line.at(self.line.base.cycles.wrapping_add(self.line.span)),
+            ns: self
+                .line
+                .at(self.line.base.cycles.wrapping_add(self.line.span)),
         };
         let rate = factor(self.anchor, now);
         self.anchor = now;
@@ -180,7 +184,8 @@ impl Clock {
                 rate,
             )),
         };
-        // An end before the base, which no clock that is worth the name gives, makes a line that is nearly level.
+        // An end before the base, which no clock that is worth the name gives, makes a line that is
+        // nearly level.
         let ns = end.ns.max(base.ns.wrapping_add(1));
         self.line = Line::new(base, factor(base, Pair { ns, ..end }), span);
     }
@@ -220,7 +225,10 @@ mod tests {
                 let over = clock.line.base.cycles + clock.line.span;
                 let before = clock.line.at(over);
                 clock.renew_at(clocks(over + 700 * round, ppm, round * 13));
-                assert!(clock.line.at(over).abs_diff(before) <= 1, "jumps at {round}");
+                assert!(
+                    clock.line.at(over).abs_diff(before) <= 1,
+                    "jumps at {round}"
+                );
                 let error = clock.line.at(over).abs_diff(clocks(over, ppm, 0).ns);
                 assert!(
                     error < if round < 3 { 500 } else { 100 },
@@ -264,7 +272,10 @@ mod tests {
         }
         errors.sort_unstable();
         let median = errors[errors.len() / 2];
-        println!("median {median} ns, 99 %: {} ns", errors[errors.len() / 100 * 99]);
+        println!(
+            "median {median} ns, 99 %: {} ns",
+            errors[errors.len() / 100 * 99]
+        );
         assert!(median < 1000, "{median} ns off");
     }
 }

@@ -13,8 +13,8 @@
 //! | `recorder` | process id of `tracebraid record`, for readers: `ended` is then missing only if the recorder was killed, or runs | |
 //! | `enable`, `disable` | pattern of event classes, may be repeated; the last one that matches decides | `enable = *` |
 //!
-//! The environment variable `TRACEBRAID_PROBE` overrides them: the same, with `;` for ends of lines.
-//! What is not understood is passed over.
+//! The environment variable `TRACEBRAID_PROBE` overrides them: the same, with `;` for ends of
+//! lines. What is not understood is passed over.
 
 use crate::text::Text;
 
@@ -100,7 +100,9 @@ impl Config {
 
     fn set_number(&mut self, key: &[u8], number: u64) {
         match key {
-            b"packet_size" => self.packet_size = (number.clamp(LEAST_PACKET, MOST_PACKET) & !7) as usize,
+            b"packet_size" => {
+                self.packet_size = (number.clamp(LEAST_PACKET, MOST_PACKET) & !7) as usize
+            }
             b"packets" => self.packets = number.clamp(2, 1 << 20) as usize,
             b"limit" => self.limit = number,
             b"clock_offset" => self.clock_offset = Some(number),
@@ -114,8 +116,8 @@ impl Config {
         self.rules.push(b"\n");
     }
 
-    /// Rules with the default that all is on, unless something is switched on by name; none is on when the recording is
-    /// over. Appended to `rules`.
+    /// Rules with the default that all is on, unless something is switched on by name; none is on
+    /// when the recording is over. Appended to `rules`.
     pub(crate) fn all_rules(&self, rules: &mut Rules) {
         if self.ended {
             return;

@@ -1,7 +1,7 @@
 //! Switching event classes of running processes, from another process.
 //!
-//! Nothing in the traced process runs for it: its probes look at bytes of a file that both map or write
-//! (`src/control/file.rs`).
+//! Nothing in the traced process runs for it: its probes look at bytes of a file that both map or
+//! write (`src/control/file.rs`).
 
 #![allow(unsafe_code)]
 
@@ -61,7 +61,8 @@ pub fn traces(session: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether there can be event classes with such names: patterns are names, `provider:event`, with `*` and `?`.
+/// Whether there can be event classes with such names: patterns are names, `provider:event`, with
+/// `*` and `?`.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -78,7 +79,10 @@ pub fn check_pattern(pattern: &str) -> Result<(), String> {
 
 /// Whether patterns to be switched on are for that event class.
 pub fn switches_on(patterns: &[String], class: &str) -> bool {
-    let rules: String = patterns.iter().map(|pattern| format!("+{pattern}\n")).collect();
+    let rules: String = patterns
+        .iter()
+        .map(|pattern| format!("+{pattern}\n"))
+        .collect();
     file::decide(rules.as_bytes(), class.as_bytes())
 }
 
@@ -92,9 +96,13 @@ impl Control {
         let mut head = [0; 24];
         file.read_exact_at(&mut head, 0)?;
         if !head.starts_with(MAGIC) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a control file"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "not a control file",
+            ));
         }
-        let word = |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let word =
+            |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let start = [START, START + 4].map(|at| word(at).to_ne_bytes()).concat();
         Ok(Control {
             directory: trace.to_owned(),
@@ -135,7 +143,8 @@ impl Control {
         Ok(classes)
     }
 
-    /// The same with places of classes that are not registered (again) by a process which became another user's.
+    /// The same with places of classes that are not registered (again) by a process which became
+    /// another user's.
     fn places(&self) -> io::Result<Vec<ClassState>> {
         let mut count = [0; 4];
         self.file.read_exact_at(&mut count, CLASSES as u64)?;
@@ -147,7 +156,8 @@ impl Control {
             .enumerate()
             .map(|(at, &state)| {
                 let mut name = [0; NAME];
-                self.file.read_exact_at(&mut name, (NAMES + at * NAME) as u64)?;
+                self.file
+                    .read_exact_at(&mut name, (NAMES + at * NAME) as u64)?;
                 let name = String::from_utf8_lossy(until_nul(&name)).into_owned();
                 Ok(ClassState {
                     name,
@@ -157,8 +167,8 @@ impl Control {
             .collect()
     }
 
-    /// Switches classes whose names match the pattern, those that are registered later as well. Gives how many of
-    /// the registered ones changed.
+    /// Switches classes whose names match the pattern, those that are registered later as well.
+    /// Gives how many of the registered ones changed.
     ///
     /// # Errors
     /// When the file cannot be changed, or has no room for another rule.
@@ -174,7 +184,10 @@ impl Control {
         self.file.read_exact_at(&mut rules, RULES as u64)?;
         let rules = with_rule(until_nul(&rules), pattern, on);
         if rules.len() >= STATES - RULES {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "too many patterns"));
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "too many patterns",
+            ));
         }
         let mut whole = rules.clone();
         whole.resize(STATES - RULES, 0);
@@ -183,7 +196,8 @@ impl Control {
         for (at, class) in self.places()?.iter().enumerate() {
             let is_on = !class.name.is_empty() && file::decide(&rules, class.name.as_bytes());
             if is_on != class.enabled {
-                self.file.write_all_at(&[is_on.into()], (STATES + at) as u64)?;
+                self.file
+                    .write_all_at(&[is_on.into()], (STATES + at) as u64)?;
                 changed += 1;
             }
         }
@@ -196,7 +210,8 @@ impl Control {
     /// When the file cannot be changed.
     pub fn end(&self) -> io::Result<()> {
         let _lock = Lock::take(&self.file)?;
-        // What is switched on only by its name is switched off by no pattern: no rule is left, and none can be added.
+        // What is switched on only by its name is switched off by no pattern: no rule is left, and
+        // none can be added.
         self.file.write_all_at(&[1], ENDED as u64)?;
         self.file.write_all_at(&[0; STATES - RULES], RULES as u64)?;
         let count = self.places()?.len();
@@ -210,7 +225,8 @@ impl Control {
     }
 }
 
-/// Switches classes in all processes of a session, and in those that begin later. Gives how many classes changed.
+/// Switches classes in all processes of a session, and in those that begin later. Gives how many
+/// classes changed.
 ///
 /// # Errors
 /// When a control file or `probe.conf` cannot be changed, there are too many patterns, or the recording is over.
@@ -229,7 +245,8 @@ pub fn switch_session(session: &Path, pattern: &str, on: bool) -> io::Result<usi
     Ok(changed)
 }
 
-/// Ends a recording: nothing that runs, or begins later, records any more, or makes a file longer. There is no way back.
+/// Ends a recording: nothing that runs, or begins later, records any more, or makes a file longer.
+/// There is no way back.
 ///
 /// # Errors
 /// When `probe.conf` or a control file cannot be changed; the others are then changed nevertheless.
@@ -244,8 +261,15 @@ pub fn end_session(session: &Path) -> io::Result<()> {
 /// The rules with another one behind, in place of earlier ones on the same pattern.
 fn with_rule(rules: &[u8], pattern: &str, on: bool) -> Vec<u8> {
     let is_other = |line: &&[u8]| line.get(1..).is_some_and(|old| old != pattern.as_bytes());
-    let mut lines: Vec<&[u8]> = rules.split(|&byte| byte == b'\n').filter(is_other).collect();
-    let rule = format!("{}{}", if on { '+' } else { '-' }, pattern.replace('\n', ""));
+    let mut lines: Vec<&[u8]> = rules
+        .split(|&byte| byte == b'\n')
+        .filter(is_other)
+        .collect();
+    let rule = format!(
+        "{}{}",
+        if on { '+' } else { '-' },
+        pattern.replace('\n', "")
+    );
     lines.push(rule.as_bytes());
     let mut text = lines.join(&b'\n');
     text.push(b'\n');

@@ -1,4 +1,5 @@
-//! Event records that compare clocks: at the beginning of a buffer, and each second in which packets begin.
+//! Event records that compare clocks: at the beginning of a buffer, and each second in which
+//! packets begin.
 
 #![allow(unsafe_code)]
 
@@ -9,12 +10,14 @@ use crate::{clock, reserve, sys};
 pub(crate) const ID: u16 = 1;
 const PERIOD_NS: u64 = 1_000_000_000;
 
-/// Writes one if it is time, in the slow path of the thread whose state it is. The cycle counter and CLOCK_MONOTONIC are of the
-/// same moment.
+/// Writes one if it is time, in the slow path of the thread whose state it is. The cycle counter
+/// and CLOCK_MONOTONIC are of the same moment.
 pub(crate) fn record(state: &ThreadState) {
     // SAFETY: the slow path has the buffer's state to itself.
     let buffer = unsafe { state.slow() };
-    if buffer.correlated_at != 0 && clock::monotonic().wrapping_sub(buffer.correlated_at) < PERIOD_NS {
+    if buffer.correlated_at != 0
+        && clock::monotonic().wrapping_sub(buffer.correlated_at) < PERIOD_NS
+    {
         return;
     }
     let pair = clock::pair();

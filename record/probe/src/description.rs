@@ -12,6 +12,8 @@ pub struct Description {
 
 impl Description {
     pub(crate) const fn new() -> Description {
-        Description { text: Fields::new() }
+        Description {
+            text: Fields::new(),
+        }
     }
 }

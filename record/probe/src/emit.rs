@@ -13,7 +13,8 @@ use crate::thread::Owned;
 use crate::thread_state::ThreadState;
 use crate::{fork, process, sys};
 
-/// Takes room for a record of a class as [`crate::fast::reserve`] does, without restartable sequences.
+/// Takes room for a record of a class as [`crate::fast::reserve`] does, without restartable
+/// sequences.
 pub(crate) extern "C" fn reserve_exchanging(class: &Class, payload: usize) -> *mut u8 {
     let state = ThreadState::current();
     // SAFETY: the states of threads are never given back; this is the thread's own.
@@ -40,7 +41,9 @@ pub(crate) fn register(class: &Class) {
 fn registered(class: &Class, again: bool) -> Option<&'static Process> {
     // The process may be left once.
     for _ in 0..2 {
-        let Some(process) = process::current() else { break };
+        let Some(process) = process::current() else {
+            break;
+        };
         let is_known = !again && class.epoch.load(Ordering::Acquire) == process.epoch();
         if is_known || process.register(class) {
             return Some(process);
@@ -101,18 +104,21 @@ fn reserve_in_process(class: &Class, payload: usize) -> (*mut u8, Option<&'stati
     let Some(process) = registered(class, false).filter(|_| class.is_enabled()) else {
         return (null_mut(), None);
     };
-    // SAFETY: as above; a state of another epoch is of a process from which this one was forked, or that it has left.
+    // SAFETY: as above; a state of another epoch is of a process from which this one was forked, or
+    // that it has left.
     let state = unsafe { ThreadState::current().as_ref() };
-    let mut owned = match state.filter(|state| state.epoch.load(Ordering::Relaxed) == process.epoch()) {
-        Some(state) => Owned::attached(process, state),
-        None => {
-            if state.is_none_or(ThreadState::is_wiped) {
-                fork::leave_buffer();
+    let mut owned =
+        match state.filter(|state| state.epoch.load(Ordering::Relaxed) == process.epoch()) {
+            Some(state) => Owned::attached(process, state),
+            None => {
+                if state.is_none_or(ThreadState::is_wiped) {
+                    fork::leave_buffer();
+                }
+                Owned::attach(process)
             }
-            Owned::attach(process)
-        }
-    };
-    let fits = payload <= MOST_PAYLOAD && HEAD + reserve::room(payload) <= process.config().packet_size;
+        };
+    let fits =
+        payload <= MOST_PAYLOAD && HEAD + reserve::room(payload) <= process.config().packet_size;
     if process.is_nowhere(owned.state) || !fits {
         if process.is_over() {
             class.switch_off();
@@ -129,7 +135,8 @@ fn reserve_in_process(class: &Class, payload: usize) -> (*mut u8, Option<&'stati
     (room, Some(process))
 }
 
-/// Each try renews the clock's line, which may be over before it is used if the thread has to wait for a CPU.
+/// Each try renews the clock's line, which may be over before it is used if the thread has to wait
+/// for a CPU.
 const MOST_TRIES: u32 = 100;
 /// After so many it is taken that the program has overwritten the packet's head.
 const PATIENCE: u32 = 5;

@@ -1,25 +1,28 @@
 //! The fast path as a restartable sequence ([`crate::restart`]).
 //!
-//! From `2:` to `3:` the kernel knows where the thread is: if a signal is delivered there, or another thread runs, the
-//! thread goes on at `6:` and the attempt never was. So nobody sees the sequence half done but whoever kills the
-//! process: it needs no compare-exchange, and a record is reserved, dated and published by one
-//! store, that of the packet's content. What was written before lies in room that is nobody's, but for the packet's end
-//! of time, which may be too late and never too early.
+//! From `2:` to `3:` the kernel knows where the thread is: if a signal is delivered there, or
+//! another thread runs, the thread goes on at `6:` and the attempt never was. So nobody sees the
+//! sequence half done but whoever kills the process: it needs no compare-exchange, and a record is
+//! reserved, dated and published by one store, that of the packet's content. What was written
+//! before lies in room that is nobody's, but for the packet's end of time, which may be too late
+//! and never too early.
 //!
-//! Everything that a handler may change is read within, the thread-local value included: a handler that
-//! forks, switches to another user-level thread, or begins another packet leaves nothing stale.
+//! Everything that a handler may change is read within, the thread-local value included: a handler
+//! that forks, switches to another user-level thread, or begins another packet leaves nothing
+//! stale.
 //!
-//! A thread that the kernel does not watch (a child of `vfork` in its parent's memory) is not taken away from the
-//! sequence by its handlers, and finds its mark still there: it loses its event then, which is counted. The mark is
-//! removed behind the sequence, so that it means just that, and no code that is unloaded is ever named.
+//! A thread that the kernel does not watch (a child of `vfork` in its parent's memory) is not taken
+//! away from the sequence by its handlers, and finds its mark still there: it loses its event then,
+//! which is counted. The mark is removed behind the sequence, so that it means just that, and no
+//! code that is unloaded is ever named.
 //!
-//! Registers: `rdi` and `rsi` keep the arguments for the slow path. All other ones that are used belong to the called
-//! function in the C ABI, so nothing is saved on the stack.
+//! Registers: `rdi` and `rsi` keep the arguments for the slow path. All other ones that are used
+//! belong to the called function in the C ABI, so nothing is saved on the stack.
 //!
-//! Safety: the sequence touches the marks of the kernel's area of the thread, the thread's state, and the open packet
-//! up to its limit, which are what [`crate::reserve`] touches. `limit` is 0 where there is no packet; where the
-//! packet's content is not what was written there (the program has overwritten it) its lower half is
-//! taken, which cannot lead behind the limit either.
+//! Safety: the sequence touches the marks of the kernel's area of the thread, the thread's state,
+//! and the open packet up to its limit, which are what [`crate::reserve`] touches. `limit` is 0
+//! where there is no packet; where the packet's content is not what was written there (the program
+//! has overwritten it) its lower half is taken, which cannot lead behind the limit either.
 
 #![allow(unsafe_code)]
 
@@ -31,16 +34,16 @@ use crate::packet::{CONTENT, END, MOST_PAYLOAD, RECORD_HEAD, UNFINISHED};
 use crate::restart::MARK;
 use crate::thread_state::ThreadState;
 
-/// Takes room for a record of a class with that many bytes of fields; null when there is none, or the class is off:
-/// then nothing is left to be done.
+/// Takes room for a record of a class with that many bytes of fields; null when there is none, or
+/// the class is off: then nothing is left to be done.
 #[inline(always)]
 pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
     // SAFETY: the class is there.
     unsafe { tb_reserve(class, payload) }
 }
 
-/// Takes room for a record: what [`reserve`] promises. C programs call it as it is: a function between would cost
-/// a jump.
+/// Takes room for a record: what [`reserve`] promises. C programs call it as it is: a function
+/// between would cost a jump.
 ///
 /// # Safety
 /// The class is registered, or switched off.
@@ -70,7 +73,8 @@ pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mu
         "jz 5f",
         "cmp rsi, {most_payload}",
         "ja 5f",
-        // A record that is not finished is one that this handler has interrupted: the slow path notes it.
+        // A record that is not finished is one that this handler has interrupted: the slow path
+        // notes it.
         "mov rax, qword ptr [r8 + {last}]",
         "cmp word ptr [rax], {unfinished}",
         "je 5f",
@@ -109,8 +113,8 @@ pub(crate) unsafe extern "C" fn tb_reserve(class: &Class, payload: usize) -> *mu
         "5:",
         "mov qword ptr fs:[rcx], 0",
         "jmp {slow}",
-        // What the kernel asks for before the place where it lets go on: an instruction that is none, with the number
-        // with which the C library has registered.
+        // What the kernel asks for before the place where it lets go on: an instruction that is
+        // none, with the number with which the C library has registered.
         ".byte 0x0f, 0xb9, 0x3d",
         ".long 0x53053053",
         "6:",

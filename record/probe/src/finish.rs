@@ -1,8 +1,9 @@
 //! The last shape of a session's files, when their processes have ended, however they ended.
 //!
-//! Stream files lose the padding behind their last packet; rings become stream files, with their packets in the order
-//! in which they were begun. A file is written anew and takes the old one's name when it is
-//! complete, so this can be interrupted and done again; and a process that runs unnoticed keeps its own old file.
+//! Stream files lose the padding behind their last packet; rings become stream files, with their
+//! packets in the order in which they were begun. A file is written anew and takes the old one's
+//! name when it is complete, so this can be interrupted and done again; and a process that runs
+//! unnoticed keeps its own old file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,8 +22,8 @@ use crate::packet::{self, HEAD};
 pub struct Finished {
     /// Traces that have their last shape now.
     pub traces: usize,
-    /// Traces of processes that are running: left as they are, but for rings, of which there is a stream now as
-    /// they were.
+    /// Traces of processes that are running: left as they are, but for rings, of which there is a
+    /// stream now as they were.
     pub running: Vec<PathBuf>,
     /// Traces with a file that could not be changed.
     pub failed: Vec<(PathBuf, String)>,
@@ -65,7 +66,8 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 finished.failed.push((path, error.to_string()));
             }
-            // Without a control file it has been finished, or its process was killed before there was a trace.
+            // Without a control file it has been finished, or its process was killed before there
+            // was a trace.
             Ok(_) | Err(_) => match finish_trace(trace) {
                 Ok(()) => finished.traces += 1,
                 Err(error) => finished.failed.push((path, error.to_string())),
@@ -77,8 +79,8 @@ pub fn finish(session: &Path) -> io::Result<Finished> {
     Ok(finished)
 }
 
-/// Writes a session's traces into another directory as they are now, rings in order; their processes may run. Gives how
-/// many.
+/// Writes a session's traces into another directory as they are now, rings in order; their
+/// processes may run. Gives how many.
 ///
 /// # Errors
 /// When a directory cannot be read, or a file not be written.
@@ -117,8 +119,8 @@ fn copy_trace(trace: &Path, new: &Path) -> io::Result<()> {
         }
     }
     write_rings(trace, new)?;
-    // Classes are told there before their first event record is written, and stay: so it has those of all that has
-    // been copied only if it comes last.
+    // Classes are told there before their first event record is written, and stay: so it has those
+    // of all that has been copied only if it comes last.
     copy_file(&trace.join("metadata"), &new.join("metadata"))
 }
 
@@ -135,7 +137,10 @@ fn write_rings(trace: &Path, to: &Path) -> io::Result<()> {
         }
         let mut copies = Vec::new();
         for ring in rings {
-            let copy = to.join(format!(".finish_{}", name_of(&ring).trim_start_matches('.')));
+            let copy = to.join(format!(
+                ".finish_{}",
+                name_of(&ring).trim_start_matches('.')
+            ));
             copy_ring(&ring, &copy)?;
             copies.push(copy);
         }
@@ -148,8 +153,9 @@ fn write_rings(trace: &Path, to: &Path) -> io::Result<()> {
 /// Bytes of a ring that is copied while it is used: as much memory that takes.
 const MOST_RING: u64 = 4 << 30;
 
-/// Copies a ring that may be written to meanwhile, as it was at one time: packets that were overwritten while they were
-/// copied are left out, and so are those that were begun behind one that still grew then.
+/// Copies a ring that may be written to meanwhile, as it was at one time: packets that were
+/// overwritten while they were copied are left out, and so are those that were begun behind one
+/// that still grew then.
 fn copy_ring(from: &Path, to: &Path) -> io::Result<()> {
     let file = guarded::open(from, false)?;
     let length = file.metadata()?.len();
@@ -209,7 +215,8 @@ impl OneTime {
             if copied != now || packet::bytes::size(packet) != packet::bytes::size(&head) {
                 self.newest = self.newest.min(last.unwrap_or(u64::MAX));
             }
-            // Which may be too late, and was perhaps too early when the rest of the head was copied.
+            // Which may be too late, and was perhaps too early when the rest of the head was
+            // copied.
             packet::bytes::take_end(packet, &head);
         }
         // The one that it tells of was not whole.
@@ -220,8 +227,11 @@ impl OneTime {
         let first = packet::bytes::content(slot, slot.len() as u64).map(|(_, sequence)| sequence);
         if was_overwritten || first != now {
             // What was begun since then, or behind it, is of a later time.
-            self.newest = now.map_or(self.newest, |begun| self.newest.min(begun.saturating_sub(1)));
-            // What is older was looked at before, and is perhaps overwritten as well now: there would be a gap.
+            self.newest = now.map_or(self.newest, |begun| {
+                self.newest.min(begun.saturating_sub(1))
+            });
+            // What is older was looked at before, and is perhaps overwritten as well now: there
+            // would be a gap.
             self.oldest = last.map_or(self.oldest, |last| self.oldest.max(last.saturating_add(1)));
             packet::bytes::forget(slot);
         }
@@ -253,7 +263,9 @@ struct PacketsOfSlot {
 impl PacketsOfSlot {
     /// The next packet, up to the slot's end.
     fn next<'a>(&mut self, slot: &'a mut [u8]) -> Option<&'a mut [u8]> {
-        let packet = slot.get_mut(self.next..).filter(|packet| packet.len() >= HEAD)?;
+        let packet = slot
+            .get_mut(self.next..)
+            .filter(|packet| packet.len() >= HEAD)?;
         packet::bytes::content(packet, packet.len() as u64)?;
         let size = packet::bytes::size(packet)?.max(HEAD).next_multiple_of(8);
         self.begin = self.next;
@@ -262,11 +274,15 @@ impl PacketsOfSlot {
     }
 }
 
-/// Removes what a process left that was killed before its directory was complete: there is nothing in it.
+/// Removes what a process left that was killed before its directory was complete: there is nothing
+/// in it.
 fn remove_incomplete(directory: &Path) -> io::Result<()> {
     // `.NAME-PID-DATE-TIME`, and the name may have dashes.
     let name = name_of(directory);
-    let pid = name.rsplit('-').nth(2).and_then(|pid| pid.parse::<u32>().ok());
+    let pid = name
+        .rsplit('-')
+        .nth(2)
+        .and_then(|pid| pid.parse::<u32>().ok());
     let is_running = pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists());
     if is_running {
         Ok(())
@@ -301,8 +317,8 @@ fn finish_trace(trace: &Path) -> io::Result<()> {
         }
     }
     for (buffer, files) in rings {
-        // If the stream is there, finishing was interrupted behind this, or the file is one of a mode without
-        // rings that had not got its name.
+        // If the stream is there, finishing was interrupted behind this, or the file is one of a
+        // mode without rings that had not got its name.
         if !trace.join(format!("stream_{buffer}_0")).exists() {
             order(trace, buffer, &files)?;
         }
@@ -426,8 +442,8 @@ fn order(trace: &Path, buffer: u64, rings: &[PathBuf]) -> io::Result<()> {
     })
 }
 
-/// The length of a ring's slots, which its name tells; in traces of earlier versions, where each has one packet, all
-/// packets say it.
+/// The length of a ring's slots, which its name tells; in traces of earlier versions, where each
+/// has one packet, all packets say it.
 fn slot_of(path: &Path, file: &File, length: u64) -> io::Result<u64> {
     let name = name_of(path);
     let numbers = name.rsplit("ring_").next().unwrap_or_default();
@@ -453,7 +469,10 @@ fn slot_of(path: &Path, file: &File, length: u64) -> io::Result<u64> {
 }
 
 /// Writes a file under another name, then gives it this one.
-fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
     let temporary = path.with_file_name(format!(".finish_{}", name_of(path)));
     let mut new = BufWriter::new(guarded::create(&temporary)?);
     write(&mut new)?;

@@ -1,10 +1,10 @@
 //! What a forked child must do at once: nothing, unless it was forked in the middle of a probe.
 //!
-//! Private state is wiped by the kernel (`MADV_WIPEONFORK`, Linux 4.14). The thread that forked may have been
-//! interrupted in a probe by the handler that forks: it will come back to that probe in the child and
-//! write the rest of its record. [`in_child`] puts private memory at the address of its buffer for that. It is not
-//! called for `_Fork` and raw `clone`: then the child writes, in the place of the parent's
-//! record, the same bytes that the parent writes there itself.
+//! Private state is wiped by the kernel (`MADV_WIPEONFORK`, Linux 4.14). The thread that forked may
+//! have been interrupted in a probe by the handler that forks: it will come back to that probe in
+//! the child and write the rest of its record. [`in_child`] puts private memory at the address of
+//! its buffer for that. It is not called for `_Fork` and raw `clone`: then the child writes, in the
+//! place of the parent's record, the same bytes that the parent writes there itself.
 //!
 //! Safety: the handler touches only mappings of this crate, in a process with one thread.
 
@@ -30,8 +30,9 @@ extern "C" fn begin() {
     }
 }
 
-/// Sees to it that [`in_child`] is called, once per program. Never to be called in a signal handler, nor while another
-/// lock is held: the C library holds its own throughout a fork, in which a handler may trace.
+/// Sees to it that [`in_child`] is called, once per program. Never to be called in a signal
+/// handler, nor while another lock is held: the C library holds its own throughout a fork, in which
+/// a handler may trace.
 pub(crate) fn watch() {
     unsafe extern "C" {
         fn pthread_atfork(
@@ -41,15 +42,16 @@ pub(crate) fn watch() {
         ) -> libc::c_int;
     }
     if !WATCHED.swap(true, Ordering::Relaxed) {
-        // SAFETY: the function stays where it is: this library is never unloaded while it has threads' buffers.
+        // SAFETY: the function stays where it is: this library is never unloaded while it has
+        // threads' buffers.
         unsafe {
             pthread_atfork(None, None, Some(in_child));
         }
     }
 }
 
-/// Puts private memory in the place of the parent's buffer. Whichever comes first in a child does it: [`in_child`], or
-/// the first event record, which may be another handler's of the same fork.
+/// Puts private memory in the place of the parent's buffer. Whichever comes first in a child does
+/// it: [`in_child`], or the first event record, which may be another handler's of the same fork.
 pub(crate) fn leave_buffer() {
     let (address, bytes) = tls::mapping();
     if bytes != 0 {

@@ -11,8 +11,8 @@ use crate::probe;
 /// What is told of each address before it is recorded.
 static HOOK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Has each address of a function told to `hook` before it is recorded, so that what it means stands earlier in the
-/// trace. The hook may be called in signal handlers.
+/// Has each address of a function told to `hook` before it is recorded, so that what it means
+/// stands earlier in the trace. The hook may be called in signal handlers.
 pub fn tell_first(hook: fn(u64)) {
     HOOK.store(hook as *mut (), Ordering::Release);
 }

@@ -26,7 +26,8 @@ impl Futex {
     }
 
     fn call(&self, operation: libc::c_int, value: u32) {
-        // SAFETY: the word lives as long as `self`; FUTEX_WAIT and FUTEX_WAKE take no other pointer.
+        // SAFETY: the word lives as long as `self`; FUTEX_WAIT and FUTEX_WAKE take no other
+        // pointer.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,

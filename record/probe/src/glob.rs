@@ -16,7 +16,9 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
                 from += 1;
             }
             _ => {
-                let Some((behind, tried)) = star else { return false };
+                let Some((behind, tried)) = star else {
+                    return false;
+                };
                 star = Some((behind, tried + 1));
                 at = behind;
                 from = tried + 1;
@@ -30,14 +32,14 @@ pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
         .all(|&byte| byte == b'*')
 }
 
-/// Whether a name is switched on by rules: lines of `+PATTERN` and `-PATTERN`, of which the last that matches
-/// decides. `None` when none does.
+/// Whether a name is switched on by rules: lines of `+PATTERN` and `-PATTERN`, of which the last
+/// that matches decides. `None` when none does.
 pub(crate) fn decide(rules: &[u8], name: &[u8]) -> Option<bool> {
     decide_by(rules, name, |_| true)
 }
 
-/// As [`decide`], by rules only whose pattern has a leading part without wild cards, so that it names what it
-/// means: for classes that no one gets by a mere `*`.
+/// As [`decide`], by rules only whose pattern has a leading part without wild cards, so that it
+/// names what it means: for classes that no one gets by a mere `*`.
 pub(crate) fn decide_named(rules: &[u8], name: &[u8]) -> Option<bool> {
     decide_by(rules, name, |pattern| {
         !pattern.starts_with(b"*") && !pattern.starts_with(b"?")

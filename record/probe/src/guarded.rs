@@ -1,7 +1,9 @@
-//! Files of traces whose directories may be another user's (see [`crate::parents`]): nothing there leads elsewhere.
+//! Files of traces whose directories may be another user's (see [`crate::parents`]): nothing there
+//! leads elsewhere.
 //!
-//! A directory is opened once, and what is in it is reached by that, whatever takes its name meanwhile; files are opened only
-//! if they are files, of no other name, and not in the way of what is written.
+//! A directory is opened once, and what is in it is reached by that, whatever takes its name
+//! meanwhile; files are opened only if they are files, of no other name, and not in the way of what
+//! is written.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

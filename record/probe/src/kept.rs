@@ -1,5 +1,6 @@
-//! What the environment said when this library was loaded: programs clear it, or put something else in its place (servers that
-//! write their titles there), and their children are to be recorded all the same.
+//! What the environment said when this library was loaded: programs clear it, or put something else
+//! in its place (servers that write their titles there), and their children are to be recorded all
+//! the same.
 //!
 //! Safety: bytes are written once, by a constructor, before their number is published.
 
@@ -62,7 +63,9 @@ impl Kept {
     pub(crate) fn value(&self) -> Option<&[u8]> {
         let length = self.length.load(Ordering::Acquire);
         // SAFETY: what was published is not written any more.
-        let kept = unsafe { &*self.bytes.get() }.get(..length).unwrap_or_default();
+        let kept = unsafe { &*self.bytes.get() }
+            .get(..length)
+            .unwrap_or_default();
         let now = sys::environment(self.name).filter(|value| !value.is_empty());
         now.or(Some(kept)).filter(|value| !value.is_empty())
     }

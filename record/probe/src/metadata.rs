@@ -6,8 +6,8 @@ use crate::clock;
 use crate::sys::{self, Errno, Path};
 use crate::text::Text;
 
-/// Room for the longest piece that is written at once. No piece crosses a page of the file, because the file's length
-/// changes page by page: what SIGKILL interrupts is a whole piece or none of it.
+/// Room for the longest piece that is written at once. No piece crosses a page of the file, because
+/// the file's length changes page by page: what SIGKILL interrupts is a whole piece or none of it.
 const PAGE: usize = 4096;
 type Piece = Text<{ PAGE + 1 }>;
 
@@ -61,15 +61,27 @@ fn write_trace(text: &mut Piece, about: &About<'_>) -> core::fmt::Result {
     )?;
     write_host(text);
     text.push(b"\";\n\tdomain = \"ust\";\n\ttracer_name = \"tracebraid-probe\";\n");
-    writeln!(text, "\ttracer_major = {};", env!("CARGO_PKG_VERSION_MAJOR"))?;
-    writeln!(text, "\ttracer_minor = {};", env!("CARGO_PKG_VERSION_MINOR"))?;
+    writeln!(
+        text,
+        "\ttracer_major = {};",
+        env!("CARGO_PKG_VERSION_MAJOR")
+    )?;
+    writeln!(
+        text,
+        "\ttracer_minor = {};",
+        env!("CARGO_PKG_VERSION_MINOR")
+    )?;
     write!(
         text,
         "\ttracer_buffering_scheme = \"pid\";\n\tvpid = {};\n\tprocname = \"",
         about.pid
     )?;
     push_escaped(text, about.name);
-    write!(text, "\";\n\tarchitecture_bit_width = {};\n}};\n\n", usize::BITS)?;
+    write!(
+        text,
+        "\";\n\tarchitecture_bit_width = {};\n}};\n\n",
+        usize::BITS
+    )?;
     write_clock(text, about.offset)
 }
 
@@ -91,7 +103,11 @@ fn write_clock(text: &mut Piece, offset: u64) -> core::fmt::Result {
 
 fn write_uuid(text: &mut Piece, uuid: &[u8; 16]) -> core::fmt::Result {
     for (at, byte) in uuid.iter().enumerate() {
-        let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+        let dash = if matches!(at, 4 | 6 | 8 | 10) {
+            "-"
+        } else {
+            ""
+        };
         write!(text, "{dash}{byte:02x}")?;
     }
     Ok(())

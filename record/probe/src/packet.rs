@@ -1,14 +1,16 @@
 //! Where the fields of a packet's head and of a record's head are.
 //!
-//! Both are in native byte order, the head of a packet 8-byte aligned, that of a record 4-byte aligned:
-//! `{u16 id, u64 timestamp}`, 10 bytes, two bytes for the length of the payload, then the payload, whose fields are not
-//! aligned. To readers the length is a field of the class of unfinished records only; in all others it is
-//! padding before fields that begin at a multiple of 4. (In the event header babeltrace2 would complain about it.)
-//! Measured against natural alignment (16 bytes of head) the difference in time is below the noise, and traces are
-//! a sixth smaller; a head of 8 bytes with a short timestamp would need packets cut at each wrap.
+//! Both are in native byte order, the head of a packet 8-byte aligned, that of a record 4-byte
+//! aligned: `{u16 id, u64 timestamp}`, 10 bytes, two bytes for the length of the payload, then the
+//! payload, whose fields are not aligned. To readers the length is a field of the class of
+//! unfinished records only; in all others it is padding before fields that begin at a multiple of
+//! 4. (In the event header babeltrace2 would complain about it.) Measured against natural alignment
+//! (16 bytes of head) the difference in time is below the noise, and traces are a sixth smaller; a
+//! head of 8 bytes with a short timestamp would need packets cut at each wrap.
 //!
-//! Safety of [`Packet`]: whoever makes one says that [`HEAD`] bytes at that address are mapped for as long as it is
-//! used, and that the address is a multiple of 8. Mappings of buffers are never taken away.
+//! Safety of [`Packet`]: whoever makes one says that [`HEAD`] bytes at that address are mapped for
+//! as long as it is used, and that the address is a multiple of 8. Mappings of buffers are never
+//! taken away.
 
 #![allow(unsafe_code)]
 
@@ -140,12 +142,13 @@ pub(crate) mod bytes {
         Some(u64::from_ne_bytes(head.get(at..at + 8)?.try_into().ok()?))
     }
 
-    /// The content's length in bytes and the sequence number, if that is the head of a packet whose content takes
-    /// no more bytes than `room`.
+    /// The content's length in bytes and the sequence number, if that is the head of a packet whose
+    /// content takes no more bytes than `room`.
     pub(crate) fn content(packet: &[u8], room: u64) -> Option<(usize, u64)> {
         let magic = u32::from_ne_bytes(packet.get(..4)?.try_into().ok()?);
         let bits = word(packet, CONTENT)?;
-        let is_sound = magic == MAGIC && bits % 8 == 0 && bits / 8 >= HEAD as u64 && bits / 8 <= room;
+        let is_sound =
+            magic == MAGIC && bits % 8 == 0 && bits / 8 >= HEAD as u64 && bits / 8 <= room;
         is_sound.then_some(())?;
         Some((usize::try_from(bits / 8).ok()?, word(packet, SEQUENCE)?))
     }

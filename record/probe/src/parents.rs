@@ -1,9 +1,10 @@
 //! The directories below a session's in which processes make theirs: `ust` and `pid` in it.
 //!
-//! A server that root starts gives up root in its children before they do anything worth recording, and they cannot make
-//! directories in one of root's. So where root makes them, `ust` lets everybody through (mode 0711), and everybody may make
-//! something in `ust/pid`, but neither see what is there nor touch what is others' (mode 1733). What they make is theirs
-//! alone. Whoever reads all that as root takes care not to be led elsewhere ([`crate::finish`]).
+//! A server that root starts gives up root in its children before they do anything worth recording,
+//! and they cannot make directories in one of root's. So where root makes them, `ust` lets
+//! everybody through (mode 0711), and everybody may make something in `ust/pid`, but neither see
+//! what is there nor touch what is others' (mode 1733). What they make is theirs alone. Whoever
+//! reads all that as root takes care not to be led elsewhere ([`crate::finish`]).
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +14,8 @@ use crate::sys::{self, Path, below};
 const THROUGH: u32 = 0o711;
 const FOR_ALL: u32 = 0o1733;
 
-/// Makes them, if they are not there; gives the path of `ust/pid`. If they cannot be made, what follows fails.
+/// Makes them, if they are not there; gives the path of `ust/pid`. If they cannot be made, what
+/// follows fails.
 pub(crate) fn make(session: &Path) -> Path {
     let ust = below(session, b"/ust");
     let pid = below(session, b"/ust/pid");

@@ -1,9 +1,11 @@
-//! The process's trace: its state, its event classes, its buffers; `trace_directory` makes its files.
+//! The process's trace: its state, its event classes, its buffers; `trace_directory` makes its
+//! files.
 //!
-//! Safety. All of it lies in private pages of zeros, which a forked child finds zeroed again: a process that has not
-//! begun (another one is put in its place when a process [leaves](Process::leave) its trace). `shared` is touched under the lock, with signals blocked, except what [`Process::config`],
-//! [`Process::directory`] and [`Process::uuid`] give, which does not change once the process has begun. The pages
-//! are never given back.
+//! Safety. All of it lies in private pages of zeros, which a forked child finds zeroed again: a
+//! process that has not begun (another one is put in its place when a process
+//! [leaves](Process::leave) its trace). `shared` is touched under the lock, with signals blocked,
+//! except what [`Process::config`], [`Process::directory`] and [`Process::uuid`] give, which does
+//! not change once the process has begun. The pages are never given back.
 
 #![allow(unsafe_code)]
 
@@ -25,13 +27,15 @@ use crate::{metadata, restart, tls};
 
 const BEGUN: u32 = 1;
 const OFF: u32 = 2;
-/// There is no trace, and all events are counted as lost in that of the process from which this one was forked.
+/// There is no trace, and all events are counted as lost in that of the process from which this one
+/// was forked.
 const LOSING: u32 = 3;
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
 /// Traces begun in this program's memory; a forked child goes on counting.
 static EPOCHS: AtomicU32 = AtomicU32::new(0);
-/// Of the process that began last, also in its forked children: where it counts what finds no buffer, and its control file.
+/// Of the process that began last, also in its forked children: where it counts what finds no
+/// buffer, and its control file.
 static LAST_LOST: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
 static LAST_CONTROL: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// The epoch that this process has left to begin anew, and how many classes it had then.
@@ -42,7 +46,8 @@ static LEAVES: AtomicU32 = AtomicU32::new(0);
 const MOST_LEAVES: u32 = 16;
 /// Key for the handler of a thread's exit, plus 1.
 static EXIT_KEY: AtomicU32 = AtomicU32::new(0);
-/// The C library keeps values of the first keys in the thread itself; those of later ones it allocates.
+/// The C library keeps values of the first keys in the thread itself; those of later ones it
+/// allocates.
 const MOST_KEY: u32 = 32;
 
 pub(crate) struct Process {
@@ -104,8 +109,8 @@ pub(crate) fn current() -> Option<&'static Process> {
     (process.status.load(Ordering::Acquire) != OFF).then_some(process)
 }
 
-/// Whether nothing is recorded any more, whatever is switched: the recording is over, or could not begin. False as long as
-/// nothing has been tried. Takes no lock.
+/// Whether nothing is recorded any more, whatever is switched: the recording is over, or could not
+/// begin. False as long as nothing has been tried. Takes no lock.
 #[doc(hidden)]
 pub fn has_ended() -> bool {
     // SAFETY: the pages are never given back.
@@ -150,7 +155,8 @@ impl Process {
         ControlMap::at(self.control.load(Ordering::Acquire)).is_some_and(|map| map.has_ended())
     }
 
-    /// Whether it has no trace, and its events are counted as lost, as long as the recording goes on.
+    /// Whether it has no trace, and its events are counted as lost, as long as the recording goes
+    /// on.
     fn is_losing(&self) -> bool {
         self.status.load(Ordering::Acquire) == LOSING
     }
@@ -173,7 +179,8 @@ impl Process {
         shared.clock.line
     }
 
-    /// Takes bytes of what the process may write: as many as wanted, or what is left if that is at least `least`.
+    /// Takes bytes of what the process may write: as many as wanted, or what is left if that is at
+    /// least `least`.
     pub(crate) fn take_room(&self, wanted: u64, least: u64) -> Option<u64> {
         let held = self.lock.lock();
         let shared = self.shared(&held);
@@ -218,7 +225,8 @@ impl Process {
         metadata::write_preamble(&below(&hidden, b"/metadata"), &about)?;
         let mut rules = Rules::new();
         shared.config.all_rules(&mut rules);
-        let control = control_file::create(&below(&hidden, b"/.control"), about.pid, rules.bytes())?;
+        let control =
+            control_file::create(&below(&hidden, b"/.control"), about.pid, rules.bytes())?;
         self.control.store(control.address(), Ordering::Release);
         shared.hashes = sys::private(MOST_CLASSES * 8)?.cast();
         shared.control = Some(control);
@@ -240,14 +248,17 @@ impl Process {
 
     /// Gives it an epoch, and a place to count what finds no buffer.
     fn count_from(&self, lost: *mut AtomicU64) {
-        let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
+        let epoch = EPOCHS
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(1)
+            .max(1);
         self.lost.store(lost, Ordering::Release);
         self.nowhere.without_buffer(epoch, lost);
         self.epoch.store(epoch, Ordering::Release);
     }
 
-    /// When it could not begin: its events are counted as lost by the process from which it was forked, or it is said that
-    /// there is nothing of them. Gives the status.
+    /// When it could not begin: its events are counted as lost by the process from which it was
+    /// forked, or it is said that there is nothing of them. Gives the status.
     fn fail(&self, _: &Held<'_>, error: Errno) -> u32 {
         let lost = LAST_LOST.load(Ordering::Acquire);
         if error == libc::ECANCELED {
@@ -268,11 +279,13 @@ impl Process {
         OFF
     }
 
-    /// After the user was changed, and may not write into the trace any more: the process begins anew, as that user. Whether
-    /// it does.
+    /// After the user was changed, and may not write into the trace any more: the process begins
+    /// anew, as that user. Whether it does.
     pub(crate) fn leave(&self, error: Errno) -> bool {
         let held = self.lock.lock();
-        if !matches!(error, libc::EACCES | libc::EPERM) || LEAVES.load(Ordering::Relaxed) >= MOST_LEAVES {
+        if !matches!(error, libc::EACCES | libc::EPERM)
+            || LEAVES.load(Ordering::Relaxed) >= MOST_LEAVES
+        {
             return false;
         }
         let classes = self.shared(&held).classes;
@@ -310,7 +323,8 @@ fn make_exit_key() {
 
 // Event classes.
 impl Process {
-    /// Gives a class its id and its byte. Switched off when that fails. False if the process has been left instead.
+    /// Gives a class its id and its byte. Switched off when that fails. False if the process has
+    /// been left instead.
     pub(crate) fn register(&self, class: &Class) -> bool {
         if self.is_losing() {
             self.register_as_lost(class);
@@ -341,8 +355,8 @@ impl Process {
 }
 
 impl Shared {
-    /// Takes the session's rules again: who switched classes while the directory was hidden has found nothing here to
-    /// switch.
+    /// Takes the session's rules again: who switched classes while the directory was hidden has
+    /// found nothing here to switch.
     fn renew_rules(&self, session: &Path, old: &Rules) -> Result<(), Errno> {
         let mut has_ended = false;
         let now = || {
@@ -354,7 +368,11 @@ impl Shared {
         };
         let control = self.control.as_ref().ok_or(libc::ENOENT)?;
         control.renew(&below(&self.directory, b"/.control"), now)?;
-        if has_ended { Err(libc::ECANCELED) } else { Ok(()) }
+        if has_ended {
+            Err(libc::ECANCELED)
+        } else {
+            Ok(())
+        }
     }
 
     fn register(&mut self, class: &Class) -> Result<(*mut u8, u16), Errno> {
@@ -378,7 +396,9 @@ impl Shared {
         {
             return Ok((control.byte(at), at as u16 + FIRST_ID));
         }
-        let kept = class.id_of(LEFT.load(Ordering::Relaxed) >> 32).map(usize::from);
+        let kept = class
+            .id_of(LEFT.load(Ordering::Relaxed) >> 32)
+            .map(usize::from);
         let at = kept
             .and_then(|id| id.checked_sub(FIRST_ID.into()))
             .filter(|&at| at < self.classes.into() && hashes.get(at) == Some(&0))
@@ -408,12 +428,14 @@ fn hash(name: &[u8], fields: &[u8]) -> u64 {
 
 // Buffers.
 impl Process {
-    /// Gives this thread a buffer; or, when there is none, the state in which everything is counted as lost.
+    /// Gives this thread a buffer; or, when there is none, the state in which everything is counted
+    /// as lost.
     pub(crate) fn attach(&'static self) -> &'static ThreadState {
         let state = self.take_buffer().unwrap_or(&self.nowhere);
         ThreadState::set_current(state);
         if core::ptr::eq(state, &self.nowhere) {
-            self.nowhere.without_buffer(self.epoch(), self.lost_counter());
+            self.nowhere
+                .without_buffer(self.epoch(), self.lost_counter());
         } else {
             watch_exit();
         }
@@ -481,8 +503,8 @@ impl Shared {
         self.free = core::ptr::from_ref(state).cast_mut();
     }
 
-    /// Takes back the buffers of threads that are gone and did not say so: their exit handlers do not run when a
-    /// thread is made by `clone`, and cannot be had when a program has many keys.
+    /// Takes back the buffers of threads that are gone and did not say so: their exit handlers do
+    /// not run when a thread is made by `clone`, and cannot be had when a program has many keys.
     fn reclaim(&mut self, own: u32) {
         let mut state = self.all;
         while !state.is_null() {

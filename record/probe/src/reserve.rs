@@ -1,13 +1,14 @@
-//! Taking room for an event record, where there are no restartable sequences ([`crate::fast`] has the fast path
-//! for where they are). The module page of the crate tells the protocol.
+//! Taking room for an event record, where there are no restartable sequences ([`crate::fast`] has
+//! the fast path for where they are). The module page of the crate tells the protocol.
 //!
-//! Safety. A [`ThreadState`] is changed by its own thread only: by [`try_reserve`], through one word, and by the slow
-//! path, with signals blocked. So the only competitor of a line here is a signal handler that runs
-//! between two of its instructions, from its beginning to its end (or never comes back). All that the slow path
-//! changes is followed by a change of the word's generation, so the exchange fails if anything
-//! that was read before is stale. The record lies within the packet, since `limit` does within the mapping, and
-//! mappings of buffers are never taken away. Fields are atomics, accessed by plain instructions, so that
-//! the compiler neither splits nor invents accesses.
+//! Safety. A [`ThreadState`] is changed by its own thread only: by [`try_reserve`], through one
+//! word, and by the slow path, with signals blocked. So the only competitor of a line here is a
+//! signal handler that runs between two of its instructions, from its beginning to its end (or
+//! never comes back). All that the slow path changes is followed by a change of the word's
+//! generation, so the exchange fails if anything that was read before is stale. The record lies
+//! within the packet, since `limit` does within the mapping, and mappings of buffers are never
+//! taken away. Fields are atomics, accessed by plain instructions, so that the compiler neither
+//! splits nor invents accesses.
 
 #![allow(unsafe_code)]
 
@@ -18,14 +19,14 @@ use crate::packet::{MOST_PAYLOAD, Packet, RECORD_HEAD, UNFINISHED};
 use crate::thread_state::ThreadState;
 use crate::word::{MASK, Word};
 
-/// Records begin at multiples of 4 bytes. They end where their payload does: readers take bytes behind the last
-/// record for another one.
+/// Records begin at multiples of 4 bytes. They end where their payload does: readers take bytes
+/// behind the last record for another one.
 const UNIT: usize = 4;
 /// A program that overwrites a packet's head must not hang in a probe.
 const MOST_TRIES: u32 = 100;
 
-/// Compare-exchange in one instruction: atomic towards signal handlers of the same thread, which is all that
-/// is needed, at a quarter of the cost of one that is atomic towards other CPUs.
+/// Compare-exchange in one instruction: atomic towards signal handlers of the same thread, which is
+/// all that is needed, at a quarter of the cost of one that is atomic towards other CPUs.
 ///
 /// # Safety
 /// No other thread may write the word meanwhile.
@@ -34,7 +35,8 @@ unsafe fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         let found: u64;
-        // SAFETY: the word is valid and aligned; the assembly is taken to read and write all memory.
+        // SAFETY: the word is valid and aligned; the assembly is taken to read and write all
+        // memory.
         unsafe {
             core::arch::asm!(
                 "cmpxchg qword ptr [{word}], {new}",
@@ -53,8 +55,8 @@ unsafe fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
     }
 }
 
-/// The time by the cycle counter, or `None` when the line is over or there is none. The line is read behind the
-/// counter, which needs two registers.
+/// The time by the cycle counter, or `None` when the line is over or there is none. The line is
+/// read behind the counter, which needs two registers.
 #[inline(always)]
 fn counted(thread: &ThreadState) -> Option<u64> {
     let cycles = clock::cycles();
@@ -79,8 +81,8 @@ pub(crate) fn room(payload: usize) -> usize {
     (RECORD_HEAD + payload).next_multiple_of(UNIT)
 }
 
-/// Takes room for a record and publishes it as unfinished; gives the address of its payload, or null: then
-/// [`try_again`] tells more.
+/// Takes room for a record and publishes it as unfinished; gives the address of its payload, or
+/// null: then [`try_again`] tells more.
 ///
 /// # Safety
 /// `thread` is the state of the running thread's buffer.
@@ -93,7 +95,8 @@ pub(crate) unsafe fn try_reserve(thread: &ThreadState, payload: usize) -> *mut u
 /// Whether a record with that payload fits into the packet.
 pub(crate) fn has_room(thread: &ThreadState, payload: usize) -> bool {
     let start = end_of(thread).next_multiple_of(UNIT as u64);
-    payload <= MOST_PAYLOAD && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
+    payload <= MOST_PAYLOAD
+        && start + (RECORD_HEAD + payload) as u64 <= thread.limit.load(Ordering::Relaxed)
 }
 
 /// Bytes of the packet that are taken.
@@ -103,7 +106,9 @@ fn end_of(thread: &ThreadState) -> u64 {
         return Word(thread.word.load(Ordering::Relaxed)).end();
     }
     // SAFETY: begun packets stay mapped.
-    let bits = unsafe { Packet::at(address) }.content().load(Ordering::Relaxed);
+    let bits = unsafe { Packet::at(address) }
+        .content()
+        .load(Ordering::Relaxed);
     (bits / 8).min(MASK)
 }
 
@@ -134,8 +139,8 @@ unsafe fn reserve_alone(thread: &ThreadState, payload: usize) -> *mut u8 {
     }
 }
 
-/// As [`try_reserve`], as often as signal handlers come in between and with whatever clock there is; null when the
-/// packet is full or the clock's line is over.
+/// As [`try_reserve`], as often as signal handlers come in between and with whatever clock there
+/// is; null when the packet is full or the clock's line is over.
 ///
 /// # Safety
 /// As for [`try_reserve`]; if the kernel watches the thread, signals are blocked.
@@ -145,7 +150,11 @@ pub(crate) unsafe fn try_again(thread: &ThreadState, payload: usize) -> *mut u8 
         // SAFETY: the caller's.
         return unsafe { reserve_alone(thread, payload) };
     }
-    let time = if thread.line().span == 0 { asked } else { counted };
+    let time = if thread.line().span == 0 {
+        asked
+    } else {
+        counted
+    };
     for _ in 0..MOST_TRIES {
         // SAFETY: the caller's.
         unsafe {
@@ -175,7 +184,8 @@ unsafe fn attempt(
         return null;
     }
     let address = thread.packet.load(Ordering::Relaxed);
-    // The limit is above 0, so there is a packet; but a handler may have forked since, and in the child all is wiped.
+    // The limit is above 0, so there is a packet; but a handler may have forked since, and in the
+    // child all is wiped.
     if address.is_null() {
         return null;
     }
@@ -231,8 +241,9 @@ pub(crate) unsafe fn help(thread: &ThreadState) {
     }
     let payload = (end - start) as usize - RECORD_HEAD;
     let time = packet.end().load(Ordering::Relaxed);
-    // SAFETY: the record lies below the limit that held when it was reserved. A handler that helps meanwhile
-    // writes the same bytes; none can have finished the record, which is not yet its writer's.
+    // SAFETY: the record lies below the limit that held when it was reserved. A handler that helps
+    // meanwhile writes the same bytes; none can have finished the record, which is not yet its
+    // writer's.
     unsafe {
         if thread.word.load(Ordering::Relaxed) != word.0 {
             return;

@@ -1,5 +1,6 @@
-//! Restartable sequences (rseq, Linux 4.18; the C library registers threads since glibc 2.35): whether the kernel watches this
-//! thread, and where the mark lies by which it knows that the thread is in one. [`crate::fast`] is the sequence.
+//! Restartable sequences (rseq, Linux 4.18; the C library registers threads since glibc 2.35):
+//! whether the kernel watches this thread, and where the mark lies by which it knows that the
+//! thread is in one. [`crate::fast`] is the sequence.
 
 #![allow(unsafe_code)]
 
@@ -38,7 +39,8 @@ pub(crate) fn is_watched() -> bool {
         return false;
     }
     let cpu: i32;
-    // SAFETY: the area's second word is the number of the CPU, and negative where the thread is not registered.
+    // SAFETY: the area's second word is the number of the CPU, and negative where the thread is not
+    // registered.
     unsafe {
         core::arch::asm!(
             "mov {cpu:e}, dword ptr fs:[{mark} - 4]",

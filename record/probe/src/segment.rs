@@ -1,4 +1,5 @@
-//! Files of a buffer: made at their full length under a hidden name, named when their first packet is complete.
+//! Files of a buffer: made at their full length under a hidden name, named when their first packet
+//! is complete.
 
 #![allow(unsafe_code)]
 
@@ -21,8 +22,8 @@ pub(crate) struct Names {
     pub(crate) stream: Path,
 }
 
-/// Names for the `segment`th file of the buffer `number`. The stream's name sorts by segment; that of a ring tells in the
-/// end how long its slots are.
+/// Names for the `segment`th file of the buffer `number`. The stream's name sorts by segment; that
+/// of a ring tells in the end how long its slots are.
 pub(crate) fn names(directory: &Path, number: u64, segment: u32, slot: Option<usize>) -> Names {
     let (mut hidden, mut stream) = (Path::new(), Path::new());
     for (path, prefix) in [(&mut hidden, "/.ring_"), (&mut stream, "/stream_")] {

@@ -1,7 +1,7 @@
 //! Probes in Rust: [`probe!`](crate::probe).
 //!
-//! A site registers its event class when it is first met; there is nothing to declare elsewhere. The macro needs
-//! no `unsafe` in the program that uses it.
+//! A site registers its event class when it is first met; there is nothing to declare elsewhere.
+//! The macro needs no `unsafe` in the program that uses it.
 
 #![allow(unsafe_code)]
 
@@ -202,8 +202,8 @@ impl Field for &[u64] {
     }
 }
 
-/// A reserved record, filled from its beginning. It counts only when it is [committed](Record::commit); else it
-/// stays unfinished.
+/// A reserved record, filled from its beginning. It counts only when it is
+/// [committed](Record::commit); else it stays unfinished.
 pub struct Record {
     payload: *mut u8,
     at: usize,
@@ -253,7 +253,8 @@ impl Site {
     /// Whether its event class is switched on.
     #[inline(always)]
     pub fn is_enabled(&'static self) -> bool {
-        self.class.is_enabled() && (self.class.epoch.load(Ordering::Relaxed) != 0 || self.register())
+        self.class.is_enabled()
+            && (self.class.epoch.load(Ordering::Relaxed) != 0 || self.register())
     }
 
     #[cold]
@@ -275,10 +276,11 @@ impl Site {
     }
 }
 
-/// Records an event, if its class is switched on: `probe!(provider, event, field: type = value, ...)`.
+/// Records an event, if its class is switched on: `probe!(provider, event, field: type = value,
+/// ...)`.
 ///
-/// Types are integers, `bool`, `f32`, `f64`, `&str`, `&[u8]` and `&[u64]`; up to ten fields. Values are computed only if the
-/// class is on.
+/// Types are integers, `bool`, `f32`, `f64`, `&str`, `&[u8]` and `&[u64]`; up to ten fields. Values
+/// are computed only if the class is on.
 ///
 /// ```
 /// # let (descriptor, path) = (3, "/tmp/x");

@@ -38,7 +38,8 @@ pub fn counter(name: &str, value: i64) {
     probe!(tracebraid, counter, name: &str = name, value: i64 = value);
 }
 
-/// A user-level thread comes into being. Its id is above 0 and unique in the process among those that live.
+/// A user-level thread comes into being. Its id is above 0 and unique in the process among those
+/// that live.
 pub fn ult_create(ult: u64, name: &str) {
     probe!(tracebraid, ult_create, ult: u64 = ult, name: &str = name);
 }

@@ -1,7 +1,8 @@
 //! The system calls of the slow path, each as a function that says what it does.
 //!
-//! Safety: pointers handed to the kernel come from references or from [`Text`], which ends with a NUL;
-//! results are checked. Mappings are handed out as raw pointers, whose users say why they are valid.
+//! Safety: pointers handed to the kernel come from references or from [`Text`], which ends with a
+//! NUL; results are checked. Mappings are handed out as raw pointers, whose users say why they are
+//! valid.
 
 #![allow(unsafe_code)]
 
@@ -27,8 +28,8 @@ fn set_errno(value: Errno) {
     unsafe { *libc::__errno_location() = value }
 }
 
-/// While it lives, no signal handler runs on this thread and the thread is not cancelled; afterwards
-/// `errno` is what it was, and a SIGXFSZ that the slow path caused is gone.
+/// While it lives, no signal handler runs on this thread and the thread is not cancelled;
+/// afterwards `errno` is what it was, and a SIGXFSZ that the slow path caused is gone.
 pub(crate) struct Quiet {
     mask: libc::sigset_t,
     errno: Errno,
@@ -48,8 +49,8 @@ fn is_file_size_pending() -> bool {
     }
 }
 
-/// Sets the mask by the system call itself: the C library's function may be another's, which sees to it that some signal
-/// is never blocked.
+/// Sets the mask by the system call itself: the C library's function may be another's, which sees
+/// to it that some signal is never blocked.
 ///
 /// # Safety
 /// The pointers are to sets, or null.
@@ -60,7 +61,8 @@ unsafe fn set_mask(set: *const libc::sigset_t, old: *mut libc::sigset_t) {
 
 impl Quiet {
     pub(crate) fn enter() -> Quiet {
-        // SAFETY: all sets are local; signals of faults stay unblocked, since blocked they would kill.
+        // SAFETY: all sets are local; signals of faults stay unblocked, since blocked they would
+        // kill.
         unsafe {
             let errno = errno();
             let mut set: libc::sigset_t = core::mem::zeroed();
@@ -132,7 +134,13 @@ pub(crate) fn read(file: &Descriptor, into: &mut [u8]) -> Result<usize, Errno> {
     let mut done = 0;
     while done < into.len() {
         // SAFETY: the rest of the slice.
-        let got = unsafe { libc::read(file.0, into.as_mut_ptr().add(done).cast(), into.len() - done) };
+        let got = unsafe {
+            libc::read(
+                file.0,
+                into.as_mut_ptr().add(done).cast(),
+                into.len() - done,
+            )
+        };
         match check(got as libc::c_long)? {
             0 => break,
             count => done += count,
@@ -154,7 +162,14 @@ pub(crate) fn write(file: &Descriptor, bytes: &[u8]) -> Result<(), Errno> {
 /// Writes all of it at an offset.
 pub(crate) fn write_at(file: &Descriptor, bytes: &[u8], offset: u64) -> Result<(), Errno> {
     // SAFETY: the slice.
-    let done = unsafe { libc::pwrite(file.0, bytes.as_ptr().cast(), bytes.len(), offset as libc::off_t) };
+    let done = unsafe {
+        libc::pwrite(
+            file.0,
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            offset as libc::off_t,
+        )
+    };
     match check(done as libc::c_long)? {
         count if count == bytes.len() => Ok(()),
         _ => Err(libc::ENOSPC),
@@ -175,8 +190,8 @@ pub(crate) fn cut(file: &Descriptor, bytes: u64) {
     }
 }
 
-/// Makes a file `bytes` long with blocks behind all of them, so that no later store into its mapping can fail
-/// for want of room. (File systems that copy on write cannot promise it.)
+/// Makes a file `bytes` long with blocks behind all of them, so that no later store into its
+/// mapping can fail for want of room. (File systems that copy on write cannot promise it.)
 pub(crate) fn allocate(file: &Descriptor, bytes: usize) -> Result<(), Errno> {
     // SAFETY: no pointers.
     let result = unsafe { libc::fallocate(file.0, 0, 0, bytes as libc::off_t) };
@@ -197,7 +212,8 @@ pub(crate) fn allocate(file: &Descriptor, bytes: usize) -> Result<(), Errno> {
 pub(crate) fn map(file: &Descriptor, bytes: usize) -> Result<*mut u8, Errno> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address that the kernel chooses.
-    let address = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.0, 0) };
+    let address =
+        unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.0, 0) };
     if address == libc::MAP_FAILED {
         Err(errno())
     } else {
@@ -254,7 +270,11 @@ pub(crate) fn populate(address: *mut u8, bytes: usize) {
     let end = address as usize + bytes;
     // SAFETY: advice about a mapping of ours changes no contents.
     unsafe {
-        libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_POPULATE_WRITE);
+        libc::madvise(
+            start as *mut libc::c_void,
+            end - start,
+            libc::MADV_POPULATE_WRITE,
+        );
     }
 }
 
@@ -284,7 +304,9 @@ pub(crate) fn is_root() -> bool {
 /// Sets the mode of a directory that this process has just made, if it is still that.
 pub(crate) fn set_mode(path: &Path, mode: u32) {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let Ok(directory) = open(path, flags) else { return };
+    let Ok(directory) = open(path, flags) else {
+        return;
+    };
     // SAFETY: the structure is filled before it is looked at; our own descriptor.
     unsafe {
         let mut about: libc::stat = core::mem::zeroed();
@@ -294,7 +316,8 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
     }
 }
 
-/// Says something on standard error, unless what has its number is a connection, or a file that is read as well.
+/// Says something on standard error, unless what has its number is a connection, or a file that is
+/// read as well.
 pub(crate) fn say(text: &[u8]) {
     // SAFETY: the structure is filled before it is looked at; the slice.
     unsafe {
@@ -342,8 +365,8 @@ pub(crate) fn environment<'a>(name: &CStr) -> Option<&'a [u8]> {
     unsafe extern "C" {
         fn secure_getenv(name: *const libc::c_char) -> *mut libc::c_char;
     }
-    // SAFETY: the C library gives a string or null; it is used at once, before the program can change it
-    // on this thread.
+    // SAFETY: the C library gives a string or null; it is used at once, before the program can
+    // change it on this thread.
     unsafe {
         let value = secure_getenv(name.as_ptr());
         (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
@@ -363,7 +386,10 @@ pub(crate) fn current_directory(path: &mut Path) -> bool {
 
 /// The bytes before the first NUL.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
-    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(bytes.len());
     bytes.get(..end).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! The slow path: attaching a thread to a buffer, the next packet, the next file.
 //!
-//! Safety. Everything here runs with signals blocked ([`crate::sys::Quiet`]) on the thread that owns the state; so the slow part
-//! of [`ThreadState`] has one user at a time.
+//! Safety. Everything here runs with signals blocked ([`crate::sys::Quiet`]) on the thread that
+//! owns the state; so the slow part of [`ThreadState`] has one user at a time.
 
 #![allow(unsafe_code)]
 
@@ -27,14 +27,18 @@ pub(crate) struct Owned<'a> {
 }
 
 impl Owned<'static> {
-    /// Gives this thread a buffer of the process; or, when there is none, the state in which everything is counted as lost.
+    /// Gives this thread a buffer of the process; or, when there is none, the state in which
+    /// everything is counted as lost.
     pub(crate) fn attach(process: &'static Process) -> Owned<'static> {
         let state = process.attach();
         Owned { process, state }
     }
 
     /// The same for a thread that has one.
-    pub(crate) fn attached(process: &'static Process, state: &'static ThreadState) -> Owned<'static> {
+    pub(crate) fn attached(
+        process: &'static Process,
+        state: &'static ThreadState,
+    ) -> Owned<'static> {
         if process.is_nowhere(state) {
             return Owned::attach(process);
         }
@@ -70,7 +74,8 @@ impl Owned<'_> {
         let need = HEAD + reserve::room(payload);
         let config = self.process.config();
         let ring = config.mode == Mode::Ring;
-        // A ring's packet has room behind it for this only if another thread left it: it is of one thread.
+        // A ring's packet has room behind it for this only if another thread left it: it is of one
+        // thread.
         let place = self.behind(need);
         let place = if ring {
             place.or_else(|| self.next_slot())
@@ -94,19 +99,20 @@ impl Owned<'_> {
         }
     }
 
-    /// If the last record is not finished, this is a handler that has interrupted it: notes that its packet must be
-    /// looked through before it is written over.
+    /// If the last record is not finished, this is a handler that has interrupted it: notes that
+    /// its packet must be looked through before it is written over.
     ///
-    /// Whoever takes room next sees the record that was interrupted as the last one, and comes here: no packet has an
-    /// unfinished record unnoticed. (Looking through each packet would cost as much as a fifth of all else.)
+    /// Whoever takes room next sees the record that was interrupted as the last one, and comes
+    /// here: no packet has an unfinished record unnoticed. (Looking through each packet would cost
+    /// as much as a fifth of all else.)
     pub(crate) fn note_nesting(&mut self) {
         if self.state.is_watched() {
             self.state.note_open();
         }
     }
 
-    /// Room behind the content of the open packet, up to the file's end, where a head's room stays free; in a ring up to
-    /// the slot's end.
+    /// Room behind the content of the open packet, up to the file's end, where a head's room stays
+    /// free; in a ring up to the slot's end.
     fn behind(&mut self, need: usize) -> Option<(*mut u8, usize)> {
         let packet = self.packet()?;
         let config = self.process.config();
@@ -123,8 +129,8 @@ impl Owned<'_> {
         (room >= need + kept).then(|| (unsafe { segment.address.add(offset) }, room))
     }
 
-    /// The slot of a ring that is overwritten next: the oldest one without an unfinished record; none if those
-    /// that have one are half of all.
+    /// The slot of a ring that is overwritten next: the oldest one without an unfinished record;
+    /// none if those that have one are half of all.
     fn next_slot(&mut self) -> Option<(*mut u8, usize)> {
         let bytes = self.process.config().packet_size;
         let segment = self.buffer().segment;
@@ -176,8 +182,9 @@ impl Owned<'_> {
         let (discarded, end) = before.map_or((0, 0), |before| {
             (before.discarded().load(RELAXED), before.end().load(RELAXED))
         });
-        // Later than all before: two files of a stream are read side by side, and of records with the same time nobody
-        // could tell which came first. Times are the same where the clock's new line is a little behind the old one.
+        // Later than all before: two files of a stream are read side by side, and of records with
+        // the same time nobody could tell which came first. Times are the same where the clock's
+        // new line is a little behind the old one.
         let now = self.now().max(end.saturating_add(1));
         let uuid = self.process.uuid();
         let buffer = self.buffer();
@@ -225,15 +232,17 @@ impl Owned<'_> {
         state.word.store(word.renewed(HEAD as u64).0, RELAXED);
     }
 
-    /// No more room: losses are counted in a packet of their own behind the last, so that they are told at their
-    /// time.
+    /// No more room: losses are counted in a packet of their own behind the last, so that they are
+    /// told at their time.
     fn end(&mut self, retry_at: u64) {
         if let Some((address, bytes)) = self.tail() {
             self.begin_packet(address, bytes);
         }
         self.state.close(retry_at);
         if self.packet().is_none() {
-            self.state.discarded.store(self.process.lost_counter(), RELAXED);
+            self.state
+                .discarded
+                .store(self.process.lost_counter(), RELAXED);
         }
     }
 
@@ -242,13 +251,15 @@ impl Owned<'_> {
         let packet = self.packet()?;
         let segment = self.buffer().segment;
         let content = (packet.content().load(RELAXED) / 8) as usize;
-        let offset = packet.address() as usize - segment.address as usize + content.next_multiple_of(8);
+        let offset =
+            packet.address() as usize - segment.address as usize + content.next_multiple_of(8);
         let is_ring = self.process.config().mode == Mode::Ring;
         // A packet that is empty counts losses as well as another one would.
         let is_empty = content == HEAD;
         let room = segment.bytes.checked_sub(offset)?;
         // SAFETY: within the mapping.
-        (!is_ring && !is_empty && room >= HEAD).then(|| (unsafe { segment.address.add(offset) }, room))
+        (!is_ring && !is_empty && room >= HEAD)
+            .then(|| (unsafe { segment.address.add(offset) }, room))
     }
 
     /// Goes on in a new file.
@@ -276,7 +287,8 @@ impl Owned<'_> {
             self.process.give_back(bytes as u64);
             return Err(error);
         }
-        // Pages of a file that is full are not kept; whoever is interrupted in a probe there finds them again.
+        // Pages of a file that is full are not kept; whoever is interrupted in a probe there finds
+        // them again.
         if old.bytes != 0 && !is_ring {
             sys::release(old.address, old.bytes);
         }
@@ -310,8 +322,8 @@ impl Owned<'_> {
     }
 }
 
-/// The packets of a ring's slot, the first of which begins it, and the bytes from each to the slot's end: those of threads
-/// that have ended, and the last one's.
+/// The packets of a ring's slot, the first of which begins it, and the bytes from each to the
+/// slot's end: those of threads that have ended, and the last one's.
 fn packets_of_slot(first: Packet, bytes: usize) -> impl Iterator<Item = (Packet, usize)> {
     let begin = first.address();
     let mut offset = 0;

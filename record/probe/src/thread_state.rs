@@ -1,8 +1,9 @@
 //! What a thread knows of its buffer.
 //!
-//! Safety. Everything here but [`ThreadState::line`] and [`ThreadState::lose`] runs with signals blocked
-//! ([`crate::sys::Quiet`]) on the thread that owns the state, or under the process's lock for states without a living
-//! owner; so `slow` has one user at a time. States are pages that are never given back.
+//! Safety. Everything here but [`ThreadState::line`] and [`ThreadState::lose`] runs with signals
+//! blocked ([`crate::sys::Quiet`]) on the thread that owns the state, or under the process's lock
+//! for states without a living owner; so `slow` has one user at a time. States are pages that are
+//! never given back.
 
 #![allow(unsafe_code)]
 
@@ -19,8 +20,8 @@ const RELAXED: Ordering = Ordering::Relaxed;
 /// After a failure to get room it is tried again this much later.
 pub(crate) const RETRY_NS: u64 = 1_000_000_000;
 
-/// What a thread knows of its buffer. All zero (as in a forked child) there is no room, and no process has
-/// that epoch.
+/// What a thread knows of its buffer. All zero (as in a forked child) there is no room, and no
+/// process has that epoch.
 #[repr(C)]
 pub(crate) struct ThreadState {
     pub(crate) word: AtomicU64,
@@ -29,8 +30,8 @@ pub(crate) struct ThreadState {
     pub(crate) limit: AtomicU64,
     /// The same in bits for [`crate::fast`]; 0 if that does not serve this thread.
     pub(crate) sequence_limit: AtomicU64,
-    /// Where the last record of the packet begins, if the kernel watches the thread; the packet's beginning if it is
-    /// empty.
+    /// Where the last record of the packet begins, if the kernel watches the thread; the packet's
+    /// beginning if it is empty.
     pub(crate) last: AtomicPtr<u8>,
     pub(crate) line: [AtomicU64; 4],
     /// The epoch of the process that it belongs to.
@@ -57,8 +58,8 @@ pub(crate) struct Buffer {
     pub(crate) segment: Segment,
     /// Packets begun so far.
     pub(crate) sequence: u64,
-    /// The packets begun before that one may have records that are not finished; only these, if the kernel watches
-    /// the thread.
+    /// The packets begun before that one may have records that are not finished; only these, if the
+    /// kernel watches the thread.
     pub(crate) nested_before: u64,
     pub(crate) correlated_at: u64,
 }
@@ -113,7 +114,8 @@ impl ThreadState {
     #[inline]
     pub(crate) fn lose_if_full(&self) -> bool {
         let retry_at = self.retry_at.load(RELAXED);
-        let is_full = self.full.load(RELAXED) != 0 && (retry_at == 0 || clock::monotonic() < retry_at);
+        let is_full =
+            self.full.load(RELAXED) != 0 && (retry_at == 0 || clock::monotonic() < retry_at);
         if is_full {
             self.lose();
         }
@@ -164,9 +166,9 @@ impl ThreadState {
         self.full.store(0, RELAXED);
     }
 
-    /// Before another thread takes the buffer over: if a packet may have a record that is not finished, notes that it must be
-    /// looked through before it is written over. Of a thread that the kernel does not watch nobody knows, and the next one
-    /// may be watched.
+    /// Before another thread takes the buffer over: if a packet may have a record that is not
+    /// finished, notes that it must be looked through before it is written over. Of a thread that
+    /// the kernel does not watch nobody knows, and the next one may be watched.
     pub(crate) fn note_open(&self) {
         // SAFETY: the owner is gone, or here with signals blocked.
         if !self.is_watched() || unsafe { self.is_last_unfinished() } {
@@ -182,7 +184,8 @@ impl ThreadState {
     /// It is the state of the running thread's buffer, or of one without a living owner.
     unsafe fn is_last_unfinished(&self) -> bool {
         let last = self.last.load(RELAXED);
-        // SAFETY: it is a record of the open packet or its head, which begins with a number that is not 0.
+        // SAFETY: it is a record of the open packet or its head, which begins with a number that is
+        // not 0.
         !last.is_null() && unsafe { last.cast::<u16>().read_volatile() } == UNFINISHED
     }
 

@@ -1,9 +1,9 @@
 //! The one thread-local value: where the state of this thread's buffer is.
 //!
-//! A `thread_local!` of a shared library is found by `__tls_get_addr`, which may allocate in a signal
-//! handler and costs nanoseconds. On x86-64 the variable is defined and read in assembly with the initial-exec
-//! model: two loads. The C library keeps room for such small variables of libraries that are opened
-//! later.
+//! A `thread_local!` of a shared library is found by `__tls_get_addr`, which may allocate in a
+//! signal handler and costs nanoseconds. On x86-64 the variable is defined and read in assembly
+//! with the initial-exec model: two loads. The C library keeps room for such small variables of
+//! libraries that are opened later.
 //!
 //! Safety: the variable is 24 bytes of zeros at first, private to the thread, read and written by
 //! single instructions only, so a signal handler sees one value or the other.

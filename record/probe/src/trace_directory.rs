@@ -12,8 +12,8 @@ use crate::packet::{HEAD, Head, Packet};
 use crate::sys::{self, Errno, Path, below};
 use crate::{clock, kept, parents};
 
-/// Reports on standard error that nothing is recorded, unless the descriptor may be a file that the program also reads, or a
-/// connection.
+/// Reports on standard error that nothing is recorded, unless the descriptor may be a file that the
+/// program also reads, or a connection.
 pub(crate) fn report_unrecorded(session: &Path, error: Errno) {
     let mut text = Path::new();
     text.push(b"libtracebraid_probe: process ");
@@ -102,16 +102,21 @@ pub(crate) fn make_directory(session: &Path, name: &[u8]) -> Result<(Path, Path)
     Err(libc::EEXIST)
 }
 
-/// `YYYYMMDD-HHMMSS` in UTC (Hinnant, "chrono-compatible low-level date algorithms"): the C library's functions
-/// for local time take locks.
+/// `YYYYMMDD-HHMMSS` in UTC (Hinnant, "chrono-compatible low-level date algorithms"): the C
+/// library's functions for local time take locks.
 fn write_date(path: &mut Path, seconds: u64) {
     let days = seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     let _ = write!(
@@ -120,7 +125,8 @@ fn write_date(path: &mut Path, seconds: u64) {
     );
 }
 
-/// Makes a stream of one packet without event records: it counts events that were lost for lack of a buffer.
+/// Makes a stream of one packet without event records: it counts events that were lost for lack of
+/// a buffer.
 pub(crate) fn make_losses(path: &Path, uuid: [u8; 16]) -> Result<*mut AtomicU64, Errno> {
     let file = sys::open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)?;
     sys::allocate(&file, HEAD)?;

@@ -1,7 +1,7 @@
 //! Sessions in the background: how they are found, asked and told.
 //!
-//! Each has a socket by its name in a directory that is the user's own. Whoever connects sends one line, a
-//! [`Request`] as JSON, and gets one line back, an [`Answer`].
+//! Each has a socket by its name in a directory that is the user's own. Whoever connects sends one
+//! line, a [`Request`] as JSON, and gets one line back, an [`Answer`].
 
 use std::cell::RefCell;
 use std::fs;
@@ -103,7 +103,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_BYTES: u64 = 64 << 10;
 /// Callers that are waited for at a time.
 const MOST_CALLERS: usize = 64;
-/// How long a session may take to do what it is told: ending a recording is writing what is left of it.
+/// How long a session may take to do what it is told: ending a recording is writing what is left of
+/// it.
 const LONG: Duration = Duration::from_secs(120);
 
 /// The directory of the sockets, which is made if it is not there.
@@ -121,11 +122,16 @@ pub fn directory() -> Result<PathBuf, SessionError> {
         path: path.clone(),
         source,
     };
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&path);
     made.map_err(failed)?;
     let owner = fs::metadata(&path).map_err(failed)?.uid();
     if owner != own.as_raw() {
-        return Err(failed(io::Error::other("this directory is somebody else's")));
+        return Err(failed(io::Error::other(
+            "this directory is somebody else's",
+        )));
     }
     Ok(path)
 }
@@ -138,7 +144,15 @@ pub fn names() -> Result<Vec<String>, SessionError> {
     let path = directory()?;
     logs::tidy(&path);
     let entries = fs::read_dir(&path).map_err(|source| SessionError::File { path, source })?;
-    let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".sock")?.to_owned());
+    let name = |entry: fs::DirEntry| {
+        Some(
+            entry
+                .file_name()
+                .to_str()?
+                .strip_suffix(".sock")?
+                .to_owned(),
+        )
+    };
     let mut names: Vec<String> = entries.flatten().filter_map(name).collect();
     names.sort_unstable();
     Ok(names)
@@ -171,7 +185,9 @@ pub fn ask(name: &str, request: &Request) -> Result<Status, SessionError> {
         }
     };
     let answer = exchange(stream, request).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => SessionError::Silent(name.to_owned()),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            SessionError::Silent(name.to_owned())
+        }
         _ => none(),
     })?;
     match answer {
@@ -201,8 +217,8 @@ fn receive<T: for<'d> Deserialize<'d>>(stream: &UnixStream) -> io::Result<T> {
     Ok(serde_json::from_str(&line)?)
 }
 
-/// Listens at a path where nothing is yet. The socket gets that name when it listens: whoever connects before takes it for
-/// what a killed session has left, and removes it.
+/// Listens at a path where nothing is yet. The socket gets that name when it listens: whoever
+/// connects before takes it for what a killed session has left, and removes it.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let hidden = path.with_file_name(format!(".{}", std::process::id()));
     let _ = fs::remove_file(&hidden);
@@ -234,8 +250,8 @@ impl Server {
         }
     }
 
-    /// The next question, if there is one now: nobody is waited for. Who says nothing that makes sense is not
-    /// answered.
+    /// The next question, if there is one now: nobody is waited for. Who says nothing that makes
+    /// sense is not answered.
     pub fn question(&self) -> Option<Question> {
         let mut callers = self.callers.borrow_mut();
         while callers.len() < MOST_CALLERS

@@ -1,17 +1,18 @@
 //! Signals that were ignored when this program was started, and that its command must ignore too.
 //!
-//! A command must inherit the dispositions with which the recorder was started, but three layers change them on the
-//! way: the runtime of Rust ignores SIGPIPE before `main` and gives children its default, the recorder handles SIGBUS,
-//! and `posix_spawn` of glibc makes children ignore signals 32 and 33, which glibc uses itself. A function in
-//! `.init_array`, which runs before `main`, reads the dispositions, and the launcher restores them. Both use the system call, since
-//! `sigaction` of glibc refuses 32 and 33. `Command::pre_exec` was the alternative: it runs in a fork of the whole
+//! A command must inherit the dispositions with which the recorder was started, but three layers
+//! change them on the way: the runtime of Rust ignores SIGPIPE before `main` and gives children its
+//! default, the recorder handles SIGBUS, and `posix_spawn` of glibc makes children ignore signals
+//! 32 and 33, which glibc uses itself. A function in `.init_array`, which runs before `main`, reads
+//! the dispositions, and the launcher restores them. Both use the system call, since `sigaction` of
+//! glibc refuses 32 and 33. `Command::pre_exec` was the alternative: it runs in a fork of the whole
 //! recorder, and still needs the function before `main`.
 //!
 //! # Safety
 //!
-//! `rt_sigaction` reads and writes [`Action`], which has the kernel's layout, through pointers to local variables. The
-//! only handlers that are set are the default and the one that ignores. The function before `main` uses nothing that
-//! the runtime initializes.
+//! `rt_sigaction` reads and writes [`Action`], which has the kernel's layout, through pointers to
+//! local variables. The only handlers that are set are the default and the one that ignores. The
+//! function before `main` uses nothing that the runtime initializes.
 #![allow(unsafe_code)]
 
 use std::ptr;
@@ -94,18 +95,20 @@ fn set(signal: i32, handler: usize) {
     };
 }
 
-/// Resets SIGCHLD to its default action: if it is ignored, the kernel discards the exit status of children.
+/// Resets SIGCHLD to its default action: if it is ignored, the kernel discards the exit status of
+/// children.
 pub(crate) fn keep_children() {
     set(libc::SIGCHLD, libc::SIG_DFL);
 }
 
-/// Makes a write beyond the file size limit fail, as on a full disk, instead of killing this process.
+/// Makes a write beyond the file size limit fail, as on a full disk, instead of killing this
+/// process.
 pub(crate) fn ignore_file_size_limit() {
     set(libc::SIGXFSZ, libc::SIG_IGN);
 }
 
-/// Replaces the signals ignored at the start of this process, a background recorder, by those ignored at the start of the
-/// process that spawned it.
+/// Replaces the signals ignored at the start of this process, a background recorder, by those
+/// ignored at the start of the process that spawned it.
 pub(crate) fn take_over(ignored: u64) {
     IGNORED.store(ignored, Ordering::Relaxed);
 }
@@ -115,7 +118,8 @@ pub(crate) fn ignored_at_start() -> u64 {
     IGNORED.load(Ordering::Relaxed)
 }
 
-/// Ignores these signals and no others. Handlers stay, since `execve` resets them to the default action.
+/// Ignores these signals and no others. Handlers stay, since `execve` resets them to the default
+/// action.
 pub(crate) fn ignore_only(ignored: u64) {
     for signal in SIGNALS {
         match (is_ignored(signal), ignored & bit(signal) != 0) {
@@ -139,7 +143,8 @@ mod tests {
             .find_map(|line| line.strip_prefix("SigIgn:"))
             .unwrap();
         let now = u64::from_str_radix(now.trim(), 16).unwrap();
-        // The runtime changes SIGPIPE, another test SIGXFSZ, and the C library 32 and 33 when threads begin.
+        // The runtime changes SIGPIPE, another test SIGXFSZ, and the C library 32 and 33 when
+        // threads begin.
         let changed = [libc::SIGPIPE, libc::SIGXFSZ, 32, 33]
             .map(bit)
             .iter()

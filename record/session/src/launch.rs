@@ -1,8 +1,9 @@
 //! A command that waits until recording has begun.
 //!
-//! Its process must be known before it does anything: a launcher, which is this very program, waits at a
-//! gate (a named pipe) and becomes the command when the gate opens. It keeps its end of the gate until it has: the
-//! kernel closes that end in the middle of exec, and so says that the command runs.
+//! Its process must be known before it does anything: a launcher, which is this very program, waits
+//! at a gate (a named pipe) and becomes the command when the gate opens. It keeps its end of the
+//! gate until it has: the kernel closes that end in the middle of exec, and so says that the
+//! command runs.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -36,8 +37,8 @@ pub struct Launched {
     name: OsString,
 }
 
-/// Marks a background recorder in its environment; removed from the environment of its command. The value is the mask of
-/// ignored signals in hexadecimal.
+/// Marks a background recorder in its environment; removed from the environment of its command. The
+/// value is the mask of ignored signals in hexadecimal.
 const IN_BACKGROUND: &str = "TRACEBRAID_IN_BACKGROUND";
 
 /// Makes `command`, which runs this program, a background recorder: see [`is_in_background`].
@@ -48,8 +49,8 @@ pub fn put_in_background(command: &mut Command) -> &mut Command {
         .process_group(0)
 }
 
-/// Whether this process is a background recorder. If so, it takes over the mask of ignored signals of the process that
-/// spawned it.
+/// Whether this process is a background recorder. If so, it takes over the mask of ignored signals
+/// of the process that spawned it.
 pub fn is_in_background() -> bool {
     let Some(ignored) = std::env::var_os(IN_BACKGROUND) else {
         return false;
@@ -69,16 +70,18 @@ const END: &str = "=";
 /// What goes through the gate.
 const GO: u8 = b'g';
 
-/// Where the launcher says, beside the gate, that it could not become the command: the number of the error.
+/// Where the launcher says, beside the gate, that it could not become the command: the number of
+/// the error.
 const REFUSED: &str = ".refused";
 
-/// A launcher that is stopped, or whose program comes over a slow network, is not waited for longer.
+/// A launcher that is stopped, or whose program comes over a slow network, is not waited for
+/// longer.
 const LONGEST: Duration = Duration::from_secs(10);
 
 impl Launched {
-    /// Launches a command, which waits. `launcher` is a program that calls [`wait_and_become`] with what follows
-    /// `first` on its command line. `environment` is what the command gets besides its own; `directory` is where
-    /// the gate can be.
+    /// Launches a command, which waits. `launcher` is a program that calls [`wait_and_become`] with
+    /// what follows `first` on its command line. `environment` is what the command gets besides its
+    /// own; `directory` is where the gate can be.
     ///
     /// # Errors
     /// When the launcher cannot be started.
@@ -94,7 +97,8 @@ impl Launched {
             path: gate.clone(),
             source,
         };
-        nix::unistd::mkfifo(&gate, Mode::S_IRUSR | Mode::S_IWUSR).map_err(|error| failed(error.into()))?;
+        nix::unistd::mkfifo(&gate, Mode::S_IRUSR | Mode::S_IWUSR)
+            .map_err(|error| failed(error.into()))?;
         let mut launch = Command::new(launcher);
         // Not in the environment of the launcher, which is no part of what is recorded.
         let environment = environment
@@ -110,7 +114,9 @@ impl Launched {
             .arg(END)
             .args(command);
         keep_children();
-        let child = launch.spawn().map_err(|source| SessionError::Launch { source });
+        let child = launch
+            .spawn()
+            .map_err(|source| SessionError::Launch { source });
         match child {
             Ok(child) => Ok(Launched {
                 child,
@@ -131,8 +137,8 @@ impl Launched {
         self.child.id()
     }
 
-    /// Waits until the launcher is at the gate. From then on it has the name of the command, so that a recording that begins
-    /// now has no other name for it.
+    /// Waits until the launcher is at the gate. From then on it has the name of the command, so
+    /// that a recording that begins now has no other name for it.
     ///
     /// # Errors
     /// When the launcher has ended instead.
@@ -145,7 +151,8 @@ impl Launched {
                 // The launcher is not at the gate yet.
                 Err(error) if error.raw_os_error() == Some(Errno::ENXIO as i32) => {
                     if let Some(status) = self.try_wait()? {
-                        let source = io::Error::other(format!("the launcher ended at once: {status}"));
+                        let source =
+                            io::Error::other(format!("the launcher ended at once: {status}"));
                         return Err(SessionError::Launch { source });
                     }
                     std::thread::sleep(Duration::from_millis(1));
@@ -189,14 +196,16 @@ impl Launched {
         opened.map_err(|source| SessionError::Launch { source })
     }
 
-    /// Passes on a signal that the recorder got: to the command, or to its process group if it leads one. A signal of the
-    /// terminal goes to the command only where the terminal has not sent it itself. The recorder's own group is never
-    /// signalled, since others that the user has started are in it.
+    /// Passes on a signal that the recorder got: to the command, or to its process group if it
+    /// leads one. A signal of the terminal goes to the command only where the terminal has not sent
+    /// it itself. The recorder's own group is never signalled, since others that the user has
+    /// started are in it.
     pub fn pass_on(&self, signal: Received) {
         let Ok(number) = Signal::try_from(signal.number) else {
             return;
         };
-        // rustix takes no group with the number 0, as the kernel gives for one that was made outside this PID namespace.
+        // rustix takes no group with the number 0, as the kernel gives for one that was made
+        // outside this PID namespace.
         let command = Pid::from_raw(self.child.id() as i32);
         let group = getpgid(Some(command)).ok();
         let is_ours = group == Some(getpgrp());
@@ -248,7 +257,8 @@ fn wait_for_end(pipe: &File) {
     }
 }
 
-/// Has this process killed when the one that launched it ends without a word; an error if it has already.
+/// Has this process killed when the one that launched it ends without a word; an error if it has
+/// already.
 fn die_with(parent: Option<&str>) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let now = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().to_string());
@@ -258,7 +268,8 @@ fn die_with(parent: Option<&str>) -> io::Result<()> {
     }
 }
 
-/// Gives this process the name that it will have as the command: what it does until then is part of starting the command.
+/// Gives this process the name that it will have as the command: what it does until then is part of
+/// starting the command.
 fn take_name(program: &OsStr) {
     let name = Path::new(program).file_name().unwrap_or(program);
     if let Ok(name) = CString::new(name.as_bytes()) {
@@ -266,7 +277,8 @@ fn take_name(program: &OsStr) {
     }
 }
 
-/// The first executable file of that name in `PATH`, as `execvp` finds it; `None` for names with a slash.
+/// The first executable file of that name in `PATH`, as `execvp` finds it; `None` for names with a
+/// slash.
 fn found_in_path(program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return None;
@@ -276,15 +288,16 @@ fn found_in_path(program: &OsStr) -> Option<PathBuf> {
     candidates.find(|file| file.is_file() && nix::unistd::access(file, AccessFlags::X_OK).is_ok())
 }
 
-/// Replaces this process by a program; returns only on error. `Command::exec` is not used, since it resets SIGPIPE to its
-/// default action.
+/// Replaces this process by a program; returns only on error. `Command::exec` is not used, since it
+/// resets SIGPIPE to its default action.
 fn become_program(
     program: &OsStr,
     found: Option<&Path>,
     arguments: impl Iterator<Item = OsString>,
     environment: Vec<(OsString, OsString)>,
 ) -> io::Error {
-    let is_kept = |name: &OsStr| name != IN_BACKGROUND && environment.iter().all(|(other, _)| other != name);
+    let is_kept =
+        |name: &OsStr| name != IN_BACKGROUND && environment.iter().all(|(other, _)| other != name);
     let variables = std::env::vars_os().filter(|(name, _)| is_kept(name));
     let variables = variables.chain(environment.iter().cloned());
     let variables: Result<Vec<CString>, _> = variables
@@ -308,8 +321,8 @@ fn become_program(
     }
 }
 
-/// Waits at the gate, and becomes the command. Comes back only with the reason why not, and the name of the
-/// command; then the recorder knows it too.
+/// Waits at the gate, and becomes the command. Comes back only with the reason why not, and the
+/// name of the command; then the recorder knows it too.
 pub fn wait_and_become(mut arguments: impl Iterator<Item = OsString>) -> (OsString, io::Error) {
     let gate = PathBuf::from(arguments.next().unwrap_or_default());
     let parent = arguments.next();

@@ -73,7 +73,9 @@ pub enum SessionError {
     #[error("session `{0}` does not answer: it is stopped, or very busy")]
     Silent(String),
     /// There is one already.
-    #[error("there is a session `{0}` already: stop it by `tracebraid stop {0}`, or take another name")]
+    #[error(
+        "there is a session `{0}` already: stop it by `tracebraid stop {0}`, or take another name"
+    )]
     Exists(String),
     /// This cannot be the name of a session.
     #[error("`{0}` cannot be a session's name: letters, digits, - _ and . can")]

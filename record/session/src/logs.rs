@@ -34,7 +34,9 @@ pub(crate) fn tidy(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_log = path.extension().is_some_and(|extension| extension == "log");
-        let Ok(about) = entry.metadata() else { continue };
+        let Ok(about) = entry.metadata() else {
+            continue;
+        };
         let age = about
             .modified()
             .ok()
@@ -74,7 +76,13 @@ mod tests {
         left.sort();
         assert_eq!(
             left,
-            ["begins.log", "mine.txt", "runs.log", "runs.sock", "yesterday.log"]
+            [
+                "begins.log",
+                "mine.txt",
+                "runs.log",
+                "runs.sock",
+                "yesterday.log"
+            ]
         );
     }
 }

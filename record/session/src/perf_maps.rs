@@ -1,4 +1,5 @@
-//! Maps of what just-in-time compilers made (`/tmp/perf-PID.map`), which are kept with the recording.
+//! Maps of what just-in-time compilers made (`/tmp/perf-PID.map`), which are kept with the
+//! recording.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,13 +18,13 @@ const PLACE: &str = "/tmp";
 /// Larger ones are not kept.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// The kernel tells when a process began in hundredths of a second, and file systems when a file was written by a clock
-/// that ticks; and the time of day may have been set right meanwhile.
+/// The kernel tells when a process began in hundredths of a second, and file systems when a file
+/// was written by a clock that ticks; and the time of day may have been set right meanwhile.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// Copies those that processes have written to since that time, or that the process that still runs has written, into a
-/// directory. A runtime names its map by the number that it has in its own PID namespace; the copy has the number of event
-/// records, which is that of the initial one.
+/// Copies those that processes have written to since that time, or that the process that still runs
+/// has written, into a directory. A runtime names its map by the number that it has in its own PID
+/// namespace; the copy has the number of event records, which is that of the initial one.
 pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Processes>) {
     let listed = processes
         .and_then(|processes| processes.numbers().ok())
@@ -40,7 +41,12 @@ pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Proce
 }
 
 /// Those of this process's own file system. Their processes may have ended.
-fn keep_own(directory: &Path, since: SystemTime, processes: Option<&Processes>, listed: &[[u32; 3]]) {
+fn keep_own(
+    directory: &Path,
+    since: SystemTime,
+    processes: Option<&Processes>,
+    listed: &[[u32; 3]],
+) {
     for entry in fs::read_dir(PLACE).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| {
@@ -65,7 +71,9 @@ fn keep_own(directory: &Path, since: SystemTime, processes: Option<&Processes>, 
 }
 
 /// All users may put things there: what is no plain file is left alone.
-const FLAGS: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_CLOEXEC);
+const FLAGS: OFlag = OFlag::O_NOFOLLOW
+    .union(OFlag::O_NONBLOCK)
+    .union(OFlag::O_CLOEXEC);
 
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -99,7 +107,8 @@ fn copy(number: u32, mut file: File, to: &Path, since: SystemTime) -> io::Result
     fs::rename(part, to)
 }
 
-/// Whether a map is that of the process that runs under this number now, and not of an earlier one of that number.
+/// Whether a map is that of the process that runs under this number now, and not of an earlier one
+/// of that number.
 fn is_of_running(pid: u32, about: &fs::Metadata, written: SystemTime) -> bool {
     let process = fs::metadata(format!("/proc/{pid}"));
     let is_its_users = process.is_ok_and(|process| process.uid() == about.uid());
@@ -147,7 +156,10 @@ mod tests {
     fn of_a_running_process_only_its_own_map_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let to = directory.path().join("symbols");
-        let mut process = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut process = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let pid = process.id();
         let from = directory.path().join(format!("perf-{pid}.map"));
         let later = SystemTime::now() + Duration::from_secs(3600);

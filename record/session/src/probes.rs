@@ -20,11 +20,13 @@ pub struct Probes {
     pub ring: bool,
     /// Bytes that a process may write, if not the usual.
     pub limit: Option<u64>,
-    /// Library to preload into programs that are not linked with it; not needed if the one for modules is preloaded.
+    /// Library to preload into programs that are not linked with it; not needed if the one for
+    /// modules is preloaded.
     pub library: Option<PathBuf>,
 }
 
-/// The library that records which modules of a program are loaded where, so that addresses of functions have names.
+/// The library that records which modules of a program are loaded where, so that addresses of
+/// functions have names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modules {
     /// The library to preload.
@@ -83,12 +85,16 @@ pub(crate) fn prepare(
     fs::write(&path, text).map_err(failed)?;
     parents::prepare(directory).map_err(failed)?;
     let session = fs::canonicalize(directory).map_err(failed)?;
-    Ok(vec![("TRACEBRAID_SESSION".to_owned(), session.into_os_string())])
+    Ok(vec![(
+        "TRACEBRAID_SESSION".to_owned(),
+        session.into_os_string(),
+    )])
 }
 
-/// A lock of the directory of programs' traces, which lasts as long as this process, however it ends: readers distinguish by
-/// it a recording that goes on from one whose recorder was killed. File systems without locks have none. (The session's own
-/// directory is locked by those who change `probe.conf`.)
+/// A lock of the directory of programs' traces, which lasts as long as this process, however it
+/// ends: readers distinguish by it a recording that goes on from one whose recorder was killed.
+/// File systems without locks have none. (The session's own directory is locked by those who change
+/// `probe.conf`.)
 pub(crate) fn locked(directory: &Path) -> Option<fs::File> {
     let directory = fs::File::open(directory.join("ust")).ok()?;
     directory.try_lock().is_ok().then_some(directory)
@@ -111,7 +117,8 @@ pub(crate) fn copy_probes(session: &Path, directory: &Path) -> Result<usize, Ses
     })
 }
 
-/// Has programs that go on record nothing any more, and gives the traces of those that have ended their last shape.
+/// Has programs that go on record nothing any more, and gives the traces of those that have ended
+/// their last shape.
 ///
 /// # Errors
 /// When the directory cannot be read, or `probe.conf` not be written.

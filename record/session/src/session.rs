@@ -37,7 +37,8 @@ pub struct Session {
     keeps_probes: bool,
     /// They do, or the kernel's recorder does.
     keeps_newest: bool,
-    /// Where maps of what was compiled meanwhile go, if call stacks need them; and since when they count.
+    /// Where maps of what was compiled meanwhile go, if call stacks need them; and since when they
+    /// count.
     compiled: Option<(PathBuf, SystemTime)>,
     begun: Instant,
     /// Locked as long as programs with probes are recorded.
@@ -88,8 +89,8 @@ impl SessionOptions {
         make_empty(&self.directory)
     }
 
-    /// Gives all traces the same relation to the time of day, and tells programs with probes what to record.
-    /// Gives what the environment of such programs must have.
+    /// Gives all traces the same relation to the time of day, and tells programs with probes what
+    /// to record. Gives what the environment of such programs must have.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -106,8 +107,14 @@ impl SessionOptions {
             Some(probes) => prepare(probes, &self.directory, offset)?,
             None => Vec::new(),
         };
-        let of_modules = self.modules.as_ref().map(|modules| modules.library.as_path());
-        let of_probes = self.probes.as_ref().and_then(|probes| probes.library.as_deref());
+        let of_modules = self
+            .modules
+            .as_ref()
+            .map(|modules| modules.library.as_path());
+        let of_probes = self
+            .probes
+            .as_ref()
+            .and_then(|probes| probes.library.as_deref());
         environment.extend(of_modules.or(of_probes).map(preload));
         Ok(environment)
     }
@@ -124,14 +131,21 @@ impl Session {
         let kernel = match &options.kernel {
             Some(kernel) => {
                 // Chunks are below the recording's directory, each with its own `kernel`.
-                let below = if kernel.rotation.is_some() { "" } else { "kernel" };
+                let below = if kernel.rotation.is_some() {
+                    ""
+                } else {
+                    "kernel"
+                };
                 let directory = options.directory.join(below);
                 Some(Recording::start(kernel.clone(), &directory)?)
             }
             None => None,
         };
         let probes = options.probes.is_some().then(|| options.directory.clone());
-        let kernel_stacks = options.kernel.as_ref().and_then(|kernel| kernel.stacks.as_ref());
+        let kernel_stacks = options
+            .kernel
+            .as_ref()
+            .and_then(|kernel| kernel.stacks.as_ref());
         let takes_stacks = options.modules.is_some() || kernel_stacks.is_some();
         let compiled = takes_stacks.then(|| (options.directory.clone(), since));
         let keeps_probes = options.probes.as_ref().is_some_and(|probes| probes.ring);
@@ -160,7 +174,10 @@ impl Session {
 
     /// What has been recorded up to now.
     pub fn progress(&self) -> Progress {
-        self.kernel.as_ref().map(Recording::progress).unwrap_or_default()
+        self.kernel
+            .as_ref()
+            .map(Recording::progress)
+            .unwrap_or_default()
     }
 
     /// Whether only the newest is kept, in memory.
@@ -168,9 +185,13 @@ impl Session {
         self.keeps_newest
     }
 
-    /// Conditions that have held since the last call: for each, [`Session::snapshot`] should be called.
+    /// Conditions that have held since the last call: for each, [`Session::snapshot`] should be
+    /// called.
     pub fn held(&self) -> Vec<Held> {
-        self.kernel.as_ref().map(Recording::held).unwrap_or_default()
+        self.kernel
+            .as_ref()
+            .map(Recording::held)
+            .unwrap_or_default()
     }
 
     /// Writes what is kept in memory into that directory; the recording goes on.
@@ -180,7 +201,10 @@ impl Session {
     pub fn snapshot(&self, directory: &Path) -> Result<Progress, SessionError> {
         if is_same(directory, &self.directory) {
             let why = "the session's own trace will be there: give another directory by -o";
-            return Err(SessionError::Refused(format!("{}: {why}", directory.display())));
+            return Err(SessionError::Refused(format!(
+                "{}: {why}",
+                directory.display()
+            )));
         }
         let is_new = make_empty(directory)?;
         let written = self.write_newest(directory);
@@ -194,7 +218,8 @@ impl Session {
         Ok(progress)
     }
 
-    /// Ends the chunk of the kernel's trace now, and begins the next one; gives the directory of the one that has ended.
+    /// Ends the chunk of the kernel's trace now, and begins the next one; gives the directory of
+    /// the one that has ended.
     ///
     /// # Errors
     /// When the recording is not written as chunks, or has ended.
@@ -227,8 +252,9 @@ impl Session {
         self.kernel.as_ref().map(Recording::processes)
     }
 
-    /// Processes that are followed and still run, by their numbers in the initial PID namespace: the command or the chosen
-    /// processes, and their descendants. None are known where the kernel is not recorded.
+    /// Processes that are followed and still run, by their numbers in the initial PID namespace:
+    /// the command or the chosen processes, and their descendants. None are known where the kernel
+    /// is not recorded.
     ///
     /// # Errors
     /// When the kernel does not list its threads.
@@ -237,7 +263,8 @@ impl Session {
         Ok(followed.transpose()?.unwrap_or_default())
     }
 
-    /// Descendants of followed processes that are not followed, since they existed before the recording.
+    /// Descendants of followed processes that are not followed, since they existed before the
+    /// recording.
     ///
     /// # Errors
     /// When the kernel does not list its threads.
@@ -246,7 +273,8 @@ impl Session {
         Ok(found.transpose()?.unwrap_or_default())
     }
 
-    /// Ends the recording for that reason, which the kernel's trace contains: programs that go on record nothing any more.
+    /// Ends the recording for that reason, which the kernel's trace contains: programs that go on
+    /// record nothing any more.
     ///
     /// # Errors
     /// When something could not be written.

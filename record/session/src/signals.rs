@@ -8,11 +8,11 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::dispositions::{ignore_file_size_limit, ignored_at_start};
 
-/// SIGINT, SIGTERM and SIGHUP, which end the recording, and SIGQUIT, SIGUSR1 and SIGUSR2, which are only forwarded: programs
-/// use them as requests (dump threads, reopen log files).
+/// SIGINT, SIGTERM and SIGHUP, which end the recording, and SIGQUIT, SIGUSR1 and SIGUSR2, which are
+/// only forwarded: programs use them as requests (dump threads, reopen log files).
 ///
-/// A signalfd and not a handler, since it shows the sender: the terminal sends SIGINT to the command as well, `kill` does
-/// not.
+/// A signalfd and not a handler, since it shows the sender: the terminal sends SIGINT to the
+/// command as well, `kill` does not.
 #[derive(Debug)]
 pub struct Signals {
     descriptor: SignalFd,
@@ -35,7 +35,8 @@ pub struct Received {
     pub is_repeated: bool,
 }
 
-/// `timeout` and shells signal a process and its group at once: signals within this time are one request.
+/// `timeout` and shells signal a process and its group at once: signals within this time are one
+/// request.
 const AT_ONCE: Duration = Duration::from_millis(100);
 /// `SI_KERNEL`.
 const BY_KERNEL: i32 = 0x80;
@@ -43,8 +44,8 @@ const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 const ORDERS: [Signal; 3] = [Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
 impl Signals {
-    /// Takes these signals from now on. Call this before other threads begin, which inherit that they are blocked, and
-    /// after a command is launched, which would inherit it too.
+    /// Takes these signals from now on. Call this before other threads begin, which inherit that
+    /// they are blocked, and after a command is launched, which would inherit it too.
     ///
     /// # Errors
     /// When the kernel gives no descriptor.
@@ -82,8 +83,9 @@ impl Signals {
         }
     }
 
-    /// `nohup` ignores SIGHUP of all senders. Shells without job control have background commands ignore SIGINT and SIGQUIT, so
-    /// that the keys of the terminal spare them; `kill -INT` by a script is meant for the recorder.
+    /// `nohup` ignores SIGHUP of all senders. Shells without job control have background commands
+    /// ignore SIGINT and SIGQUIT, so that the keys of the terminal spare them; `kill -INT` by a
+    /// script is meant for the recorder.
     fn ignores(&self, number: i32, is_of_terminal: bool) -> bool {
         let is_ignored = self.ignored >> (number - 1) & 1 == 1;
         let is_of_keys = [Signal::SIGINT, Signal::SIGQUIT]

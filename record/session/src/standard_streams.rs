@@ -1,11 +1,13 @@
-//! Standard streams that were closed when this program was started, and that must be closed for its command too.
+//! Standard streams that were closed when this program was started, and that must be closed for its
+//! command too.
 //!
-//! The Rust runtime opens `/dev/null` in place of closed streams before `main`: a command that cannot write its output would
-//! seem to succeed.
+//! The Rust runtime opens `/dev/null` in place of closed streams before `main`: a command that
+//! cannot write its output would seem to succeed.
 //!
 //! # Safety
 //!
-//! `fcntl(F_GETFD)` only reads flags. The function before `main` uses nothing that the runtime initializes.
+//! `fcntl(F_GETFD)` only reads flags. The function before `main` uses nothing that the runtime
+//! initializes.
 #![allow(unsafe_code)]
 
 use std::os::fd::RawFd;

@@ -1,4 +1,5 @@
-//! What only the machine that was recorded can tell about addresses, kept in `symbols` below the recording's directory.
+//! What only the machine that was recorded can tell about addresses, kept in `symbols` below the
+//! recording's directory.
 
 use std::fs;
 use std::io;
@@ -9,8 +10,8 @@ use tracebraid_kernel_recorder::Processes;
 
 use crate::perf_maps;
 
-/// Keeps what was compiled since that time, and the kernel's functions in programs. What cannot be had is passed over:
-/// names are missing then, and nothing else.
+/// Keeps what was compiled since that time, and the kernel's functions in programs. What cannot be
+/// had is passed over: names are missing then, and nothing else.
 pub(crate) fn keep(directory: &Path, since: SystemTime, processes: Option<&Processes>) {
     let symbols = directory.join("symbols");
     perf_maps::keep(&symbols, since, processes);

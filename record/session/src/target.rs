@@ -11,8 +11,8 @@ use crate::SessionError;
 
 /// A process of this PID namespace.
 ///
-/// A descriptor refers to it rather than its number: numbers are reused, and `/proc` may be missing or that of another
-/// PID namespace.
+/// A descriptor refers to it rather than its number: numbers are reused, and `/proc` may be missing
+/// or that of another PID namespace.
 #[derive(Debug)]
 pub struct Target {
     number: Pid,
@@ -84,7 +84,10 @@ mod tests {
             std::thread::yield_now();
         }
         child.wait().unwrap();
-        assert!(matches!(Target::find(u32::MAX), Err(SessionError::NoProcess(_))));
+        assert!(matches!(
+            Target::find(u32::MAX),
+            Err(SessionError::NoProcess(_))
+        ));
     }
 
     #[test]

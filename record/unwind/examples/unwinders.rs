@@ -1,8 +1,9 @@
 //! Measures stacks of code without frame pointers: this crate, framehop, libunwind, in one run.
 //!
-//! `cargo run --release -p tracebraid-unwind --example unwinders` prints nanoseconds per stack (median of the rounds),
-//! with rules that are known and with none. This crate unwinds a copy, as it does for the recorder; the others read the
-//! stack itself. libunwind is found at run time; it has no way to forget.
+//! `cargo run --release -p tracebraid-unwind --example unwinders` prints nanoseconds per stack
+//! (median of the rounds), with rules that are known and with none. This crate unwinds a copy, as
+//! it does for the recorder; the others read the stack itself. libunwind is found at run time; it
+//! has no way to forget.
 
 #![allow(unsafe_code, missing_docs)]
 
@@ -89,7 +90,8 @@ fn code(mapped: &[Mapped], address: u64) -> Code<'_> {
     }
 }
 
-/// Bytes of the stack that are copied: more than the calls here use, and less than the main thread has.
+/// Bytes of the stack that are copied: more than the calls here use, and less than the main thread
+/// has.
 const COPIED: usize = 16 << 10;
 
 /// The registers and the stack of the caller.
@@ -97,7 +99,8 @@ const COPIED: usize = 16 << 10;
 fn copy_here() -> (Registers, Vec<u8>) {
     let mut registers = Registers([0; 17]);
     let place = registers.0.as_mut_ptr();
-    // SAFETY: only registers are read, and words of the array written; the stack goes on beyond the bytes.
+    // SAFETY: only registers are read, and words of the array written; the stack goes on beyond the
+    // bytes.
     unsafe {
         std::arch::asm!(
             "mov [{place} + 8*3], rbx",
@@ -159,9 +162,14 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, unwinder: *mut
         let (info, unwinder) = (&*info, &mut *unwinder.cast::<Native>());
         let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
         let base = info.dlpi_addr;
-        let bytes =
-            |address: u64, length: u64| std::slice::from_raw_parts(address as *const u8, length as usize);
-        let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let bytes = |address: u64, length: u64| {
+            std::slice::from_raw_parts(address as *const u8, length as usize)
+        };
+        let loads = || {
+            headers
+                .iter()
+                .filter(|header| header.p_type == libc::PT_LOAD)
+        };
         let Some(table) = headers
             .iter()
             .find(|header| header.p_type == libc::PT_GNU_EH_FRAME)
@@ -170,8 +178,8 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, unwinder: *mut
         };
         let at = base + table.p_vaddr;
         let frames = (at + 4).wrapping_add_signed(((at + 4) as *const i32).read().into());
-        let Some(load) =
-            loads().find(|load| (load.p_vaddr..load.p_vaddr + load.p_memsz).contains(&(frames - base)))
+        let Some(load) = loads()
+            .find(|load| (load.p_vaddr..load.p_vaddr + load.p_memsz).contains(&(frames - base)))
         else {
             return 0;
         };
@@ -194,7 +202,10 @@ unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, unwinder: *mut
 }
 
 #[inline(never)]
-fn framehop_here(unwinder: &Native, cache: &mut framehop::CacheNative<MustNotAllocateDuringUnwind>) -> usize {
+fn framehop_here(
+    unwinder: &Native,
+    cache: &mut framehop::CacheNative<MustNotAllocateDuringUnwind>,
+) -> usize {
     let (pc, sp, bp): (u64, u64, u64);
     // SAFETY: reads registers.
     unsafe {
@@ -240,7 +251,9 @@ fn libunwind(depth: usize) {
             return;
         }
         let address = libc::dlsym(library, c"unw_backtrace".as_ptr());
-        std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int>(address)
+        std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int>(
+            address,
+        )
     };
     let mut frames = [std::ptr::null_mut(); 256];
     let (mut count, mut known, mut first) = (0, 0, 0);

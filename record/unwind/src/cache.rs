@@ -26,7 +26,8 @@ impl Cache {
     }
 
     fn slot(site: Site) -> usize {
-        let mixed = (site.address ^ u64::from(site.module) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed =
+            (site.address ^ u64::from(site.module) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> (64 - SLOTS.trailing_zeros())) as usize
     }
 
@@ -71,6 +72,9 @@ mod tests {
             .find(|&other| Cache::slot(other) == Cache::slot(site(7)));
         let other = other.unwrap();
         cache.put(other, Rule::SIGNAL);
-        assert_eq!((cache.get(site(7)), cache.get(other)), (None, Some(Rule::SIGNAL)));
+        assert_eq!(
+            (cache.get(site(7)), cache.get(other)),
+            (None, Some(Rule::SIGNAL))
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! DWARF expressions of call frame information, as far as compilers and the C library use them there:
-//! constants, registers, arithmetic, memory. No branches, no stack deeper than eight words.
+//! DWARF expressions of call frame information, as far as compilers and the C library use them
+//! there: constants, registers, arithmetic, memory. No branches, no stack deeper than eight words.
 
 use crate::rule::Registers;
 use crate::stack::StackCopy;

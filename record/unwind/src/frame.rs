@@ -16,7 +16,8 @@ pub struct Frame {
     /// Whether the stack pointer points at the return address at the looked-up address, as it does
     /// where a function begins, returns or makes a tail call. `None` if the tables compute the CFA.
     pub is_at_return_address: Option<bool>,
-    /// The function has code that runs when an exception or a cancellation passes through it (LSDA).
+    /// The function has code that runs when an exception or a cancellation passes through it
+    /// (LSDA).
     pub has_handlers: bool,
 }
 

@@ -132,7 +132,9 @@ impl Module {
     }
 }
 
-fn tables<'d, R: ReadRef<'d>>(elf: &ElfFile64<'d, LittleEndian, R>) -> Result<Option<Tables>, ModuleError> {
+fn tables<'d, R: ReadRef<'d>>(
+    elf: &ElfFile64<'d, LittleEndian, R>,
+) -> Result<Option<Tables>, ModuleError> {
     let Some(frames) = elf.section_by_name(".eh_frame") else {
         return Ok(None);
     };
@@ -143,8 +145,13 @@ fn tables<'d, R: ReadRef<'d>>(elf: &ElfFile64<'d, LittleEndian, R>) -> Result<Op
         }
     }
     let content = frames.data()?.to_vec();
-    let header = header.map(|header| Ok::<_, object::Error>((header.address(), header.data()?.to_vec())));
-    Ok(Some(Tables::new(frames.address(), content, header.transpose()?)))
+    let header =
+        header.map(|header| Ok::<_, object::Error>((header.address(), header.data()?.to_vec())));
+    Ok(Some(Tables::new(
+        frames.address(),
+        content,
+        header.transpose()?,
+    )))
 }
 
 #[cfg(test)]
@@ -156,7 +163,10 @@ mod tests {
         let module = Module::read(File::open("/proc/self/exe").unwrap()).unwrap();
         assert!(module.tables().is_some());
         let segment = module.segments[0];
-        assert_eq!(module.address(segment.offset + 5), Some(segment.address + 5));
+        assert_eq!(
+            module.address(segment.offset + 5),
+            Some(segment.address + 5)
+        );
         assert_eq!(module.address(segment.offset + segment.bytes), None);
     }
 

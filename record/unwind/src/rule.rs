@@ -1,9 +1,9 @@
 //! How to get from a frame to its caller's, in one word.
 //!
-//! In nearly all rows of call frame information the canonical frame address (CFA) is a register plus an
-//! offset, the return address lies below it, and the registers that the caller must find again were
-//! saved below that. With all of that in 64 bits, a cached frame costs a lookup and a few loads. Rows
-//! with more are not packed ([`crate::tables`] evaluates them each time).
+//! In nearly all rows of call frame information the canonical frame address (CFA) is a register
+//! plus an offset, the return address lies below it, and the registers that the caller must find
+//! again were saved below that. With all of that in 64 bits, a cached frame costs a lookup and a
+//! few loads. Rows with more are not packed ([`crate::tables`] evaluates them each time).
 //!
 //! | bits | |
 //! |---|---|
@@ -63,8 +63,8 @@ impl Rule {
     pub(crate) const OUTERMOST: Rule = Rule(OUTERMOST << 5);
     /// The frame to which a signal handler returns: above it lies what the kernel saved.
     pub(crate) const SIGNAL: Rule = Rule(SIGNAL << 5);
-    /// Like [`Rule::OUTERMOST`], for frames that a return address led to: code at the same address that runs
-    /// or was interrupted there has callers.
+    /// Like [`Rule::OUTERMOST`], for frames that a return address led to: code at the same address
+    /// that runs or was interrupted there has callers.
     pub(crate) const FIBER: Rule = Rule(FIBER << 5);
     /// No rule.
     pub(crate) const NONE: Rule = Rule(0);
@@ -73,7 +73,8 @@ impl Rule {
     /// A function that has a frame pointer.
     pub(crate) const FRAME_POINTER: Rule = Rule(RBP as u64 | USUAL << 5 | 2 << 8 | 2 << (28 + 6));
 
-    /// A usual frame; `None` if it does not fit. `saved` are offsets from the CFA in bytes, as many as [`SAVED`].
+    /// A usual frame; `None` if it does not fit. `saved` are offsets from the CFA in bytes, as many
+    /// as [`SAVED`].
     pub(crate) fn usual(
         register: usize,
         offset: i64,
@@ -149,7 +150,8 @@ impl Rule {
 const CONTEXT: u64 = 40;
 const IN_CONTEXT: [usize; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, RBP, 3, 1, 0, 2, RSP, PC];
 
-/// The stack pointer of the trampoline that a handler returns to is the address of its `ucontext_t`.
+/// The stack pointer of the trampoline that a handler returns to is the address of its
+/// `ucontext_t`.
 #[cold]
 fn signal_step(registers: &mut Registers, stack: &StackCopy<'_>) -> Unwound {
     let context = registers.0[RSP].wrapping_add(CONTEXT);
@@ -175,12 +177,17 @@ mod tests {
         let saved = [Some(-24), Some(-16), None, None, None, Some(-32)];
         let rule = Rule::usual(RSP, 32, false, saved).unwrap();
         let at = 0x7000;
-        let words = [15_u64, 3, 6, 0x1234, at, 0x77].map(u64::to_le_bytes).concat();
+        let words = [15_u64, 3, 6, 0x1234, at, 0x77]
+            .map(u64::to_le_bytes)
+            .concat();
         let stack = StackCopy::new(at, &words);
         let mut registers = Registers([7; 17]);
         registers.0[RSP] = at;
         assert_eq!(rule.step(&mut registers, &stack), Unwound::Called);
-        assert_eq!([registers.0[3], registers.0[RBP], registers.0[15]], [3, 6, 15]);
+        assert_eq!(
+            [registers.0[3], registers.0[RBP], registers.0[15]],
+            [3, 6, 15]
+        );
         assert_eq!(
             (registers.0[PC], registers.0[RSP], registers.0[12]),
             (0x1234, at + 32, 7)

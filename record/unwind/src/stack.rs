@@ -2,8 +2,8 @@
 
 use crate::rule::Unwound;
 
-/// Bytes of a thread's stack from the stack pointer upwards. In a signal handler on an alternate stack
-/// there is another part: of the stack that the handler interrupted.
+/// Bytes of a thread's stack from the stack pointer upwards. In a signal handler on an alternate
+/// stack there is another part: of the stack that the handler interrupted.
 #[derive(Clone, Copy, Debug)]
 pub struct StackCopy<'s> {
     top: Part<'s>,
@@ -51,7 +51,9 @@ impl<'s> StackCopy<'s> {
     /// The word at an address; `None` if the copy does not contain it.
     #[inline]
     pub(crate) fn word(&self, address: u64) -> Option<u64> {
-        self.top.word(address).or_else(|| self.interrupted.word(address))
+        self.top
+            .word(address)
+            .or_else(|| self.interrupted.word(address))
     }
 
     /// The result of a step that needs a word outside the copy.
@@ -65,7 +67,8 @@ impl<'s> StackCopy<'s> {
 
     /// True if an address lies above the part that it belongs to.
     pub(crate) fn is_beyond(&self, address: u64) -> bool {
-        let is_interrupted = !self.interrupted.bytes.is_empty() && address >= self.interrupted.begin;
+        let is_interrupted =
+            !self.interrupted.bytes.is_empty() && address >= self.interrupted.begin;
         let part = if is_interrupted {
             self.interrupted
         } else {

@@ -1,7 +1,7 @@
 //! From the unwind tables of a file to the rule of an address.
 //!
-//! The sorted table in `.eh_frame_hdr` leads to the entry; gimli parses the entry. Files without that
-//! table get one of the same form when they are read.
+//! The sorted table in `.eh_frame_hdr` leads to the entry; gimli parses the entry. Files without
+//! that table get one of the same form when they are read.
 
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, EndianSlice, LittleEndian, Register,
@@ -103,11 +103,22 @@ impl Tables {
     /// Looks up an address of the file; `registers` are those of its frame.
     #[cold]
     #[inline(never)]
-    pub(crate) fn find(&self, address: u64, registers: &mut Registers, stack: &StackCopy<'_>) -> Found {
-        self.try_find(address, registers, stack).unwrap_or(Found::Nothing)
+    pub(crate) fn find(
+        &self,
+        address: u64,
+        registers: &mut Registers,
+        stack: &StackCopy<'_>,
+    ) -> Found {
+        self.try_find(address, registers, stack)
+            .unwrap_or(Found::Nothing)
     }
 
-    fn try_find(&self, address: u64, registers: &mut Registers, stack: &StackCopy<'_>) -> Option<Found> {
+    fn try_find(
+        &self,
+        address: u64,
+        registers: &mut Registers,
+        stack: &StackCopy<'_>,
+    ) -> Option<Found> {
         let offset = self.entry(address)?;
         let (section, bases) = self.section();
         let entry = section
@@ -120,7 +131,10 @@ impl Tables {
         let row = entry
             .unwind_info_for_address(&section, &bases, &mut context, address)
             .ok()?;
-        if matches!(row.register(X86_64::RA), None | Some(RegisterRule::Undefined)) {
+        if matches!(
+            row.register(X86_64::RA),
+            None | Some(RegisterRule::Undefined)
+        ) {
             return Some(Found::Rule(Rule::OUTERMOST));
         }
         Some(match pack(&section, row) {
@@ -130,8 +144,8 @@ impl Tables {
     }
 }
 
-/// Bytes before the table in `.eh_frame_hdr`: four of encodings, the address of `.eh_frame`, the number
-/// of entries.
+/// Bytes before the table in `.eh_frame_hdr`: four of encodings, the address of `.eh_frame`, the
+/// number of entries.
 const HEADER: usize = 12;
 
 impl Index {
@@ -152,7 +166,10 @@ impl Index {
             Index::Built(entries) => entries
                 .binary_search_by_key(&address, |&(begin, _)| begin)
                 .is_ok(),
-            Index::Header { address: base, table } => {
+            Index::Header {
+                address: base,
+                table,
+            } => {
                 let (Ok(wanted), Some(entries)) = (
                     i32::try_from(address.wrapping_sub(*base) as i64),
                     table.get(HEADER..),
@@ -176,7 +193,10 @@ impl Index {
                 let after = entries.partition_point(|&(begin, _)| begin <= address);
                 Some(entries.get(after.checked_sub(1)?)?.1)
             }
-            Index::Header { address: base, table } => {
+            Index::Header {
+                address: base,
+                table,
+            } => {
                 let wanted = i32::try_from(address.wrapping_sub(*base) as i64).ok()?;
                 let (entries, _) = table.get(HEADER..)?.as_chunks::<8>();
                 let begin = |[a, b, c, d, ..]: &[u8; 8]| i32::from_le_bytes([*a, *b, *c, *d]);
@@ -227,13 +247,14 @@ fn follow(
         expression::evaluate(code.slice(), initial, registers, stack)
     };
     let cfa = match row.cfa() {
-        CfaRule::RegisterAndOffset { register, offset } => {
-            registers.get(number(*register))?.wrapping_add_signed(*offset)
-        }
+        CfaRule::RegisterAndOffset { register, offset } => registers
+            .get(number(*register))?
+            .wrapping_add_signed(*offset),
         CfaRule::Expression(code) => evaluate(*code, None)?,
     };
-    // Callers lie above, except for a function that has popped its return address: `vfork` keeps it in a register, since its
-    // child uses the same stack. A chain of only such frames ends at the maximum depth.
+    // Callers lie above, except for a function that has popped its return address: `vfork` keeps it
+    // in a register, since its child uses the same stack. A chain of only such frames ends at the
+    // maximum depth.
     let is_in_register = matches!(row.register(X86_64::RA), Some(RegisterRule::Register(_)));
     if cfa < registers.0[RSP] || cfa == registers.0[RSP] && !is_in_register {
         return None;
@@ -244,7 +265,9 @@ fn follow(
         *place = match row.register(Register(register as u16)) {
             None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => *place,
             // Near its end a function has taken the register from the stack again.
-            Some(RegisterRule::Offset(offset)) if cfa.wrapping_add_signed(offset) < registers.0[RSP] => {
+            Some(RegisterRule::Offset(offset))
+                if cfa.wrapping_add_signed(offset) < registers.0[RSP] =>
+            {
                 *place
             }
             Some(RegisterRule::Offset(offset)) => {

@@ -1,8 +1,8 @@
 //! From the registers of a thread to the return addresses on its stack.
 //!
 //! Addresses are as they lie on the stack: the first is where the thread runs, the others are where
-//! calls return to, one past the call, so a function is looked up at the address less one. (After the
-//! frame of a signal comes the interrupted instruction itself.)
+//! calls return to, one past the call, so a function is looked up at the address less one. (After
+//! the frame of a signal comes the interrupted instruction itself.)
 
 use crate::cache::{Cache, Site};
 use crate::module::Module;
@@ -15,7 +15,8 @@ use crate::tables::Found;
 pub enum End {
     /// With the outermost function of the thread.
     Complete,
-    /// At a return address of 0: the outermost function, or a page that could not be copied and is zero.
+    /// At a return address of 0: the outermost function, or a page that could not be copied and is
+    /// zero.
     Zero,
     /// Cut: the wanted number of frames was reached.
     Depth,
@@ -44,13 +45,15 @@ pub struct Unwinder {
 
 impl Default for Unwinder {
     fn default() -> Self {
-        Unwinder { cache: Cache::new() }
+        Unwinder {
+            cache: Cache::new(),
+        }
     }
 }
 
 impl Unwinder {
-    /// Appends the addresses of a stack to `frames`, innermost first, `depth` of them at most. `code` finds the
-    /// memory of an address.
+    /// Appends the addresses of a stack to `frames`, innermost first, `depth` of them at most.
+    /// `code` finds the memory of an address.
     pub fn walk<'m>(
         &mut self,
         mut registers: Registers,
@@ -128,9 +131,10 @@ impl Unwinder {
                 rule.step(registers, stack)
             }
             Some(Found::Done(step)) => step,
-            // No call returns to the first instruction of a function after a gap, so the address was put on the stack when
-            // the stack was created: a fiber begins there (`__start_context` of glibc, which its table does not mark as the
-            // outermost function).
+            // No call returns to the first instruction of a function after a gap, so the address
+            // was put on the stack when the stack was created: a fiber begins there
+            // (`__start_context` of glibc, which its table does not mark as the outermost
+            // function).
             Some(Found::Nothing) if frame == Frame::Caller && is_made(module, site) => {
                 self.cache.put(site, Rule::FIBER);
                 Unwound::Outermost
@@ -157,8 +161,8 @@ enum Frame {
     Caller,
 }
 
-/// Without tables, in a file or in other memory: a function with a frame pointer, or a leaf function that has pushed nothing, if the
-/// address that this leads to is executable.
+/// Without tables, in a file or in other memory: a function with a frame pointer, or a leaf
+/// function that has pushed nothing, if the address that this leads to is executable.
 fn by_frame_pointer<'m>(
     is_of_file: bool,
     is_first: bool,
@@ -177,13 +181,18 @@ fn by_frame_pointer<'m>(
     if is_first && is_code(stack.word(registers.0[RSP])) {
         return Rule::LEAF.step(registers, stack);
     }
-    // The loader and the runtime of Go begin their stacks with a frame pointer of 0, fibers of Boost.Context with
-    // the return address of their entry function. Code that was compiled at run time may use the register for other values.
+    // The loader and the runtime of Go begin their stacks with a frame pointer of 0, fibers of
+    // Boost.Context with the return address of their entry function. Code that was compiled at run
+    // time may use the register for other values.
     if is_of_file && (frame == 0 || !is_first && frame == registers.0[PC]) {
         return Unwound::Outermost;
     }
     let is_beyond = is_frame && stack.is_beyond(frame.wrapping_add(8));
-    if is_beyond { Unwound::Beyond } else { Unwound::Lost }
+    if is_beyond {
+        Unwound::Beyond
+    } else {
+        Unwound::Lost
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +201,12 @@ mod tests {
 
     use super::*;
 
-    fn walk(registers: Registers, begin: u64, bytes: &[u8], module: Option<&Module>) -> (Vec<u64>, End) {
+    fn walk(
+        registers: Registers,
+        begin: u64,
+        bytes: &[u8],
+        module: Option<&Module>,
+    ) -> (Vec<u64>, End) {
         let stack = StackCopy::new(begin, bytes);
         let mut frames = Vec::new();
         let code = |address: u64| match (address >> 20, module) {
@@ -220,7 +234,10 @@ mod tests {
             .concat();
         let (frames, end) = walk(at(0x50_0000, 0x7000, 0x7000), 0x7000, &words, None);
         // Code of no file may use the frame pointer for something else.
-        assert_eq!((frames, end), (vec![0x50_0000, 0x50_0010, 0x50_0020], End::Lost));
+        assert_eq!(
+            (frames, end),
+            (vec![0x50_0000, 0x50_0010, 0x50_0020], End::Lost)
+        );
         let own = Module::read(std::fs::File::open("/proc/self/exe").unwrap()).unwrap();
         let words = [0_u64, 0x6F_FFF0].map(u64::to_le_bytes).concat();
         let (frames, end) = walk(at(0x6F_FF00, 0x7000, 0x7000), 0x7000, &words, Some(&own));
@@ -243,8 +260,8 @@ mod tests {
         assert_eq!((frames, end), (vec![0x6F_FF00, at_end], End::Complete));
     }
 
-    /// The byte before a function is where a fiber began if a return address led there, but not if a signal
-    /// interrupted it: the rule of the one must not be found for the other.
+    /// The byte before a function is where a fiber began if a return address led there, but not if
+    /// a signal interrupted it: the rule of the one must not be found for the other.
     #[test]
     fn a_walk_ends_as_it_did_before() {
         let own = Module::read(std::fs::File::open("/proc/self/exe").unwrap()).unwrap();
@@ -284,8 +301,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the registers and the stack contain, unwinding by real tables ends, and yields executable
-        /// addresses only.
+        /// Whatever the registers and the stack contain, unwinding by real tables ends, and yields
+        /// executable addresses only.
         #[test]
         fn any_bytes_end(
             registers in prop::array::uniform17(prop_oneof![

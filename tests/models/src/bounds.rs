@@ -1,5 +1,5 @@
-//! The size of the state of an analysis once all chunks and slices are merged: it must not depend on the number of event
-//! records.
+//! The size of the state of an analysis once all chunks and slices are merged: it must not depend
+//! on the number of event records.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use tracebraid_testkit::grow::{Target, grow};
 
 use crate::forwarding::Forwarding;
 
-/// Folds a trace in small chunks and slices (200 kB), and returns the result of `finish` for the merged state.
+/// Folds a trace in small chunks and slices (200 kB), and returns the result of `finish` for the
+/// merged state.
 pub fn at_end<A: Analysis, R>(
     set: &TraceSet,
     analysis: &A,
@@ -38,8 +39,8 @@ pub fn encoded_bytes(state: &impl Serialize) -> usize {
         .len()
 }
 
-/// A test trace repeated `times` times in `directory`: the same threads, descriptors and files, with more event records of
-/// each. `name` is a path in the archive named by its first component.
+/// A test trace repeated `times` times in `directory`: the same threads, descriptors and files,
+/// with more event records of each. `name` is a path in the archive named by its first component.
 pub fn repeated(name: &str, times: u64, directory: &Path) -> TraceSet {
     let archive = name.split('/').next().unwrap_or(name);
     let source = tracebraid_testkit::recorded::unpacked(archive).join(name);
@@ -48,7 +49,8 @@ pub fn repeated(name: &str, times: u64, directory: &Path) -> TraceSet {
     TraceSet::open(std::slice::from_ref(&destination)).expect("the trace can be opened")
 }
 
-/// A message if `many`, the bytes after four times the event records of `few`, exceeds `few` by a fifth or more.
+/// A message if `many`, the bytes after four times the event records of `few`, exceeds `few` by a
+/// fifth or more.
 pub fn grown(name: &str, few: usize, many: usize) -> Option<String> {
     assert!(few > 100, "{name}: {few} bytes");
     // The tolerance is for larger sums: integers have a variable length.

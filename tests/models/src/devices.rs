@@ -93,7 +93,8 @@ impl DeviceScript {
     }
 
     fn state(&mut self, cpu: u64) {
-        let (device, name) = [(8 << 20, "sda"), (8 << 20, "sdb"), (259 << 20, "nvme0n1")][self.below(3)];
+        let (device, name) =
+            [(8 << 20, "sda"), (8 << 20, "sdb"), (259 << 20, "nvme0n1")][self.below(3)];
         let fields = vec![("dev", 32, Int(device)), ("diskname", TEXT, Text(name))];
         self.write(cpu, "lttng_statedump_block_device", fields);
     }

@@ -54,7 +54,8 @@ impl Record {
 
 /// All events of each CPU in the order of its stream.
 pub fn by_cpu(set: &TraceSet, wanted: impl Fn(&str) -> bool) -> Vec<Vec<Entry>> {
-    let mut cpus: std::collections::BTreeMap<(u32, u32), Vec<Entry>> = std::collections::BTreeMap::new();
+    let mut cpus: std::collections::BTreeMap<(u32, u32), Vec<Entry>> =
+        std::collections::BTreeMap::new();
     for (trace_index, trace) in set.traces.iter().enumerate() {
         for stream in &trace.streams {
             let layout = &trace.layout.streams[stream.class];
@@ -135,7 +136,9 @@ pub fn merged(cpus: Vec<Vec<Entry>>) -> Vec<Entry> {
             .iter_mut()
             .enumerate()
             .filter_map(|(at, queue)| queue.peek().map(|entry| (entry.time, at)));
-        let Some((_, at)) = heads.min() else { return all };
+        let Some((_, at)) = heads.min() else {
+            return all;
+        };
         all.extend(queues[at].next());
     }
 }
@@ -145,19 +148,28 @@ fn record(event: &mut Event<'_>) -> Record {
         name: event.class.name.to_string(),
         ..Record::default()
     };
-    event.walk_body(&mut record, |_, _| {}).expect("a sound event");
+    event
+        .walk_body(&mut record, |_, _| {})
+        .expect("a sound event");
     record
 }
 
 fn text(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    let end = bytes
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 impl Visitor for Record {
     fn integer(&mut self, node: &Node, _: &IntClass, raw: u64) {
         match &self.array {
-            Some(array) => self.lists.entry(array.clone()).or_default().push(raw as i64),
+            Some(array) => self
+                .lists
+                .entry(array.clone())
+                .or_default()
+                .push(raw as i64),
             None => {
                 self.ints.insert(node.name.to_string(), raw as i64);
             }

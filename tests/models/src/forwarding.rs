@@ -10,8 +10,8 @@ pub(crate) type TakeChunk<'a, P> = &'a (dyn Fn(&P) + Sync);
 /// Folds like `analysis`, except for the report and, with `take_chunk`, for merging.
 pub(crate) struct Forwarding<'a, A: Analysis, F> {
     pub(crate) analysis: &'a A,
-    /// Receives the state of each chunk at the end of the chunk. States are then neither exchanged nor
-    /// merged, so each covers exactly its chunk.
+    /// Receives the state of each chunk at the end of the chunk. States are then neither exchanged
+    /// nor merged, so each covers exactly its chunk.
     pub(crate) take_chunk: Option<TakeChunk<'a, A::Partial>>,
     /// Makes the report from the merged state.
     pub(crate) finish: F,
@@ -72,7 +72,11 @@ impl<A: Analysis, R, F: Fn(&A, A::Partial) -> R + Sync> Analysis for Forwarding<
         }
     }
 
-    fn slices<'a>(&'a self, partial: &mut A::Partial, watermark: Timestamp) -> Vec<Slice<'a, A::Partial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut A::Partial,
+        watermark: Timestamp,
+    ) -> Vec<Slice<'a, A::Partial>> {
         match self.take_chunk {
             None => self.analysis.slices(partial, watermark),
             Some(_) => Vec::new(),

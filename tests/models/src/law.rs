@@ -135,7 +135,14 @@ pub type Ways = &'static [(usize, u64)];
 /// For recorded traces.
 pub const LARGE: Ways = &[(1, u64::MAX), (1, 1), (2, 200_000), (3, 1), (8, 500_000)];
 /// For traces of some hundred kilobytes.
-pub const SMALL: Ways = &[(1, u64::MAX), (1, 1), (2, 2000), (5, 1), (8, 10_000), (1, 5000)];
+pub const SMALL: Ways = &[
+    (1, u64::MAX),
+    (1, 1),
+    (2, 2000),
+    (5, 1),
+    (8, 10_000),
+    (1, 5000),
+];
 
 pub fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string_pretty(value).expect("a report can be serialized")
@@ -166,7 +173,11 @@ pub fn same(what: &str, expected: &str, found: &str) {
         assert_eq!(expected, found, "{what}: line {number}");
     }
     let lines = |text: &str| text.lines().count();
-    panic!("{what}: {} lines instead of {}", lines(found), lines(expected));
+    panic!(
+        "{what}: {} lines instead of {}",
+        lines(found),
+        lines(expected)
+    );
 }
 
 /// The report is the expected one, in whatever way it is folded.
@@ -201,7 +212,13 @@ pub fn as_told<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, expected: &s
 pub fn as_in_one_piece<A: Lawful>(what: &str, set: &TraceSet, asked: Asked, ways: Ways) {
     let analysis = asked.analysis::<A>(set);
     let expected = folded(set, &analysis, (1, u64::MAX));
-    every_way(&format!("{} of {what}", A::NAME), set, &analysis, &expected, ways);
+    every_way(
+        &format!("{} of {what}", A::NAME),
+        set,
+        &analysis,
+        &expected,
+        ways,
+    );
 }
 
 /// The same partial states, merged in another order than the engine's, and sent as text between
@@ -211,14 +228,23 @@ pub fn any_tree<A: Lawful>(set: &TraceSet, seed: u64) {
 }
 
 /// The same of any analysis.
-pub fn any_tree_of<A: Analysis<Report: Serialize>>(name: &str, set: &TraceSet, analysis: &A, seed: u64) {
+pub fn any_tree_of<A: Analysis<Report: Serialize>>(
+    name: &str,
+    set: &TraceSet,
+    analysis: &A,
+    seed: u64,
+) {
     if analysis.groups(set).concat().is_empty() {
         // Nothing there is for it; other traces are.
         return;
     }
     let mut random = Random::new(seed + 77);
     let kept = Mutex::new(Vec::new());
-    let keep = |state: &A::Partial| kept.lock().expect("no test failed before").push(sent::<A>(state));
+    let keep = |state: &A::Partial| {
+        kept.lock()
+            .expect("no test failed before")
+            .push(sent::<A>(state))
+    };
     let chunks = Forwarding {
         analysis,
         take_chunk: Some(&keep),

@@ -3,17 +3,17 @@
 //! In: a trace set, or a seed. Out: reports by plain passes in the order of time, written to be
 //! obviously right (`model_*`); generated kernel traces ([`synthetic`]), recorded ones
 //! ([`traces`]), reports of other tools ([`lttng`]). [`law`] holds every report to the law of
-//! folding: it depends on neither threads nor chunks, and equals its model. Promise: a model uses no
-//! rule and no state machine of the report that it checks; both use the reader, statistics and tables.
-//! [`bounds`] measures the state of an analysis.
+//! folding: it depends on neither threads nor chunks, and equals its model. Promise: a model uses
+//! no rule and no state machine of the report that it checks; both use the reader, statistics and
+//! tables. [`bounds`] measures the state of an analysis.
 //!
 //! The crate exists because parallel analyses are hard to verify by reading: chunks begin in the
 //! middle of a call, partial states contain unknowns, slices are composed. Each report is therefore
 //! written a second time, as a single pass that keeps all state and ignores speed, and both are
 //! compared on generated traces with losses, migrations and reused ids. Expected values written by
 //! hand would repeat the author's mistakes, and recorded traces contain few of the rare cases. The
-//! crate is separate because the tests of reports, histories and executions use it; the program does
-//! not depend on it.
+//! crate is separate because the tests of reports, histories and executions use it; the program
+//! does not depend on it.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 

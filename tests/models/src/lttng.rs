@@ -56,7 +56,10 @@ pub fn cputop(set: &TraceSet, head_is_busy: bool) -> CpuTop {
         if switch.name != "sched_switch" {
             continue;
         }
-        let (prev, next) = (switch.id("prev_tid").unwrap(), switch.id("next_tid").unwrap());
+        let (prev, next) = (
+            switch.id("prev_tid").unwrap(),
+            switch.id("next_tid").unwrap(),
+        );
         let busy = busy_since.entry(entry.cpu).or_insert(head);
         if let Some(since) = busy.replace(entry.time) {
             *top.cpus.entry(entry.cpu).or_default() += entry.time.abs_diff(since);
@@ -318,7 +321,11 @@ impl LttngState {
             }
             "dup" => Some(self.duplicate(owner, int("fildes"), false)),
             "dup2" | "dup3" => {
-                self.processes.entry(owner).or_default().fds.remove(&int("newfd"));
+                self.processes
+                    .entry(owner)
+                    .or_default()
+                    .fds
+                    .remove(&int("newfd"));
                 Some(self.duplicate(owner, int("oldfd"), name == "dup3" && cloexec()))
             }
             "fcntl" => (int("cmd") == 0).then(|| self.duplicate(owner, int("fd"), false)),
@@ -331,8 +338,11 @@ impl LttngState {
                 fd: int("fd"),
                 write: true,
             }),
-            name if SYNCS.contains(&name) => Some(Request::Sync { fd: event.int("fd") }),
-            // splice and sendfile64 among them: the code that would make their requests is not reached.
+            name if SYNCS.contains(&name) => Some(Request::Sync {
+                fd: event.int("fd"),
+            }),
+            // splice and sendfile64 among them: the code that would make their requests is not
+            // reached.
             _ => None,
         };
         self.processes.entry(tid).or_default().call = Some((name.to_owned(), time, request));
@@ -356,7 +366,9 @@ impl LttngState {
             return;
         };
         let fds = &mut self.processes.entry(owner).or_default().fds;
-        if let (Some(fd), [a, b, c, d]) = (fds.get_mut(&event.int("fd").unwrap()), address.as_slice()) {
+        if let (Some(fd), [a, b, c, d]) =
+            (fds.get_mut(&event.int("fd").unwrap()), address.as_slice())
+        {
             fd.name = format!("{a}.{b}.{c}.{d}:{}", event.int("dport").unwrap());
         }
     }

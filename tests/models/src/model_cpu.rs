@@ -182,7 +182,8 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
     let mut cpus: BTreeMap<(u32, u32), Cpu> = BTreeMap::new();
     let mut threads: BTreeMap<(u32, i32), Used> = BTreeMap::new();
     let mut stretches: Vec<Ran> = Vec::new();
-    let clip = |from: i64, to: i64| to.min(window.1).saturating_sub(from.max(window.0)).max(0) as u64;
+    let clip =
+        |from: i64, to: i64| to.min(window.1).saturating_sub(from.max(window.0)).max(0) as u64;
     for entry in &entries {
         let cpu = cpus.entry((entry.trace, entry.cpu)).or_default();
         let counts = chosen.is_none_or(|chosen| chosen.contains(&entry.cpu));
@@ -222,7 +223,11 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
             ModelEvent::Event(event) => {
                 people.learn(entry.trace, event);
                 let (prev, next, switch) = match event.name.as_str() {
-                    "sched_switch" => (event.id("prev_tid").unwrap(), event.id("next_tid").unwrap(), true),
+                    "sched_switch" => (
+                        event.id("prev_tid").unwrap(),
+                        event.id("next_tid").unwrap(),
+                        true,
+                    ),
                     "sched_process_exec" => {
                         let old = event.id("old_tid").or(event.id("old_pid")).unwrap();
                         let new = event.id("tid").or(event.id("pid")).unwrap();
@@ -269,7 +274,10 @@ pub fn cpu(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> CpuRep
 
 /// True if one of the traces has events of that class, or could have.
 fn has_class(set: &TraceSet, name: &str) -> bool {
-    let streams = set.traces.iter().flat_map(|trace| &trace.layout.class.streams);
+    let streams = set
+        .traces
+        .iter()
+        .flat_map(|trace| &trace.layout.class.streams);
     let mut classes = streams.flat_map(|stream| &stream.events);
     classes.any(|class| *class.name == *name)
 }
@@ -333,7 +341,11 @@ fn report(
         let key = (
             trace,
             thread.pid,
-            if thread.pid.is_none() { Some(tid) } else { None },
+            if thread.pid.is_none() {
+                Some(tid)
+            } else {
+                None
+            },
         );
         let process = by_process.entry(key).or_default();
         process.0 += 1;

@@ -89,7 +89,8 @@ impl Descriptors {
 
     pub fn held(&self, table: Table, fd: i32, time: i64) -> (Held, bool) {
         let history = self.histories.get(&table).and_then(|fds| fds.get(&fd));
-        let found = history.and_then(|history| history.iter().rev().find(|(since, _, _)| *since <= time));
+        let found =
+            history.and_then(|history| history.iter().rev().find(|(since, _, _)| *since <= time));
         found.map_or((Held::nothing(), false), |(_, held, cloexec)| {
             (held.clone(), *cloexec)
         })
@@ -99,14 +100,22 @@ impl Descriptors {
     pub fn is_same(&self, table: Table, fd: i32, since: i64) -> bool {
         let then = self.held(table, fd, since).0;
         let history = self.histories.get(&table).and_then(|fds| fds.get(&fd));
-        let mut later = history.into_iter().flatten().filter(|(time, _, _)| *time > since);
+        let mut later = history
+            .into_iter()
+            .flatten()
+            .filter(|(time, _, _)| *time > since);
         later.all(|(_, held, _)| *held == then)
     }
 
     fn set(&mut self, table: Table, fd: i32, time: i64, held: Held, cloexec: bool) {
         let cloexec = cloexec && held.kind != FdType::Unknown;
         if fd != -1 && self.held(table, fd, i64::MAX) != (held.clone(), cloexec) {
-            let history = self.histories.entry(table).or_default().entry(fd).or_default();
+            let history = self
+                .histories
+                .entry(table)
+                .or_default()
+                .entry(fd)
+                .or_default();
             history.push((time, held, cloexec));
         }
     }
@@ -184,7 +193,10 @@ impl Descriptors {
             Some((_, table)) => (trace, table),
             None => self.table_of_process(trace, pid),
         };
-        let history = self.threads.get(&(trace, tid)).and_then(|history| history.last());
+        let history = self
+            .threads
+            .get(&(trace, tid))
+            .and_then(|history| history.last());
         let own_since = history.map_or(i64::MIN, |(since, _, _)| *since);
         self.put(trace, tid, time, pid, table.1);
         if own == tid {
@@ -193,7 +205,8 @@ impl Descriptors {
                 let changed = self.histories[&(trace, tid)][&fd]
                     .last()
                     .map(|(time, _, _)| *time);
-                if changed > Some(own_since) && self.kind(table, fd, i64::MAX).0 == FdType::Unknown {
+                if changed > Some(own_since) && self.kind(table, fd, i64::MAX).0 == FdType::Unknown
+                {
                     self.set(table, fd, time, kind, cloexec);
                 }
                 self.set((trace, tid), fd, time, Held::nothing(), false);
@@ -211,8 +224,8 @@ impl Descriptors {
         let (parent_pid, parent_table) = self.belonging(trace, parent, i64::MAX);
         let told = event.id("child_pid");
         let flags = self.clones.remove(&(trace, parent));
-        let flags =
-            flags.filter(|flags| told.is_none_or(|pid| (pid != child) == (flags & CLONE_THREAD != 0)));
+        let flags = flags
+            .filter(|flags| told.is_none_or(|pid| (pid != child) == (flags & CLONE_THREAD != 0)));
         let by_flags = match flags {
             Some(flags) if flags & CLONE_THREAD != 0 => parent_pid,
             _ => child,
@@ -226,7 +239,8 @@ impl Descriptors {
         };
         self.makers.remove(&(trace, child));
         if told.is_none() && flags.is_none() {
-            self.makers.insert((trace, child), (parent_pid, parent_table));
+            self.makers
+                .insert((trace, child), (parent_pid, parent_table));
         }
         match shared {
             Some(table) => {
@@ -251,7 +265,8 @@ impl Descriptors {
     fn dumped(&mut self, trace: u32, pid: i32, time: i64, address: i64) {
         let known = self.threads.contains_key(&(trace, pid));
         let mut fds = self.fds((trace, pid)).into_iter();
-        let known = known || fds.any(|fd| self.kind((trace, pid), fd, i64::MAX) != (FdType::Unknown, false));
+        let known = known
+            || fds.any(|fd| self.kind((trace, pid), fd, i64::MAX) != (FdType::Unknown, false));
         let first = *self.addresses.entry((trace, address)).or_insert(pid);
         if first == pid {
             return;
@@ -387,7 +402,8 @@ impl Descriptors {
         }
         let time = call.exit_time;
         let table = self.table(call.trace, call.tid, i64::MAX);
-        let has = |field: &str, mask: i64| call.entry.int(field).is_some_and(|flags| flags & mask != 0);
+        let has =
+            |field: &str, mask: i64| call.entry.int(field).is_some_and(|flags| flags & mask != 0);
         let socket = |kind: FdType| held(kind, socket(kind));
         let family = |family: i64| match family {
             1 => FdType::Unix,
@@ -396,7 +412,13 @@ impl Descriptors {
         };
         let anonymous = || held(FdType::Anonymous, anonymous(&call.name, &call.entry));
         let made = result as i32;
-        let pair = |field: &str| call.exit.lists.get(field).filter(|list| list.len() == 2).cloned();
+        let pair = |field: &str| {
+            call.exit
+                .lists
+                .get(field)
+                .filter(|list| list.len() == 2)
+                .cloned()
+        };
         match call.name.as_str() {
             "open" | "openat" | "openat2" | "creat" => {
                 let path = self.path(table, call.entry_time, &call.name, &call.entry);
@@ -418,8 +440,16 @@ impl Descriptors {
                 self.set(table, made, time, kind, has("type", 0x80000));
             }
             "accept" | "accept4" => {
-                let listening = call.entry.id("fd").or(call.entry.id("sockfd")).unwrap_or(-1);
-                let told = call.exit.int("family").filter(|&family| family > 0).map(family);
+                let listening = call
+                    .entry
+                    .id("fd")
+                    .or(call.entry.id("sockfd"))
+                    .unwrap_or(-1);
+                let told = call
+                    .exit
+                    .int("family")
+                    .filter(|&family| family > 0)
+                    .map(family);
                 let kind = told.unwrap_or(match self.kind(table, listening, i64::MAX).0 {
                     FdType::Unknown => FdType::Socket,
                     kind => kind,
@@ -446,7 +476,11 @@ impl Descriptors {
                 }
             }
             "dup" => {
-                let old = call.entry.id("fildes").or(call.entry.id("fd")).unwrap_or(-1);
+                let old = call
+                    .entry
+                    .id("fildes")
+                    .or(call.entry.id("fd"))
+                    .unwrap_or(-1);
                 let kind = self.held(table, old, i64::MAX).0;
                 self.set(table, made, time, kind, false);
             }
@@ -491,7 +525,9 @@ impl Descriptors {
         };
         let directory = directory.map(|fd| self.held(table, fd, time).0);
         match directory {
-            Some(held) if held.kind.has_path() && held.name.starts_with('/') && !path.starts_with('/') => {
+            Some(held)
+                if held.kind.has_path() && held.name.starts_with('/') && !path.starts_with('/') =>
+            {
                 format!("{}/{path}", held.name.trim_end_matches('/'))
             }
             _ => path.to_owned(),
@@ -553,7 +589,14 @@ pub fn anonymous(call: &str, entry: &Record) -> String {
 /// The address that `connect` is given, or `accept` gives.
 pub fn peer(event: &Record) -> Option<SocketAddr> {
     let bytes = |name: &str| -> Option<Vec<u8>> {
-        Some(event.lists.get(name)?.iter().map(|&byte| byte as u8).collect())
+        Some(
+            event
+                .lists
+                .get(name)?
+                .iter()
+                .map(|&byte| byte as u8)
+                .collect(),
+        )
     };
     let port = event.int("dport").or(event.int("sport"))? as u16;
     let address = match event.int("family")? {

@@ -70,7 +70,8 @@ fn class(name: &str, entry: &Record) -> Option<&'static str> {
 fn wanted(event: &str) -> bool {
     match call_of(event) {
         Some((_, Some(name))) => {
-            class(&name, &Record::default()).is_some() || OTHERS.split_whitespace().any(|of| of == name)
+            class(&name, &Record::default()).is_some()
+                || OTHERS.split_whitespace().any(|of| of == name)
         }
         Some((_, None)) => false,
         None => event.starts_with("sched_") || event.starts_with("lttng_statedump"),
@@ -115,7 +116,9 @@ pub fn calls(set: &TraceSet) -> Vec<Row> {
             }
             (_, Some((true, Some(name))), Some(tid)) => {
                 open.remove(&(trace, tid));
-                if ["close", "close_range", "clone", "clone3", "fork", "vfork"].contains(&name.as_str()) {
+                if ["close", "close_range", "clone", "clone3", "fork", "vfork"]
+                    .contains(&name.as_str())
+                {
                     descriptors.entry(trace, tid, time, &name, &event);
                 }
                 let entry = event;
@@ -199,7 +202,12 @@ fn paths(
     let begin = call.entry_time;
     let table = descriptors.table(call.trace, call.tid, begin);
     let held = |fd: i64, time| Some(descriptors.held(table, fd as i32, time).0.name);
-    let argument = |names: &[&str]| names.iter().find_map(|name| call.entry.int(name)).unwrap_or(-1);
+    let argument = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| call.entry.int(name))
+            .unwrap_or(-1)
+    };
     match class {
         "open" => (Some(opened(descriptors, call)), None),
         "accept" => {
@@ -234,7 +242,9 @@ fn opened(descriptors: &Descriptors, call: &Call) -> String {
         descriptors.held(table, fd, begin).0.name
     };
     match call.name.as_str() {
-        "open" | "openat" | "openat2" | "creat" => descriptors.path(table, begin, &call.name, &call.entry),
+        "open" | "openat" | "openat2" | "creat" => {
+            descriptors.path(table, begin, &call.name, &call.entry)
+        }
         "socket" | "socketpair" => {
             let family = call.entry.int("family");
             socket(family.map_or(FdType::Socket, FdType::of_family))

@@ -53,7 +53,8 @@ const READS: &[&str] = &[
     "read", "pread64", "readv", "preadv", "preadv2", "pread", "recvfrom", "recvmsg", "recv",
 ];
 const WRITES: &[&str] = &[
-    "write", "pwrite64", "writev", "pwritev", "pwritev2", "pwrite", "sendto", "sendmsg", "send", "vmsplice",
+    "write", "pwrite64", "writev", "pwritev", "pwritev2", "pwrite", "sendto", "sendmsg", "send",
+    "vmsplice",
 ];
 const MESSAGES: &[&str] = &["recvmmsg", "recvmmsg_time32", "sendmmsg"];
 const COPIES: &[(&str, &str, &str)] = &[
@@ -145,16 +146,26 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, CpuStep)> {
     let mut stretch: Vec<Entry> = Vec::new();
     let mut tid: Option<i32> = None;
     let (mut trace, mut cpu) = (0, 0);
-    let mut close =
-        |stretch: &mut Vec<Entry>, tid: Option<i32>, prev: Option<i32>, time: i64, switch, trace, cpu| {
-            let tid = tid.or(prev).unwrap_or(-1);
-            for entry in stretch.drain(..) {
-                if let ModelEvent::Event(record) = entry.what {
-                    all.push((entry.time, entry.trace, entry.cpu, CpuStep::Event(tid, record)));
-                }
+    let mut close = |stretch: &mut Vec<Entry>,
+                     tid: Option<i32>,
+                     prev: Option<i32>,
+                     time: i64,
+                     switch,
+                     trace,
+                     cpu| {
+        let tid = tid.or(prev).unwrap_or(-1);
+        for entry in stretch.drain(..) {
+            if let ModelEvent::Event(record) = entry.what {
+                all.push((
+                    entry.time,
+                    entry.trace,
+                    entry.cpu,
+                    CpuStep::Event(tid, record),
+                ));
             }
-            all.push((time, trace, cpu, CpuStep::End(tid, switch)));
-        };
+        }
+        all.push((time, trace, cpu, CpuStep::End(tid, switch)));
+    };
     for entry in entries {
         (trace, cpu) = (entry.trace, entry.cpu);
         let boundary = match &entry.what {
@@ -171,7 +182,15 @@ fn steps(entries: Vec<Entry>) -> Vec<(i64, u32, u32, CpuStep)> {
             ModelEvent::Event(_) => None,
         };
         if let Some((prev, next)) = boundary {
-            close(&mut stretch, tid, prev, entry.time, next.is_some(), trace, cpu);
+            close(
+                &mut stretch,
+                tid,
+                prev,
+                entry.time,
+                next.is_some(),
+                trace,
+                cpu,
+            );
             tid = next;
         }
         stretch.push(entry);
@@ -195,7 +214,9 @@ impl Found {
         if call.tid == -1 {
             return FdType::Unknown;
         }
-        let table = self.descriptors.table(call.trace, call.tid, call.entry_time);
+        let table = self
+            .descriptors
+            .table(call.trace, call.tid, call.entry_time);
         self.descriptors
             .kind(table, call.entry.id(field).unwrap_or(-1), call.entry_time)
             .0
@@ -218,7 +239,9 @@ pub fn find(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> Found
         }
     }
     let cut = |entries: Vec<Entry>| {
-        let keep = |entry: &Entry| entry.time < window.1 || matches!(entry.what, ModelEvent::Packet { .. });
+        let keep = |entry: &Entry| {
+            entry.time < window.1 || matches!(entry.what, ModelEvent::Packet { .. })
+        };
         entries.into_iter().filter(keep).collect::<Vec<_>>()
     };
     let mut queues: Vec<_> = by_cpu(set, wanted)
@@ -372,7 +395,12 @@ pub fn io(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>) -> IoRepor
 }
 
 /// The same of calls whose latency is within limits.
-pub fn io_within(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>, limits: (u64, u64)) -> IoReport {
+pub fn io_within(
+    set: &TraceSet,
+    window: (i64, i64),
+    chosen: Option<&[u32]>,
+    limits: (u64, u64),
+) -> IoReport {
     let mut found = find(set, window, chosen);
     found.calls.retain(|call| {
         let latency = (call.exit_time - call.entry_time).max(0) as u64;
@@ -389,7 +417,11 @@ pub fn io_within(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>, lim
         (
             trace,
             thread.pid,
-            if thread.pid.is_none() { thread.tid } else { None },
+            if thread.pid.is_none() {
+                thread.tid
+            } else {
+                None
+            },
         )
     };
     for call in &found.calls {
@@ -419,7 +451,13 @@ pub fn io_within(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>, lim
             let thread = threads.entry((call.trace, call.tid)).or_default();
             for sums in [&mut total, thread, processes.entry(process).or_default()] {
                 add(&mut sums.total, call, read, written, counts);
-                add(sums.types.entry(kind).or_default(), call, read, written, counts);
+                add(
+                    sums.types.entry(kind).or_default(),
+                    call,
+                    read,
+                    written,
+                    counts,
+                );
             }
         }
     }
@@ -438,7 +476,8 @@ pub fn io_within(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>, lim
             .map(|(&kind, &stats)| IoType { kind, stats })
             .collect::<Vec<_>>()
     };
-    let order = |stats: &IoStats| std::cmp::Reverse((stats.read_bytes + stats.written_bytes, stats.calls));
+    let order =
+        |stats: &IoStats| std::cmp::Reverse((stats.read_bytes + stats.written_bytes, stats.calls));
     let mut syscalls: Vec<IoSyscall> = syscalls
         .into_iter()
         .map(|(name, stats)| IoSyscall { name, stats })
@@ -460,7 +499,9 @@ pub fn io_within(set: &TraceSet, window: (i64, i64), chosen: Option<&[u32]>, lim
                 trace,
                 pid,
                 tid,
-                name: pid.or(tid).and_then(|tid| found.people.thread(trace, tid).name),
+                name: pid
+                    .or(tid)
+                    .and_then(|tid| found.people.thread(trace, tid).name),
                 threads: members[&(trace, pid, tid)].len() as u64,
             },
             stats: sums.total,

@@ -46,7 +46,8 @@ pub struct Found {
     pub orphans: u64,
 }
 
-/// One of those that run: kind, what its end names, number, beginning, its step, when it was raised.
+/// One of those that run: kind, what its end names, number, beginning, its step, when it was
+/// raised.
 type Open = (&'static str, i64, i64, i64, usize, Option<i64>);
 
 /// Of the traces' first one, as LTTng names events, old or new.
@@ -82,7 +83,11 @@ fn of_cpu(found: &mut Found, entries: &[Entry], asked: Asked) {
     let mut pending: BTreeMap<i64, i64> = BTreeMap::new();
     // Every handler that ended, in or before the range.
     let mut all: Vec<Handled> = Vec::new();
-    for (step, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.time < to) {
+    for (step, entry) in entries
+        .iter()
+        .enumerate()
+        .filter(|(_, entry)| entry.time < to)
+    {
         let event = match &entry.what {
             ModelEvent::Packet { lost, .. } => {
                 if *lost {
@@ -110,13 +115,19 @@ fn of_cpu(found: &mut Found, entries: &[Entry], asked: Asked) {
             let raised = if is_soft { pending.remove(&key) } else { None };
             let number = event.int("function").unwrap_or(key);
             if let Some(name) = event.text("name") {
-                merge_names(&mut found.names, BTreeMap::from([(key, vec![name.to_owned()])]));
+                merge_names(
+                    &mut found.names,
+                    BTreeMap::from([(key, vec![name.to_owned()])]),
+                );
             }
             open.push((kind, key, number, entry.time, step, raised));
             if open.len() > 16 {
                 open.remove(0);
             }
-        } else if let Some(at) = open.iter().rposition(|open| (open.0, open.1) == (kind, key)) {
+        } else if let Some(at) = open
+            .iter()
+            .rposition(|open| (open.0, open.1) == (kind, key))
+        {
             let (_, _, number, begin, begun, raised) = open[at];
             open.truncate(at);
             all.push(Handled {
@@ -144,7 +155,11 @@ fn of_cpu(found: &mut Found, entries: &[Entry], asked: Asked) {
 /// ends.
 fn times(found: &mut Found, all: &[Handled], from: i64) {
     let in_range = |handled: &Handled| (handled.end.max(from) - handled.begin.max(from)) as u64;
-    for (at, handled) in all.iter().enumerate().filter(|(_, handled)| handled.end >= from) {
+    for (at, handled) in all
+        .iter()
+        .enumerate()
+        .filter(|(_, handled)| handled.end >= from)
+    {
         let (cpu, mut outermost) = (found.cpus.entry(handled.cpu).or_default(), handled.steps.1);
         let mut own = in_range(handled);
         // Backwards, what contains others comes first.

@@ -45,7 +45,8 @@ enum Now {
     Sleeps,
     /// Woken or made, no event says for which CPU.
     Pending(i64),
-    /// Time of becoming runnable, time from which it waits for the current CPU, that CPU, and the preemptor.
+    /// Time of becoming runnable, time from which it waits for the current CPU, that CPU, and the
+    /// preemptor.
     Waits(i64, i64, u32, Option<i32>),
 }
 

@@ -62,7 +62,10 @@ pub fn lists(mut stretches: Vec<Ran>, people: &People) -> Lists {
     let of = |cpu: Option<(u32, u32)>, lengths: &Distribution| {
         let number = |number: Option<u32>| Value::from(number.map(u64::from));
         let about = [number(cpu.map(|cpu| cpu.0)), number(cpu.map(|cpu| cpu.1))];
-        about.into_iter().chain(distribution_values(lengths)).collect()
+        about
+            .into_iter()
+            .chain(distribution_values(lengths))
+            .collect()
     };
     let total = (!stretches.is_empty()).then(|| of(None, &all));
     let by_cpu = cpus.iter().map(|(cpu, lengths)| of(Some(*cpu), lengths));
@@ -70,14 +73,19 @@ pub fn lists(mut stretches: Vec<Ran>, people: &People) -> Lists {
     stretches.sort_by_key(|ran| (ran.end, ran.cpu));
     let log = stretches.iter().map(|ran| row(ran, people)).collect();
     stretches.sort_by_key(|ran| (Reverse(ran.length()), ran.begin, ran.cpu));
-    let longest = stretches.iter().take(ROWS).map(|ran| row(ran, people)).collect();
+    let longest = stretches
+        .iter()
+        .take(ROWS)
+        .map(|ran| row(ran, people))
+        .collect();
     let about = [
         Column::new("trace", "", Unit::Id),
         Column::new("cpu", "", Unit::Cpu),
     ];
     let columns: Vec<Column> = about.into_iter().chain(distribution_columns()).collect();
     let thread = [Column::new("thread", "", Unit::Thread)];
-    let each = ["begin_ns", "end_ns", "duration_ns", "cpu"].map(|key| Column::new(key, "", Unit::Count));
+    let each =
+        ["begin_ns", "end_ns", "duration_ns", "cpu"].map(|key| Column::new(key, "", Unit::Count));
     let cut = [Column::new("cut_by", "", Unit::Text)];
     let each: Vec<Column> = each.into_iter().chain(thread).chain(cut).collect();
     Lists(vec![

@@ -45,7 +45,8 @@ struct Model {
     threads: HashMap<i32, Thread>,
     cpus: HashMap<u32, Cpu>,
     sums: Sums,
-    /// By process (or thread, where that is not known) and descriptor: sockets that are known to be AF_UNIX.
+    /// By process (or thread, where that is not known) and descriptor: sockets that are known to be
+    /// AF_UNIX.
     local: HashSet<(i64, i64)>,
 }
 
@@ -75,7 +76,13 @@ fn owner(tid: i32, thread: &Thread) -> i64 {
 }
 
 /// Effects of a call's end on sockets of the family AF_UNIX.
-fn follow_sockets(local: &mut HashSet<(i64, i64)>, who: i64, call: &str, entry: &Record, exit: &Record) {
+fn follow_sockets(
+    local: &mut HashSet<(i64, i64)>,
+    who: i64,
+    call: &str,
+    entry: &Record,
+    exit: &Record,
+) {
     const UNIX: Option<i64> = Some(1);
     let result = exit.int("ret").expect("a result");
     let fd = entry.int("fd").unwrap_or(-1);
@@ -164,7 +171,8 @@ impl Model {
                     ..Thread::default()
                 };
                 self.threads.insert(child, made);
-                if let (Some(parent), Some(pid)) = (event.id("parent_tid"), event.id("parent_pid")) {
+                if let (Some(parent), Some(pid)) = (event.id("parent_tid"), event.id("parent_pid"))
+                {
                     self.threads.entry(parent).or_default().pid = Some(pid);
                 }
             }
@@ -324,16 +332,18 @@ impl Model {
         match waker.kind() {
             Some("kill" | "tkill" | "tgkill") => "signal",
             Some(_) if waiter.is_some_and(futex) => "futex",
-            Some("exit" | "exit_group") if matches!(waiter, Some("wait4" | "waitid" | "rt_sigtimedwait")) => {
+            Some("exit" | "exit_group")
+                if matches!(waiter, Some("wait4" | "waitid" | "rt_sigtimedwait")) =>
+            {
                 "child"
             }
             Some(
-                "sendto" | "sendmsg" | "sendmmsg" | "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg"
-                | "recvmmsg",
+                "sendto" | "sendmsg" | "sendmmsg" | "connect" | "accept" | "accept4" | "recvfrom"
+                | "recvmsg" | "recvmmsg",
             ) if is_local => "thread",
             Some(
-                "sendto" | "sendmsg" | "sendmmsg" | "connect" | "accept" | "accept4" | "recvfrom" | "recvmsg"
-                | "recvmmsg",
+                "sendto" | "sendmsg" | "sendmmsg" | "connect" | "accept" | "accept4" | "recvfrom"
+                | "recvmsg" | "recvmmsg",
             ) => "network",
             Some(_) => "thread",
             None if waker.has_called && waker.has_closed => "thread",

@@ -79,9 +79,14 @@ impl Naming {
         !matches!(self, Naming::Lttng | Naming::OldLttng)
     }
 
-    /// The event as that tracer has it: name and fields. The fields are those of LTTng, its names are
-    /// `entry NAME` and `exit NAME` for system calls.
-    pub fn event<'a>(self, maker: Maker, name: &str, fields: Vec<Field<'a>>) -> (String, Vec<Field<'a>>) {
+    /// The event as that tracer has it: name and fields. The fields are those of LTTng, its names
+    /// are `entry NAME` and `exit NAME` for system calls.
+    pub fn event<'a>(
+        self,
+        maker: Maker,
+        name: &str,
+        fields: Vec<Field<'a>>,
+    ) -> (String, Vec<Field<'a>>) {
         let (name, own) = match name.split_once(' ') {
             Some(("entry", call)) => self.entry(call, fields),
             Some(("exit", call)) => self.exit(call, fields),
@@ -116,7 +121,9 @@ impl Naming {
             // Whole registers.
             Naming::Perf => (format!("syscalls:sys_enter_{call}"), registers(fields)),
             Naming::Ftrace => (format!("sys_enter_{call}"), registers(fields)),
-            Naming::PerfRaw | Naming::PerfInside => by_number("raw_syscalls:sys_enter", call, fields),
+            Naming::PerfRaw | Naming::PerfInside => {
+                by_number("raw_syscalls:sys_enter", call, fields)
+            }
             Naming::FtraceRaw => by_number("sys_enter", call, fields),
         }
     }
@@ -188,5 +195,8 @@ fn by_number<'a>(event: &str, call: &str, fields: Vec<Field<'a>>) -> (String, Ve
         }
     }
     let id = ("id", 64, Value::Int(number(call)));
-    (event.to_owned(), vec![id, ("args", 64, Value::List(arguments))])
+    (
+        event.to_owned(),
+        vec![id, ("args", 64, Value::List(arguments))],
+    )
 }

@@ -49,8 +49,8 @@ pub fn ours(archive: &str, inner: &str) -> Option<PathBuf> {
     Some(recorded::kept(&path).join(inner).join("kernel"))
 }
 
-/// A copy in `directory` of one of our kernel traces, in which the last packet of each file comes first.
-/// The copy has no index: that of the original would contradict it.
+/// A copy in `directory` of one of our kernel traces, in which the last packet of each file comes
+/// first. The copy has no index: that of the original would contradict it.
 pub fn rotated(name: &str, directory: &Path) -> Option<TraceSet> {
     let original = ours(name, name)?;
     fs::copy(original.join("metadata"), directory.join("metadata")).expect("a copy");
@@ -70,9 +70,11 @@ pub fn rotated(name: &str, directory: &Path) -> Option<TraceSet> {
 /// The kernel traces that the tests use, by name.
 pub fn kernel_trace(name: &str) -> Option<TraceSet> {
     let path = match name {
-        "kernel-mix-small" | "kernel-ust-requests" | "kernel-discarded" | "perf-mix" | "perf-memory" => {
-            ours(name, name)?
-        }
+        "kernel-mix-small"
+        | "kernel-ust-requests"
+        | "kernel-discarded"
+        | "perf-mix"
+        | "perf-memory" => ours(name, name)?,
         "twohost-client" | "twohost-server" => ours("twohost", name)?,
         name => shared(&format!("public/{name}"))?,
     };

@@ -1,8 +1,8 @@
 //! Traces with less in their packet heads, or with odd times there.
 //!
-//! In: the streams of a trace. Out: the same bytes described by metadata that gives some of the fields
-//! of packet heads no meaning; and packets whose times are not where their event records are, as buggy
-//! or killed tracers write them.
+//! In: the streams of a trace. Out: the same bytes described by metadata that gives some of the
+//! fields of packet heads no meaning; and packets whose times are not where their event records
+//! are, as buggy or killed tracers write them.
 
 use crate::bits;
 use crate::directory;
@@ -43,10 +43,14 @@ impl Bare {
             let name = path.file_name().unwrap_or_default();
             Ok(File {
                 name: name.to_string_lossy().into_owned(),
-                data: std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?,
+                data: std::fs::read(&path)
+                    .with_context(|| format!("cannot read {}", path.display()))?,
             })
         };
-        let files: Result<Vec<File>> = directory::stream_files(trace)?.into_iter().map(file).collect();
+        let files: Result<Vec<File>> = directory::stream_files(trace)?
+            .into_iter()
+            .map(file)
+            .collect();
         Ok(Bare {
             class: directory::trace_class(trace)?,
             metadata: Some(std::fs::read(trace.join("metadata"))?),
@@ -79,8 +83,9 @@ impl Bare {
         Reader::new(&self.class).stream(&file.data).packets
     }
 
-    /// The same trace, in which fields of packet heads with one of these roles are integers without a role,
-    /// and without clocks if `has_clock` is false. Without any size each packet has a file of its own.
+    /// The same trace, in which fields of packet heads with one of these roles are integers without
+    /// a role, and without clocks if `has_clock` is false. Without any size each packet has a file
+    /// of its own.
     ///
     /// `None` if the packets could not be read then.
     pub fn without(&self, roles: &[Roles], has_clock: bool) -> Option<Bare> {
@@ -91,13 +96,16 @@ impl Bare {
         if class.streams.len() > 1 && roles.contains(&Roles::STREAM_CLASS_ID) {
             return None;
         }
-        class.packet_header = class.packet_header.map(|class| bare(&class, roles, has_clock));
+        class.packet_header = class
+            .packet_header
+            .map(|class| bare(&class, roles, has_clock));
         for stream in &mut class.streams {
             let context = stream.packet_context.take();
             stream.packet_context = context.map(|class| bare(&class, roles, has_clock));
             if !has_clock {
                 let header = stream.event_header.take();
-                stream.event_header = header.map(|class| bare(&class, &[Roles::CLOCK_TIMESTAMP], false));
+                stream.event_header =
+                    header.map(|class| bare(&class, &[Roles::CLOCK_TIMESTAMP], false));
                 stream.default_clock = None;
             }
         }
@@ -116,8 +124,8 @@ impl Bare {
         })
     }
 
-    /// A file that can be read without these roles in heads: packets end where the remaining sizes say, or
-    /// else with their files.
+    /// A file that can be read without these roles in heads: packets end where the remaining sizes
+    /// say, or else with their files.
     fn cut(&self, file: &File, roles: &[Roles]) -> Option<Vec<File>> {
         let mut files: Vec<File> = Vec::new();
         for (number, packet) in self.packets(file).iter().enumerate() {
@@ -148,8 +156,9 @@ impl Bare {
     }
 
     /// Changes the times in packet heads as tracers with known faults do, at random: ends of 0 (a
-    /// tracer that was killed), ends before the last event record (LTTng), beginnings behind the first
-    /// one (barectf), and both alike. Event records keep their times. How many packets were changed.
+    /// tracer that was killed), ends before the last event record (LTTng), beginnings behind the
+    /// first one (barectf), and both alike. Event records keep their times. How many packets were
+    /// changed.
     pub fn make_odd(&mut self, rng: &mut Rng) -> usize {
         let class = self.class.clone();
         let reader = Reader::new(&class);
@@ -173,7 +182,8 @@ impl Bare {
                 ];
                 for (mark, time) in fields {
                     if let (Some(mark), Some(time)) = (mark, time) {
-                        changed += usize::from(set(&mut file.data, packet.offset, mark, time).is_some());
+                        changed +=
+                            usize::from(set(&mut file.data, packet.offset, mark, time).is_some());
                     }
                 }
             }
@@ -246,7 +256,9 @@ fn bare(class: &FieldClass, roles: &[Roles], has_clock: bool) -> FieldClass {
         FieldClass::Struct(structure) => {
             let member = |member: &Member| Member {
                 name: match &member.class {
-                    FieldClass::Int(int) | FieldClass::VarInt(int) if is_dropped(int, roles, has_clock) => {
+                    FieldClass::Int(int) | FieldClass::VarInt(int)
+                        if is_dropped(int, roles, has_clock) =>
+                    {
                         Name::from(format!("plain_{}", member.name))
                     }
                     _ => member.name.clone(),

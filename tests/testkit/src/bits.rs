@@ -54,7 +54,13 @@ fn mask_of(position: u64, order: ByteOrder) -> u8 {
 /// Writes the low `length` (at most 128) bits of `value` at `position`, over what is there.
 ///
 /// `None`, and nothing written, when `data` is too short or `length` is above 128.
-pub fn write(data: &mut [u8], position: u64, length: u32, order: ByteOrder, value: u128) -> Option<()> {
+pub fn write(
+    data: &mut [u8],
+    position: u64,
+    length: u32,
+    order: ByteOrder,
+    value: u128,
+) -> Option<()> {
     if length > 128 {
         return None;
     }

@@ -14,7 +14,8 @@ pub fn check(generated: &Generated, class: &TraceClass) -> Result<(), String> {
     let reader = Reader::new(class);
     for stream in &generated.streams {
         let read = reader.stream(&stream.data);
-        check_stream(stream, &read).map_err(|difference| format!("{}: {difference}", stream.file_name))?;
+        check_stream(stream, &read)
+            .map_err(|difference| format!("{}: {difference}", stream.file_name))?;
     }
     Ok(())
 }
@@ -25,12 +26,17 @@ pub fn check(generated: &Generated, class: &TraceClass) -> Result<(), String> {
 /// The first difference, in words.
 pub fn check_stream(written: &GeneratedStream, read: &Stream) -> Result<(), String> {
     for (index, (written, read)) in written.packets.iter().zip(&read.packets).enumerate() {
-        check_packet(written, read).map_err(|difference| format!("packet {index}: {difference}"))?;
+        check_packet(written, read)
+            .map_err(|difference| format!("packet {index}: {difference}"))?;
     }
     if let Some((offset, error)) = &read.error {
         return Err(format!("packet at byte {offset}: {error}"));
     }
-    same("number of packets", &written.packets.len(), &read.packets.len())
+    same(
+        "number of packets",
+        &written.packets.len(),
+        &read.packets.len(),
+    )
 }
 
 fn same<T: PartialEq + Debug>(what: &str, written: &T, read: &T) -> Result<(), String> {
@@ -47,10 +53,18 @@ fn check_packet(written: &GeneratedPacket, read: &Packet) -> Result<(), String> 
     same("header", &written.header, &head.header)?;
     same("context", &written.context, &head.context)?;
     same("total length", &written.total_length, &head.total_length)?;
-    same("content length", &written.content_length, &head.content_length)?;
+    same(
+        "content length",
+        &written.content_length,
+        &head.content_length,
+    )?;
     same("begin", &written.begin, &head.begin)?;
     same("end", &written.end, &head.end)?;
-    same("sequence number", &written.sequence_number, &head.sequence_number)?;
+    same(
+        "sequence number",
+        &written.sequence_number,
+        &head.sequence_number,
+    )?;
     same(
         "discarded events",
         &written.discarded_events,
@@ -62,7 +76,11 @@ fn check_packet(written: &GeneratedPacket, read: &Packet) -> Result<(), String> 
     if let Some(error) = &read.error {
         return Err(format!("after {} events: {error}", read.events.len()));
     }
-    same("number of events", &written.events.len(), &read.events.len())
+    same(
+        "number of events",
+        &written.events.len(),
+        &read.events.len(),
+    )
 }
 
 fn check_event(written: &GeneratedEvent, read: &Event) -> Result<(), String> {
@@ -70,7 +88,11 @@ fn check_event(written: &GeneratedEvent, read: &Event) -> Result<(), String> {
     same("start", &written.start, &read.start)?;
     let values = &written.values;
     same("header", &values.header, &read.header)?;
-    same("common context", &values.common_context, &read.common_context)?;
+    same(
+        "common context",
+        &values.common_context,
+        &read.common_context,
+    )?;
     same(
         "specific context",
         &values.specific_context,

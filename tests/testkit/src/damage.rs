@@ -128,12 +128,20 @@ impl Sound {
             let data = fs::read(&path)?;
             let stream = reader.stream(&data);
             if let Some(error) = stream.first_error() {
-                return Err(error.clone()).with_context(|| format!("{} is not sound", path.display()));
+                return Err(error.clone())
+                    .with_context(|| format!("{} is not sound", path.display()));
             }
             files.push(File { path, data, stream });
         }
-        let events = files.iter().map(|file| file.stream.event_count() as u64).sum();
-        Ok(Sound { class, files, events })
+        let events = files
+            .iter()
+            .map(|file| file.stream.event_count() as u64)
+            .sum();
+        Ok(Sound {
+            class,
+            files,
+            events,
+        })
     }
 
     /// Tries the packets, those in the middle of the streams first, until one takes the damage.
@@ -251,7 +259,10 @@ impl Sound {
             let Some(damaged) = read.packets.get(index) else {
                 continue;
             };
-            let is_as_wanted = damaged.error.as_ref().is_some_and(|error| error.kind == wanted);
+            let is_as_wanted = damaged
+                .error
+                .as_ref()
+                .is_some_and(|error| error.kind == wanted);
             if is_as_wanted && damaged.events.len() == number {
                 let byte_offset = packet.offset + event.start / 8;
                 let readable = (number as u64, number as u64);
@@ -271,7 +282,10 @@ impl Sound {
         let start = packet.offset as usize;
         // It is in the header, which is no longer than the position of the first event.
         let head = file.data.get(start..)?;
-        let at = head.windows(16).take(256).position(|window| window == uuid)?;
+        let at = head
+            .windows(16)
+            .take(256)
+            .position(|window| window == uuid)?;
         let mut data = file.data.clone();
         *data.get_mut(start + at + 15)? ^= 0xff;
         let is_wrong = Reader::new(&self.class)
@@ -288,7 +302,11 @@ impl Sound {
     }
 
     fn empty_stream(&self) -> Result<Option<Expected>> {
-        let Some(file) = self.files.iter().max_by_key(|file| file.stream.event_count()) else {
+        let Some(file) = self
+            .files
+            .iter()
+            .max_by_key(|file| file.stream.event_count())
+        else {
             return Ok(None);
         };
         fs::write(&file.path, [])?;
@@ -304,7 +322,12 @@ impl Sound {
         }))
     }
 
-    fn index_damage(&self, damage: Damage, file: &File, content: &[u8]) -> Result<Option<Expected>> {
+    fn index_damage(
+        &self,
+        damage: Damage,
+        file: &File,
+        content: &[u8],
+    ) -> Result<Option<Expected>> {
         let path = directory::index_path(&file.path);
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         fs::write(&path, content)?;
@@ -365,7 +388,9 @@ impl Sound {
 }
 
 fn mark_of(marks: &[Mark], role: Roles) -> Option<&Mark> {
-    marks.iter().find(|mark| mark.roles.contains(role) && mark.fixed)
+    marks
+        .iter()
+        .find(|mark| mark.roles.contains(role) && mark.fixed)
 }
 
 /// Writes another value where the mark is; `None` when it does not fit.
@@ -389,7 +414,13 @@ fn set(data: &mut [u8], packet: usize, mark: &Mark, value: u64) -> Option<()> {
 }
 
 /// Changes one field of header or context. The packet's events may be lost.
-fn head_fault(file: &File, packet: &Packet, mark: &Mark, value: u64, next_is_found: bool) -> Option<Fault> {
+fn head_fault(
+    file: &File,
+    packet: &Packet,
+    mark: &Mark,
+    value: u64,
+    next_is_found: bool,
+) -> Option<Fault> {
     let mut data = file.data.clone();
     set(&mut data, packet.offset as usize, mark, value)?;
     let readable = (0, packet.events.len() as u64);
@@ -428,8 +459,9 @@ fn truncate(file: &File, index: usize) -> Option<Fault> {
 /// Sets a timestamp of 64 bits back: an event's if there is one, else the packet's.
 fn clock_backwards(file: &File, packet: &Packet) -> Option<Fault> {
     let start = packet.offset as usize;
-    let is_full =
-        |mark: &&Mark| mark.roles.contains(Roles::CLOCK_TIMESTAMP) && mark.length == 64 && mark.fixed;
+    let is_full = |mark: &&Mark| {
+        mark.roles.contains(Roles::CLOCK_TIMESTAMP) && mark.length == 64 && mark.fixed
+    };
     let count = packet.events.len() as u64;
     for (earlier, event) in packet.events.iter().zip(packet.events.iter().skip(1)) {
         let (Some(time), Some(mark)) = (earlier.time, event.marks.iter().find(is_full)) else {

@@ -31,7 +31,8 @@ pub fn find_traces(root: &Path) -> Result<Vec<PathBuf>> {
 
 /// Paths in a directory, sorted by name.
 fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
-    let list = fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
+    let list =
+        fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let mut paths = Vec::new();
     for entry in list {
         paths.push(entry?.path());
@@ -61,7 +62,9 @@ pub fn index_path(stream_file: &Path) -> PathBuf {
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
-    stream_file.with_file_name("index").join(format!("{name}.idx"))
+    stream_file
+        .with_file_name("index")
+        .join(format!("{name}.idx"))
 }
 
 /// Parses the metadata of a trace directory.

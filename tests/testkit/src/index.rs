@@ -72,12 +72,16 @@ pub fn decode(file: &[u8]) -> Result<Vec<IndexEntry>> {
             .and_then(|bytes| bytes.try_into().ok())
             .map(u32::from_be_bytes)
     };
-    let (Some(MAGIC), Some(1), Some(_), Some(entry_bytes)) = (number(0), number(4), number(8), number(12))
+    let (Some(MAGIC), Some(1), Some(_), Some(entry_bytes)) =
+        (number(0), number(4), number(8), number(12))
     else {
         bail!("not an LTTng index file of version 1");
     };
     if entry_bytes < 56 || !file[16..].len().is_multiple_of(entry_bytes as usize) {
-        bail!("{} bytes of entries of {entry_bytes} bytes", file.len() - 16);
+        bail!(
+            "{} bytes of entries of {entry_bytes} bytes",
+            file.len() - 16
+        );
     }
     let entry = |bytes: &[u8]| {
         let field = |index: usize| {
@@ -98,7 +102,10 @@ pub fn decode(file: &[u8]) -> Result<Vec<IndexEntry>> {
             sequence_number: field(8),
         }
     };
-    Ok(file[16..].chunks_exact(entry_bytes as usize).map(entry).collect())
+    Ok(file[16..]
+        .chunks_exact(entry_bytes as usize)
+        .map(entry)
+        .collect())
 }
 
 #[cfg(test)]

@@ -194,7 +194,9 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 fn integers(align: u32) -> String {
     let of = |size: u32, name: &str| {
         let align = if align == 0 { size } else { align };
-        format!("typealias integer {{ size = {size}; align = {align}; signed = false; }} := {name};\n")
+        format!(
+            "typealias integer {{ size = {size}; align = {align}; signed = false; }} := {name};\n"
+        )
     };
     [(8, "p8"), (16, "p16"), (32, "p32"), (64, "p64")]
         .map(|(size, name)| of(size, name))
@@ -234,8 +236,8 @@ fn metadata(layout: &Layout) -> String {
     )
 }
 
-/// Writes such a trace of at least so many event records, in streams of several packets where packets
-/// have sizes.
+/// Writes such a trace of at least so many event records, in streams of several packets where
+/// packets have sizes.
 ///
 /// # Errors
 /// When there is no layout of that name, or the files cannot be written.
@@ -247,8 +249,10 @@ pub fn write(name: &str, events: u64, destination: &Path) -> Result<()> {
         );
     };
     let text = metadata(layout);
-    let class = tracebraid_ctf::tsdl::parse(text.as_bytes()).map_err(|error| anyhow::anyhow!("{error}"))?;
-    fs::create_dir_all(destination).with_context(|| format!("cannot make {}", destination.display()))?;
+    let class =
+        tracebraid_ctf::tsdl::parse(text.as_bytes()).map_err(|error| anyhow::anyhow!("{error}"))?;
+    fs::create_dir_all(destination)
+        .with_context(|| format!("cannot make {}", destination.display()))?;
     fs::write(destination.join("metadata"), text)?;
     let mut rng = Rng::new(7);
     let mut time = 1_000_000;
@@ -352,17 +356,31 @@ fn payload(class: u64, rng: &mut Rng) -> Vec<Value> {
         3 => vec![text(rng), number(rng), text(rng), number(rng)],
         4 => {
             let items = list(rng);
-            vec![Value::UInt(items.len() as u64), Value::Array(items), small(rng)]
+            vec![
+                Value::UInt(items.len() as u64),
+                Value::Array(items),
+                small(rng),
+            ]
         }
         5 => {
             let items = list(rng);
-            vec![Value::UInt(items.len() as u64), text(rng), Value::Array(items)]
+            vec![
+                Value::UInt(items.len() as u64),
+                text(rng),
+                Value::Array(items),
+            ]
         }
         7 => {
-            let bits = |rng: &mut Rng, count| (0..count).map(|_| Value::UInt(rng.below(2))).collect();
+            let bits =
+                |rng: &mut Rng, count| (0..count).map(|_| Value::UInt(rng.below(2))).collect();
             let count = rng.below(40);
             let flags = Value::Array(bits(rng, count));
-            vec![Value::UInt(count), flags, Value::Array(bits(rng, 3)), number(rng)]
+            vec![
+                Value::UInt(count),
+                flags,
+                Value::Array(bits(rng, 3)),
+                number(rng),
+            ]
         }
         _ => {
             let option = rng.below(3) as usize;

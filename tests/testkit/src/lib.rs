@@ -1,5 +1,6 @@
-//! Test tools: a reference reader, a random trace generator, damage to traces on purpose, a
-//! tool that makes real traces longer, recorded traces (whole or with CPUs left out), and waiting for processes.
+//! Test tools: a reference reader, a random trace generator, damage to traces on purpose, a tool
+//! that makes real traces longer, recorded traces (whole or with CPUs left out), and waiting for
+//! processes.
 //!
 //! In: a seed, or a trace directory. Out: trace directories whose content is known, and that
 //! content as values. Nothing here is fast or meant for users' traces; it is written to be

@@ -154,7 +154,12 @@ fn run_grow(args: &GrowArgs) -> Result<()> {
     let report = grow::grow(&args.source, &args.destination, target)?;
     println!(
         "{} repetitions of {} events, {} cycles apart: {} events in {} packets, {} bytes",
-        report.times, report.source_events, report.shift, report.events, report.packets, report.bytes
+        report.times,
+        report.source_events,
+        report.shift,
+        report.events,
+        report.packets,
+        report.bytes
     );
     Ok(())
 }
@@ -180,7 +185,11 @@ fn run_generate(args: &GenerateArgs) -> Result<()> {
         bail!("{} is not empty", args.destination.display());
     }
     generated.save(&args.destination)?;
-    let packets: usize = generated.streams.iter().map(|stream| stream.packets.len()).sum();
+    let packets: usize = generated
+        .streams
+        .iter()
+        .map(|stream| stream.packets.len())
+        .sum();
     println!(
         "{} events in {packets} packets of {} streams",
         generated.event_count(),
@@ -193,7 +202,8 @@ fn run_layout(args: &LayoutArgs) -> Result<()> {
     if args.layout != "all" {
         return layouts::write(&args.layout, args.events, &args.destination);
     }
-    layouts::names().try_for_each(|name| layouts::write(name, args.events, &args.destination.join(name)))
+    layouts::names()
+        .try_for_each(|name| layouts::write(name, args.events, &args.destination.join(name)))
 }
 
 fn run_damage(args: &DamageArgs) -> Result<()> {
@@ -227,7 +237,9 @@ fn run_count(args: &CountArgs) -> Result<()> {
             for packet in &stream.packets {
                 let events = &class.streams[packet.head.stream_class].events;
                 for event in &packet.events {
-                    *counts.entry(events[event.class].name.to_string()).or_default() += 1;
+                    *counts
+                        .entry(events[event.class].name.to_string())
+                        .or_default() += 1;
                 }
             }
         }

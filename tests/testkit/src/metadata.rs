@@ -13,7 +13,10 @@ const HEADER_BYTES: usize = 37;
 /// # Errors
 /// When a packet's header is cut off or its sizes make no sense.
 pub fn text(file: &[u8]) -> Result<Vec<u8>> {
-    let order = match file.get(..4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()) {
+    let order = match file
+        .get(..4)
+        .and_then(|bytes| <[u8; 4]>::try_from(bytes).ok())
+    {
         Some(bytes) if u32::from_le_bytes(bytes) == MAGIC => ByteOrder::Little,
         Some(bytes) if u32::from_be_bytes(bytes) == MAGIC => ByteOrder::Big,
         _ => return Ok(file.to_vec()),
@@ -57,7 +60,12 @@ fn packet_sizes(data: &[u8], order: ByteOrder) -> Result<(usize, usize)> {
 
 /// Puts metadata text into packets of at most `packet_bytes` each (at least 64), the last bytes of
 /// each padding.
-pub fn packetize(text: &[u8], uuid: Option<Uuid>, order: ByteOrder, packet_bytes: usize) -> Vec<u8> {
+pub fn packetize(
+    text: &[u8],
+    uuid: Option<Uuid>,
+    order: ByteOrder,
+    packet_bytes: usize,
+) -> Vec<u8> {
     let packet_bytes = packet_bytes.max(64);
     let mut file = Vec::new();
     for chunk in text.chunks(packet_bytes - HEADER_BYTES) {

@@ -38,7 +38,11 @@ pub struct PartialTrace(PathBuf);
 impl PartialTrace {
     /// With the channel files of those CPUs alone.
     pub fn of(kept: &[u32], with_index: bool) -> PartialTrace {
-        let name = kept.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
+        let name = kept
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join("-");
         let directory = std::env::temp_dir().join(format!(
             "tracebraid-partial-{}-{name}-{with_index}-{:?}",
             std::process::id(),
@@ -73,8 +77,12 @@ impl PartialTrace {
         copy
     }
 
-    /// All CPUs with their indexes. Changes the index of the last CPU, whose stream has nine packets.
-    pub fn with_changed_index(name: &str, change: impl FnOnce(&mut Vec<IndexEntry>)) -> PartialTrace {
+    /// All CPUs with their indexes. Changes the index of the last CPU, whose stream has nine
+    /// packets.
+    pub fn with_changed_index(
+        name: &str,
+        change: impl FnOnce(&mut Vec<IndexEntry>),
+    ) -> PartialTrace {
         let copy = PartialTrace::of(&ALL, true).renamed(&format!("changed-{name}"));
         let path = copy.0.join("index/kchan_3.idx");
         let mut entries = index::decode(&std::fs::read(&path).expect("an index")).expect("entries");

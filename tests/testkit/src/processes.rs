@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 /// How long [`until`] waits. It only bounds tests that fail.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Clock ticks in a second, as `/proc` counts CPU time (`USER_HZ`; 100 on every architecture but Alpha).
+/// Clock ticks in a second, as `/proc` counts CPU time (`USER_HZ`; 100 on every architecture but
+/// Alpha).
 const TICKS: u64 = 100;
 
 /// Waits until `is_so` holds, asking every few milliseconds.
@@ -34,7 +35,8 @@ pub fn until_some<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// CPU time of all threads of a process so far, in steps of 10 ms; `None` if there is no such process.
+/// CPU time of all threads of a process so far, in steps of 10 ms; `None` if there is no such
+/// process.
 pub fn cpu_time(process: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The command stands in parentheses, and may contain any character.
@@ -49,7 +51,8 @@ pub fn cpu_time(process: u32) -> Option<Duration> {
 /// # Panics
 /// Where the kernel counts none (`CONFIG_SCHED_INFO`).
 pub fn thread_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts CPU time");
+    let stat =
+        std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts CPU time");
     let nanoseconds = stat.split(' ').next().and_then(|word| word.parse().ok());
     Duration::from_nanos(nanoseconds.expect("nanoseconds"))
 }
@@ -66,7 +69,8 @@ pub fn children(process: u32) -> Vec<u32> {
         .into_iter()
         .flatten()
         .flatten();
-    let listed = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let listed =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
     let numbers = |listed: String| -> Vec<u32> {
         listed
             .split_whitespace()
@@ -82,7 +86,10 @@ mod tests {
 
     #[test]
     fn work_takes_cpu_time_and_sleep_takes_none() {
-        let (thread, process) = (thread_time(), cpu_time(std::process::id()).expect("this process"));
+        let (thread, process) = (
+            thread_time(),
+            cpu_time(std::process::id()).expect("this process"),
+        );
         until("this thread has worked", || {
             (0..1_000_000_u64).for_each(|number| {
                 std::hint::black_box(number);

@@ -26,8 +26,8 @@ pub fn unpack(archive: &Path, into: &Path) {
     );
 }
 
-/// A directory with what an archive holds, which stays below the target directory. It is unpacked once, whichever tests
-/// and test programs ask for it at the same time; nobody may change it.
+/// A directory with what an archive holds, which stays below the target directory. It is unpacked
+/// once, whichever tests and test programs ask for it at the same time; nobody may change it.
 ///
 /// # Panics
 ///
@@ -35,7 +35,9 @@ pub fn unpack(archive: &Path, into: &Path) {
 pub fn kept(archive: &Path) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Another archive of that name has another size.
-    let bytes = std::fs::metadata(archive).expect("the archive is there").len();
+    let bytes = std::fs::metadata(archive)
+        .expect("the archive is there")
+        .len();
     let name = archive.file_name().expect("an archive has a name");
     let name = name
         .to_str()
@@ -62,7 +64,8 @@ pub fn unpacked(name: &str) -> PathBuf {
     kept(&archive(name))
 }
 
-/// Cargo's directory for files that tests write, also where `CARGO_TARGET_TMPDIR` is not known: test programs stand in `deps` of a profile, beside it.
+/// Cargo's directory for files that tests write, also where `CARGO_TARGET_TMPDIR` is not known:
+/// test programs stand in `deps` of a profile, beside it.
 pub fn temporary() -> PathBuf {
     let program = std::env::current_exe().expect("a test program has a path");
     let target = program

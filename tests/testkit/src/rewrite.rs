@@ -48,7 +48,10 @@ fn give(fields: &mut Fields<'_>, class: &FieldClass, value: &Value, at_once: boo
         (_, Value::Blob(bytes)) => {
             fields.bytes(bytes);
         }
-        (FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. }, Value::Array(values)) => {
+        (
+            FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. },
+            Value::Array(values),
+        ) => {
             let bytes = || {
                 values
                     .iter()
@@ -59,11 +62,18 @@ fn give(fields: &mut Fields<'_>, class: &FieldClass, value: &Value, at_once: boo
                 FieldClass::Int(int) if int.encoding.is_some() => {
                     // Without the null characters behind it.
                     let bytes = bytes();
-                    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+                    let end = bytes
+                        .iter()
+                        .position(|&byte| byte == 0)
+                        .unwrap_or(bytes.len());
                     fields.bytes(&bytes[..end]);
                 }
                 FieldClass::Int(int)
-                    if at_once && int.length == 8 && int.align == 8 && !int.signed && !int.reversed_bits =>
+                    if at_once
+                        && int.length == 8
+                        && int.align == 8
+                        && !int.signed
+                        && !int.reversed_bits =>
                 {
                     fields.bytes(&bytes());
                 }
@@ -206,7 +216,12 @@ pub fn copy(from: &Path, session: Session, options: Options) -> Result<()> {
     Ok(())
 }
 
-fn copy_stream(trace: &Trace, stream: &Stream, writer: &mut TraceWriter, number: usize) -> Result<()> {
+fn copy_stream(
+    trace: &Trace,
+    stream: &Stream,
+    writer: &mut TraceWriter,
+    number: usize,
+) -> Result<()> {
     let layout = trace
         .layout
         .streams

@@ -24,7 +24,11 @@ impl Rng {
     /// A number in `0..limit`; 0 when `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         // The remainder's bias does not matter here.
-        if limit == 0 { 0 } else { self.next_u64() % limit }
+        if limit == 0 {
+            0
+        } else {
+            self.next_u64() % limit
+        }
     }
 
     /// A number in `low..=high`.

@@ -66,7 +66,9 @@ impl Value {
     /// The text of an array of 8-bit integers that CTF 1.8 calls text (`encoding = UTF8`): up to
     /// the first null byte.
     pub fn array_text(&self) -> Option<String> {
-        let Value::Array(elements) = self else { return None };
+        let Value::Array(elements) = self else {
+            return None;
+        };
         let bytes: Vec<u8> = elements
             .iter()
             .map_while(|element| {

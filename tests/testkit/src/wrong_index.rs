@@ -12,12 +12,17 @@ pub struct WrongEntry {
     pub name: &'static str,
     /// Applies the change to the entries of the index.
     pub change: fn(&mut Vec<IndexEntry>),
-    /// The changed index is implausible by itself, so every entry is compared when the trace is opened.
+    /// The changed index is implausible by itself, so every entry is compared when the trace is
+    /// opened.
     pub shows: bool,
 }
 
 const fn way(name: &'static str, shows: bool, change: fn(&mut Vec<IndexEntry>)) -> WrongEntry {
-    WrongEntry { name, change, shows }
+    WrongEntry {
+        name,
+        change,
+        shows,
+    }
 }
 
 /// Bytes by which the boundary between two packets is moved.
@@ -42,7 +47,9 @@ pub const WAYS: [WrongEntry; 14] = [
         of[WRONG].begin = of[WRONG + 2].end
     }),
     way("begin-before-all", true, |of| of[WRONG].begin = 1),
-    way("end-before-begin", true, |of| of[WRONG].end = of[WRONG].begin - 1),
+    way("end-before-begin", true, |of| {
+        of[WRONG].end = of[WRONG].begin - 1
+    }),
     way("earlier-border", false, |of| {
         resize(&mut of[WRONG], |bytes| bytes - MOVED);
         of[WRONG + 1].offset -= MOVED;
@@ -61,7 +68,9 @@ pub const WAYS: [WrongEntry; 14] = [
     way("smaller-content", false, |of| {
         of[WRONG].content_length -= 8 * MOVED
     }),
-    way("more-discarded", false, |of| of[WRONG].discarded_events += 5),
+    way("more-discarded", false, |of| {
+        of[WRONG].discarded_events += 5
+    }),
     way("other-number", false, |of| of[WRONG].sequence_number += 1),
 ];
 

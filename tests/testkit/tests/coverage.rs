@@ -31,7 +31,11 @@ impl Seen {
         self.note(format!("depth {}", depth.min(4)));
         match class {
             FieldClass::Int(int) => {
-                self.note(if int.is_enum { "enumeration" } else { "integer" });
+                self.note(if int.is_enum {
+                    "enumeration"
+                } else {
+                    "integer"
+                });
                 self.note(format!("length {}", int.length.min(65)));
                 if int.align < 8 && int.length % 8 != 0 {
                     self.note(format!("bit-packed {:?}", int.byte_order));
@@ -46,12 +50,16 @@ impl Seen {
             FieldClass::Bool(_) => self.note("boolean"),
             FieldClass::BitArray(_) => self.note("bit array"),
             FieldClass::BitMap(_) => self.note("bit map"),
-            FieldClass::VarInt(int) => self.note(format!("variable-length, signed: {}", int.signed)),
+            FieldClass::VarInt(int) => {
+                self.note(format!("variable-length, signed: {}", int.signed))
+            }
             FieldClass::Float { length, align, .. } => {
                 self.note(format!("float {length}, byte-aligned: {}", align % 8 == 0))
             }
             FieldClass::Str { encoding } => self.note(format!("string {encoding:?}")),
-            FieldClass::StaticStr { encoding, .. } => self.note(format!("static string {encoding:?}")),
+            FieldClass::StaticStr { encoding, .. } => {
+                self.note(format!("static string {encoding:?}"))
+            }
             FieldClass::DynStr { length, encoding } => {
                 self.location(length, scope);
                 self.note(if *encoding == Encoding::Utf8 {
@@ -65,11 +73,15 @@ impl Seen {
                 self.location(length, scope);
                 self.note("dynamic BLOB");
             }
-            FieldClass::Array { element, length, .. } => {
+            FieldClass::Array {
+                element, length, ..
+            } => {
                 self.note(if *length == 0 { "empty array" } else { "array" });
                 self.class(element, scope, depth + 1);
             }
-            FieldClass::Sequence { element, length, .. } => {
+            FieldClass::Sequence {
+                element, length, ..
+            } => {
                 self.note("sequence");
                 self.location(length, scope);
                 self.class(element, scope, depth + 1);
@@ -144,8 +156,12 @@ impl Seen {
         }
         let magic = generated.metadata.get(..4).unwrap_or(&[]);
         match magic {
-            [0x57, 0x1d, 0xd1, 0x75] => self.note(format!("metadata in packets {:?}", ByteOrder::Little)),
-            [0x75, 0xd1, 0x1d, 0x57] => self.note(format!("metadata in packets {:?}", ByteOrder::Big)),
+            [0x57, 0x1d, 0xd1, 0x75] => {
+                self.note(format!("metadata in packets {:?}", ByteOrder::Little))
+            }
+            [0x75, 0xd1, 0x1d, 0x57] => {
+                self.note(format!("metadata in packets {:?}", ByteOrder::Big))
+            }
             _ => self.note("plain metadata"),
         }
     }

@@ -25,19 +25,29 @@ fn read(trace: &std::path::Path) -> (u64, bool) {
 fn check(expected: &Expected, trace: &std::path::Path, sound: u64) {
     let (events, has_error) = read(trace);
     let name = expected.damage;
-    assert!(expected.file.is_file(), "{name:?}: {}", expected.file.display());
+    assert!(
+        expected.file.is_file(),
+        "{name:?}: {}",
+        expected.file.display()
+    );
     assert!(
         expected.events_at_least <= expected.events_at_most,
         "{expected:?}"
     );
     assert!(expected.events_at_most <= sound, "{expected:?}");
-    assert!(events <= expected.events_at_most, "{events} events, {expected:?}");
+    assert!(
+        events <= expected.events_at_most,
+        "{events} events, {expected:?}"
+    );
     match name {
         // The reference reader goes no further than a packet that it cannot start.
         Damage::BadMagic | Damage::WrongUuid | Damage::ContentBeyondPacket => {
             assert!(has_error, "{expected:?}")
         }
-        Damage::EmptyStream | Damage::GarbageIndex | Damage::ForeignIndex | Damage::ClockBackwards => {
+        Damage::EmptyStream
+        | Damage::GarbageIndex
+        | Damage::ForeignIndex
+        | Damage::ClockBackwards => {
             assert!(!has_error, "{expected:?}");
             assert_eq!(events, expected.events_at_least, "{expected:?}");
         }

@@ -33,7 +33,9 @@ fn check_all(version: CtfVersion, babeltrace: bool) {
         match metadata::parse(&generated.metadata) {
             Ok(class) => {
                 if class != generated.class {
-                    failures.push(format!("seed {seed}: the schema read differs from that written"));
+                    failures.push(format!(
+                        "seed {seed}: the schema read differs from that written"
+                    ));
                 }
                 if let Err(difference) = compare::check(&generated, &class) {
                     failures.push(format!("seed {seed}, as parsed: {difference}"));

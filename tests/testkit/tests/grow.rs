@@ -16,7 +16,10 @@ fn streams(trace: &Path) -> Streams {
         let stream = reader.stream(&std::fs::read(&file).unwrap());
         assert_eq!(stream.first_error(), None, "{}", file.display());
         check_index(&file, &stream);
-        (file.file_name().unwrap().to_string_lossy().into_owned(), stream)
+        (
+            file.file_name().unwrap().to_string_lossy().into_owned(),
+            stream,
+        )
     };
     directory::stream_files(trace)
         .unwrap()
@@ -75,7 +78,10 @@ fn check_counters(stream: &Stream) {
         .iter()
         .filter_map(|packet| packet.head.sequence_number)
         .collect();
-    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
+    assert!(
+        numbers.windows(2).all(|pair| pair[0] < pair[1]),
+        "{numbers:?}"
+    );
 }
 
 fn grow_generated(seed: u64, target: Target) -> Option<(GrowReport, Streams, Streams)> {
@@ -95,7 +101,10 @@ fn grow_generated(seed: u64, target: Target) -> Option<(GrowReport, Streams, Str
         return None;
     }
     let directory = tempfile::tempdir().unwrap();
-    let (source, destination) = (directory.path().join("source"), directory.path().join("grown"));
+    let (source, destination) = (
+        directory.path().join("source"),
+        directory.path().join("grown"),
+    );
     generated.save(&source).unwrap();
     match grow(&source, &destination, target) {
         Ok(report) => Some((report, streams(&source), streams(&destination))),
@@ -130,7 +139,8 @@ fn repetitions_are_the_source_at_later_times() {
             assert_eq!(name, grown_name);
             assert_eq!(grown.packets.len(), 3 * source.packets.len());
             for (number, packet) in grown.packets.iter().enumerate() {
-                let (repetition, of_source) = (number / source.packets.len(), number % source.packets.len());
+                let (repetition, of_source) =
+                    (number / source.packets.len(), number % source.packets.len());
                 check_shifted(
                     &source.packets[of_source],
                     packet,

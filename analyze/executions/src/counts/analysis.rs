@@ -13,7 +13,9 @@ use tracebraid_language::executions::{Attached, Definitions, How};
 use tracebraid_language::{At, Datum};
 
 use crate::counts::plan::{self, Class, Tells};
-use crate::counts::quantities::{CALLS, FAULTS, FIXED, Measured, Quantities, Quantity, READ, WRITTEN};
+use crate::counts::quantities::{
+    CALLS, FAULTS, FIXED, Measured, Quantities, Quantity, READ, WRITTEN,
+};
 use crate::counts::series_by_owner::{CountSeries, Owner, SeriesKey};
 use crate::counts::time_series::{Keep, TimeSeries};
 use crate::execution::Kernels;
@@ -34,7 +36,8 @@ pub struct CountAnalysis {
 /// What is known after some chunks.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct CountPartial {
-    /// What was counted: of what the kernel did on a CPU, all; of the rest, what was before the last watermark.
+    /// What was counted: of what the kernel did on a CPU, all; of the rest, what was before the
+    /// last watermark.
     pub series: CountSeries,
     /// In a chunk, which is of few CPUs: what the kernel did. It comes in the order of time.
     #[serde(skip)]
@@ -88,7 +91,10 @@ impl CountAnalysis {
             is_recorded: false,
         };
         let values = definitions.values.iter().map(value);
-        let list: Vec<Quantity> = fixed.chain(counters.iter().map(counter)).chain(values).collect();
+        let list: Vec<Quantity> = fixed
+            .chain(counters.iter().map(counter))
+            .chain(values)
+            .collect();
         let mut analysis = CountAnalysis {
             input,
             quantities: Quantities::new(list),
@@ -111,9 +117,10 @@ impl CountAnalysis {
     pub fn doubts(&self) -> Vec<String> {
         let list = self.quantities.list().iter();
         let doubts = list.filter_map(|quantity| match &quantity.what {
-            Measured::Value(value) if !quantity.is_recorded => {
-                Some(format!("no event of the traces tells the value {}", value.name))
-            }
+            Measured::Value(value) if !quantity.is_recorded => Some(format!(
+                "no event of the traces tells the value {}",
+                value.name
+            )),
             _ => None,
         });
         doubts.collect()
@@ -233,10 +240,16 @@ impl CountAnalysis {
             Datum::Integer(number) => Some(number),
             _ => None,
         };
-        let tid = class.tid.as_ref().and_then(|tid| integer(tid.get(at, &subject)));
+        let tid = class
+            .tid
+            .as_ref()
+            .and_then(|tid| integer(tid.get(at, &subject)));
         let thread = tid.and_then(|tid| i32::try_from(tid).ok());
         let thread = thread.map(|tid| Owner::Thread(ThreadKey { trace, tid }));
-        let cpu = class.cpu.as_ref().and_then(|cpu| integer(cpu.get(at, &subject)));
+        let cpu = class
+            .cpu
+            .as_ref()
+            .and_then(|cpu| integer(cpu.get(at, &subject)));
         let cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
         let cpu = cpu.map(|cpu| Owner::Cpu(CpuKey { trace, cpu }));
         for (quantity, tells) in &class.tells {
@@ -249,7 +262,10 @@ impl CountAnalysis {
                     let is_count = counts.is_some_and(
                         |quantity| matches!(&quantity.what, Measured::Value(value) if value.how == How::Count),
                     );
-                    (thread.or(cpu), if is_count { value.map(|_| 1) } else { value })
+                    (
+                        thread.or(cpu),
+                        if is_count { value.map(|_| 1) } else { value },
+                    )
                 }
                 Tells::Occurs => (thread.or(cpu), Some(1)),
             };
@@ -267,8 +283,8 @@ impl CountAnalysis {
         Some(())
     }
 
-    /// Moves the counted values to `series`. Samples that have to be sorted by time first are moved if they are earlier than
-    /// `before`, in nanoseconds from the origin; all of them without it.
+    /// Moves the counted values to `series`. Samples that have to be sorted by time first are moved
+    /// if they are earlier than `before`, in nanoseconds from the origin; all of them without it.
     pub(crate) fn settle_into(
         &self,
         partial: &mut CountPartial,
@@ -279,7 +295,8 @@ impl CountAnalysis {
         self.take(&mut partial.waiting, series, before);
     }
 
-    /// Sorts the waiting samples, and moves those earlier than `before` to `series`; all of them without it.
+    /// Sorts the waiting samples, and moves those earlier than `before` to `series`; all of them
+    /// without it.
     fn take(&self, waiting: &mut Vec<Sample>, series: &mut CountSeries, before: Option<i64>) {
         // Stable: samples of one stream with equal times keep their order.
         waiting.sort_by_key(|sample| (sample.time, sample.stream));
@@ -300,7 +317,9 @@ impl CountAnalysis {
 fn counts(event: &KernelEvent) -> bool {
     match event {
         KernelEvent::Entry(_) => true,
-        KernelEvent::Exit(exit) => exit.fixed().is_none_or(|call| moves(call) != (false, false)),
+        KernelEvent::Exit(exit) => exit
+            .fixed()
+            .is_none_or(|call| moves(call) != (false, false)),
         KernelEvent::PageFault(fault) => fault.edge == Edge::Begin,
         _ => false,
     }
@@ -321,7 +340,10 @@ fn is_recorded(input: &Input, what: &Measured) -> bool {
         (Measured::Faults, KernelEvent::PageFault(fault)) => fault.edge == Edge::Begin,
         (Measured::Calls, KernelEvent::Entry(_)) => true,
         (Measured::Read | Measured::Written, KernelEvent::Exit(exit)) => {
-            exit.names_call() && exit.fixed().is_none_or(|call| moves(call) != (false, false))
+            exit.names_call()
+                && exit
+                    .fixed()
+                    .is_none_or(|call| moves(call) != (false, false))
         }
         _ => false,
     })
@@ -345,19 +367,22 @@ impl Analysis for CountAnalysis {
 
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let mut groups = self.input.groups();
-        let known: std::collections::HashSet<StreamRef> = groups.iter().flatten().copied().collect();
+        let known: std::collections::HashSet<StreamRef> =
+            groups.iter().flatten().copied().collect();
         let is_read = |stream: &StreamRef| {
             let class = self.subjects.class(*stream);
             let places = class.and_then(|class| self.places.get(stream.trace as usize)?.get(class));
             places.is_some_and(|places| places.iter().any(|&place| place > 0))
         };
-        let others = StreamRef::all(set).filter(|stream| !known.contains(stream) && is_read(stream));
+        let others =
+            StreamRef::all(set).filter(|stream| !known.contains(stream) && is_read(stream));
         groups.extend(others.map(|stream| vec![stream]));
         groups
     }
 
     fn wants(&self, trace: usize, stream_class: usize, class: usize) -> bool {
-        self.input.wants(trace, stream_class, class) || self.class(trace, stream_class, class).is_some()
+        self.input.wants(trace, stream_class, class)
+            || self.class(trace, stream_class, class).is_some()
     }
 
     fn begin(&self, _: &Chunk) -> CountPartial {

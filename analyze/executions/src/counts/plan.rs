@@ -1,4 +1,5 @@
-//! What event records of each class tell of quantities, besides those that the kernel's own events tell.
+//! What event records of each class tell of quantities, besides those that the kernel's own events
+//! tell.
 
 use tracebraid_ctf::layout::StreamLayout;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -40,8 +41,11 @@ pub(crate) fn counters(set: &TraceSet) -> Vec<String> {
         let own = stream.events.iter().map(|event| &event.specific_context);
         for tree in own.chain([&stream.common_context]) {
             let members = tree.root().into_iter().flat_map(|root| root.parts());
-            let counters =
-                members.filter(|member| COUNTERS.iter().any(|prefix| member.name.starts_with(prefix)));
+            let counters = members.filter(|member| {
+                COUNTERS
+                    .iter()
+                    .any(|prefix| member.name.starts_with(prefix))
+            });
             names.extend(counters.map(|member| member.name.to_string()));
         }
         names.sort();
@@ -51,7 +55,8 @@ pub(crate) fn counters(set: &TraceSet) -> Vec<String> {
     names
 }
 
-/// What a class tells of these counters, and of these values, each with the number of its quantity; none if nothing.
+/// What a class tells of these counters, and of these values, each with the number of its quantity;
+/// none if nothing.
 pub(crate) fn class(
     (trace, stream, event): (&Trace, &StreamLayout, usize),
     counters: &[(u16, &str)],

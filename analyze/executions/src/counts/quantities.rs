@@ -100,7 +100,9 @@ impl Quantities {
             Measured::Counter(name) => Some(ExtraMetric {
                 name: name.clone(),
                 unit: "",
-                description: format!("what the counter {name} grew by while threads on the path ran"),
+                description: format!(
+                    "what the counter {name} grew by while threads on the path ran"
+                ),
                 is_value: false,
             }),
             Measured::Value(value) => Some(ExtraMetric {
@@ -177,8 +179,8 @@ impl Quantities {
 }
 
 impl Keep {
-    /// From which time on, and to before which one, values of a part of a path count: what begins and ends an execution is part
-    /// of it. Of a counter its values at both ends count.
+    /// From which time on, and to before which one, values of a part of a path count: what begins
+    /// and ends an execution is part of it. Of a counter its values at both ends count.
     fn window(self, segment: &Segment, is_last: bool) -> (i64, i64) {
         let after = |time: i64| time.saturating_add(1);
         match self {
@@ -200,7 +202,9 @@ fn described(value: &Attached) -> String {
 /// Whose quantities are those of a part of a path.
 fn owners(graph: &Graph, path: &Path, segment: &Segment) -> impl Iterator<Item = Owner> {
     let hop = path.hops.get(segment.hop as usize);
-    let key = hop.and_then(|hop| graph.actor(hop.actor)).map(|actor| actor.key);
+    let key = hop
+        .and_then(|hop| graph.actor(hop.actor))
+        .map(|actor| actor.key);
     let cpu = match segment.kind {
         SegmentKind::Running(cpu) => Some(u32::from(cpu)),
         _ => None,
@@ -293,7 +297,8 @@ mod tests {
         let graph = graph();
         let path = graph.path(ActorId(0), 5, 90);
         let quantities = Quantities::new(vec![quantity.clone()]);
-        let [taken] = quantities.taken((&series, &mut SeriesCursors::default()), &graph, &path)[..] else {
+        let [taken] = quantities.taken((&series, &mut SeriesCursors::default()), &graph, &path)[..]
+        else {
             panic!("one quantity");
         };
         taken.amount(&quantity.what)
@@ -327,7 +332,12 @@ mod tests {
 
     #[test]
     fn what_happens_at_the_ends_of_an_execution_is_part_of_it() {
-        let once = |times: &[i64], owner| times.iter().map(|&time| (owner, time, 1)).collect::<Vec<_>>();
+        let once = |times: &[i64], owner| {
+            times
+                .iter()
+                .map(|&time| (owner, time, 1))
+                .collect::<Vec<_>>()
+        };
         let calls = |times: &[i64], owner| amount(Measured::Calls, &once(times, owner));
         assert_eq!(calls(&[4, 5, 19, 20, 59, 60, 90, 91], CPUS[0]), Some(4));
         assert_eq!(calls(&[19, 20, 59, 60], CPUS[1]), Some(2));
@@ -360,6 +370,9 @@ mod tests {
             });
             amount(Measured::Value(value.clone()), &samples)
         });
-        assert_eq!(found.collect::<Vec<_>>(), [Some(16), Some(4), Some(9), Some(3)]);
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            [Some(16), Some(4), Some(9), Some(3)]
+        );
     }
 }

@@ -22,11 +22,14 @@ pub(crate) type SeriesKey = (u16, Owner);
 
 /// All time series: by owner, and in each list by index of the quantity.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Vec<(SeriesKey, TimeSeries)>", into = "Vec<(SeriesKey, TimeSeries)>")]
+#[serde(
+    from = "Vec<(SeriesKey, TimeSeries)>",
+    into = "Vec<(SeriesKey, TimeSeries)>"
+)]
 pub struct CountSeries(HashMap<Owner, Vec<TimeSeries>, Hasher>);
 
-/// A reader's position in each series: by owner, and in each list by index of the quantity. Kept between queries, because
-/// the next position is usually near.
+/// A reader's position in each series: by owner, and in each list by index of the quantity. Kept
+/// between queries, because the next position is usually near.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesCursors(HashMap<Owner, Vec<SeriesCursor>, Hasher>);
 
@@ -94,12 +97,14 @@ impl CountSeries {
         self.at(key).append(later);
     }
 
-    /// The series of an owner, by index of the quantity; quantities without values may be missing at the end.
+    /// The series of an owner, by index of the quantity; quantities without values may be missing
+    /// at the end.
     pub(crate) fn of(&self, owner: Owner) -> &[TimeSeries] {
         self.0.get(&owner).map_or(&[], Vec::as_slice)
     }
 
-    /// Drops values earlier than `before`, in nanoseconds from the origin; up to half of each series may be kept.
+    /// Drops values earlier than `before`, in nanoseconds from the origin; up to half of each
+    /// series may be kept.
     pub fn forget(&mut self, before: i64) {
         self.0
             .values_mut()
@@ -107,8 +112,8 @@ impl CountSeries {
             .for_each(|series| series.forget(before));
     }
 
-    /// Total of a quantity over all owners. Its index: page faults, bytes read, bytes written, system calls, and then those of
-    /// [`crate::Quantities::extra`].
+    /// Total of a quantity over all owners. Its index: page faults, bytes read, bytes written,
+    /// system calls, and then those of [`crate::Quantities::extra`].
     pub fn total(&self, quantity: usize) -> u64 {
         let series = self.0.values().filter_map(|series| series.get(quantity));
         series.fold(0, |sum, series| series.total().saturating_add(sum))

@@ -1,8 +1,8 @@
 //! A time series: values of one quantity of one CPU or thread, in the order of time.
 //!
-//! A series consists of parts: the values of a slice of time are appended as one part, without copying them (except short
-//! parts, see [`SMALL`]). Appending is serial, and copying took 1.7 % of the CPU time of `executions build` on 45 million
-//! event records.
+//! A series consists of parts: the values of a slice of time are appended as one part, without
+//! copying them (except short parts, see [`SMALL`]). Appending is serial, and copying took 1.7 % of
+//! the CPU time of `executions build` on 45 million event records.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,8 @@ pub(crate) enum Keep {
     Each,
 }
 
-/// Values by time. For [`Keep::Sum`] and [`Keep::Growth`], each value is the total up to its time, inclusive.
+/// Values by time. For [`Keep::Sum`] and [`Keep::Growth`], each value is the total up to its time,
+/// inclusive.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TimeSeries {
     /// Parts before `last`, none of which is empty.
@@ -40,16 +41,16 @@ struct Part {
     base: u64,
 }
 
-/// Position of a value in a series: index of its part (`last` comes after `earlier`), and index in the part. A reader keeps
-/// it, because the next value that it needs is usually near.
+/// Position of a value in a series: index of its part (`last` comes after `earlier`), and index in
+/// the part. A reader keeps it, because the next value that it needs is usually near.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeriesCursor {
     part: usize,
     index: usize,
 }
 
-/// A part with fewer values is copied to the end of the part before it, unless that part has at least [`LARGE`] values:
-/// many small parts would take longer to search.
+/// A part with fewer values is copied to the end of the part before it, unless that part has at
+/// least [`LARGE`] values: many small parts would take longer to search.
 const SMALL: usize = 64;
 const LARGE: usize = 4096;
 
@@ -77,7 +78,8 @@ impl Part {
     fn count_before(&self, time: i64, start: usize) -> usize {
         let is_before = |place: usize| self.times.get(place).is_some_and(|&at| at < time);
         let start = start.min(self.times.len());
-        // Values at indexes below `from` are earlier than `time`; values at `end` and above are not.
+        // Values at indexes below `from` are earlier than `time`; values at `end` and above are
+        // not.
         let (mut from, mut end) = (start, start);
         let mut step = 1;
         if is_before(start) {
@@ -122,7 +124,8 @@ impl TimeSeries {
         self.last.push(time, value);
     }
 
-    /// Appends later values of a quantity that is kept as a total. The cost is linear in the number of parts of `later`.
+    /// Appends later values of a quantity that is kept as a total. The cost is linear in the number
+    /// of parts of `later`.
     pub(crate) fn append(&mut self, later: TimeSeries) {
         if self.is_empty() && self.before == 0 {
             *self = later;
@@ -136,7 +139,9 @@ impl TimeSeries {
     }
 
     fn append_part(&mut self, part: Part) {
-        let Some(first) = part.times.first() else { return };
+        let Some(first) = part.times.first() else {
+            return;
+        };
         let last = &mut self.last;
         if last.times.last() == Some(first) {
             last.pop();
@@ -144,8 +149,12 @@ impl TimeSeries {
         if part.times.len() < SMALL && last.times.len() < LARGE {
             last.times.extend_from_slice(&part.times);
             let base = last.base;
-            let values = part.values.iter().map(|value| part.base.saturating_add(*value));
-            last.values.extend(values.map(|value| value.saturating_sub(base)));
+            let values = part
+                .values
+                .iter()
+                .map(|value| part.base.saturating_add(*value));
+            last.values
+                .extend(values.map(|value| value.saturating_sub(base)));
             return;
         }
         let before = std::mem::replace(last, part);
@@ -186,12 +195,14 @@ impl TimeSeries {
         if begins(last) {
             return last;
         }
-        let before = self.earlier.partition_point(|part| part.begins_before(time));
+        let before = self
+            .earlier
+            .partition_point(|part| part.begins_before(time));
         before.saturating_sub(1)
     }
 
-    /// Position of the first value that is not earlier than `time`. The search starts at the cursor, and moves
-    /// it there.
+    /// Position of the first value that is not earlier than `time`. The search starts at the
+    /// cursor, and moves it there.
     fn seek(&self, time: i64, cursor: &mut SeriesCursor) -> SeriesCursor {
         let part = self.part_before(time, cursor.part);
         let start = if part == cursor.part { cursor.index } else { 0 };
@@ -217,15 +228,18 @@ impl TimeSeries {
         value.unwrap_or(self.before)
     }
 
-    /// Values from `begin` (inclusive) to `end` (exclusive), for [`Keep::Each`]. Nothing is appended to such a series, so it
-    /// has one part.
+    /// Values from `begin` (inclusive) to `end` (exclusive), for [`Keep::Each`]. Nothing is
+    /// appended to such a series, so it has one part.
     pub(crate) fn between(&self, begin: i64, end: i64, cursor: &mut SeriesCursor) -> &[u64] {
         let (first, last) = (self.seek(begin, cursor), self.seek(end, cursor));
-        self.last.values.get(first.index..last.index).unwrap_or_default()
+        self.last
+            .values
+            .get(first.index..last.index)
+            .unwrap_or_default()
     }
 
-    /// Drops values earlier than `before`: whole parts, or at least half of the only part. A call thus moves at most as
-    /// many values as it drops.
+    /// Drops values earlier than `before`: whole parts, or at least half of the only part. A call
+    /// thus moves at most as many values as it drops.
     pub(crate) fn forget(&mut self, before: i64) {
         let is_over = |part: &Part| part.times.last().is_none_or(|&last| last < before);
         while self.earlier.front().is_some_and(is_over)
@@ -250,7 +264,10 @@ impl TimeSeries {
     fn values(&self) -> impl Iterator<Item = (i64, u64)> {
         let parts = self.earlier.iter().chain([&self.last]);
         parts.flat_map(|part| {
-            let values = part.values.iter().map(|value| part.base.saturating_add(*value));
+            let values = part
+                .values
+                .iter()
+                .map(|value| part.base.saturating_add(*value));
             part.times.iter().copied().zip(values)
         })
     }
@@ -282,7 +299,10 @@ mod tests {
 
     #[test]
     fn counters_grow_and_begin_anew() {
-        let series = added(Keep::Growth, &[(10, 500), (20, 510), (20, 515), (30, 3), (40, 7)]);
+        let series = added(
+            Keep::Growth,
+            &[(10, 500), (20, 510), (20, 515), (30, 3), (40, 7)],
+        );
         let found = [10, 11, 20, 21, 31, 41, 99].map(|time| before(&series, time));
         assert_eq!(found, [0, 0, 0, 15, 15, 19, 19]);
     }
@@ -298,7 +318,10 @@ mod tests {
             assert_eq!(joined, whole, "{cut}");
         }
         for time in -5..400 {
-            let expected = values.iter().filter(|(at, _)| *at < time).map(|(_, value)| value);
+            let expected = values
+                .iter()
+                .filter(|(at, _)| *at < time)
+                .map(|(_, value)| value);
             assert_eq!(before(&whole, time), expected.sum::<u64>(), "{time}");
         }
     }
@@ -306,7 +329,9 @@ mod tests {
     /// Parts of all sizes, some of which end at the time at which the next one begins.
     #[test]
     fn parts_are_searched_as_one_series() {
-        let values: Vec<(i64, u64)> = (0..9000).map(|time| (time / 2 * 10, time as u64 % 7)).collect();
+        let values: Vec<(i64, u64)> = (0..9000)
+            .map(|time| (time / 2 * 10, time as u64 % 7))
+            .collect();
         let whole = added(Keep::Sum, &values);
         let mut joined = TimeSeries::default();
         let mut rest = values.as_slice();
@@ -343,10 +368,15 @@ mod tests {
         let whole = added(Keep::Sum, &values);
         let mut cut = whole.clone();
         cut.forget(300);
-        assert_eq!(cut.len(), 100, "fewer than half of the values are not dropped");
+        assert_eq!(
+            cut.len(),
+            100,
+            "fewer than half of the values are not dropped"
+        );
         cut.forget(805);
         assert_eq!(cut.len(), 19);
-        let (mut in_cut, mut in_whole) = (SeriesCursor { part: 0, index: 50 }, SeriesCursor::default());
+        let (mut in_cut, mut in_whole) =
+            (SeriesCursor { part: 0, index: 50 }, SeriesCursor::default());
         for time in (805..1100).step_by(5) {
             let found = cut.grown(805, time, &mut in_cut);
             assert_eq!(found, whole.grown(805, time, &mut in_whole), "{time}");

@@ -20,7 +20,8 @@ pub struct About {
 }
 
 impl About {
-    /// Of executions of these definitions, of which `text` is what the user wrote, in these traces, which have these labels.
+    /// Of executions of these definitions, of which `text` is what the user wrote, in these traces,
+    /// which have these labels.
     pub fn new(
         set: &TraceSet,
         label: impl Fn(&Trace) -> String,
@@ -58,18 +59,20 @@ fn source(trace: &Trace, label: String) -> SourceAbout {
 pub fn trace_path(trace: &Trace) -> String {
     let path = trace.paths.first();
     let path = path.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
-    path.map(|path| path.display().to_string()).unwrap_or_default()
+    path.map(|path| path.display().to_string())
+        .unwrap_or_default()
 }
 
-/// Whether a kind of executions is delimited as that of the same name among other definitions, however they are written. What is
-/// kept of it may differ.
+/// Whether a kind of executions is delimited as that of the same name among other definitions,
+/// however they are written. What is kept of it may differ.
 pub fn delimits_alike(definitions: &Definitions, kind: usize, others: &Definitions) -> bool {
     let path = definitions.path(kind);
     let mut places = 0..others.list.len();
     let Some(other) = places.find(|&other| others.path(other) == path) else {
         return false;
     };
-    let delimiter = |of: &Definitions, kind: usize| of.list.get(kind).map(|found| found.delimiter.clone());
+    let delimiter =
+        |of: &Definitions, kind: usize| of.list.get(kind).map(|found| found.delimiter.clone());
     match (delimiter(definitions, kind), delimiter(others, other)) {
         (Some(Delimiter::Period(one)), Some(Delimiter::Period(other))) => {
             around(definitions, one).eq(around(others, other))
@@ -79,7 +82,10 @@ pub fn delimits_alike(definitions: &Definitions, kind: usize, others: &Definitio
 }
 
 /// The conditions of a period and of those around it.
-fn around(definitions: &Definitions, place: usize) -> impl Iterator<Item = (&Condition, &Condition)> {
+fn around(
+    definitions: &Definitions,
+    place: usize,
+) -> impl Iterator<Item = (&Condition, &Condition)> {
     let period = move |place: usize| definitions.periods.list.get(place);
     let all = std::iter::successors(period(place), move |of| period(of.parent?));
     all.map(|period| (&period.begin, &period.end))
@@ -103,7 +109,8 @@ pub struct KindAbout {
     pub name: String,
     /// Its delimiters, as the user defined them.
     pub definition: String,
-    /// They delimit executions otherwise than those of that name which are in the database: both are told.
+    /// They delimit executions otherwise than those of that name which are in the database: both
+    /// are told.
     pub is_otherwise: bool,
     /// Names of values that are captured, in the order of [`crate::Execution::values`].
     pub values: Vec<String>,
@@ -121,8 +128,9 @@ mod tests {
 
     #[test]
     fn definitions_are_alike_however_they_are_written() {
-        let one =
-            defined("call io : *sync*\nperiod p : $evt.a == 1\nperiod q(p) : $evt.b == 1 : $evt.c == 2\n");
+        let one = defined(
+            "call io : *sync*\nperiod p : $evt.a == 1\nperiod q(p) : $evt.b == 1 : $evt.c == 2\n",
+        );
         let same = defined(
             "# again\nperiod p : $evt.a==1\nperiod q(p)\n : ($evt.b == 1) : $evt.c == 2\ncaptures q : $evt.d\ncall io: *sync*\n",
         );
@@ -130,8 +138,9 @@ mod tests {
             assert!(delimits_alike(&one, kind, &same), "{kind}");
         }
         // Of a period within another one, that one counts, too.
-        let around =
-            defined("call io : sync\nperiod p : $evt.a == 2\nperiod q(p) : $evt.b == 1 : $evt.c == 2\n");
+        let around = defined(
+            "call io : sync\nperiod p : $evt.a == 2\nperiod q(p) : $evt.b == 1 : $evt.c == 2\n",
+        );
         for kind in 0..3 {
             assert!(!delimits_alike(&one, kind, &around), "{kind}");
         }

@@ -28,7 +28,9 @@ pub(super) fn read_times(bytes: &[u8], contexts: usize) -> Option<Vec<(ContextId
         if more == 0 && !found.is_empty() {
             return None;
         }
-        before = before.checked_add(more).filter(|&id| id < contexts as u64)?;
+        before = before
+            .checked_add(more)
+            .filter(|&id| id < contexts as u64)?;
         found.push((ContextId(before as u32), numbers.next()?));
     }
     Some(found)

@@ -5,8 +5,8 @@ use rusqlite::types::ValueRef;
 use crate::database::table::{Column, Figures, Table, Texts};
 use crate::names::Names;
 
-/// Values of a column while it is read. A column of SQLite may hold numbers and texts, so the values determine the type. Rows
-/// without a value take no memory until a later row has one.
+/// Values of a column while it is read. A column of SQLite may hold numbers and texts, so the
+/// values determine the type. Rows without a value take no memory until a later row has one.
 #[derive(Debug, Default)]
 pub(super) struct ColumnBuilder {
     numbers: Vec<f64>,
@@ -60,7 +60,8 @@ impl ColumnBuilder {
 
     /// Turns numbers into texts.
     fn name_numbers(&mut self) {
-        self.codes.resize(self.codes.len().max(self.numbers.len()), None);
+        self.codes
+            .resize(self.codes.len().max(self.numbers.len()), None);
         let mut large = self.large.drain(..).peekable();
         for (row, number) in self.numbers.drain(..).enumerate() {
             let exact = large.next_if(|(of, _)| *of == row);
@@ -75,9 +76,10 @@ impl ColumnBuilder {
         }
     }
 
-    /// Values of both kinds are two columns; an empty column is dropped. Captured numbers without a unit that
-    /// are too large to be distinguished from their neighbours are names, such as span ids: all values of
-    /// their column become texts, including those that SQLite stores as text since they exceed 2^63.
+    /// Values of both kinds are two columns; an empty column is dropped. Captured numbers without a
+    /// unit that are too large to be distinguished from their neighbours are names, such as span
+    /// ids: all values of their column become texts, including those that SQLite stores as text
+    /// since they exceed 2^63.
     pub(super) fn into_table(mut self, column: &Column, table: &mut Table) {
         if column.may_be_names() && (self.are_names || !self.large.is_empty()) {
             self.name_numbers();

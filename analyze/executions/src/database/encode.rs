@@ -118,7 +118,8 @@ impl Encoding {
     }
 }
 
-/// True if the step durations, summed by context, equal the context times. `added` is a scratch buffer.
+/// True if the step durations, summed by context, equal the context times. `added` is a scratch
+/// buffer.
 fn adds_up(told: &Told<'_>, added: &mut Vec<(ContextId, u64)>) -> bool {
     added.clear();
     added.extend(told.steps.iter().map(|step| (step.context, step.duration)));

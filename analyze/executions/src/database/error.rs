@@ -99,7 +99,9 @@ impl DatabaseError {
 
 /// What is wrong with a value that is not what its column has.
 fn wrong_value(error: &rusqlite::Error) -> Option<String> {
-    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    use rusqlite::Error::{
+        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
+    };
     Some(match error {
         InvalidColumnType(_, column, kind) => format!("a value of `{column}` is of type {kind}"),
         IntegralValueOutOfRange(_, number) => format!("{number} is out of range"),

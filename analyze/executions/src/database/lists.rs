@@ -1,8 +1,9 @@
 //! Reading what there is little of in a database: names, contexts, threads, kinds.
 //!
-//! Nothing is taken for granted of a file that others made. Tables must be tables, with numbers of their own for their rows: a
-//! view may go on for ever. What they are read in is ascending or has each thing once, which is checked row by row: a small file may
-//! have pages that are there many times. And no more bytes of values are read than the file has.
+//! Nothing is taken for granted of a file that others made. Tables must be tables, with numbers of
+//! their own for their rows: a view may go on for ever. What they are read in is ascending or has
+//! each thing once, which is checked row by row: a small file may have pages that are there many
+//! times. And no more bytes of values are read than the file has.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -28,7 +29,8 @@ pub struct Source {
     pub host: Option<String>,
     /// Number of the recording: traces that were read together have the same.
     pub recording: i64,
-    /// Source of the relation between the clocks of several machines: `auto`, or the path of a file.
+    /// Source of the relation between the clocks of several machines: `auto`, or the path of a
+    /// file.
     pub sync: Option<String>,
 }
 
@@ -74,9 +76,9 @@ impl Room {
     pub(super) fn of(connection: &Connection) -> rusqlite::Result<Room> {
         let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
         let pages = number("PRAGMA page_count")?.unsigned_abs();
-        Ok(Room(
-            pages.saturating_mul(number("PRAGMA page_size")?.unsigned_abs()),
-        ))
+        Ok(Room(pages.saturating_mul(
+            number("PRAGMA page_size")?.unsigned_abs(),
+        )))
     }
 
     /// Takes the bytes of a value from it; `None` if there are not as many.
@@ -96,7 +98,10 @@ const OTHERS: [&str; 2] = ["metric", "rename"];
 
 impl<'c> Lists<'c> {
     /// Of a file that is a database of executions of this version.
-    pub(super) fn new(path: &'c Path, connection: &'c Connection) -> Result<Lists<'c>, DatabaseError> {
+    pub(super) fn new(
+        path: &'c Path,
+        connection: &'c Connection,
+    ) -> Result<Lists<'c>, DatabaseError> {
         let room = Room::of(connection).map_err(DatabaseError::sqlite(path))?;
         let lists = Lists {
             path,
@@ -114,7 +119,10 @@ impl<'c> Lists<'c> {
 
     fn check_version(&self) -> Result<(), DatabaseError> {
         let sqlite = DatabaseError::sqlite(self.path);
-        let number = |pragma: &str| self.connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
+        let number = |pragma: &str| {
+            self.connection
+                .query_row(pragma, [], |row| row.get::<_, i64>(0))
+        };
         if number("PRAGMA application_id").map_err(&sqlite)? != i64::from(APPLICATION) {
             return Err(DatabaseError::Foreign {
                 path: self.path.to_owned(),
@@ -129,7 +137,8 @@ impl<'c> Lists<'c> {
         }
     }
 
-    /// Tables are tables, nothing in them is calculated, and nothing happens when they are written to.
+    /// Tables are tables, nothing in them is calculated, and nothing happens when they are written
+    /// to.
     fn check_tables(&self) -> Result<(), DatabaseError> {
         let sqlite = DatabaseError::sqlite(self.path);
         let count = |select: &str, name: &str| -> Result<i64, DatabaseError> {
@@ -259,17 +268,20 @@ impl<'c> Lists<'c> {
     /// The threads, in the order of their ids from 0.
     pub(super) fn threads(&mut self) -> Result<Vec<Thread>, DatabaseError> {
         let mut threads = Vec::new();
-        self.each("SELECT id, source, tid, name FROM thread ORDER BY id", |row| {
-            if row.get::<_, i64>(0)? != threads.len() as i64 {
-                return Err(RowError::order("threads"));
-            }
-            threads.push(Thread {
-                source: row.get(1)?,
-                tid: row.get(2)?,
-                name: row.get(3)?,
-            });
-            Ok(())
-        })?;
+        self.each(
+            "SELECT id, source, tid, name FROM thread ORDER BY id",
+            |row| {
+                if row.get::<_, i64>(0)? != threads.len() as i64 {
+                    return Err(RowError::order("threads"));
+                }
+                threads.push(Thread {
+                    source: row.get(1)?,
+                    tid: row.get(2)?,
+                    name: row.get(3)?,
+                });
+                Ok(())
+            },
+        )?;
         Ok(threads)
     }
 
@@ -295,7 +307,8 @@ impl<'c> Lists<'c> {
         Ok(kinds)
     }
 
-    /// By kind: how many executions there are. There may be millions, so nothing else is done with them.
+    /// By kind: how many executions there are. There may be millions, so nothing else is done with
+    /// them.
     fn counts(&self) -> Result<HashMap<i64, u64>, DatabaseError> {
         let sqlite = DatabaseError::sqlite(self.path);
         let select = "SELECT id, kind FROM execution ORDER BY id";
@@ -330,22 +343,28 @@ impl<'c> Lists<'c> {
         })?;
         let mut columns: Vec<Column> = Vec::new();
         let mut met: HashSet<String> = HashSet::new();
-        self.each("SELECT name, unit, description, is_value FROM metric", |row| {
-            let column = Column {
-                name: row.get(0)?,
-                unit: row.get(1)?,
-                description: row.get(2)?,
-                is_value: row.get(3)?,
-            }
-            .with_unit();
-            if !met.insert(column.name.clone()) {
-                return Err(RowError::Damaged(format!("`{}` is told of twice", column.name)));
-            }
-            if order.contains_key(&column.name) {
-                columns.push(column);
-            }
-            Ok(())
-        })?;
+        self.each(
+            "SELECT name, unit, description, is_value FROM metric",
+            |row| {
+                let column = Column {
+                    name: row.get(0)?,
+                    unit: row.get(1)?,
+                    description: row.get(2)?,
+                    is_value: row.get(3)?,
+                }
+                .with_unit();
+                if !met.insert(column.name.clone()) {
+                    return Err(RowError::Damaged(format!(
+                        "`{}` is told of twice",
+                        column.name
+                    )));
+                }
+                if order.contains_key(&column.name) {
+                    columns.push(column);
+                }
+                Ok(())
+            },
+        )?;
         columns.sort_by_key(|column| order.get(&column.name));
         Ok(columns)
     }

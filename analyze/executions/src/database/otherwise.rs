@@ -1,6 +1,8 @@
-//! Other delimiters of a kind: what recordings were added with that delimit executions of its name otherwise.
+//! Other delimiters of a kind: what recordings were added with that delimit executions of its name
+//! otherwise.
 //!
-//! They stand behind its definition as comments, so that this is still the first one to whoever reads it as definitions.
+//! They stand behind its definition as comments, so that this is still the first one to whoever
+//! reads it as definitions.
 
 /// What they begin with, and each line of them.
 const MARK: &str = "# Otherwise, of ";
@@ -52,7 +54,10 @@ mod tests {
             ("v1 2", second.replace("\n\n", "\n")),
             ("v3:", "call read\n".to_owned()),
         ];
-        assert_eq!(others, expected.map(|(label, text)| (label.to_owned(), text)));
+        assert_eq!(
+            others,
+            expected.map(|(label, text)| (label.to_owned(), text))
+        );
         // To others it is the first definition.
         let read = |text: &str| {
             let mut definitions = tracebraid_language::executions::Definitions::default();

@@ -1,8 +1,9 @@
-//! Writer of a new database: pages with executions are written in parallel while no connection has the file open.
+//! Writer of a new database: pages with executions are written in parallel while no connection has
+//! the file open.
 //!
-//! A column is added as soon as an execution differs in it from all earlier ones, whose rows take no space for the
-//! column: most executions are empty in most figures. The execution that requires a column is found for each batch from
-//! its summary ([`crate::KindMade`]).
+//! A column is added as soon as an execution differs in it from all earlier ones, whose rows take
+//! no space for the column: most executions are empty in most figures. The execution that requires
+//! a column is found for each batch from its summary ([`crate::KindMade`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,11 +34,15 @@ pub(super) struct Paged {
 const MOST_SPARE: usize = 64;
 
 impl Paged {
-    /// Closes the database to write its pages directly; returns the store if SQLite must write them.
+    /// Closes the database to write its pages directly; returns the store if SQLite must write
+    /// them.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub(super) fn new(mut store: Store, sources: Vec<i64>) -> rusqlite::Result<Result<Paged, Store>> {
+    pub(super) fn new(
+        mut store: Store,
+        sources: Vec<i64>,
+    ) -> rusqlite::Result<Result<Paged, Store>> {
         let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'execution'";
         let root = store.connection.query_row(root, [], |row| row.get(0))?;
         let Some(path) = store
@@ -87,7 +92,11 @@ impl Paged {
         cells.clear(self.store.next);
         self.store.next += made.len() as i64;
         let form = self.form.clone();
-        let encoding = Encoding { made, threads, form };
+        let encoding = Encoding {
+            made,
+            threads,
+            form,
+        };
         move || encoding.cells(cells, columns)
     }
 
@@ -104,8 +113,8 @@ impl Paged {
         self.pages.lay_out(cells).map_err(of_file)
     }
 
-    /// Takes back the cells of written pages. `cpu_ns`: CPU time in nanoseconds during which other threads could not
-    /// write.
+    /// Takes back the cells of written pages. `cpu_ns`: CPU time in nanoseconds during which other
+    /// threads could not write.
     pub(super) fn wrote(&mut self, (cells, cpu_ns): (Cells, u64)) {
         self.store.busy_ns += cpu_ns;
         if self.spare.len() < MOST_SPARE {

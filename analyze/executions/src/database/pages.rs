@@ -1,15 +1,16 @@
 //! Pages of an SQLite table, written without SQLite.
 //!
-//! In: a database file that no connection has open, with an empty table, and rows as records in the order of their ids.
-//! Out: the same file with the rows in the table. Rows in ascending order fill the leaves of the tree one after
-//! another, so no page is searched for or written twice; inserting with SQLite takes about five times the CPU time, on
-//! the only thread that may write.
+//! In: a database file that no connection has open, with an empty table, and rows as records in the
+//! order of their ids. Out: the same file with the rows in the table. Rows in ascending order fill
+//! the leaves of the tree one after another, so no page is searched for or written twice; inserting
+//! with SQLite takes about five times the CPU time, on the only thread that may write.
 //!
-//! Rows become [`Cells`] on any thread. Their assignment to pages depends on all earlier rows, but only on their
-//! lengths: [`PageWriter::lay_out`] computes it, batch by batch. The [`Pages`] are filled and written on any thread
-//! again.
+//! Rows become [`Cells`] on any thread. Their assignment to pages depends on all earlier rows, but
+//! only on their lengths: [`PageWriter::lay_out`] computes it, batch by batch. The [`Pages`] are
+//! filled and written on any thread again.
 //!
-//! File format: <https://www.sqlite.org/fileformat.html>, sections 1.3, 1.5 and 1.6; for records, `sqlite_record`.
+//! File format: <https://www.sqlite.org/fileformat.html>, sections 1.3, 1.5 and 1.6; for records,
+//! `sqlite_record`.
 
 use std::fs::File;
 use std::io;
@@ -68,8 +69,8 @@ pub(super) struct Cells {
     /// Concatenated cells; `ends` holds the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Overflow of large cells: cell index and bytes. Such a cell ends with 4 bytes for the number of its first
-    /// overflow page.
+    /// Overflow of large cells: cell index and bytes. Such a cell ends with 4 bytes for the number
+    /// of its first overflow page.
     spilled: Vec<(usize, Vec<u8>)>,
     /// Earlier cells at the beginning of the first leaf.
     head: Leaf,
@@ -149,7 +150,8 @@ impl Cells {
 }
 
 impl PageWriter {
-    /// Writer for the table with root page `root`; `None` if the file does not have the layout of a new database.
+    /// Writer for the table with root page `root`; `None` if the file does not have the layout of a
+    /// new database.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -168,7 +170,8 @@ impl PageWriter {
         };
         let pages = word(28);
         let is_whole = file.metadata()?.len() == u64::from(pages) * size as u64;
-        // No reserved bytes in pages, no free pages, no pointer map (auto-vacuum), and a valid page count.
+        // No reserved bytes in pages, no free pages, no pointer map (auto-vacuum), and a valid page
+        // count.
         let is_plain = head[20] == 0 && word(36) == 0 && word(52) == 0 && word(24) == word(92);
         if !is_whole || !is_plain || size < 512 || root < 2 || root > pages {
             return Ok(None);
@@ -188,8 +191,8 @@ impl PageWriter {
         self.size
     }
 
-    /// Assigns pages to rows, whose ids follow all earlier ones. Depends on the lengths of the rows, not on their
-    /// content.
+    /// Assigns pages to rows, whose ids follow all earlier ones. Depends on the lengths of the
+    /// rows, not on their content.
     ///
     /// # Errors
     /// When the file gets too large.
@@ -205,7 +208,9 @@ impl PageWriter {
             let end = cells.ends[cell];
             if let Some((_, rest)) = cells.spilled.get(next_spilled).filter(|of| of.0 == cell) {
                 let chain = self.take_all(rest.len().div_ceil(self.size - 4))?;
-                if let (Some(first), Some(place)) = (chain.first(), cells.bytes.get_mut(end - 4..end)) {
+                if let (Some(first), Some(place)) =
+                    (chain.first(), cells.bytes.get_mut(end - 4..end))
+                {
                     place.copy_from_slice(&first.to_be_bytes());
                 }
                 spilled.push(chain);
@@ -267,9 +272,14 @@ impl PageWriter {
         (0..count).map(|_| self.take()).collect()
     }
 
-    /// Adds a page below the inner pages of this height. A full page leaves its last children to the next one, so that
-    /// no page ends up with fewer than two.
-    fn add(&mut self, height: usize, child: Child, pages: &mut Vec<(u32, Vec<u8>)>) -> io::Result<()> {
+    /// Adds a page below the inner pages of this height. A full page leaves its last children to
+    /// the next one, so that no page ends up with fewer than two.
+    fn add(
+        &mut self,
+        height: usize,
+        child: Child,
+        pages: &mut Vec<(u32, Vec<u8>)>,
+    ) -> io::Result<()> {
         if self.inner.len() <= height {
             self.inner.push(Vec::new());
         }
@@ -287,8 +297,8 @@ impl PageWriter {
         self.add(height + 1, Child { page, last }, pages)
     }
 
-    /// Maximum number of children that fit into an inner page regardless of their ids: cell pointer, page number and id
-    /// take at most 15 bytes.
+    /// Maximum number of children that fit into an inner page regardless of their ids: cell
+    /// pointer, page number and id take at most 15 bytes.
     fn most_children(&self) -> usize {
         (self.size - INNER_HEAD) / 15
     }
@@ -324,7 +334,11 @@ impl PageWriter {
     fn end_inner(&mut self, pages: &mut Vec<(u32, Vec<u8>)>) -> io::Result<Vec<Child>> {
         let mut height = 0;
         loop {
-            let children = self.inner.get_mut(height).map(std::mem::take).unwrap_or_default();
+            let children = self
+                .inner
+                .get_mut(height)
+                .map(std::mem::take)
+                .unwrap_or_default();
             if height + 1 >= self.inner.len() {
                 return Ok(children);
             }
@@ -350,8 +364,8 @@ impl PageWriter {
 }
 
 impl Pages {
-    /// Fills the pages and writes them to the file. Returns the rows for reuse, and the CPU time of the write in
-    /// nanoseconds: the operating system lets one thread at a time write to a file.
+    /// Fills the pages and writes them to the file. Returns the rows for reuse, and the CPU time of
+    /// the write in nanoseconds: the operating system lets one thread at a time write to a file.
     ///
     /// # Errors
     /// When the pages cannot be written.
@@ -362,7 +376,8 @@ impl Pages {
         self.fill(&mut bytes);
         let watch = Stopwatch::start();
         if !bytes.is_empty() {
-            self.file.write_all_at(&bytes, place(self.first, self.size))?;
+            self.file
+                .write_all_at(&bytes, place(self.first, self.size))?;
         }
         let cpu_ns = watch.elapsed();
         self.cells.pages = bytes;
@@ -434,7 +449,8 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Writes a page header for `cells` cells that begin at `content`, without the right-most pointer of inner pages.
+/// Writes a page header for `cells` cells that begin at `content`, without the right-most pointer
+/// of inner pages.
 fn put_head(page: &mut [u8], kind: u8, cells: usize, content: usize) {
     put(page, 0, &[kind, 0, 0]);
     put(page, 3, &(cells as u16).to_be_bytes());
@@ -519,8 +535,8 @@ mod tests {
         }
     }
 
-    /// Writes rows `(id, value, value)` in batches of `batch` rows, checks the file with SQLite, inserts a row and
-    /// deletes it again.
+    /// Writes rows `(id, value, value)` in batches of `batch` rows, checks the file with SQLite,
+    /// inserts a row and deletes it again.
     fn written(size: u32, batch: usize, rows: &[(i64, Value, Value)]) -> Vec<(i64, Value, Value)> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("database");

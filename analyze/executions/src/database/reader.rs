@@ -54,7 +54,8 @@ impl Database {
     }
 }
 
-/// What others put into the file is not done when it is read: functions in views and tables, pages that cannot be.
+/// What others put into the file is not done when it is read: functions in views and tables, pages
+/// that cannot be.
 const CAREFUL: &str = "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;";
 
 /// Columns of times; the path where only it contains them.
@@ -163,8 +164,9 @@ impl Database {
         self.read(kind, NO_TIMES)
     }
 
-    /// All executions of a kind in parts of at most `most`, one after the other in the order of their ids: reading takes no more
-    /// memory than a part. Columns in which a part has no values are not in it.
+    /// All executions of a kind in parts of at most `most`, one after the other in the order of
+    /// their ids: reading takes no more memory than a part. Columns in which a part has no values
+    /// are not in it.
     ///
     /// # Errors
     /// When they cannot be read, and those of `each`, which end it.
@@ -179,10 +181,15 @@ impl Database {
 
     fn read(&self, kind: &ExecutionKind, times: &str) -> Result<Table, DatabaseError> {
         let mut whole = Table::default();
-        self.read_parts(kind, times, usize::MAX, |part| -> Result<(), DatabaseError> {
-            whole = part;
-            Ok(())
-        })?;
+        self.read_parts(
+            kind,
+            times,
+            usize::MAX,
+            |part| -> Result<(), DatabaseError> {
+                whole = part;
+                Ok(())
+            },
+        )?;
         Ok(whole)
     }
 
@@ -194,19 +201,26 @@ impl Database {
         mut each: impl FnMut(Table) -> Result<(), E>,
     ) -> Result<(), E> {
         let sqlite = DatabaseError::sqlite(&self.path);
-        let mut statement = self.connection.prepare(&self.select(times)).map_err(&sqlite)?;
+        let mut statement = self
+            .connection
+            .prepare(&self.select(times))
+            .map_err(&sqlite)?;
         let mut rows = statement.query([kind.id]).map_err(&sqlite)?;
         let mut table = Table::default();
         let mut room = Room::of(&self.connection).map_err(&sqlite)?;
-        let duration = self.columns.iter().position(|column| column.name == DURATION);
+        let duration = self
+            .columns
+            .iter()
+            .position(|column| column.name == DURATION);
         let is_reason = self.are_reasons();
         // Large integers may be in another part of the rows.
         let are_names = match most {
             usize::MAX => vec![false; self.columns.len()],
             _ => self.names(kind)?,
         };
-        let builders =
-            || -> Vec<ColumnBuilder> { are_names.iter().map(|&is| ColumnBuilder::new(is)).collect() };
+        let builders = || -> Vec<ColumnBuilder> {
+            are_names.iter().map(|&is| ColumnBuilder::new(is)).collect()
+        };
         let mut columns = builders();
         let mut last = None;
         while let Some(row) = rows.next().map_err(&sqlite)? {
@@ -253,7 +267,9 @@ impl Database {
 
     /// By column: true if it contains the time of a wait reason.
     fn are_reasons(&self) -> Vec<bool> {
-        let reasons: Vec<String> = WaitReason::ALL.map(|reason| Metric::Time(reason).name()).into();
+        let reasons: Vec<String> = WaitReason::ALL
+            .map(|reason| Metric::Time(reason).name())
+            .into();
         let is_reason = |column: &Column| !column.is_value && reasons.contains(&column.name);
         self.columns.iter().map(is_reason).collect()
     }
@@ -270,7 +286,9 @@ impl Database {
                 "SELECT EXISTS (SELECT 1 FROM execution WHERE kind = ?1 AND typeof({name}) = 'integer' AND {name} NOT BETWEEN \
                  -{EXACT} AND {EXACT})"
             );
-            let found = self.connection.query_row(&query, [kind.id], |row| row.get(0));
+            let found = self
+                .connection
+                .query_row(&query, [kind.id], |row| row.get(0));
             found.map_err(&sqlite)
         };
         self.columns.iter().map(is_name).collect()
@@ -294,7 +312,8 @@ impl Database {
     ) -> Result<(), DatabaseError> {
         let sqlite = DatabaseError::sqlite(&self.path);
         let id: i64 = row.get(0).map_err(&sqlite)?;
-        let damaged = |what: &str| DatabaseError::damaged(&self.path, format!("execution {id}: {what}"));
+        let damaged =
+            |what: &str| DatabaseError::damaged(&self.path, format!("execution {id}: {what}"));
         let id = u32::try_from(id).map_err(|_| damaged("its id is none"))?;
         if last.is_some_and(|last| last >= id) {
             return Err(damaged("it is not behind those before it"));
@@ -335,8 +354,8 @@ impl Database {
         }
     }
 
-    /// Checks that the times of the wait reasons of the last execution add up to at most its duration.
-    /// If `has_times`, also checks that an execution with reasons has times.
+    /// Checks that the times of the wait reasons of the last execution add up to at most its
+    /// duration. If `has_times`, also checks that an execution with reasons has times.
     fn check_reasons(
         &self,
         table: &Table,
@@ -346,7 +365,8 @@ impl Database {
         let id = table.ids.last().copied().unwrap_or_default();
         let damaged = |told: String| Err(DatabaseError::damaged(&self.path, told));
         // A duration too long for SQLite is stored as the longest.
-        let is_exceeded = |duration: &u64| reasons > u128::from(*duration) && *duration != i64::MAX as u64;
+        let is_exceeded =
+            |duration: &u64| reasons > u128::from(*duration) && *duration != i64::MAX as u64;
         if let Some(duration) = known(duration).filter(is_exceeded) {
             return damaged(format!(
                 "execution {id}: the times of its reasons add up to {reasons} ns, more than its duration of {duration} ns"
@@ -361,10 +381,17 @@ impl Database {
     }
 
     /// Both are not told: nobody knows which of them is right.
-    fn differs(&self, id: i64, what: &str, parts: impl Iterator<Item = u64>, duration: u64) -> DatabaseError {
+    fn differs(
+        &self,
+        id: i64,
+        what: &str,
+        parts: impl Iterator<Item = u64>,
+        duration: u64,
+    ) -> DatabaseError {
         let sum: u128 = parts.map(u128::from).sum();
-        let told =
-            format!("execution {id}: its {what} add up to {sum} ns, and its duration is {duration} ns");
+        let told = format!(
+            "execution {id}: its {what} add up to {sum} ns, and its duration is {duration} ns"
+        );
         DatabaseError::damaged(&self.path, told)
     }
 
@@ -381,7 +408,9 @@ impl Database {
             None => {
                 let path = row.get_ref(column + 1).ok()?.as_blob().ok()?;
                 let steps = blobs::read_steps(path, contexts, self.threads.len())?.into_iter();
-                let mut times = steps.map(|(_, context, duration)| (context, duration)).collect();
+                let mut times = steps
+                    .map(|(_, context, duration)| (context, duration))
+                    .collect();
                 add_up(&mut times);
                 times
             }
@@ -402,7 +431,10 @@ impl Database {
     }
 
     fn merged(&self, context: ContextId) -> ContextId {
-        self.merged.get(context.0 as usize).copied().unwrap_or_default()
+        self.merged
+            .get(context.0 as usize)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn source(&self, id: i64) -> Option<usize> {
@@ -419,7 +451,8 @@ impl Database {
         Ok(found.and_then(|(found, recorded)| (found == i64::from(id)).then_some(recorded)))
     }
 
-    /// The first execution whose id is not less, with its id and its steps; none if there is none any more.
+    /// The first execution whose id is not less, with its id and its steps; none if there is none
+    /// any more.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -432,7 +465,11 @@ impl Database {
         let found = self.first(&select, id, |row| {
             let thread: Option<i64> = row.get(3).ok()?;
             let thread = match thread.map(u32::try_from) {
-                Some(thread) => Some(thread.ok().filter(|&id| (id as usize) < self.threads.len())?),
+                Some(thread) => Some(
+                    thread
+                        .ok()
+                        .filter(|&id| (id as usize) < self.threads.len())?,
+                ),
                 None => None,
             };
             let path = row.get_ref(4).ok()?.as_blob().ok()?;
@@ -466,17 +503,22 @@ impl Database {
         Ok(found)
     }
 
-    /// The times of the first execution whose id is not less, with its id: contexts ascending, and the nanoseconds in them
-    /// themselves; none if there is none any more.
+    /// The times of the first execution whose id is not less, with its id: contexts ascending, and
+    /// the nanoseconds in them themselves; none if there is none any more.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn times_from(&self, id: i64) -> Result<Option<(i64, Vec<(ContextId, u64)>)>, DatabaseError> {
-        let select = format!("SELECT id, {TIMES} FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1");
+    pub fn times_from(
+        &self,
+        id: i64,
+    ) -> Result<Option<(i64, Vec<(ContextId, u64)>)>, DatabaseError> {
+        let select =
+            format!("SELECT id, {TIMES} FROM execution WHERE id >= ?1 ORDER BY id LIMIT 1");
         self.first(&select, id, |row| self.times(row, 1))
     }
 
-    /// What is read of the first execution whose id, which the statement selects first, is not less.
+    /// What is read of the first execution whose id, which the statement selects first, is not
+    /// less.
     fn first<T>(
         &self,
         select: &str,
@@ -490,7 +532,8 @@ impl Database {
             return Ok(None);
         };
         let id: i64 = row.get(0).map_err(&sqlite)?;
-        // A caller that continues after this id must reach an end, even if the file replaces tables by views.
+        // A caller that continues after this id must reach an end, even if the file replaces tables
+        // by views.
         let found = read(row).filter(|_| id >= from);
         let found = found.ok_or_else(|| {
             DatabaseError::damaged(
@@ -512,8 +555,8 @@ fn known(duration: ValueRef<'_>) -> Option<u64> {
     }
 }
 
-/// Whether parts of a duration are all of it. Of executions without any nobody knows where their time went. What is too long for
-/// SQLite is kept as the longest.
+/// Whether parts of a duration are all of it. Of executions without any nobody knows where their
+/// time went. What is too long for SQLite is kept as the longest.
 fn adds_up(parts: impl Iterator<Item = u64> + Clone, duration: u64) -> bool {
     let sum: u128 = parts.clone().map(u128::from).sum();
     parts.clone().next().is_none()

@@ -6,7 +6,8 @@ use crate::build::Union;
 use crate::contexts::{ContextId, Contexts, FrameKind};
 use crate::names::{NameId, Names};
 
-/// Contexts with renamed functions, where equal ones are joined; and for each old context, the id of the new one.
+/// Contexts with renamed functions, where equal ones are joined; and for each old context, the id
+/// of the new one.
 pub(super) fn renamed(
     mut names: Names,
     contexts: Contexts,
@@ -40,8 +41,8 @@ pub(super) fn renamed(
     (union, merged)
 }
 
-/// The final name of each renamed name, through chains of renames. Databases from elsewhere may contain cycles: their names
-/// all get one name of the cycle.
+/// The final name of each renamed name, through chains of renames. Databases from elsewhere may
+/// contain cycles: their names all get one name of the cycle.
 fn followed(known: &HashMap<NameId, NameId>) -> HashMap<NameId, NameId> {
     let mut ends: HashMap<NameId, NameId> = HashMap::new();
     let mut way = Vec::new();
@@ -83,7 +84,9 @@ mod tests {
         // All names of a cycle end at the same name.
         let circle = ends(&[(1, 2), (2, 1), (4, 1)]);
         assert!(
-            circle.iter().all(|(_, end)| *end == circle[0].1 && *end <= 2),
+            circle
+                .iter()
+                .all(|(_, end)| *end == circle[0].1 && *end <= 2),
             "{circle:?}"
         );
     }

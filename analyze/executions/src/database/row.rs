@@ -81,8 +81,13 @@ impl Batch {
 
     pub(super) fn row(&self, place: usize) -> Option<Row<'_>> {
         let head = self.heads.get(place)?;
-        let before = place.checked_sub(1).and_then(|before| self.heads.get(before));
-        let (from, to) = (before.map(|before| before.ends).unwrap_or_default(), head.ends);
+        let before = place
+            .checked_sub(1)
+            .and_then(|before| self.heads.get(before));
+        let (from, to) = (
+            before.map(|before| before.ends).unwrap_or_default(),
+            head.ends,
+        );
         let times = self.times.get(from.times..to.times)?;
         Some(Row {
             kind: head.kind,
@@ -102,13 +107,16 @@ impl Batch {
 pub(super) struct StoredKind {
     /// Database id.
     pub(super) id: i64,
-    /// By column: index into the figures and, after them, the values of a row; `None` for columns of other kinds.
+    /// By column: index into the figures and, after them, the values of a row; `None` for columns
+    /// of other kinds.
     pub(super) places: Vec<Option<usize>>,
 }
 
 /// Content of a column in a row; a missing figure if the kind does not have the column.
 pub(super) fn of<'r>(kinds: &[StoredKind], row: &Row<'r>, column: usize) -> Cell<'r> {
-    let place = kinds.get(row.kind).and_then(|kind| *kind.places.get(column)?);
+    let place = kinds
+        .get(row.kind)
+        .and_then(|kind| *kind.places.get(column)?);
     let Some(place) = place else {
         return Cell::Figure(None);
     };
@@ -145,7 +153,8 @@ pub(super) fn saturated(number: u64) -> i64 {
 /// Appends a captured value, converted as by [`bound`].
 pub(super) fn put_value(record: &mut Record, value: Option<&Datum>) {
     match bound(value) {
-        ToSqlOutput::Borrowed(ValueRef::Integer(number)) | ToSqlOutput::Owned(Value::Integer(number)) => {
+        ToSqlOutput::Borrowed(ValueRef::Integer(number))
+        | ToSqlOutput::Owned(Value::Integer(number)) => {
             record.integer(number);
         }
         ToSqlOutput::Borrowed(ValueRef::Real(number)) | ToSqlOutput::Owned(Value::Real(number)) => {

@@ -67,13 +67,15 @@ CREATE VIEW executions AS
         LEFT JOIN thread ON thread.id = execution.thread;
 ";
 
-/// Columns that every execution has, in the order in which they are written; figures and values have other names.
+/// Columns that every execution has, in the order in which they are written; figures and values
+/// have other names.
 pub(super) const COLUMNS: [&str; 8] = [
     "id", "kind", "source", "number", "begin_ns", "thread", "times", "path",
 ];
 
 /// What the view adds.
-pub(super) const VIEW_COLUMNS: [&str; 6] = ["kind_name", "label", "host", "trace", "tid", "thread_name"];
+pub(super) const VIEW_COLUMNS: [&str; 6] =
+    ["kind_name", "label", "host", "trace", "tid", "thread_name"];
 
 /// What SQLite calls the number of a row.
 const ROWID: [&str; 3] = ["rowid", "oid", "_rowid_"];
@@ -83,14 +85,16 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The column of a value: its own name, unless a column that every execution has, or one of those, is called that, a figure also
-/// without its unit.
+/// The column of a value: its own name, unless a column that every execution has, or one of those,
+/// is called that, a figure also without its unit.
 pub(crate) fn value_column(name: &str, columns: &[Column]) -> String {
     let fixed = COLUMNS.into_iter().chain(VIEW_COLUMNS).chain(ROWID);
     let mut taken = fixed.chain(columns.iter().map(|column| column.name.as_str()));
     let small = name.to_ascii_lowercase();
     let mut figures = columns.iter().filter(|column| !column.is_value);
-    match taken.any(|taken| taken.eq_ignore_ascii_case(name)) || figures.any(|of| of.is_called(&small)) {
+    match taken.any(|taken| taken.eq_ignore_ascii_case(name))
+        || figures.any(|of| of.is_called(&small))
+    {
         true => value_column(&format!("{name}_value"), columns),
         false => name.to_owned(),
     }

@@ -1,7 +1,8 @@
-//! Rows of executions that SQLite adds to a database, in a thread of its own: to one that is appended to.
+//! Rows of executions that SQLite adds to a database, in a thread of its own: to one that is
+//! appended to.
 //!
-//! A column is there as soon as an execution has something else in it than all before, who have no room for it in their
-//! rows: most executions have nothing at all in most figures.
+//! A column is there as soon as an execution has something else in it than all before, who have no
+//! room for it in their rows: most executions have nothing at all in most figures.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -127,8 +128,8 @@ impl Store {
         Ok(self)
     }
 
-    /// Inserts rows from that place on, as far as there is room for what is in them; gives the place of the first that is not
-    /// inserted.
+    /// Inserts rows from that place on, as far as there is room for what is in them; gives the
+    /// place of the first that is not inserted.
     fn insert(&mut self, batch: &Batch, mut place: usize) -> rusqlite::Result<usize> {
         let Store {
             connection,
@@ -172,7 +173,10 @@ impl Store {
     /// # Errors
     /// When that cannot be written.
     pub(super) fn lacks(&mut self, name: &str, from: i64) -> rusqlite::Result<()> {
-        let column = self.columns.iter_mut().find(|column| column.column.name == name);
+        let column = self
+            .columns
+            .iter_mut()
+            .find(|column| column.column.name == name);
         let Some(column) = column else {
             return Ok(());
         };
@@ -180,7 +184,10 @@ impl Store {
             column.state = State::All(Constant::Null);
             return Ok(());
         }
-        let update = format!("UPDATE execution SET {} = NULL WHERE id >= ?1", quoted(name));
+        let update = format!(
+            "UPDATE execution SET {} = NULL WHERE id >= ?1",
+            quoted(name)
+        );
         self.connection.execute(&update, [from])?;
         Ok(())
     }
@@ -217,7 +224,11 @@ impl Store {
             State::All(Constant::Null) | State::New | State::There => "",
         };
         let name = quoted(&column.column.name);
-        let kind = if column.column.is_value { "" } else { " INTEGER" };
+        let kind = if column.column.is_value {
+            ""
+        } else {
+            " INTEGER"
+        };
         let add = format!("ALTER TABLE execution ADD COLUMN {name}{kind}{default}");
         self.connection.execute_batch(&add)
     }
@@ -250,11 +261,16 @@ fn fits(columns: &mut [StoredColumn], kinds: &[StoredKind], row: &Row<'_>) -> bo
     fits
 }
 
-/// How a row is inserted: all columns that are there are named, as those that were added may have a default.
+/// How a row is inserted: all columns that are there are named, as those that were added may have a
+/// default.
 fn insertion(columns: &[StoredColumn]) -> String {
     let there = columns.iter().filter(|column| column.state == State::There);
     let there = there.map(|column| quoted(&column.column.name));
-    let names: Vec<String> = COLUMNS.into_iter().map(str::to_owned).chain(there).collect();
+    let names: Vec<String> = COLUMNS
+        .into_iter()
+        .map(str::to_owned)
+        .chain(there)
+        .collect();
     let places: Vec<&str> = names.iter().map(|_| "?").collect();
     let (names, places) = (names.join(", "), places.join(", "));
     format!("INSERT INTO execution ({names}) VALUES ({places})")
@@ -290,7 +306,8 @@ fn bind(
     Ok(())
 }
 
-/// Opens a database that nobody else knows, and of which a half one is thrown away: no journal is needed.
+/// Opens a database that nobody else knows, and of which a half one is thrown away: no journal is
+/// needed.
 pub(super) fn connected(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     let quick = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = OFF; \

@@ -29,7 +29,9 @@ impl Column {
     /// A value of which nobody says in which unit it is has the one in its name.
     pub(crate) fn with_unit(mut self) -> Column {
         let named = [("_ns", "ns"), ("_bytes", "bytes")];
-        let mut named = named.into_iter().filter(|(end, _)| self.name.ends_with(end));
+        let mut named = named
+            .into_iter()
+            .filter(|(end, _)| self.name.ends_with(end));
         if let (true, Some((_, unit))) = (self.is_value && self.unit.is_empty(), named.next()) {
             self.unit = unit.to_owned();
         }
@@ -146,8 +148,15 @@ impl Table {
 
     /// The figures of that name, or of that name with its unit: `duration` is `duration_ns`.
     pub fn figure(&self, name: &str) -> Option<&Figures> {
-        let exact = self.figures.iter().find(|figures| figures.column.name == name);
-        exact.or_else(|| self.figures.iter().find(|figures| figures.column.is_called(name)))
+        let exact = self
+            .figures
+            .iter()
+            .find(|figures| figures.column.name == name);
+        exact.or_else(|| {
+            self.figures
+                .iter()
+                .find(|figures| figures.column.is_called(name))
+        })
     }
 }
 

@@ -85,8 +85,8 @@ impl Writer {
         Writer::new(path, (hidden, store), about, sources)
     }
 
-    /// A database that goes on with all that is in that one, and what its executions refer to. That one stays as it is until
-    /// this one is complete.
+    /// A database that goes on with all that is in that one, and what its executions refer to. That
+    /// one stays as it is until this one is complete.
     ///
     /// # Errors
     /// When there is none, or it cannot be written there.
@@ -148,7 +148,8 @@ impl Writer {
         })
     }
 
-    /// What executions are written into from now on, with these figures besides those of [`Metric`].
+    /// What executions are written into from now on, with these figures besides those of
+    /// [`Metric`].
     fn begin(&mut self, extra: &[ExtraMetric]) -> Result<(), DatabaseError> {
         let mut store = match std::mem::replace(&mut self.keeps, Keeps::Nothing) {
             Keeps::Store(store) => store,
@@ -175,7 +176,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what executions refer to, and puts the database in its place. Gives its size in bytes.
+    /// Writes what executions refer to, and puts the database in its place. Gives its size in
+    /// bytes.
     ///
     /// # Errors
     /// When it cannot be written: then what was there stays as it was.
@@ -201,7 +203,10 @@ impl Writer {
             Keeps::Paged(paged) => paged.finish().map_err(&sqlite)?,
             Keeps::Writing(writing, _) => writing.finish().map_err(&sqlite)?,
             Keeps::Store(_) | Keeps::Nothing => {
-                return Err(DatabaseError::damaged(&self.place, "it could not be written"));
+                return Err(DatabaseError::damaged(
+                    &self.place,
+                    "it could not be written",
+                ));
             }
         };
         *of_thread = store.busy_ns;
@@ -211,15 +216,19 @@ impl Writer {
         }
         store.add_others().map_err(&sqlite)?;
         let Store { connection, .. } = store;
-        self.tell_union(&connection, &built.union).map_err(&sqlite)?;
-        let length = std::fs::metadata(&self.hidden).map_err(|source| DatabaseError::file(&place, source))?;
+        self.tell_union(&connection, &built.union)
+            .map_err(&sqlite)?;
+        let length = std::fs::metadata(&self.hidden)
+            .map_err(|source| DatabaseError::file(&place, source))?;
         if length.len() < SMALL {
             connection.execute_batch(SHRINK).map_err(&sqlite)?;
         }
         let closed = connection.close().map_err(|(_, source)| source);
         closed.map_err(&sqlite)?;
         let Writer {
-            hidden, lock: _lock, ..
+            hidden,
+            lock: _lock,
+            ..
         } = self;
         let done = || {
             let file = std::fs::File::open(&hidden)?;
@@ -252,7 +261,8 @@ impl Writer {
         connection.execute_batch("COMMIT")
     }
 
-    /// Gives executions away to be encoded; what comes of that is written by [`Writer::take_encoded`].
+    /// Gives executions away to be encoded; what comes of that is written by
+    /// [`Writer::take_encoded`].
     fn encode(&mut self, made: Made) -> Result<Option<SinkJob<Writer>>, DatabaseError> {
         self.begin(&[])?;
         if made.is_empty() {
@@ -272,7 +282,11 @@ impl Writer {
             }
             Keeps::Writing(_, form) => {
                 let form = form.clone();
-                let encoding = Encoding { made, threads, form };
+                let encoding = Encoding {
+                    made,
+                    threads,
+                    form,
+                };
                 SinkJob::new(|| encoding.batch(), Writer::insert)
             }
             Keeps::Store(_) | Keeps::Nothing => return Err(self.broken()),
@@ -413,7 +427,8 @@ fn tell(store: &mut Store, about: &About) -> rusqlite::Result<Vec<i64>> {
     let next = "SELECT coalesce(max(recording), 0) + 1 FROM source";
     let recording: i64 = connection.query_row(next, [], |row| row.get(0))?;
     for source in &about.sources {
-        let insert = "INSERT INTO source (label, path, host, recording, sync) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let insert =
+            "INSERT INTO source (label, path, host, recording, sync) VALUES (?1, ?2, ?3, ?4, ?5)";
         let SourceAbout { label, path, host } = source;
         connection.execute(insert, params![label, path, host, recording, about.sync])?;
         sources.push(connection.last_insert_rowid());
@@ -422,7 +437,11 @@ fn tell(store: &mut Store, about: &About) -> rusqlite::Result<Vec<i64>> {
         let insert = "INSERT OR REPLACE INTO rename (old, new) VALUES (?1, ?2)";
         connection.execute(insert, params![old, new])?;
     }
-    let mut labels: Vec<&str> = about.sources.iter().map(|source| source.label.as_str()).collect();
+    let mut labels: Vec<&str> = about
+        .sources
+        .iter()
+        .map(|source| source.label.as_str())
+        .collect();
     labels.dedup();
     let labels = labels.join(", ");
     let kinds = about
@@ -434,8 +453,13 @@ fn tell(store: &mut Store, about: &About) -> rusqlite::Result<Vec<i64>> {
 }
 
 /// A kind that recordings of these labels have.
-fn stored_kind(connection: &Connection, kind: &KindAbout, labels: &str) -> rusqlite::Result<StoredKind> {
-    let insert = "INSERT INTO kind (name, definition) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
+fn stored_kind(
+    connection: &Connection,
+    kind: &KindAbout,
+    labels: &str,
+) -> rusqlite::Result<StoredKind> {
+    let insert =
+        "INSERT INTO kind (name, definition) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING";
     connection.execute(insert, params![kind.name, kind.definition])?;
     if kind.is_otherwise {
         let more = otherwise::comment(labels, &kind.definition);
@@ -449,8 +473,13 @@ fn stored_kind(connection: &Connection, kind: &KindAbout, labels: &str) -> rusql
     })
 }
 
-/// Columns of all figures, and of what each kind captures: they are told of now, and there as soon as something is in them.
-fn add_columns(store: &mut Store, extra: &[ExtraMetric], values: &[Vec<String>]) -> rusqlite::Result<()> {
+/// Columns of all figures, and of what each kind captures: they are told of now, and there as soon
+/// as something is in them.
+fn add_columns(
+    store: &mut Store,
+    extra: &[ExtraMetric],
+    values: &[Vec<String>],
+) -> rusqlite::Result<()> {
     let state = match store.next {
         ..=1 => State::New,
         _ => State::All(Constant::Null),
@@ -493,7 +522,8 @@ fn add_metric(connection: &Connection, column: &Column) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// The columns of executions that capture values of those names, behind those of the schema: figures, then values.
+/// The columns of executions that capture values of those names, behind those of the schema:
+/// figures, then values.
 fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
     let value = |name: &String| Column {
         name: name.clone(),
@@ -504,7 +534,11 @@ fn execution_columns(extra: &[ExtraMetric], values: &[String]) -> Vec<Column> {
     let mut columns: Vec<Column> = Metric::all().map(Column::from).collect();
     let figures = columns.len();
     // What is captured is named first: its name stays the same whatever else programs attach.
-    for mut column in values.iter().map(value).chain(extra.iter().map(Column::from)) {
+    for mut column in values
+        .iter()
+        .map(value)
+        .chain(extra.iter().map(Column::from))
+    {
         column.name = value_column(&column.name, &columns);
         columns.push(column);
     }

@@ -1,4 +1,5 @@
-//! Names of the functions whose addresses event records tell: found before, in a pass over their event records alone.
+//! Names of the functions whose addresses event records tell: found before, in a pass over their
+//! event records alone.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -6,7 +7,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
-use tracebraid_engine::{Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold};
+use tracebraid_engine::{
+    Analysis, Chunk, Control, FoldError, Options, Record, StreamPlace, StreamRef, fold,
+};
 use tracebraid_follow::Packets;
 use tracebraid_language::Datum;
 use tracebraid_language::executions::{Definitions, Delimiter};
@@ -23,8 +26,8 @@ pub struct FunctionNames(HashMap<Key, String>);
 type Key = (u32, Option<i64>, i128);
 
 impl FunctionNames {
-    /// Of all functions that the traces tell were entered, if any are asked for. What is unloaded and loaded again elsewhere
-    /// has the names of where it was first.
+    /// Of all functions that the traces tell were entered, if any are asked for. What is unloaded
+    /// and loaded again elsewhere has the names of where it was first.
     ///
     /// # Errors
     /// When it is cancelled.
@@ -76,7 +79,8 @@ impl FunctionNames {
     }
 }
 
-/// Addresses that there may be: no program has that many functions. The lowest are kept, in whichever pieces they are found.
+/// Addresses that there may be: no program has that many functions. The lowest are kept, in
+/// whichever pieces they are found.
 const MOST: usize = 1 << 20;
 
 /// Finds when each function was entered first.

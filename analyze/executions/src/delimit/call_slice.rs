@@ -1,8 +1,8 @@
 //! System calls in a slice of time, without knowledge of which had begun before.
 //!
-//! What a thread does whose state at the beginning of the slice matters is kept, and done once that is known: an exit before any
-//! entry, and what ends a call that may be open. After it the thread's state is known, but where it takes over that of another
-//! thread of which nothing is known.
+//! What a thread does whose state at the beginning of the slice matters is kept, and done once that
+//! is known: an exit before any entry, and what ends a call that may be open. After it the thread's
+//! state is known, but where it takes over that of another thread of which nothing is known.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,8 @@ pub(crate) struct CallSlice {
     blocks: Vec<Block>,
     /// Threads of which it is known whether they are in a call.
     known: HashSet<ThreadKey, Hasher>,
-    /// Items that wait for what came before, with the places of the blocks before which they happened.
+    /// Items that wait for what came before, with the places of the blocks before which they
+    /// happened.
     deferred: Vec<(usize, CpuKey, i64, LifeEvent)>,
 }
 
@@ -55,7 +56,9 @@ impl CallSlice {
             LifeEvent::Call(tid, what) => {
                 let is_new = self.known.insert(key(tid));
                 match what {
-                    CallEdge::Enter(..) if is_new => self.defer(at, LifeEvent::Call(tid, CallEdge::Lose)),
+                    CallEdge::Enter(..) if is_new => {
+                        self.defer(at, LifeEvent::Call(tid, CallEdge::Lose))
+                    }
                     _ if is_new => return self.defer(at, item),
                     _ => {}
                 }
@@ -124,7 +127,11 @@ mod tests {
     use super::*;
 
     fn kernel() -> Kernel {
-        let patterns = ["read", "*"].map(Glob::new).into_iter().enumerate().collect();
+        let patterns = ["read", "*"]
+            .map(Glob::new)
+            .into_iter()
+            .enumerate()
+            .collect();
         let set = TraceSet::default();
         let kernel = Kernel::new((&set, None), patterns, Vec::new(), Window::default());
         kernel.expect("calls are asked for")
@@ -135,7 +142,8 @@ mod tests {
         let call = (0..3u16).prop_map(Syscall);
         let what = prop_oneof![
             call.clone().prop_map(|call| CallEdge::Enter(call, Some(3))),
-            (prop::option::of(call), 0..9i64).prop_map(|(call, result)| CallEdge::Exit(call, Some(result))),
+            (prop::option::of(call), 0..9i64)
+                .prop_map(|(call, result)| CallEdge::Exit(call, Some(result))),
             Just(CallEdge::Lose),
         ];
         prop_oneof![

@@ -39,8 +39,9 @@ pub(crate) struct EndedCall {
 impl EndedCall {
     /// As an execution, whose number grows by that.
     pub(crate) fn period(self, before: u64) -> EndedPeriod {
-        let number =
-            |number: Option<i64>| number.map_or(Datum::Missing, |number| Datum::Integer(number.into()));
+        let number = |number: Option<i64>| {
+            number.map_or(Datum::Missing, |number| Datum::Integer(number.into()))
+        };
         let captures = |list: &[Datum]| {
             // With the thread, and those of the end behind those of the beginning.
             let mut captures = Vec::with_capacity(list.len() + 2);
@@ -83,8 +84,8 @@ impl Calls {
         }
     }
 
-    /// Takes over calls that began later, and are numbered from 1, but for those that have ended. Gives what their numbers
-    /// grow by.
+    /// Takes over calls that began later, and are numbered from 1, but for those that have ended.
+    /// Gives what their numbers grow by.
     pub(crate) fn take_over(&mut self, later: Calls) -> u64 {
         let before = self.log.take_over(&later.log);
         for (key, mut open) in Vec::from(later.open) {

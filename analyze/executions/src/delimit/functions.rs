@@ -1,4 +1,5 @@
-//! Functions of programs, from entry to exit, each in its thread; what they call themselves lies within.
+//! Functions of programs, from entry to exit, each in its thread; what they call themselves lies
+//! within.
 
 use std::collections::HashMap;
 
@@ -84,7 +85,10 @@ impl Functions {
 
     fn enter(&mut self, user: &User, stack: &mut Stack, told: &Told<'_>) {
         let name = match told.of {
-            Datum::Integer(address) => user.names.name(told.trace, told.pid, *address).map(str::as_bytes),
+            Datum::Integer(address) => user
+                .names
+                .name(told.trace, told.pid, *address)
+                .map(str::as_bytes),
             name => name.bytes(),
         };
         let kinds = name.map_or_else(Vec::new, |name| self.kinds(user, name));
@@ -119,7 +123,8 @@ impl Functions {
         kinds
     }
 
-    /// What has no name of its own ends the innermost; else what is above it has lost its exit, as when a program jumps.
+    /// What has no name of its own ends the innermost; else what is above it has lost its exit, as
+    /// when a program jumps.
     fn exit(&mut self, stack: &mut Stack, told: &Told<'_>) {
         if stack.above > 0 {
             stack.above -= 1;
@@ -141,7 +146,8 @@ impl Functions {
             }
             for kind in asked.kinds {
                 let end = bound(told.time, (told.trace, told.cpu), told.tid, Vec::new());
-                self.log.ends(kind, numbers.clone(), [asked.begin.clone(), end]);
+                self.log
+                    .ends(kind, numbers.clone(), [asked.begin.clone(), end]);
             }
         }
     }

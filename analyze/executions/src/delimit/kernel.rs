@@ -1,6 +1,7 @@
 //! What the kernel tells of: system calls, and lives of processes.
 //!
-//! Each CPU finds out who runs; what threads do becomes items, which are played in the order of time.
+//! Each CPU finds out who runs; what threads do becomes items, which are played in the order of
+//! time.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Record, StreamPlace, StreamRef};
 use tracebraid_follow::{
-    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Recorded, Selection, ThreadKey, Window, taken_over,
+    ByCpu, CpuKey, Event, Input, Items, Lane, Packet, Recorded, Selection, ThreadKey, Window,
+    taken_over,
 };
 use tracebraid_kernel_model::{Body, Comm, IntField, KernelEvent, Syscall, SyscallEntry};
 use tracebraid_language::near::did_you_mean;
@@ -143,7 +145,8 @@ impl Kernel {
         use KernelEvent::*;
         match event {
             Entry(entry) => {
-                has_calls && (self.is_anonymous || entry.fixed().is_none_or(|call| self.is_chosen(call)))
+                has_calls
+                    && (self.is_anonymous || entry.fixed().is_none_or(|call| self.is_chosen(call)))
             }
             Exit(exit) => has_calls && exit.fixed().is_none_or(|call| self.is_chosen(call)),
             Switch(_) | Fork(_) | Exec(_) => true,
@@ -176,14 +179,19 @@ impl Kernel {
                 let instead = did_you_mean(glob, all);
                 doubts.push(format!("Linux has no system call {}{instead}", glob.text()));
             } else if !has(&|event| match event {
-                KernelEvent::Entry(entry) => entry.fixed().is_none_or(|call| self.kinds(call).contains(kind)),
+                KernelEvent::Entry(entry) => entry
+                    .fixed()
+                    .is_none_or(|call| self.kinds(call).contains(kind)),
                 _ => false,
             }) {
                 doubts.push(format!("no system call {} was recorded", glob.text()));
             }
         }
-        if !self.processes.is_empty() && !has(&|event| matches!(event, KernelEvent::ThreadExit(_))) {
-            doubts.push("no event of the traces tells that a process ends (sched_process_exit)".to_owned());
+        if !self.processes.is_empty() && !has(&|event| matches!(event, KernelEvent::ThreadExit(_)))
+        {
+            doubts.push(
+                "no event of the traces tells that a process ends (sched_process_exit)".to_owned(),
+            );
         }
         self.doubts = doubts;
     }
@@ -206,7 +214,12 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn cut(&self, partial: &mut KernelPartial, place: &StreamPlace<'_>, time: Timestamp) {
+    pub(crate) fn cut(
+        &self,
+        partial: &mut KernelPartial,
+        place: &StreamPlace<'_>,
+        time: Timestamp,
+    ) {
         for packet in self.input.any_packets(place) {
             self.lost(partial, &packet.cut(time.0));
         }
@@ -218,11 +231,17 @@ impl Kernel {
         if !packet.lost_before {
             return;
         }
-        // As in the report on system calls: a thread that may have been switched out is still in its call.
+        // As in the report on system calls: a thread that may have been switched out is still in
+        // its call.
         if packet.tells_switches {
             partial.lanes.get(packet.cpu).goes_over(time, None);
         } else if packet.tells_calls {
-            self.step(partial, packet.cpu, time, CpuCall::Call(None, CallEdge::Lose));
+            self.step(
+                partial,
+                packet.cpu,
+                time,
+                CpuCall::Call(None, CallEdge::Lose),
+            );
         }
     }
 
@@ -238,14 +257,17 @@ impl Kernel {
 
     #[inline(always)]
     fn tell(&self, partial: &mut KernelPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         let what = match &model.event {
             KernelEvent::Entry(entry) => {
                 let call = entry.call(body);
                 CallEdge::Enter(call, descriptor(entry, call, body))
             }
             KernelEvent::Exit(exit) => {
-                // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is open.
+                // `rt_sigreturn` forgets its number on the way: what has none ends whatever call is
+                // open.
                 let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
                 CallEdge::Exit(call, exit.result.get(body))
             }
@@ -257,7 +279,9 @@ impl Kernel {
 
     /// Something that tells about threads.
     fn task(&self, partial: &mut KernelPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         let mut tell = |item| self.step(partial, cpu, time, CpuCall::Life(item));
         match &model.event {
             KernelEvent::Switch(switch) => {
@@ -270,7 +294,12 @@ impl Kernel {
                     let names = names.map(|name| name.as_ref().and_then(|name| name.comm(body)));
                     let pid = model.pid(body);
                     // The lane's first boundary comes next: nothing waits behind this.
-                    Self::passes(partial, (cpu, time), (prev, pid, names[0]), (next, names[1]));
+                    Self::passes(
+                        partial,
+                        (cpu, time),
+                        (prev, pid, names[0]),
+                        (next, names[1]),
+                    );
                 }
                 partial.lanes.get(cpu).goes_over(time, Some(next));
             }
@@ -281,7 +310,11 @@ impl Kernel {
                     tell(LifeEvent::IsThere(tid, Some(pid), None));
                 }
                 if let Some(tid) = fork.child_tid.get(body) {
-                    tell(LifeEvent::Made(tid as i32, get(&fork.child_pid, body), name));
+                    tell(LifeEvent::Made(
+                        tid as i32,
+                        get(&fork.child_pid, body),
+                        name,
+                    ));
                 }
             }
             KernelEvent::Exec(exec) => {
@@ -325,7 +358,9 @@ impl Kernel {
         (next, next_name): (i32, Option<Comm>),
     ) {
         if prev != 0 {
-            partial.items.push(cpu, time, LifeEvent::Leaves(prev, pid, name));
+            partial
+                .items
+                .push(cpu, time, LifeEvent::Leaves(prev, pid, name));
         }
         let trace = cpu.trace;
         if next != 0 && partial.met.insert(ThreadKey { trace, tid: next }) {
@@ -384,7 +419,11 @@ impl Kernel {
     }
 
     /// Takes out what is played for calls before a time, if nothing is asked for of processes.
-    pub(crate) fn cut_calls(&self, partial: &mut KernelPartial, until: i64) -> Option<Items<LifeEvent>> {
+    pub(crate) fn cut_calls(
+        &self,
+        partial: &mut KernelPartial,
+        until: i64,
+    ) -> Option<Items<LifeEvent>> {
         self.processes.is_empty().then(|| partial.items.cut(until))
     }
 

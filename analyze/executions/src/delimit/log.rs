@@ -13,7 +13,8 @@ use crate::turns::Turn;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
     pub(crate) ended: EndedList,
-    /// Added to the numbers in the block: executions that began before the slice in which these are numbered.
+    /// Added to the numbers in the block: executions that began before the slice in which these are
+    /// numbered.
     pub(crate) before: u64,
     /// When the first one began.
     pub(crate) earliest: i64,
@@ -35,7 +36,8 @@ pub(crate) enum EndedOnes {
 }
 
 impl Block {
-    /// Executions of a full block: enough to outweigh the cost of a job, few enough to share among threads.
+    /// Executions of a full block: enough to outweigh the cost of a job, few enough to share among
+    /// threads.
     pub(crate) const FULL: usize = 256;
 
     /// Calls that are numbered among all.
@@ -57,7 +59,8 @@ impl Block {
         }
     }
 
-    /// Divides a list into blocks of at most [`Block::FULL`]; a block never spans one of the times in `cuts`.
+    /// Divides a list into blocks of at most [`Block::FULL`]; a block never spans one of the times
+    /// in `cuts`.
     pub(crate) fn all(ended: Vec<(i64, EndedPeriod)>, cuts: &[i64]) -> Vec<Block> {
         let mut ended = ended.into_iter().peekable();
         let mut blocks = Vec::new();
@@ -100,7 +103,9 @@ impl EndedOnes {
     pub(crate) fn end(&self) -> Option<i64> {
         match self {
             EndedOnes::Calls(ended, _) => ended.as_slice().first().map(|call| call.end),
-            EndedOnes::Periods(ended) => ended.as_slice().first().map(|(_, period)| period.end.time),
+            EndedOnes::Periods(ended) => {
+                ended.as_slice().first().map(|(_, period)| period.end.time)
+            }
         }
     }
 }
@@ -110,7 +115,9 @@ impl Iterator for EndedOnes {
 
     fn next(&mut self) -> Option<(i64, EndedPeriod)> {
         match self {
-            EndedOnes::Calls(ended, before) => ended.next().map(|call| (call.end, call.period(*before))),
+            EndedOnes::Calls(ended, before) => {
+                ended.next().map(|call| (call.end, call.period(*before)))
+            }
             EndedOnes::Periods(ended) => ended.next(),
         }
     }
@@ -127,7 +134,8 @@ pub(crate) struct Log {
     open: Vec<u64>,
     /// How many were not begun, since too many were open.
     pub(crate) refused: u64,
-    /// Begins, and ends of executions that are not selected, which show when threads turned to other work.
+    /// Begins, and ends of executions that are not selected, which show when threads turned to
+    /// other work.
     pub(crate) turns: Vec<Turn>,
 }
 
@@ -138,7 +146,8 @@ impl Log {
         self.numbered
     }
 
-    /// Counts what began later, numbered from 1, and what ended of that. Gives how many had begun before.
+    /// Counts what began later, numbered from 1, and what ended of that. Gives how many had begun
+    /// before.
     pub(crate) fn take_over(&mut self, later: &Log) -> u64 {
         for (kind, open) in later.open.iter().enumerate() {
             *self.of(kind) += open;

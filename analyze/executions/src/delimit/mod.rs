@@ -1,8 +1,9 @@
 //! What delimits executions, whichever way: one analysis that finds all of them.
 //!
-//! Periods are found by their own analysis. The others are found here: what the kernel tells of (system calls, processes)
-//! by each CPU alone, as other analyses of kernel events do it; what programs tell of in the order of time. All are given as
-//! periods that ended, with the thread as the last of their captures.
+//! Periods are found by their own analysis. The others are found here: what the kernel tells of
+//! (system calls, processes) by each CPU alone, as other analyses of kernel events do it; what
+//! programs tell of in the order of time. All are given as periods that ended, with the thread as
+//! the last of their captures.
 
 mod addresses;
 mod call_slice;
@@ -105,7 +106,8 @@ impl DelimitedAnalysis {
         DelimitedAnalysis::sharing((set, None), definitions, names, window)
     }
 
-    /// As [`DelimitedAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has read them.
+    /// As [`DelimitedAnalysis::new`]. `recorded`: the recorded CPUs, if another analysis has read
+    /// them.
     ///
     /// # Errors
     /// As [`DelimitedAnalysis::new`].
@@ -116,7 +118,8 @@ impl DelimitedAnalysis {
         window: Window,
     ) -> Result<Self, String> {
         let kinds = definitions.list.iter().enumerate();
-        let kinds = kinds.filter(|(_, definition)| matches!(definition.delimiter, Delimiter::Period(_)));
+        let kinds =
+            kinds.filter(|(_, definition)| matches!(definition.delimiter, Delimiter::Period(_)));
         let kinds: Vec<usize> = kinds.map(|(kind, _)| kind).collect();
         let periods = match kinds.is_empty() {
             true => None,
@@ -140,9 +143,14 @@ impl DelimitedAnalysis {
         })
     }
 
-    /// Takes out what calls were made before the last of these times, or what calls were made, if that is all that is asked of
-    /// the kernel: then it is played on any thread, and [`Analysis::settle`] has nothing to do for it.
-    pub(crate) fn cut_calls(&self, partial: &mut DelimitedPartial, until: i64) -> Option<CutCalls<'_>> {
+    /// Takes out what calls were made before the last of these times, or what calls were made, if
+    /// that is all that is asked of the kernel: then it is played on any thread, and
+    /// [`Analysis::settle`] has nothing to do for it.
+    pub(crate) fn cut_calls(
+        &self,
+        partial: &mut DelimitedPartial,
+        until: i64,
+    ) -> Option<CutCalls<'_>> {
         let kernel = self.kernel.as_ref()?;
         let items = kernel.cut_calls(&mut partial.kernel, until)?;
         Some(CutCalls { kernel, items })
@@ -163,8 +171,8 @@ impl DelimitedAnalysis {
         ended.map(|(_, period)| period).collect()
     }
 
-    /// As above, in blocks of which none reaches over one of these times, with the times so far at which threads turned to
-    /// others, in no order.
+    /// As above, in blocks of which none reaches over one of these times, with the times so far at
+    /// which threads turned to others, in no order.
     pub(crate) fn take_with_turns(
         &self,
         partial: &mut DelimitedPartial,
@@ -220,7 +228,9 @@ impl DelimitedAnalysis {
             .periods
             .iter()
             .flat_map(|periods| periods.open(&partial.periods));
-        periods.chain(partial.kernel.open()).chain(partial.user.open())
+        periods
+            .chain(partial.kernel.open())
+            .chain(partial.user.open())
     }
 
     /// How many may have been open at a time: what [`DelimitedAnalysis::open`] looks through.
@@ -239,8 +249,8 @@ impl DelimitedAnalysis {
     }
 }
 
-/// Executions of all families that ended, in the order in which that was known: what ended at one time is in the order of what
-/// it is, and there in its own.
+/// Executions of all families that ended, in the order in which that was known: what ended at one
+/// time is in the order of what it is, and there in its own.
 fn joined(
     (periods, calls, others): (Vec<(i64, EndedPeriod)>, Vec<Block>, Vec<(i64, EndedPeriod)>),
     cuts: &[i64],
@@ -273,7 +283,8 @@ pub(crate) struct CutCalls<'a> {
 pub(crate) struct PlayedCalls(CallSlice);
 
 impl CutCalls<'_> {
-    /// Finds the calls that began there. Those that end on both sides of one of these times are not in one block.
+    /// Finds the calls that began there. Those that end on both sides of one of these times are not
+    /// in one block.
     pub(crate) fn play(self, cuts: &[i64]) -> PlayedCalls {
         PlayedCalls(CallSlice::play(self.kernel, self.items, cuts))
     }
@@ -314,8 +325,8 @@ impl Analysis for DelimitedAnalysis {
     type Partial = DelimitedPartial;
     type Report = Ended;
 
-    /// Each CPU's streams together, and what else is read each stream alone: what must be in the order of time is put in order
-    /// when it is settled.
+    /// Each CPU's streams together, and what else is read each stream alone: what must be in the
+    /// order of time is put in order when it is settled.
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let mut groups = self.kernel.as_ref().map_or_else(Vec::new, Kernel::groups);
         let mut known: HashSet<StreamRef> = groups.iter().flatten().copied().collect();
@@ -452,9 +463,9 @@ impl Analysis for DelimitedAnalysis {
             unfinished: vec![0; self.count],
             refused: 0,
         };
-        ended
-            .periods
-            .sort_by(|one, other| (one.begin.time, &one.numbers).cmp(&(other.begin.time, &other.numbers)));
+        ended.periods.sort_by(|one, other| {
+            (one.begin.time, &one.numbers).cmp(&(other.begin.time, &other.numbers))
+        });
         for log in partial.logs() {
             for (own, count) in ended.unfinished.iter_mut().zip(log.unfinished()) {
                 *own += count;

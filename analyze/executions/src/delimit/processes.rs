@@ -1,4 +1,5 @@
-//! Lives of processes: from when they are made, or are known first, to the end of their first thread.
+//! Lives of processes: from when they are made, or are known first, to the end of their first
+//! thread.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CpuKey, Table, ThreadKey};
@@ -55,7 +56,13 @@ impl Life {
 
 impl Processes {
     /// Something is told of a thread.
-    pub(crate) fn play(&mut self, patterns: &Patterns, from: i64, at: (CpuKey, i64), item: &LifeEvent) {
+    pub(crate) fn play(
+        &mut self,
+        patterns: &Patterns,
+        from: i64,
+        at: (CpuKey, i64),
+        item: &LifeEvent,
+    ) {
         match *item {
             LifeEvent::Call(..) => {}
             LifeEvent::Made(tid, pid, name) => {
@@ -117,7 +124,8 @@ impl Processes {
         if self.slot(at.0, tid).is_none() {
             return self.born(from, at, tid);
         }
-        self.slot(at.0, tid).get_or_insert_with(|| Life::new(from, at, 0))
+        self.slot(at.0, tid)
+            .get_or_insert_with(|| Life::new(from, at, 0))
     }
 
     fn born(&mut self, from: i64, at: (CpuKey, i64), tid: i32) -> &mut Life {
@@ -145,7 +153,8 @@ impl Processes {
                 .name
                 .map_or(Datum::Missing, |name| Datum::text(name.text().as_bytes()));
             let end = bound(end, (trace, Some(end_cpu)), Some(tid), vec![name]);
-            self.log.ends_as_told(told, kind, vec![life.number], [begin, end]);
+            self.log
+                .ends_as_told(told, kind, vec![life.number], [begin, end]);
         }
     }
 
@@ -157,12 +166,14 @@ impl Processes {
         }
     }
 
-    /// When those began that may be processes that are asked for, by the names that they have in the end.
+    /// When those began that may be processes that are asked for, by the names that they have in
+    /// the end.
     pub(crate) fn open(&self) -> impl Iterator<Item = i64> + '_ {
         let lives = self.threads.entries();
         let lives = lives.filter_map(|(key, life)| Some((key, life.as_ref()?)));
-        let is_open =
-            |(key, life): &(ThreadKey, &Life)| life.is_asked_for && life.pid.is_none_or(|pid| pid == key.tid);
+        let is_open = |(key, life): &(ThreadKey, &Life)| {
+            life.is_asked_for && life.pid.is_none_or(|pid| pid == key.tid)
+        };
         lives.filter(is_open).map(|(_, life)| life.begin)
     }
 }
@@ -203,8 +214,9 @@ mod tests {
         }
         processes.close_all(&patterns);
         let log = processes.log;
-        let times =
-            |(_, period): &(i64, tracebraid_periods::EndedPeriod)| (period.begin.time, period.end.time);
+        let times = |(_, period): &(i64, tracebraid_periods::EndedPeriod)| {
+            (period.begin.time, period.end.time)
+        };
         (
             log.ended.iter().map(times).collect(),
             log.unfinished().next().expect("a definition"),

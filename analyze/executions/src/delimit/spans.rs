@@ -1,4 +1,5 @@
-//! Spans: pieces of work that programs tell of by a number, on whichever threads they begin and end.
+//! Spans: pieces of work that programs tell of by a number, on whichever threads they begin and
+//! end.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Pairs;

@@ -1,6 +1,7 @@
 //! What programs tell of: functions and spans.
 //!
-//! Event records of all streams are put in the order of time, since a thread may go from one CPU's buffer to another's.
+//! Event records of all streams are put in the order of time, since a thread may go from one CPU's
+//! buffer to another's.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::layout::StreamLayout;
@@ -169,7 +170,8 @@ impl Classes {
         self.subjects.packet(packets, place);
     }
 
-    /// What an event record says, if it is of one of the classes: the class's place, its CPU, and its values.
+    /// What an event record says, if it is of one of the classes: the class's place, its CPU, and
+    /// its values.
     #[inline]
     pub(crate) fn read(
         &self,
@@ -322,7 +324,10 @@ impl User {
                 cpu,
                 ..
             } = *candidate;
-            let Some(told) = self.classes.told(class as usize, stream, (time, cpu), values) else {
+            let Some(told) = self
+                .classes
+                .told(class as usize, stream, (time, cpu), values)
+            else {
                 continue;
             };
             match told.kind.is_of_functions() {

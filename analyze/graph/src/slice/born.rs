@@ -50,7 +50,12 @@ pub(crate) struct BornThread {
 
 impl GraphSlice<'_> {
     /// Creates a thread, which replaces the previous thread with its id.
-    pub(super) fn is_made(&mut self, at: (CpuKey, i64), key: ThreadKey, creator: Option<ThreadKey>) {
+    pub(super) fn is_made(
+        &mut self,
+        at: (CpuKey, i64),
+        key: ThreadKey,
+        creator: Option<ThreadKey>,
+    ) {
         let (_, time) = at;
         let creator = creator.map(|creator| self.actor(creator));
         let since = self.is_replaced(key, time);
@@ -103,12 +108,14 @@ impl GraphSlice<'_> {
         let thread = self.threads.get_near(key, &mut self.near);
         born.settle(thread, &mut self.output.steps, &mut self.born);
         if let Some((cell, actor)) = thread.cell.news().zip(thread.actor) {
-            self.output.steps.push(GraphStep::Lives(Box::new(BornThread {
-                key,
-                since: born.since,
-                actor,
-                cell,
-            })));
+            self.output
+                .steps
+                .push(GraphStep::Lives(Box::new(BornThread {
+                    key,
+                    since: born.since,
+                    actor,
+                    cell,
+                })));
         }
     }
 }
@@ -116,7 +123,12 @@ impl GraphSlice<'_> {
 impl Born {
     /// Moves the thread into the step that adds it to the graph, and its work into a step of its
     /// own, since composing adds work in sequence.
-    pub(super) fn settle(self, thread: &mut SliceThread, steps: &mut Vec<GraphStep>, settled: &mut Settled) {
+    pub(super) fn settle(
+        self,
+        thread: &mut SliceThread,
+        steps: &mut Vec<GraphStep>,
+        settled: &mut Settled,
+    ) {
         if let Some(GraphStep::Born(actors)) = steps.get_mut(self.step)
             && let Some(actor) = actors.get_mut(self.at)
         {

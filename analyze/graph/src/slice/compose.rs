@@ -55,7 +55,9 @@ impl PlayedSlice {
         let addresses = self.output.futexes.addresses().iter();
         let places = Places {
             actors: Vec::new(),
-            futexes: addresses.map(|&address| machine.futexes.place(address)).collect(),
+            futexes: addresses
+                .map(|&address| machine.futexes.place(address))
+                .collect(),
             requests: machine.requests.done.next_place(),
             packets: machine.packets.packets.next_place(),
         };
@@ -87,7 +89,9 @@ impl PlayedSlice {
         }
         let places = all.set(places);
         std::mem::take(&mut self.output.requests).compose(&mut machine.requests, places);
-        self.output.packets.compose(&mut machine.packets, &all, found);
+        self.output
+            .packets
+            .compose(&mut machine.packets, &all, found);
         std::mem::take(&mut self.output.works).compose(&mut machine.works, places);
         machine
             .calls
@@ -148,12 +152,18 @@ impl Composing<'_> {
             GraphStep::Lives(born) => self.lives(born),
             GraphStep::Works(actor, works) => self.works(*actor, works),
             GraphStep::News(thread, news) => self.install(*thread, news),
-            GraphStep::Occupied(cpu, line) => self.player.machine.run(*cpu, &self.all, std::mem::take(line)),
+            GraphStep::Occupied(cpu, line) => {
+                self.player
+                    .machine
+                    .run(*cpu, &self.all, std::mem::take(line))
+            }
             GraphStep::Item(cpu, time, item) => self.player.play(*cpu, *time, item.clone()),
             GraphStep::Leaves(cpu, time, tid, left, name) => {
                 self.player.leaves((*cpu, *time), *tid, *left, *name);
             }
-            GraphStep::Comes(cpu, time, tid, name) => _ = self.player.comes((*cpu, *time), *tid, *name),
+            GraphStep::Comes(cpu, time, tid, name) => {
+                _ = self.player.comes((*cpu, *time), *tid, *name)
+            }
             GraphStep::Wakes(kept) => self.wakes(**kept),
             GraphStep::Lose(cpu) => {
                 self.player.machine.losses.lose(*cpu);
@@ -206,10 +216,10 @@ impl Composing<'_> {
             let was_done = line.later.is_empty();
             let places = (&self.places, &rules.classes);
             let all = (&self.all, std::mem::take(&mut news.names));
-            self.stretches += news
-                .line
-                .take_all()
-                .add_to(life, &mut line, &self.before, places, all);
+            self.stretches +=
+                news.line
+                    .take_all()
+                    .add_to(life, &mut line, &self.before, places, all);
             let is_later = was_done && !line.later.is_empty();
             let actor_of = line.actor;
             actor_of.pid = news.pid.or(actor_of.pid);
@@ -223,7 +233,10 @@ impl Composing<'_> {
         }
         if let Some(mut cell) = news.cell.take() {
             cell.map_causes(|wake| self.places.wake(wake));
-            machine.life(key).cell.install(cell, key.trace, &self.before);
+            machine
+                .life(key)
+                .cell
+                .install(cell, key.trace, &self.before);
         }
     }
 
@@ -239,26 +252,34 @@ impl Composing<'_> {
         let by = (origin.source(), waking);
         let places = &self.places;
         let mut packet = None;
-        let ends_wait = machine.is_woken(&rules.recorded, at, event, by, |machine, call| match cause {
-            KeptCause::Packet(place) => Wake::Packet(places.packets + place),
-            KeptCause::Request(place) => Wake::Request(places.requests + place),
-            KeptCause::Answer(place, connection, sent) => {
-                let sent = sent.map(|sent| {
-                    let owner = |_| machine.packets.owner(connection);
-                    let by = sent.by.and_then(|by| sender(by, places, owner));
-                    Sent { by, ..sent }
-                });
-                let sent = sent.or_else(|| machine.packets.last_sent(connection));
-                match sent.filter(|sent| call.is_known && sent.time > call.since) {
-                    Some(sent) => {
-                        packet = Some((place, sent.packet(connection)));
-                        Wake::Packet(places.packets + place)
+        let ends_wait = machine.is_woken(
+            &rules.recorded,
+            at,
+            event,
+            by,
+            |machine, call| match cause {
+                KeptCause::Packet(place) => Wake::Packet(places.packets + place),
+                KeptCause::Request(place) => Wake::Request(places.requests + place),
+                KeptCause::Answer(place, connection, sent) => {
+                    let sent = sent.map(|sent| {
+                        let owner = |_| machine.packets.owner(connection);
+                        let by = sent.by.and_then(|by| sender(by, places, owner));
+                        Sent { by, ..sent }
+                    });
+                    let sent = sent.or_else(|| machine.packets.last_sent(connection));
+                    match sent.filter(|sent| call.is_known && sent.time > call.since) {
+                        Some(sent) => {
+                            packet = Some((place, sent.packet(connection)));
+                            Wake::Packet(places.packets + place)
+                        }
+                        None => {
+                            machine.cause(at.0, (WakeOrigin::Thread(origin.by()), waking), None)
+                        }
                     }
-                    None => machine.cause(at.0, (WakeOrigin::Thread(origin.by()), waking), None),
                 }
-            }
-            KeptCause::OfGraph => machine.cause(at.0, (origin, waking), Some(call)),
-        });
+                KeptCause::OfGraph => machine.cause(at.0, (origin, waking), Some(call)),
+            },
+        );
         match (cause, packet) {
             (_, Some((place, packet))) => self.found.push((place, Some(packet))),
             (KeptCause::Answer(place, ..), None) => self.found.push((place, None)),

@@ -1,9 +1,10 @@
 //! Playing a slice of time without the state that precedes it.
 //!
-//! [`SliceCell`](tracebraid_threads::SliceCell)s follow the threads and add stretches to pieces of time lines
-//! ([`LinePiece`](piece::LinePiece)). An item whose effect depends on the unknown state becomes a [`GraphStep`], which composing
-//! replays on the graph of all earlier slices. The number of steps is bounded by the number of threads, requests and
-//! connections, not by the number of event records.
+//! [`SliceCell`](tracebraid_threads::SliceCell)s follow the threads and add stretches to pieces of
+//! time lines ([`LinePiece`](piece::LinePiece)). An item whose effect depends on the unknown state
+//! becomes a [`GraphStep`], which composing replays on the graph of all earlier slices. The number
+//! of steps is bounded by the number of threads, requests and connections, not by the number of
+//! event records.
 
 mod born;
 mod compose;
@@ -83,7 +84,8 @@ pub(crate) struct GraphSlice<'a> {
     output: SliceOutput,
 }
 
-/// Results of playing a slice that composing takes as they are; those of threads depend on the end of the slice.
+/// Results of playing a slice that composing takes as they are; those of threads depend on the end
+/// of the slice.
 #[derive(Debug, Default)]
 struct SliceOutput {
     steps: Vec<GraphStep>,
@@ -100,7 +102,11 @@ struct SliceOutput {
 
 impl<'a> GraphSlice<'a> {
     /// `begin`: no item is earlier, in nanoseconds from the origin.
-    pub(crate) fn new(rules: &'a GraphRules, begin: i64, directory: ThreadDirectory) -> GraphSlice<'a> {
+    pub(crate) fn new(
+        rules: &'a GraphRules,
+        begin: i64,
+        directory: ThreadDirectory,
+    ) -> GraphSlice<'a> {
         GraphSlice {
             rules,
             begin,
@@ -153,7 +159,9 @@ impl<'a> GraphSlice<'a> {
             }
             GraphItem::Issue(request, tid, issued) => {
                 let by = tid.map(|tid| self.actor(key(tid)));
-                self.output.requests.issues((trace, request), time, by, issued);
+                self.output
+                    .requests
+                    .issues((trace, request), time, by, issued);
             }
             GraphItem::Complete(request) => self.output.requests.completes(cpu, request, time),
             GraphItem::Send(segment, tid) => {
@@ -190,7 +198,11 @@ impl<'a> GraphSlice<'a> {
             GraphItem::Belongs { tid, pid } => self.thread(key(tid)).1.belongs(pid),
             GraphItem::Named(tid, name) => self.thread(key(tid)).1.is_called(time, name),
             GraphItem::Tells(told) => self.output.told.push((trace, *told)),
-            GraphItem::Queue { work, queue, origin } => self.queues(at, work, (queue, origin)),
+            GraphItem::Queue {
+                work,
+                queue,
+                origin,
+            } => self.queues(at, work, (queue, origin)),
             GraphItem::Execute(tid, work) => match self.output.works.begins((trace, work), time) {
                 Some(Some(work)) => self.thread(key(tid)).1.works(work),
                 Some(None) => {}
@@ -262,7 +274,9 @@ impl<'a> GraphSlice<'a> {
         if let Some(born) = state.born.take() {
             self.tell_born(thread, born);
         } else if let Some(news) = state.news() {
-            self.output.steps.push(GraphStep::News(thread, Box::new(news)));
+            self.output
+                .steps
+                .push(GraphStep::News(thread, Box::new(news)));
         }
     }
 
@@ -395,7 +409,8 @@ impl<'a> GraphSlice<'a> {
 }
 
 impl SliceThread {
-    /// Starts a new piece of the time line at a time after a kept item; `now`: state after that item, if known.
+    /// Starts a new piece of the time line at a time after a kept item; `now`: state after that
+    /// item, if known.
     fn goes_on(&mut self, time: i64, now: Option<State>) {
         self.line = piece::LinePiece::after(time, now);
     }

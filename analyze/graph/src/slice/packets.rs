@@ -1,8 +1,9 @@
 //! Segments that are sent and come in within a slice of time.
 //!
-//! A connection needs the state of earlier slices in three cases, which composing resolves: a segment sent earlier arrives in
-//! the slice; a segment that arrived earlier is sent in the slice, where the clocks of two hosts differ; an interrupt sends for
-//! a thread that has sent nothing itself in the slice.
+//! A connection needs the state of earlier slices in three cases, which composing resolves: a
+//! segment sent earlier arrives in the slice; a segment that arrived earlier is sent in the slice,
+//! where the clocks of two hosts differ; an interrupt sends for a thread that has sent nothing
+//! itself in the slice.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -12,7 +13,9 @@ use tracebraid_follow::KeyHasher;
 use crate::cause::ActorId;
 use crate::graph::Packet;
 use crate::graph_step::Segment;
-use crate::packets::{Flow, MOST_PENDING, MOST_SENT, Packets, Pending, Sent, SentPart, likeness, likest};
+use crate::packets::{
+    Flow, MOST_PENDING, MOST_SENT, Packets, Pending, Sent, SentPart, likeness, likest,
+};
 use crate::slice::places::{Places, SlicePlaces};
 
 /// Local thread numbers from here on stand for the last sender of a flow before the slice.
@@ -140,7 +143,9 @@ impl SlicePackets {
     /// See [`Packets::answers`], for a wait that began in the slice.
     pub(crate) fn answers(&mut self, connection: u64, since: i64) -> Option<u32> {
         let connection = connection ^ 1;
-        let sent = self.last_sent(connection).filter(|sent| sent.time > since)?;
+        let sent = self
+            .last_sent(connection)
+            .filter(|sent| sent.time > since)?;
         self.packets.push(sent.packet(connection));
         Some(self.packets.len() as u32 - 1)
     }
@@ -162,15 +167,17 @@ impl SlicePackets {
         self.packets.len() as u32 - 1
     }
 
-    /// Adds the slice to the graph's packets. `found`: packets that composing resolved, by their places in the slice; `None` for
-    /// one that ended no wait.
+    /// Adds the slice to the graph's packets. `found`: packets that composing resolved, by their
+    /// places in the slice; `None` for one that ended no wait.
     pub(crate) fn compose(
         &mut self,
         all: &mut Packets,
         slice_places: &SlicePlaces,
         found: Vec<(u32, Option<Packet>)>,
     ) {
-        let Some(places) = slice_places.get() else { return };
+        let Some(places) = slice_places.get() else {
+            return;
+        };
         for packet in &mut self.packets {
             let connection = |flow: u32| self.flows.get(flow as usize).map(|of| of.0);
             let owner = |flow: u32| connection(flow).and_then(|connection| all.owner(connection));
@@ -187,7 +194,8 @@ impl SlicePackets {
         for (connection, flow) in &mut self.flows {
             let (before, _) = all.flow(*connection);
             if !unused.is_empty() {
-                flow.pending.retain(|pending| !unused.contains(&pending.place));
+                flow.pending
+                    .retain(|pending| !unused.contains(&pending.place));
             }
             flow.resolve(before, &mut self.packets);
             flow.sends_pending(before, (*connection, places), &mut patches);
@@ -245,7 +253,8 @@ impl SliceFlow {
         before.pending.retain(|pending| {
             let in_time = |sent: &&Sent| !pending.is_over(received + sent.received);
             let mut sent = self.sent.iter().take_while(in_time);
-            let Some(sent) = sent.find(|sent| likeness(&sent.segment, &pending.segment) == 3) else {
+            let Some(sent) = sent.find(|sent| likeness(&sent.segment, &pending.segment) == 3)
+            else {
                 return true;
             };
             let by = sent.by.and_then(|by| sender(by, places, |_| owner));
@@ -261,11 +270,13 @@ impl SliceFlow {
         before.received += self.received;
         let now = before.received;
         before.pending.retain(|pending| !pending.is_over(now));
-        before.pending.extend(self.pending.iter().map(|pending| Pending {
-            place: first + pending.place,
-            number: received + pending.number,
-            ..*pending
-        }));
+        before
+            .pending
+            .extend(self.pending.iter().map(|pending| Pending {
+                place: first + pending.place,
+                number: received + pending.number,
+                ..*pending
+            }));
         debug_assert!(before.pending.len() as u64 <= MOST_PENDING);
         let owner = before.owner;
         let new = places.get().zip(self.owner);

@@ -14,8 +14,8 @@ use crate::slice::PlayedSlice;
 #[derive(Debug)]
 pub struct CutSlice {
     items: Items<GraphItem>,
-    /// No item is earlier than that time, in nanoseconds from the origin, and what is known of threads; `None` if it can be
-    /// played only on the graph.
+    /// No item is earlier than that time, in nanoseconds from the origin, and what is known of
+    /// threads; `None` if it can be played only on the graph.
     before: Option<(i64, ThreadDirectory)>,
     /// Composed slices, freed by the thread that plays this slice.
     retired: RetiredSlices,
@@ -68,7 +68,8 @@ impl CutSlice {
         })
     }
 
-    /// Keeps the items as they are. Composing then plays them, which is cheaper with only one thread.
+    /// Keeps the items as they are. Composing then plays them, which is cheaper with only one
+    /// thread.
     pub fn unplayed(self) -> PlayedPart {
         PlayedPart(Played::Items(self.items))
     }
@@ -93,8 +94,8 @@ impl PlayedPart {
         }
     }
 
-    /// Adds the interval to the graph, and passes the times of switches, wake-ups and interrupts to `happens`. Returns an upper
-    /// bound of the number of new stretches.
+    /// Adds the interval to the graph, and passes the times of switches, wake-ups and interrupts to
+    /// `happens`. Returns an upper bound of the number of new stretches.
     pub(crate) fn compose(
         self,
         rules: &GraphRules,
@@ -127,8 +128,10 @@ impl GraphRules {
         let begin = partial.begin.replace(until).unwrap_or(i64::MIN);
         let items = partial.items.cut(until);
         let directory = partial.directory.go_on(&mut partial.news, until);
-        // Slices need to know from switches where threads are, and do not follow requests of an io_uring.
-        let is_plain = !self.recorded.has_all_switches() || partial.rings.is_some_and(|first| first < until);
+        // Slices need to know from switches where threads are, and do not follow requests of an
+        // io_uring.
+        let is_plain =
+            !self.recorded.has_all_switches() || partial.rings.is_some_and(|first| first < until);
         (!items.is_empty()).then_some(CutSlice {
             items,
             before: (!is_plain).then_some((begin, directory)),

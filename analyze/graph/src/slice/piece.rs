@@ -19,8 +19,8 @@ enum PieceChange {
     Begins(i64, State),
     /// Ends an apparent wait.
     HasWaited(Past<Wake>),
-    /// An interruption on a CPU between two times, if the thread ran there; with the number of losses on that CPU in the slice up
-    /// to then.
+    /// An interruption on a CPU between two times, if the thread ran there; with the number of
+    /// losses on that CPU in the slice up to then.
     Interrupted(CpuKey, (i64, i64), Interrupt, u64),
 }
 
@@ -104,8 +104,9 @@ impl LinePiece {
         self.changes.push(change);
     }
 
-    /// Adds it to the time line; gives how many stretches it adds at most. `before`: losses before the slice; the places of the
-    /// slice as far as they are known, and in the end; `names`: what it is called from when on.
+    /// Adds it to the time line; gives how many stretches it adds at most. `before`: losses before
+    /// the slice; the places of the slice as far as they are known, and in the end; `names`: what
+    /// it is called from when on.
     pub(crate) fn add_to(
         self,
         life: &ThreadLife,

@@ -1,7 +1,7 @@
 //! Places within a slice of time, and where they are in the graph.
 //!
-//! A slice does not know the numbers of threads, requests, packets and futexes in the graph. It uses local numbers from 0 on,
-//! which composing maps to those of the graph.
+//! A slice does not know the numbers of threads, requests, packets and futexes in the graph. It
+//! uses local numbers from 0 on, which composing maps to those of the graph.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,7 +1,8 @@
 //! Block requests within a slice of time.
 //!
-//! Few requests are in flight at the beginning of a slice, and only composing knows them. The slice therefore computes each
-//! request as if none had been in flight, and keeps next to it the outcome for the case that one was.
+//! Few requests are in flight at the beginning of a slice, and only composing knows them. The slice
+//! therefore computes each request as if none had been in flight, and keeps next to it the outcome
+//! for the case that one was.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;

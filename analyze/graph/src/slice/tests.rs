@@ -16,7 +16,8 @@ use crate::rules::{GraphOptions, GraphPartial, GraphRules};
 use crate::slice::GraphStep;
 use crate::slice::wakes::KeptCause;
 
-/// Something happens: what, its thread, another one, its CPU, how long after the last one, and details.
+/// Something happens: what, its thread, another one, its CPU, how long after the last one, and
+/// details.
 type Told = (u8, i32, i32, u32, i64, u32);
 
 type TimedItem = (CpuKey, i64, GraphItem);
@@ -134,7 +135,9 @@ fn item(kind: u8, (tid, other): (i32, i32), time: i64, details: &mut u32) -> Gra
         6..9 => park(tid, time, details),
         9..16 => switch(tid, other, details),
         16..23 => wake(tid, other, details),
-        23..25 => GraphItem::Interrupted(tid, time - take(details, 4) as i64, Interrupt::Softirq(1)),
+        23..25 => {
+            GraphItem::Interrupted(tid, time - take(details, 4) as i64, Interrupt::Softirq(1))
+        }
         25..27 => {
             let issued = Issued {
                 sectors: 8 + take(details, 2) as u32,
@@ -191,10 +194,18 @@ fn described(rules: &GraphRules, mut partial: GraphPartial) -> String {
     let machine = &mut partial.machine;
     machine.catch_up_beside(&rules.classes);
     machine.ends_waiting(&rules.recorded, None, 10_000);
-    let (numbers, addresses) = Numbers::new(&rules.classes, &machine.packets.unused, &machine.futexes);
-    machine.lines.iter_mut().for_each(|line| numbers.renumber(line));
+    let (numbers, addresses) =
+        Numbers::new(&rules.classes, &machine.packets.unused, &machine.futexes);
+    machine
+        .lines
+        .iter_mut()
+        .for_each(|line| numbers.renumber(line));
     let requests = (&machine.requests.done, machine.requests.longest);
-    let packets = machine.packets.packets.clone().without(&machine.packets.unused);
+    let packets = machine
+        .packets
+        .packets
+        .clone()
+        .without(&machine.packets.unused);
     let cpus: Vec<_> = machine.cpus.iter().collect();
     let of_time = (&machine.lines, cpus, &machine.held);
     format!("{of_time:#?}\n{requests:#?}\n{packets:#?}\n{addresses:?}")
@@ -251,7 +262,8 @@ fn sliced(items: &[TimedItem], cuts: &[i64], ways: &mut Ways) -> String {
     let mut rest = items;
     let mut played = Vec::new();
     for cut in cuts.iter().copied().chain([i64::MAX]) {
-        let (now, later) = rest.split_at(rest.partition_point(|item| item.1 < cut.saturating_add(3)));
+        let (now, later) =
+            rest.split_at(rest.partition_point(|item| item.1 < cut.saturating_add(3)));
         push(&mut partial, now);
         rest = later;
         played.extend(rules.cut(&mut partial, cut).map(|cut| cut.play(&rules)));
@@ -275,7 +287,9 @@ fn same(items: &[TimedItem], cuts: &[i64], found: &str, expected: &str) {
     let item = |(cpu, time, item): &TimedItem| format!("{} {time} {item:?}", cpu.cpu);
     let items: Vec<String> = items.iter().map(item).collect();
     let lines = found.lines().zip(expected.lines());
-    let different = lines.enumerate().find(|(_, (found, expected))| found != expected);
+    let different = lines
+        .enumerate()
+        .find(|(_, (found, expected))| found != expected);
     let around = |text: &str| {
         let at = different.map_or(0, |(at, _)| at);
         let lines: Vec<&str> = text.lines().skip(at.saturating_sub(30)).take(50).collect();
@@ -289,7 +303,14 @@ fn same(items: &[TimedItem], cuts: &[i64], found: &str, expected: &str) {
 }
 
 fn told(length: usize) -> impl Strategy<Value = Vec<Told>> {
-    let one = (any::<u8>(), 1..5_i32, 1..5_i32, 0..2_u32, 0..3_i64, any::<u32>());
+    let one = (
+        any::<u8>(),
+        1..5_i32,
+        1..5_i32,
+        0..2_u32,
+        0..3_i64,
+        any::<u32>(),
+    );
     prop::collection::vec(one, 0..length)
 }
 
@@ -328,7 +349,10 @@ fn every_way_of_composing_is_used() {
     let mut random = proptest::test_runner::TestRunner::deterministic();
     for _ in 0..20 {
         let all = prop::collection::vec(any::<(u8, u8, u8, u8, u8, u32)>(), 3000);
-        let all = all.new_tree(&mut random).expect("nothing is refused").current();
+        let all = all
+            .new_tree(&mut random)
+            .expect("nothing is refused")
+            .current();
         let one = |(kind, tid, other, cpu, after, details): (u8, u8, u8, u8, u8, u32)| {
             let thread = |number: u8| 1 + i32::from(number % 4);
             (
@@ -367,6 +391,9 @@ fn every_way_of_composing_is_used() {
         "wakes by a request",
     ];
     for way in expected {
-        assert!(ways.get(way).is_some_and(|count| *count > 20), "{way}: {ways:?}");
+        assert!(
+            ways.get(way).is_some_and(|count| *count > 20),
+            "{way}: {ways:?}"
+        );
     }
 }

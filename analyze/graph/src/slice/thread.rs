@@ -38,13 +38,18 @@ pub(crate) struct ThreadNews {
 impl ThreadNews {
     /// True if the thread belongs into the graph.
     pub(crate) fn is_of_graph(&self) -> bool {
-        let others = [self.names.is_empty(), self.works.is_empty(), self.line.is_empty()];
+        let others = [
+            self.names.is_empty(),
+            self.works.is_empty(),
+            self.line.is_empty(),
+        ];
         self.pid.is_some() || others != [true; 3]
     }
 }
 
 impl SliceThread {
-    /// Initializes the thread on first use; `begin`: no item of the slice is earlier, in nanoseconds from the origin.
+    /// Initializes the thread on first use; `begin`: no item of the slice is earlier, in
+    /// nanoseconds from the origin.
     #[inline(always)]
     pub(crate) fn meet(&mut self, key: ThreadKey, begin: i64, directory: &ThreadDirectory) {
         if !self.is_met {
@@ -105,7 +110,11 @@ impl SliceThread {
     }
 
     fn has_news(&self) -> bool {
-        let others = [self.names.is_empty(), self.works.is_empty(), self.line.is_empty()];
+        let others = [
+            self.names.is_empty(),
+            self.works.is_empty(),
+            self.line.is_empty(),
+        ];
         self.pid.is_some() || others != [true; 3]
     }
 

@@ -28,7 +28,8 @@ pub(super) enum KeptCause {
     OfGraph,
     /// The packet at that place.
     Packet(u32),
-    /// Place of a packet if it answers the last segment that the connection sent (`None`: sent before the slice).
+    /// Place of a packet if it answers the last segment that the connection sent (`None`: sent
+    /// before the slice).
     Answer(u32, u64, Option<Sent>),
     /// The request at that place.
     Request(u32),
@@ -49,7 +50,8 @@ impl GraphSlice<'_> {
         Some(Some(origin.describes(waking)))
     }
 
-    /// Cause of the end of a wait since `since`, in a call or not (`None`: unknown); `None` if the cause is unknown.
+    /// Cause of the end of a wait since `since`, in a call or not (`None`: unknown); `None` if the
+    /// cause is unknown.
     fn cause(
         &mut self,
         cpu: CpuKey,
@@ -57,7 +59,9 @@ impl GraphSlice<'_> {
         (is_in_call, since): (Option<bool>, i64),
     ) -> Option<Wake> {
         match origin {
-            WakeOrigin::Network(segment) => return Some(Wake::Packet(self.output.packets.wakes(segment))),
+            WakeOrigin::Network(segment) => {
+                return Some(Wake::Packet(self.output.packets.wakes(segment)));
+            }
             WakeOrigin::Sender(connection, _) => {
                 if is_in_call? && let Some(place) = self.output.packets.answers(connection, since) {
                     return Some(Wake::Packet(place));
@@ -92,7 +96,9 @@ impl GraphSlice<'_> {
             return self.keeps_wake(at, event, (origin, None));
         }
         let mut cause = Wake::Unknown;
-        if thread.cell.state() == ThreadState::Blocked && !thread.cell.only_gets_ready(event.is_ready) {
+        if thread.cell.state() == ThreadState::Blocked
+            && !thread.cell.only_gets_ready(event.is_ready)
+        {
             let (since, open) = (thread.cell.since(), thread.cell.call());
             let is_in_call = open.map(|open| open.is_some_and(|open| open.call != Syscall::OTHER));
             match self.cause(cpu, (origin, waking), (is_in_call, since)) {
@@ -135,7 +141,9 @@ impl GraphSlice<'_> {
         match origin.by() {
             WakerFacts::Other { tid, .. } => self.tell(key(tid)),
             // The waker must have a number in the graph.
-            WakerFacts::Caller { tid, .. } if self.unmet(key(tid)).0.born.is_some() => self.tell(key(tid)),
+            WakerFacts::Caller { tid, .. } if self.unmet(key(tid)).0.born.is_some() => {
+                self.tell(key(tid))
+            }
             _ => {}
         }
         let cause = self.kept_cause(cpu, origin, cause);
@@ -157,7 +165,9 @@ impl GraphSlice<'_> {
     fn kept_cause(&mut self, cpu: CpuKey, origin: WakeOrigin, cause: Option<Wake>) -> KeptCause {
         match (cause, origin) {
             (Some(Wake::Packet(place)), _) => KeptCause::Packet(place),
-            (None, WakeOrigin::Network(segment)) => KeptCause::Packet(self.output.packets.wakes(segment)),
+            (None, WakeOrigin::Network(segment)) => {
+                KeptCause::Packet(self.output.packets.wakes(segment))
+            }
             (None, WakeOrigin::Sender(connection, _)) => {
                 let connection = connection ^ 1;
                 let sent = self.output.packets.last_sent(connection);
@@ -172,7 +182,12 @@ impl GraphSlice<'_> {
     }
 
     /// Work is put into the queue of that number.
-    pub(super) fn queues(&mut self, at: (CpuKey, i64), work: i64, (queue, origin): (u32, WakeOrigin)) {
+    pub(super) fn queues(
+        &mut self,
+        at: (CpuKey, i64),
+        work: i64,
+        (queue, origin): (u32, WakeOrigin),
+    ) {
         let (cpu, time) = at;
         let trace = cpu.trace;
         let waking = self.waking(trace, origin);
@@ -187,7 +202,11 @@ impl GraphSlice<'_> {
                 if let Some(tid) = origin.by().tid() {
                     self.tell(ThreadKey { trace, tid });
                 }
-                let item = GraphItem::Queue { work, queue, origin };
+                let item = GraphItem::Queue {
+                    work,
+                    queue,
+                    origin,
+                };
                 self.output.steps.push(GraphStep::Item(cpu, time, item));
                 self.output.works.is_composed((trace, work));
             }

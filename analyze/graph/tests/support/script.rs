@@ -77,7 +77,11 @@ impl Script {
         (prev, state): (i64, i64),
         next: i64,
     ) -> &mut Script {
-        let fields = [("prev_tid", prev), ("prev_state", state), ("next_tid", next)];
+        let fields = [
+            ("prev_tid", prev),
+            ("prev_state", state),
+            ("next_tid", next),
+        ];
         self.is(cpu, time, "sched_switch", &fields)
     }
 
@@ -124,9 +128,12 @@ impl Script {
             cpus.entry(*cpu).or_default().push((*time, bytes));
         }
         for (cpu, records) in cpus {
-            let is_lost =
-                |record: &(u64, Vec<u8>)| self.lost.is_some_and(|lost| lost.0 == cpu && lost.1 <= record.0);
-            let (before, after) = records.split_at(records.partition_point(|record| !is_lost(record)));
+            let is_lost = |record: &(u64, Vec<u8>)| {
+                self.lost
+                    .is_some_and(|lost| lost.0 == cpu && lost.1 <= record.0)
+            };
+            let (before, after) =
+                records.split_at(records.partition_point(|record| !is_lost(record)));
             let packets = |lost, records: &[(u64, Vec<u8>)]| -> Vec<Vec<u8>> {
                 let packets = records.chunks(PACKET);
                 packets.map(|records| packet(cpu, lost, records)).collect()

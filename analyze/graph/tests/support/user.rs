@@ -42,7 +42,9 @@ fn plain(time: i64, event: &mut Event<'_>) -> UserEvent {
         name: event.class.name.to_string(),
         ..UserEvent::default()
     };
-    event.walk_body(&mut plain, |_, _| {}).expect("a sound event");
+    event
+        .walk_body(&mut plain, |_, _| {})
+        .expect("a sound event");
     plain
 }
 

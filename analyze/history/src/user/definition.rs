@@ -105,12 +105,17 @@ pub(crate) enum Part {
 }
 
 impl Definition {
-    /// Reads a definition: TOML, or XML of Trace Compass (which begins with `<`), all whose state providers become one.
+    /// Reads a definition: TOML, or XML of Trace Compass (which begins with `<`), all whose state
+    /// providers become one.
     ///
     /// # Errors
     /// With the place of what cannot be understood.
     pub fn parse(text: &str) -> Result<Definition, DefinitionError> {
-        match text.trim_start_matches('\u{feff}').trim_start().starts_with('<') {
+        match text
+            .trim_start_matches('\u{feff}')
+            .trim_start()
+            .starts_with('<')
+        {
             true => xml::parse(text),
             false => rule_file::parse(text),
         }
@@ -161,7 +166,9 @@ impl Condition {
     /// Calls for each operand.
     pub(crate) fn operands(&self, to: &mut impl FnMut(&Operand)) {
         match self {
-            Condition::And(parts) | Condition::Or(parts) => parts.iter().for_each(|part| part.operands(to)),
+            Condition::And(parts) | Condition::Or(parts) => {
+                parts.iter().for_each(|part| part.operands(to))
+            }
             Condition::Not(inner) => inner.operands(to),
             Condition::Compare(left, _, right) => {
                 left.each(to);
@@ -182,7 +189,9 @@ impl RuleStep {
                 otherwise,
             } => {
                 condition.operands(to);
-                then.iter().chain(otherwise).for_each(|step| step.operands(to));
+                then.iter()
+                    .chain(otherwise)
+                    .for_each(|step| step.operands(to));
             }
             RuleStep::Change { path, deed } => {
                 path.operands(to);

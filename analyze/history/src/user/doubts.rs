@@ -46,7 +46,9 @@ pub(super) fn of(definition: &Definition) -> Vec<String> {
 
 fn each_change<'s>(step: &'s RuleStep, to: &mut dyn FnMut(&'s Template, &'s Deed)) {
     match step {
-        RuleStep::If { then, otherwise, .. } => {
+        RuleStep::If {
+            then, otherwise, ..
+        } => {
             for step in then.iter().chain(otherwise) {
                 each_change(step, to);
             }
@@ -73,7 +75,8 @@ fn shape(template: &Template) -> String {
     template.0.iter().map(part).collect()
 }
 
-/// True if what is asked for may be what is set, or below that: as far as both are known from their beginning.
+/// True if what is asked for may be what is set, or below that: as far as both are known from their
+/// beginning.
 fn may_be_one(set: &str, asked: &str) -> bool {
     let known = |shape: &str| shape.split('*').next().unwrap_or_default().to_owned();
     let (set, asked) = (known(set), known(asked));

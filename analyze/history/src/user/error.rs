@@ -4,7 +4,8 @@ use std::fmt;
 
 use tracebraid_language::FilterError;
 
-/// What is wrong with the text of a definition. Displayed as line, column and message, the line, and a caret below the place.
+/// What is wrong with the text of a definition. Displayed as line, column and message, the line,
+/// and a caret below the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionError {
     /// Line; begins with 1.
@@ -64,11 +65,15 @@ impl DefinitionError {
         let part: String = part.collect();
         let [begin, end] =
             [left_out > 0, rest.next().is_some()].map(|is_cut| if is_cut { "..." } else { "" });
-        (format!("{begin}{part}{end}"), begin.len() + place - left_out)
+        (
+            format!("{begin}{part}{end}"),
+            begin.len() + place - left_out,
+        )
     }
 }
 
-/// Characters of a line that are shown at most, and of these before the place. XML may be all in one line.
+/// Characters of a line that are shown at most, and of these before the place. XML may be all in
+/// one line.
 const MOST: usize = 120;
 const BEFORE: usize = 80;
 
@@ -84,7 +89,11 @@ mod tests {
         let shown = DefinitionError::at(&text, 200_001, "wrong").to_string();
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[0], "line 1, column 200002: wrong");
-        assert!(lines[1].starts_with("  ...aaa") && lines[1].ends_with("bbb...") && lines[1].len() < 140);
+        assert!(
+            lines[1].starts_with("  ...aaa")
+                && lines[1].ends_with("bbb...")
+                && lines[1].len() < 140
+        );
         let caret = lines[2].find('^').expect("a caret");
         assert_eq!(&lines[1][caret - 1..=caret], " !");
         let short = DefinitionError::at("one\ntwo", 5, "wrong").to_string();

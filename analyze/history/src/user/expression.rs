@@ -17,8 +17,11 @@ pub(crate) fn split(
         Expr::And(parts) => parts,
         one => vec![one],
     };
-    let (of_state, of_event): (Vec<Expr>, Vec<Expr>) = parts.into_iter().partition(|part| asks(part, lets));
-    let conditions = of_state.iter().map(|part| condition(part, definition, lets));
+    let (of_state, of_event): (Vec<Expr>, Vec<Expr>) =
+        parts.into_iter().partition(|part| asks(part, lets));
+    let conditions = of_state
+        .iter()
+        .map(|part| condition(part, definition, lets));
     let conditions: Vec<Condition> = conditions.collect();
     (
         (!of_event.is_empty()).then_some(Expr::And(of_event)),
@@ -52,14 +55,18 @@ fn condition(expr: &Expr, definition: &mut Definition, lets: &Lets) -> Condition
         Expr::And(parts) => Condition::And(all(parts)),
         Expr::Or(parts) => Condition::Or(all(parts)),
         Expr::Not(inner) => Condition::Not(Box::new(condition(inner, definition, lets))),
-        Expr::Event(glob) => Condition::Matches(Operand::Field(definition.field(Field::Name)), glob.clone()),
+        Expr::Event(glob) => {
+            Condition::Matches(Operand::Field(definition.field(Field::Name)), glob.clone())
+        }
         Expr::Has(field) => Condition::Has(operand(field, definition, lets)),
         Expr::Compare(field, operator, value) => {
             let operand = operand(field, definition, lets);
             let glob = || Glob::new(&value.text());
             match operator {
                 Operator::Matches => Condition::Matches(operand, glob()),
-                Operator::MatchesNot => Condition::Not(Box::new(Condition::Matches(operand, glob()))),
+                Operator::MatchesNot => {
+                    Condition::Not(Box::new(Condition::Matches(operand, glob())))
+                }
                 operator => Condition::Compare(operand, *operator, Operand::Constant(datum(value))),
             }
         }

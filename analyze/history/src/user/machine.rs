@@ -89,7 +89,13 @@ struct Turn<'t> {
 
 impl UserMachine {
     /// Lets event records that are in the order of time do what they do.
-    pub(crate) fn play(&mut self, plan: &Plan, slices: &Slices, to: &mut Pieces, taken: &Candidates) {
+    pub(crate) fn play(
+        &mut self,
+        plan: &Plan,
+        slices: &Slices,
+        to: &mut Pieces,
+        taken: &Candidates,
+    ) {
         for (event, values) in taken.iter() {
             if event.class == SWITCH {
                 self.switch(event, values);
@@ -123,12 +129,15 @@ impl UserMachine {
         }
     }
 
-    /// Whether what was kept belongs together: each number is that of an attribute, and of one only; no bound is passed.
+    /// Whether what was kept belongs together: each number is that of an attribute, and of one
+    /// only; no bound is passed.
     pub(crate) fn is_sound(&self) -> bool {
         let mut numbers: Vec<u32> = self.numbers.values().copied().collect();
         numbers.sort_unstable();
         let count = self.attributes.len();
-        let is_few = count <= MOST_ATTRIBUTES && self.kept.len() <= MOST_ATTRIBUTES && numbers.len() == count;
+        let is_few = count <= MOST_ATTRIBUTES
+            && self.kept.len() <= MOST_ATTRIBUTES
+            && numbers.len() == count;
         let is_low = |height: usize| height <= MOST_STACKED as usize;
         let mut heights = self.stacks.values().map(|&height| height as usize);
         let mut places = self.places.values().map(Vec::len);
@@ -218,7 +227,12 @@ impl Turn<'_> {
             }
             Deed::Pop => self.pop(&path),
             Deed::PopAll => {
-                while self.machine.stacks.get(&path).is_some_and(|&height| height > 0) {
+                while self
+                    .machine
+                    .stacks
+                    .get(&path)
+                    .is_some_and(|&height| height > 0)
+                {
                     self.pop(&path);
                 }
             }
@@ -262,7 +276,12 @@ impl Turn<'_> {
     }
 
     fn pop(&mut self, path: &str) {
-        if let Some(height) = self.machine.stacks.get_mut(path).filter(|height| **height > 0) {
+        if let Some(height) = self
+            .machine
+            .stacks
+            .get_mut(path)
+            .filter(|height| **height > 0)
+        {
             let place = format!("{path}/{height}");
             *height -= 1;
             self.clear(&place);
@@ -350,7 +369,11 @@ impl Turn<'_> {
 
     fn top(&self, path: &Template) -> Option<Datum> {
         let path = self.path(path)?;
-        let height = self.machine.stacks.get(&path).filter(|height| **height > 0)?;
+        let height = self
+            .machine
+            .stacks
+            .get(&path)
+            .filter(|height| **height > 0)?;
         Some(self.machine.value(&format!("{path}/{height}")))
     }
 

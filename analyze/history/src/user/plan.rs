@@ -86,14 +86,20 @@ impl Plan {
                     let class = plan.class((index, trace), stream, event);
                     if class.rules.len() > MOST_RULES {
                         let name = stream.events.get(event).map_or("", |event| &event.name);
-                        return Err(format!("more than {MOST_RULES} rules are about the event {name}"));
+                        return Err(format!(
+                            "more than {MOST_RULES} rules are about the event {name}"
+                        ));
                     }
                     let matters = !class.rules.is_empty();
                     if matters {
                         plan.needs_threads |= class.slots.contains(&Slot::Running);
                         plan.classes.push(class);
                     }
-                    of_stream.push(if matters { plan.classes.len() as u32 } else { 0 });
+                    of_stream.push(if matters {
+                        plan.classes.len() as u32
+                    } else {
+                        0
+                    });
                 }
                 of_trace.push(of_stream);
             }
@@ -102,7 +108,12 @@ impl Plan {
         Ok(plan)
     }
 
-    fn class(&self, (index, trace): (usize, &Trace), stream: &StreamLayout, event: usize) -> ClassPlan {
+    fn class(
+        &self,
+        (index, trace): (usize, &Trace),
+        stream: &StreamLayout,
+        event: usize,
+    ) -> ClassPlan {
         let mut class = ClassPlan {
             trace: index as u32,
             slots: vec![Slot::Missing; self.definition.fields.len()],
@@ -115,7 +126,9 @@ impl Plan {
             }
         }
         let rules = class.rules.iter().map(|(rule, _)| *rule);
-        let mut named: Vec<usize> = rules.flat_map(|rule| fields(&self.definition, rule)).collect();
+        let mut named: Vec<usize> = rules
+            .flat_map(|rule| fields(&self.definition, rule))
+            .collect();
         named.sort_unstable();
         named.dedup();
         for field in named {
@@ -191,7 +204,13 @@ impl Plan {
     }
 
     /// Another thread runs on a CPU from now on.
-    pub(crate) fn switch(&self, to: &mut Candidates, record: (i64, u32), cpu: (u32, u32), next: i64) {
+    pub(crate) fn switch(
+        &self,
+        to: &mut Candidates,
+        record: (i64, u32),
+        cpu: (u32, u32),
+        next: i64,
+    ) {
         let ((time, stream), (trace, cpu)) = (record, cpu);
         let values = [trace.into(), next.into()].map(Datum::Integer);
         to.add((time, stream, SWITCH, 0), Some(cpu), values.into_iter());
@@ -208,20 +227,35 @@ impl Plan {
         parts.extend(self.definition.fields.iter().cloned().map(Expr::Has));
         let of_threads = [(Field::Pid, "pid"), (Field::Procname, "procname")];
         let told = of_threads.into_iter().filter(|(field, _)| {
-            let at = self.definition.fields.iter().position(|other| other == field);
-            at.is_some_and(|at| self.classes.iter().any(|class| class.slots[at] == Slot::Missing))
+            let at = self
+                .definition
+                .fields
+                .iter()
+                .position(|other| other == field);
+            at.is_some_and(|at| {
+                self.classes
+                    .iter()
+                    .any(|class| class.slots[at] == Slot::Missing)
+            })
         });
         let told = told.map(|(_, name)| {
             format!("{name} is not known at events without such a context: ask thread/{{tid}}/ of the history instead")
         });
-        let idle = self.definition.rules.iter().enumerate().filter(|(rule, _)| {
-            let mut of_classes = self.classes.iter().flat_map(|class| &class.rules);
-            !of_classes.any(|(of_class, _)| of_class == rule)
-        });
-        let idle = idle.map(|(rule, _)| format!("no event of the traces can be one of rule {}", rule + 1));
-        // A rule lists an event under the names of several tracers: only if all are missing, the rule is
-        // reported.
-        let is_of_use = |doubt: &Doubt| !matches!(doubt, Doubt::Event { instead, .. } if instead.is_empty());
+        let idle = self
+            .definition
+            .rules
+            .iter()
+            .enumerate()
+            .filter(|(rule, _)| {
+                let mut of_classes = self.classes.iter().flat_map(|class| &class.rules);
+                !of_classes.any(|(of_class, _)| of_class == rule)
+            });
+        let idle =
+            idle.map(|(rule, _)| format!("no event of the traces can be one of rule {}", rule + 1));
+        // A rule lists an event under the names of several tracers: only if all are missing, the
+        // rule is reported.
+        let is_of_use =
+            |doubt: &Doubt| !matches!(doubt, Doubt::Event { instead, .. } if instead.is_empty());
         let of_names = tracebraid_language::doubts::of(&parts, set, Alternatives::OneOf);
         let mut doubts: Vec<String> = of_names
             .iter()
@@ -253,7 +287,10 @@ fn fields(definition: &Definition, rule: usize) -> Vec<usize> {
             fields.push(*field);
         }
     };
-    let steps = definition.rules.get(rule).map_or(&[][..], |rule| &rule.steps);
+    let steps = definition
+        .rules
+        .get(rule)
+        .map_or(&[][..], |rule| &rule.steps);
     steps.iter().for_each(|step| step.operands(&mut one));
     fields
 }

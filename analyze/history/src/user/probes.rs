@@ -1,5 +1,5 @@
-//! What tracebraid's own probes tell (`record/probe`): spans, counters, user-level threads. It is a definition as users could write it,
-//! which is there if the traces have such events.
+//! What tracebraid's own probes tell (`record/probe`): spans, counters, user-level threads. It is a
+//! definition as users could write it, which is there if the traces have such events.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,9 @@ use tracebraid_ctf::trace::{Trace, TraceSet};
 use crate::user::definition::Definition;
 use crate::user::rule_file;
 
-/// Event classes, and what their event records do: each part is used if its class is there. `@` stands for the machine, where
-/// there are several: a process may have the number of another machine's.
+/// Event classes, and what their event records do: each part is used if its class is there. `@`
+/// stands for the machine, where there are several: a process may have the number of another
+/// machine's.
 const PARTS: [(&str, &str); 7] = [
     (
         // On whatever thread a span ends, it is open where it began.
@@ -101,7 +102,8 @@ pub(crate) fn has_machines(set: &TraceSet) -> bool {
     names.len() > 1
 }
 
-/// The user's definition with the rules for probes that the traces have. `None`, if there is neither.
+/// The user's definition with the rules for probes that the traces have. `None`, if there is
+/// neither.
 pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Option<Definition> {
     let layouts = set.traces.iter().flat_map(|trace| &trace.layout.streams);
     let events = layouts.flat_map(|stream| &stream.events);
@@ -120,7 +122,8 @@ pub(crate) fn with_probes(set: &TraceSet, definition: Option<Definition>) -> Opt
     rule_file::extend(before, &text).ok().or(definition)
 }
 
-/// Whether an attribute of that path, with its machine or without, is the number of the thread that runs a user-level thread.
+/// Whether an attribute of that path, with its machine or without, is the number of the thread that
+/// runs a user-level thread.
 pub(crate) fn names_thread(path: &str) -> bool {
     let mut parts = path.rsplit('/');
     let last = (parts.next(), parts.next(), parts.next());

@@ -50,8 +50,8 @@ enum Names {
     Several(Vec<String>),
 }
 
-/// A change of an attribute: one of the first six. A push with a key puts its value on the lowest free place; it is taken
-/// off by the drop of that key, wherever it is.
+/// A change of an attribute: one of the first six. A push with a key puts its value on the lowest
+/// free place; it is taken off by the drop of that key, wherever it is.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
@@ -140,7 +140,11 @@ impl Reader<'_> {
         at.start + quotes
     }
 
-    fn template(&mut self, text: &Spanned<String>, lets: &Lets) -> Result<Template, DefinitionError> {
+    fn template(
+        &mut self,
+        text: &Spanned<String>,
+        lets: &Lets,
+    ) -> Result<Template, DefinitionError> {
         let parsed = template::parse(text.get_ref(), &mut self.definition, lets);
         parsed.map_err(|(offset, message)| {
             DefinitionError::at(self.text, self.content(&text.span()) + offset, message)
@@ -151,15 +155,22 @@ impl Reader<'_> {
     fn path(&mut self, text: &Spanned<String>, lets: &Lets) -> Result<Template, DefinitionError> {
         let path = text.get_ref();
         if path.is_empty() || path.split('/').any(str::is_empty) {
-            let message = "a path has parts, none of them empty, with / between them: requests/{id}/state";
+            let message =
+                "a path has parts, none of them empty, with / between them: requests/{id}/state";
             return Err(self.error(&text.span(), message));
         }
         self.template(text, lets)
     }
 
-    fn value(&mut self, value: &Spanned<Literal>, lets: &Lets) -> Result<Template, DefinitionError> {
+    fn value(
+        &mut self,
+        value: &Spanned<Literal>,
+        lets: &Lets,
+    ) -> Result<Template, DefinitionError> {
         match value.get_ref() {
-            Literal::Number(number) => Ok(Template::of(Operand::Constant(Datum::Integer((*number).into())))),
+            Literal::Number(number) => Ok(Template::of(Operand::Constant(Datum::Integer(
+                (*number).into(),
+            )))),
             Literal::Text(text) => self.template(&Spanned::new(value.span(), text.clone()), lets),
         }
     }
@@ -185,15 +196,23 @@ impl Reader<'_> {
                 "no event is named: event = \"NAME\", or when = \"NAME && ...\"",
             ));
         }
-        let named =
-            |names: Vec<String>| Expr::Or(names.iter().map(|name| Expr::Event(Glob::new(name))).collect());
+        let named = |names: Vec<String>| {
+            Expr::Or(
+                names
+                    .iter()
+                    .map(|name| Expr::Event(Glob::new(name)))
+                    .collect(),
+            )
+        };
         let mut parts: Vec<Expr> = names.map(named).into_iter().collect();
         if let Some(when) = when {
-            let no_times =
-                |_: &str| Err("times are not compared here: --from and --to of a query are".to_owned());
+            let no_times = |_: &str| {
+                Err("times are not compared here: --from and --to of a query are".to_owned())
+            };
             let parsed = tracebraid_language::parse_noting(when.get_ref(), &no_times);
             let place = self.content(&when.span());
-            let (expr, old) = parsed.map_err(|error| DefinitionError::within(self.text, place, &error))?;
+            let (expr, old) =
+                parsed.map_err(|error| DefinitionError::within(self.text, place, &error))?;
             self.definition.old_forms.extend(old);
             match expr {
                 Expr::And(more) => parts.extend(more),
@@ -237,7 +256,11 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn change(&mut self, change: Spanned<Change>, lets: &Lets) -> Result<RuleStep, DefinitionError> {
+    fn change(
+        &mut self,
+        change: Spanned<Change>,
+        lets: &Lets,
+    ) -> Result<RuleStep, DefinitionError> {
         let at = change.span();
         let Change {
             set,
@@ -275,7 +298,10 @@ impl Reader<'_> {
             .transpose()?
             .unwrap_or_default();
         let key = key.map(|key| self.template(&key, lets)).transpose()?;
-        let by = by.map(|by| self.value(&by, lets)).transpose()?.unwrap_or(one);
+        let by = by
+            .map(|by| self.value(&by, lets))
+            .transpose()?
+            .unwrap_or(one);
         let deed = match (&set, &add, &clear, &push, key) {
             (Some(_), ..) => Deed::Set(to),
             (_, Some(_), ..) => Deed::Add(by),
@@ -297,7 +323,10 @@ impl Reader<'_> {
         let mut path = name.clone();
         path.0.push(Part::Text("/".to_owned()));
         path.0.extend(self.path(&segment.key, &lets)?.0);
-        let label = segment.label.map(|label| self.value(&label, &lets)).transpose()?;
+        let label = segment
+            .label
+            .map(|label| self.value(&label, &lets))
+            .transpose()?;
         let label = label.unwrap_or_else(|| Template::text("active"));
         let sides = [
             (segment.begin, Deed::Begin(label), 0),
@@ -341,7 +370,9 @@ end = { event = ["app:request_end", "app:request_failed"], when = "id > 0" }
         let definition = parse(text).unwrap();
         assert_eq!(definition.name, "requests");
         assert_eq!(definition.rules.len(), 3);
-        assert!(matches!(&definition.rules[0].steps[..], [RuleStep::If { then, .. }] if then.len() == 2));
+        assert!(
+            matches!(&definition.rules[0].steps[..], [RuleStep::If { then, .. }] if then.len() == 2)
+        );
         let deed = |at: usize| match &definition.rules[at].steps[0] {
             RuleStep::Change { deed, .. } => deed.clone(),
             RuleStep::If { .. } => Deed::Clear,
@@ -395,7 +426,11 @@ end = { event = ["app:request_end", "app:request_failed"], when = "id > 0" }
             (on("{ set = \"a/{b\", to = 1 }"), (3, 22), "not closed"),
             (on("{ clear = \"a\", by = 1 }"), (3, 31), "belongs to add"),
             (on("{ clear = \"a\", pop = \"a\" }"), (3, 11), "one of"),
-            (on("{ pop = \"a\", key = \"b\" }"), (3, 30), "belongs to push"),
+            (
+                on("{ pop = \"a\", key = \"b\" }"),
+                (3, 30),
+                "belongs to push",
+            ),
             (
                 "[[on]]\nevent = \"a\"\nwhen = \"b === 3\"\nchange = []".to_owned(),
                 (3, 13),

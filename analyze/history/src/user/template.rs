@@ -1,4 +1,5 @@
-//! Templates as users write them: text with names of fields, or of values, in braces: `requests/{id}/state`.
+//! Templates as users write them: text with names of fields, or of values, in braces:
+//! `requests/{id}/state`.
 
 use tracebraid_language::OldForms;
 use tracebraid_language::ast::{Field, Where};
@@ -24,7 +25,10 @@ pub(crate) fn parse(
         let offset = text.len() - rest.len() + at;
         plain.push_str(&rest[..at]);
         let behind = &rest[at..];
-        if let Some(doubled) = behind.strip_prefix("{{").or_else(|| behind.strip_prefix("}}")) {
+        if let Some(doubled) = behind
+            .strip_prefix("{{")
+            .or_else(|| behind.strip_prefix("}}"))
+        {
             plain.push_str(&behind[..1]);
             rest = doubled;
             continue;
@@ -57,7 +61,11 @@ pub(crate) fn parse(
 }
 
 /// The operand that a name stands for.
-pub(crate) fn operand(name: &str, definition: &mut Definition, lets: &Lets) -> Result<Operand, String> {
+pub(crate) fn operand(
+    name: &str,
+    definition: &mut Definition,
+    lets: &Lets,
+) -> Result<Operand, String> {
     if let Some((_, path)) = lets.iter().find(|(known, _)| known == name) {
         return Ok(Operand::State(path.clone()));
     }
@@ -77,7 +85,10 @@ pub(crate) fn field(name: &str) -> Result<(Field, OldForms), String> {
 
 /// The member of that name, wherever it is.
 pub(crate) fn member(name: &str) -> Field {
-    Field::Path(Where::Anywhere, name.split('.').map(str::to_owned).collect())
+    Field::Path(
+        Where::Anywhere,
+        name.split('.').map(str::to_owned).collect(),
+    )
 }
 
 #[cfg(test)]
@@ -101,7 +112,13 @@ mod tests {
 
     #[test]
     fn errors_have_their_place() {
-        for (text, offset) in [("a/{id", 2), ("a}b", 1), ("a/{i d}", 3), ("{}", 1), ("{a*}", 1)] {
+        for (text, offset) in [
+            ("a/{id", 2),
+            ("a}b", 1),
+            ("a/{i d}", 3),
+            ("{}", 1),
+            ("{a*}", 1),
+        ] {
             let error = parse(text, &mut Definition::default(), &Vec::new()).unwrap_err();
             assert_eq!(error.0, offset, "{text}: {}", error.1);
         }

@@ -1,7 +1,8 @@
-//! Definitions in the XML of Trace Compass's data-driven analyses: state providers with event handlers.
+//! Definitions in the XML of Trace Compass's data-driven analyses: state providers with event
+//! handlers.
 //!
-//! Facts about it are from its documentation (Trace Compass User Guide, "Data driven analysis"). Patterns and their
-//! automata, mapping groups and scripts are refused, and views are passed over.
+//! Facts about it are from its documentation (Trace Compass User Guide, "Data driven analysis").
+//! Patterns and their automata, mapping groups and scripts are refused, and views are passed over.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,9 @@ use tracebraid_language::Datum;
 use tracebraid_language::ast::{Expr, Field, Operator, Where};
 use tracebraid_language::glob::Glob;
 
-use crate::user::definition::{Condition, Deed, Definition, Operand, Part, Rule, RuleStep, Template};
+use crate::user::definition::{
+    Condition, Deed, Definition, Operand, Part, Rule, RuleStep, Template,
+};
 use crate::user::error::DefinitionError;
 use crate::user::template;
 
@@ -55,7 +58,9 @@ pub(super) fn parse(text: &str) -> Result<Definition, DefinitionError> {
             "pattern" => return Err(reader.error(node, PATTERN)),
             // Views are for whoever draws.
             name if name.ends_with("View") => {}
-            _ => return Err(reader.unknown(node, "tmfxml", "stateProvider; views are passed over")),
+            _ => {
+                return Err(reader.unknown(node, "tmfxml", "stateProvider; views are passed over"));
+            }
         }
     }
     if reader.definition.rules.is_empty() {
@@ -132,12 +137,14 @@ impl Reader<'_> {
                 "head" => {}
                 "definedValue" => {
                     let name = self.need(node, "name")?.to_owned();
-                    self.values.insert(name, self.need(node, "value")?.to_owned());
+                    self.values
+                        .insert(name, self.need(node, "value")?.to_owned());
                 }
                 "location" => {
                     self.only(node, &["stateAttribute"])?;
                     let path = self.path(node, 0)?.0;
-                    self.locations.insert(self.need(node, "id")?.to_owned(), path);
+                    self.locations
+                        .insert(self.need(node, "id")?.to_owned(), path);
                 }
                 "eventHandler" => self.handler(node)?,
                 _ => {
@@ -169,7 +176,9 @@ impl Reader<'_> {
     /// With a condition, or without one.
     fn change(&mut self, change: Node<'_, '_>, steps: &mut Vec<RuleStep>) -> Read<()> {
         let Some(condition) = elements(change).find(|node| is(*node, "if")) else {
-            let own = elements(change).find(|node| is(*node, "then")).unwrap_or(change);
+            let own = elements(change)
+                .find(|node| is(*node, "then"))
+                .unwrap_or(change);
             steps.push(self.deed(own)?);
             return Ok(());
         };
@@ -234,7 +243,8 @@ impl Reader<'_> {
             "le" => Operator::LessOrEqual,
             "lt" => Operator::Less,
             other => {
-                let message = format!("there is no operator `{other}`, only eq, ne, ge, gt, le, lt");
+                let message =
+                    format!("there is no operator `{other}`, only eq, ne, ge, gt, le, lt");
                 return Err(self.error(node, message));
             }
         };
@@ -265,7 +275,10 @@ impl Reader<'_> {
                     Operator::NotEqual => has,
                     Operator::Equal => Condition::Not(Box::new(has)),
                     _ => {
-                        return Err(self.error(node, "null is neither less nor more: compare it by eq or ne"));
+                        return Err(self.error(
+                            node,
+                            "null is neither less nor more: compare it by eq or ne",
+                        ));
                     }
                 })
             }
@@ -294,7 +307,9 @@ impl Reader<'_> {
         let value = node.attribute("value").unwrap_or_default();
         Ok(match self.need(node, "type")? {
             "constant" => vec![Part::Text(self.defined(node, value)?)],
-            "eventField" => vec![Part::Of(Operand::Field(self.definition.field(field_of(value))))],
+            "eventField" => vec![Part::Of(Operand::Field(
+                self.definition.field(field_of(value)),
+            ))],
             "eventName" => vec![Part::Of(Operand::Field(self.definition.field(Field::Name)))],
             "query" => vec![Part::Of(Operand::State(self.path(node, depth + 1)?.0))],
             "location" => {
@@ -327,13 +342,16 @@ impl Reader<'_> {
             kind @ ("int" | "long") => {
                 let text = self.defined(node, value)?;
                 let number = text.parse::<i64>();
-                let number = number.map_err(|_| self.error(node, format!("`{text}` is no {kind}")))?;
+                let number =
+                    number.map_err(|_| self.error(node, format!("`{text}` is no {kind}")))?;
                 Operand::Constant(Datum::Integer(number.into()))
             }
             "string" => Operand::Constant(Datum::text(self.defined(node, value)?.as_bytes())),
             "eventField" => Operand::Field(self.definition.field(field_of(value))),
             "eventName" => Operand::Field(self.definition.field(Field::Name)),
-            "query" if node.attribute("stack") == Some("peek") => Operand::Top(self.path(node, 0)?.0),
+            "query" if node.attribute("stack") == Some("peek") => {
+                Operand::Top(self.path(node, 0)?.0)
+            }
             "query" => Operand::State(self.path(node, 0)?.0),
             "null" | "delete" => return Ok(None),
             other => {
@@ -369,10 +387,13 @@ impl Reader<'_> {
                 let new = self.value(value)?.map(Template::of);
                 match (stack, new, value.attribute("increment")) {
                     (Some("push"), Some(new), _) => Deed::Push(new),
-                    (Some("push"), None, _) => return Err(self.error(value, "null cannot be pushed")),
+                    (Some("push"), None, _) => {
+                        return Err(self.error(value, "null cannot be pushed"));
+                    }
                     (Some(other), ..) if other != "peek" => {
-                        let message =
-                            format!("there is no stack operation `{other}`, only push, pop, popAll, peek");
+                        let message = format!(
+                            "there is no stack operation `{other}`, only push, pop, popAll, peek"
+                        );
                         return Err(self.error(value, message));
                     }
                     (_, Some(new), Some("true")) => Deed::Add(new),
@@ -385,7 +406,8 @@ impl Reader<'_> {
     }
 }
 
-/// The field of that name: `cpu`, `timestamp`, contexts as `context._NAME`, or members with points between them.
+/// The field of that name: `cpu`, `timestamp`, contexts as `context._NAME`, or members with points
+/// between them.
 fn field_of(name: &str) -> Field {
     match name {
         "cpu" => Field::Cpu,
@@ -409,7 +431,9 @@ mod tests {
 "#;
 
     fn whole(changes: &str) -> String {
-        format!("{HEAD}<eventHandler eventName=\"a_*\">{changes}</eventHandler></stateProvider></tmfxml>")
+        format!(
+            "{HEAD}<eventHandler eventName=\"a_*\">{changes}</eventHandler></stateProvider></tmfxml>"
+        )
     }
 
     #[test]
@@ -426,7 +450,13 @@ mod tests {
         );
         let definition = parse(&text).unwrap();
         assert_eq!(definition.name, "mine");
-        let [If { then, otherwise, .. }, Change { path, deed }] = &definition.rules[0].steps[..] else {
+        let [
+            If {
+                then, otherwise, ..
+            },
+            Change { path, deed },
+        ] = &definition.rules[0].steps[..]
+        else {
             panic!("{definition:?}");
         };
         use RuleStep::{Change, If};
@@ -518,9 +548,17 @@ mod tests {
             error.message.contains("fsm") && error.message.contains("stateProvider"),
             "{error}"
         );
-        assert!(parse("<other/>").unwrap_err().message.contains("only tmfxml"));
+        assert!(
+            parse("<other/>")
+                .unwrap_err()
+                .message
+                .contains("only tmfxml")
+        );
         let misspelt = parse("<tmfxml>\n<stateProvidr/></tmfxml>").unwrap_err();
         assert_eq!((misspelt.line, misspelt.column), (2, 1), "{misspelt}");
-        assert!(misspelt.message.contains("only stateProvider"), "{misspelt}");
+        assert!(
+            misspelt.message.contains("only stateProvider"),
+            "{misspelt}"
+        );
     }
 }

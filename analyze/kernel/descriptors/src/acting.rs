@@ -16,8 +16,8 @@ pub(crate) struct Acting<'a> {
     pub(crate) numbered: &'a mut i32,
     /// Effects of the acts, in order.
     pub(crate) effects: &'a mut Vec<Effect>,
-    /// Returns true if no descriptor in a table is known to be open; without it, an act that depends
-    /// on that is [`Unclear`].
+    /// Returns true if no descriptor in a table is known to be open; without it, an act that
+    /// depends on that is [`Unclear`].
     pub(crate) is_empty: Option<&'a dyn Fn(ThreadKey) -> bool>,
 }
 
@@ -111,7 +111,8 @@ impl Acting<'_> {
         let entry = self.threads.get(thread);
         let is_touched = entry.is_touched;
         if let Some(before) = entry.belonging.replace(belonging) {
-            self.earlier.push(&mut entry.before, before, belonging.since);
+            self.earlier
+                .push(&mut entry.before, before, belonging.since);
         }
         if is_touched && belonging.table != thread.tid {
             self.touch(thread.with(belonging.table));
@@ -145,7 +146,11 @@ impl Acting<'_> {
 
     fn exec(&mut self, thread: ThreadKey, time: i64) {
         let mut table = thread.with(self.belonging(thread).table);
-        if self.threads.find(table).is_some_and(|entry| entry.users.shared) {
+        if self
+            .threads
+            .find(table)
+            .is_some_and(|entry| entry.users.shared)
+        {
             table = self.unshare(thread, time);
         }
         self.effects.push(Effect::Executed(table));
@@ -172,7 +177,10 @@ impl Acting<'_> {
             users.others += 1;
             users.shared |= pid != from.pid;
         } else {
-            let is_lent = self.threads.find(child).is_some_and(|entry| entry.users.lent);
+            let is_lent = self
+                .threads
+                .find(child)
+                .is_some_and(|entry| entry.users.lent);
             let table = if is_lent { self.unused(child) } else { child };
             let is_told = how.is_some() || child_pid.is_some();
             let belonging = Belonging {

@@ -16,7 +16,8 @@ pub type ThreadAct = (ThreadKey, i64, Option<Act>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnclearAct(pub usize);
 
-/// Effects of the acts in a slice on which thread has which table, known before the slice is played.
+/// Effects of the acts in a slice on which thread has which table, known before the slice is
+/// played.
 #[derive(Debug)]
 pub struct Ahead {
     pub(crate) start: Shared<Members>,
@@ -66,14 +67,16 @@ impl<K: Held> Descriptors<K> {
 }
 
 /// Effects, each with the number of its act. [`Act::Touch`] is not counted.
-fn effects(belongings: &mut Belongings, acts: &[ThreadAct]) -> Result<Vec<(u32, Effect)>, UnclearAct> {
+fn effects(
+    belongings: &mut Belongings,
+    acts: &[ThreadAct],
+) -> Result<Vec<(u32, Effect)>, UnclearAct> {
     let (mut effects, mut of_act, mut number) = (Vec::new(), Vec::new(), 0);
     let mut acting = belongings.acting(&mut of_act, None);
     for (at, &(thread, time, act)) in acts.iter().enumerate() {
         let act = act.ok_or(UnclearAct(at))?;
         acting.act(thread, time, act).map_err(|_| UnclearAct(at))?;
-        let is_unclear =
-            |effect: &Effect| matches!(effect, Effect::Moved { from, .. } if !acting.is_untouched(*from));
+        let is_unclear = |effect: &Effect| matches!(effect, Effect::Moved { from, .. } if !acting.is_untouched(*from));
         if acting.effects.iter().any(is_unclear) {
             return Err(UnclearAct(at));
         }
@@ -83,7 +86,8 @@ fn effects(belongings: &mut Belongings, acts: &[ThreadAct]) -> Result<Vec<(u32, 
     Ok(effects)
 }
 
-/// Whether the effect of an act may depend on what is in tables: those that say which process a thread belongs to may.
+/// Whether the effect of an act may depend on what is in tables: those that say which process a
+/// thread belongs to may.
 fn is_in_doubt(act: &Option<Act>) -> bool {
     let clear = matches!(
         act,
@@ -94,7 +98,10 @@ fn is_in_doubt(act: &Option<Act>) -> bool {
                 | Act::Exec
                 | Act::End
                 | Act::Holds(_)
-                | Act::Fork { parent_pid: None, .. }
+                | Act::Fork {
+                    parent_pid: None,
+                    ..
+                }
         )
     );
     !clear

@@ -17,7 +17,8 @@ pub(crate) struct Belonging {
     pub(crate) since: i64,
     pub(crate) pid: i32,
     pub(crate) table: i32,
-    /// Process and table of the thread that made it, as long as nothing tells whether it has the same.
+    /// Process and table of the thread that made it, as long as nothing tells whether it has the
+    /// same.
     pub(crate) maker: Option<(i32, i32)>,
 }
 
@@ -70,13 +71,15 @@ pub(crate) struct Users {
 /// Something that decides which thread has which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
-    /// What is in the thread's table changes, perhaps. Looking ahead needs one before each thread's first change.
+    /// What is in the thread's table changes, perhaps. Looking ahead needs one before each thread's
+    /// first change.
     Touch,
     /// The thread is about to make another one. Nothing where the trace does not tell how.
     Cloning(Option<Sharing>),
     /// The thread gets a copy of its table for itself, if others have it too.
     Unshare,
-    /// The thread makes another one. If nothing tells its process, it is taken for a process of its own.
+    /// The thread makes another one. If nothing tells its process, it is taken for a process of its
+    /// own.
     Fork {
         /// Its id.
         child: i32,
@@ -85,11 +88,13 @@ pub enum Act {
         /// The process of the thread that makes it, if that is told.
         parent_pid: Option<i32>,
     },
-    /// The thread executes a program: what its process shared with other processes it shares no more.
+    /// The thread executes a program: what its process shared with other processes it shares no
+    /// more.
     Exec,
     /// The thread ends. With the last thread that has a table everything in it is closed.
     End,
-    /// The thread turns out to belong to a process, and that to have its table at an address, as a state dump tells.
+    /// The thread turns out to belong to a process, and that to have its table at an address, as a
+    /// state dump tells.
     Member {
         /// The process.
         pid: i32,
@@ -136,7 +141,8 @@ pub(crate) enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unclear;
 
-/// Which process each thread belongs to, and which table it has. Takes a few dozen bytes a thread that was met.
+/// Which process each thread belongs to, and which table it has. Takes a few dozen bytes a thread
+/// that was met.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Belongings {
     pub(crate) threads: Shared<Members>,
@@ -185,7 +191,9 @@ impl Belongings {
 
     /// Whether a thread had that table at all times after one.
     pub(crate) fn had_since(&self, thread: ThreadKey, table: ThreadKey, time: i64) -> bool {
-        let mut later = self.all(thread).take_while(|belonging| belonging.since > time);
+        let mut later = self
+            .all(thread)
+            .take_while(|belonging| belonging.since > time);
         later.all(|belonging| belonging.table == table.tid)
     }
 

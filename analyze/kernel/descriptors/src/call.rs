@@ -85,7 +85,15 @@ impl Exit {
         let changes = |action| {
             matches!(
                 action,
-                Open(..) | Socket | SocketPair | Pipe | Accept | Duplicate | DuplicateTo | Control | Unshare
+                Open(..)
+                    | Socket
+                    | SocketPair
+                    | Pipe
+                    | Accept
+                    | Duplicate
+                    | DuplicateTo
+                    | Control
+                    | Unshare
             )
         };
         self.result >= 0 && self.call.is_none_or(|call| changes(call.action()))
@@ -138,7 +146,11 @@ impl Open {
     ) -> Open {
         let mut fds = (NO_FD, NO_FD);
         let places = if action == Action::Copy { 2 } else { 1 };
-        for (place, fd) in [&mut fds.0, &mut fds.1].into_iter().enumerate().take(places) {
+        for (place, fd) in [&mut fds.0, &mut fds.1]
+            .into_iter()
+            .enumerate()
+            .take(places)
+        {
             *fd = argument(place).map_or(NO_FD, descriptor);
         }
         Open {
@@ -158,11 +170,19 @@ impl Open {
         (self.deed, self.kind, self.cloexec) = match action {
             Action::Open(kind, mask) => (Deed::Make, kind, has(argument(0), mask)),
             Action::Socket => (Deed::Make, socket(argument(0)), has(argument(1), O_CLOEXEC)),
-            Action::SocketPair => (Deed::MakePair, socket(argument(0)), has(argument(1), O_CLOEXEC)),
+            Action::SocketPair => (
+                Deed::MakePair,
+                socket(argument(0)),
+                has(argument(1), O_CLOEXEC),
+            ),
             Action::Pipe => (Deed::MakePair, FdType::Pipe, has(argument(0), O_CLOEXEC)),
             Action::Accept => (Deed::Accept, FdType::Unknown, has(argument(1), O_CLOEXEC)),
             Action::Duplicate => (Deed::Duplicate, FdType::Unknown, false),
-            Action::DuplicateTo => (Deed::DuplicateTo, FdType::Unknown, has(argument(2), O_CLOEXEC)),
+            Action::DuplicateTo => (
+                Deed::DuplicateTo,
+                FdType::Unknown,
+                has(argument(2), O_CLOEXEC),
+            ),
             Action::Control => match argument(1) {
                 Some(command @ (F_DUPFD | F_DUPFD_CLOEXEC)) => {
                     (Deed::Duplicate, FdType::Unknown, command == F_DUPFD_CLOEXEC)
@@ -170,7 +190,9 @@ impl Open {
                 Some(F_SETFD) => (Deed::Flag, FdType::Unknown, has(argument(2), FD_CLOEXEC)),
                 _ => return,
             },
-            Action::Unshare if has(argument(0), CLONE_FILES) => (Deed::Unshare, FdType::Unknown, false),
+            Action::Unshare if has(argument(0), CLONE_FILES) => {
+                (Deed::Unshare, FdType::Unknown, false)
+            }
             _ => return,
         };
         if !matches!(self.deed, Deed::Make | Deed::MakePair | Deed::Unshare) {

@@ -140,7 +140,10 @@ impl Change {
     /// What a call changes as soon as it begins: whoever uses the descriptor while it is being
     /// closed uses another one, if any. Its exit tells nothing.
     #[inline]
-    pub fn at_entry(call: Syscall, mut argument: impl FnMut(usize) -> Option<i64>) -> Option<Change> {
+    pub fn at_entry(
+        call: Syscall,
+        mut argument: impl FnMut(usize) -> Option<i64>,
+    ) -> Option<Change> {
         let has = |flags: Option<i64>, mask: i64| flags.is_some_and(|flags| flags & mask != 0);
         match call.action() {
             Action::Close => Some(Change::Closed {

@@ -175,7 +175,8 @@ impl<K: Held> Contents<K> {
     /// Numbers of descriptors of a table of which something is known.
     pub(crate) fn fds(&self, table: ThreadKey) -> Vec<i32> {
         let fds = self.tables.find(table);
-        fds.map(|fds| fds.keys().copied().collect()).unwrap_or_default()
+        fds.map(|fds| fds.keys().copied().collect())
+            .unwrap_or_default()
     }
 
     /// A descriptor is that from now on.
@@ -233,7 +234,11 @@ impl<K: Held> Contents<K> {
             // Most are opened and closed, and that is all.
             history.reserve_exact(2);
         }
-        history.push(Since { time, kind, cloexec });
+        history.push(Since {
+            time,
+            kind,
+            cloexec,
+        });
         self.entries += 1;
     }
 
@@ -286,7 +291,13 @@ impl<K: Held> Contents<K> {
         self.set_or_rename(table, fd, time, (kind, cloexec), true);
     }
 
-    fn close_range(&mut self, table: ThreadKey, time: i64, range: RangeInclusive<i64>, only_flag: bool) {
+    fn close_range(
+        &mut self,
+        table: ThreadKey,
+        time: i64,
+        range: RangeInclusive<i64>,
+        only_flag: bool,
+    ) {
         if !only_flag {
             let descriptor = |fd: i64| fd.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
             let fds = (descriptor(*range.start()), descriptor(*range.end()));
@@ -375,8 +386,9 @@ impl<K: Held> Contents<K> {
             fds.retain(|_, history| {
                 let after = history.partition_point(|since| since.time <= before);
                 history.drain(..after.saturating_sub(1));
-                let gone =
-                    |since: &Since<K>| since.time <= before && (since.kind, since.cloexec) == Self::nothing();
+                let gone = |since: &Since<K>| {
+                    since.time <= before && (since.kind, since.cloexec) == Self::nothing()
+                };
                 history.shrink_to(2 * history.len());
                 self.entries += history.len();
                 !matches!(history.as_slice(), [only] if gone(only))

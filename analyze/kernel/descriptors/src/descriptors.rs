@@ -61,8 +61,8 @@ impl<K: Held> Descriptors<K> {
     /// The table that a thread's descriptor is in, if since a time neither has become another one.
     pub fn holder(&self, thread: ThreadKey, fd: i32, time: i64) -> Option<ThreadKey> {
         let (table, _) = self.belongings.table_at(thread, time);
-        let is_same =
-            self.belongings.had_since(thread, table, time) && self.contents.is_same_since(table, fd, time);
+        let is_same = self.belongings.had_since(thread, table, time)
+            && self.contents.is_same_since(table, fd, time);
         is_same.then_some(table)
     }
 
@@ -93,9 +93,15 @@ impl<K: Held> Descriptors<K> {
         self.acted(thread, time, act);
     }
 
-    /// The same of a descriptor in a state dump. What is known of it already was seen when it was opened, and is
-    /// better.
-    pub fn holds(&mut self, thread: ThreadKey, time: i64, act: Act, (fd, kind, cloexec): (i32, K, bool)) {
+    /// The same of a descriptor in a state dump. What is known of it already was seen when it was
+    /// opened, and is better.
+    pub fn holds(
+        &mut self,
+        thread: ThreadKey,
+        time: i64,
+        act: Act,
+        (fd, kind, cloexec): (i32, K, bool),
+    ) {
         if let Some(table) = self.acted(thread, time, act)
             && self.contents.now(table, fd).0 == K::default()
         {
@@ -111,7 +117,9 @@ impl<K: Held> Descriptors<K> {
         } = self;
         let is_empty = |table| contents.is_empty(table);
         // Nothing is unclear where it is known what is in tables.
-        let _ = belongings.acting(effects, Some(&is_empty)).act(thread, time, act);
+        let _ = belongings
+            .acting(effects, Some(&is_empty))
+            .act(thread, time, act);
         let mut holder = None;
         for effect in effects.drain(..) {
             if let Effect::Held(table) = effect {

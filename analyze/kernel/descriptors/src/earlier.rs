@@ -53,7 +53,8 @@ impl Earlier {
             Some((past, self.all.get(usize::try_from(at).ok()?)?))
         };
         let all = std::iter::successors(get(past), move |(past, ended)| {
-            // Numbers decrease from each belonging to the one before; deserialized data may violate this.
+            // Numbers decrease from each belonging to the one before; deserialized data may violate
+            // this.
             get(ended.before).filter(|(before, _)| before < past)
         });
         all.map(|(_, ended)| ended.belonging)

@@ -167,7 +167,8 @@ impl Texts {
     }
 }
 
-/// Lists of texts that are used at one time, of which the texts are told apart by the tags of the lists.
+/// Lists of texts that are used at one time, of which the texts are told apart by the tags of the
+/// lists.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionaries(Vec<Dictionary>);
 

@@ -1,4 +1,5 @@
-//! Changes by calls of which a slice does not know which they are: it does not contain their beginnings.
+//! Changes by calls of which a slice does not know which they are: it does not contain their
+//! beginnings.
 
 use crate::call::NO_FD;
 use crate::change::Change;
@@ -26,7 +27,9 @@ impl<K: Held> LateChange<K> {
     pub fn fds(&self) -> [i32; 2] {
         match *self {
             LateChange::Rename(fd, _) => [fd, NO_FD],
-            LateChange::Change { change, .. } => change.fds().map_or([NO_FD; 2], |fds| [fds.0, fds.1]),
+            LateChange::Change { change, .. } => {
+                change.fds().map_or([NO_FD; 2], |fds| [fds.0, fds.1])
+            }
             LateChange::Nothing => [NO_FD; 2],
         }
     }
@@ -41,7 +44,9 @@ impl<K: Held> LateChange<K> {
                     kind,
                     cloexec,
                 } if to == fd => (kind, cloexec),
-                Change::Pair { fds, kind, cloexec } if fds.0 == fd || fds.1 == fd => (kind, cloexec),
+                Change::Pair { fds, kind, cloexec } if fds.0 == fd || fds.1 == fd => {
+                    (kind, cloexec)
+                }
                 Change::Accepted {
                     fd: to,
                     kind: Some(kind),

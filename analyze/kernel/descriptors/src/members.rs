@@ -1,7 +1,8 @@
 //! Threads with their processes and tables of descriptors, in pages that copies share.
 //!
-//! Each slice of time keeps a copy of the threads at its begin. A trace may have hundreds of thousands
-//! of threads, and a slice changes only a few of them: only the pages of those are copied.
+//! Each slice of time keeps a copy of the threads at its begin. A trace may have hundreds of
+//! thousands of threads, and a slice changes only a few of them: only the pages of those are
+//! copied.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Table, ThreadKey};
@@ -52,7 +53,8 @@ fn page(thread: ThreadKey) -> (ThreadKey, u64) {
     (thread.with(thread.tid >> PAGE_BITS), bit)
 }
 
-/// All threads that were met, about 80 bytes each. A thread without an entry is alone in its process.
+/// All threads that were met, about 80 bytes each. A thread without an entry is alone in its
+/// process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Members {
     pages: Table<Shared<Page>>,
@@ -91,7 +93,8 @@ impl Members {
         self.pages.entries().flat_map(|(_, page)| &page.entries)
     }
 
-    /// Whether adding threads can lead to this value: false only for serialized data from elsewhere.
+    /// Whether adding threads can lead to this value: false only for serialized data from
+    /// elsewhere.
     pub(crate) fn is_sound(&self) -> bool {
         self.pages.is_sound() && self.pages.entries().all(|(_, page)| page.is_sound())
     }
@@ -106,7 +109,8 @@ mod tests {
     /// Ids far apart and next to each other, also below zero, in two traces.
     fn threads() -> impl Iterator<Item = ThreadKey> {
         let tids = (0..4000).map(|at: i32| (at * 37) % 300 - 150 + (at % 3) * 100_000);
-        tids.zip(0..).map(|(tid, at)| ThreadKey { trace: at % 2, tid })
+        tids.zip(0..)
+            .map(|(tid, at)| ThreadKey { trace: at % 2, tid })
     }
 
     #[test]

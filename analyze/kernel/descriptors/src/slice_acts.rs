@@ -51,7 +51,11 @@ impl SliceActs {
 
     /// Returns the next part of the slice. `is_unclear`: an open call may decide which thread has
     /// which table.
-    pub fn next<K: Held>(&mut self, descriptors: &mut Descriptors<K>, is_unclear: bool) -> SlicePart {
+    pub fn next<K: Held>(
+        &mut self,
+        descriptors: &mut Descriptors<K>,
+        is_unclear: bool,
+    ) -> SlicePart {
         let rest = self.acts.get(self.done..).unwrap_or_default();
         if rest.is_empty() && is_unclear {
             return self.all_in_order(descriptors);
@@ -68,7 +72,9 @@ impl SliceActs {
             .max(self.done.max(LEAST) - 1)
             .min(rest.len().saturating_sub(1));
         let until = rest.get(at).map(|(_, time, _)| time.saturating_add(1));
-        let count = until.map_or(0, |until| rest.partition_point(|(_, time, _)| *time < until));
+        let count = until.map_or(0, |until| {
+            rest.partition_point(|(_, time, _)| *time < until)
+        });
         descriptors.touch_all(rest.get(..count).unwrap_or_default());
         self.done += count;
         SlicePart::InOrder(until)

@@ -41,8 +41,8 @@ impl SlicedTable {
     /// True if no descriptor of the table is open from that time on.
     fn is_closed_since<A: Copy + Eq + Hash>(&self, since: i64, values: &Values<A>) -> bool {
         let base = self.bases.last();
-        let is_empty =
-            base.is_some_and(|base| base.time <= since && values.base_at(base.value) == Base::Empty);
+        let is_empty = base
+            .is_some_and(|base| base.time <= since && values.base_at(base.value) == Base::Empty);
         let is_closed = |history: &Vec<From<ValueId>>| {
             let last = history.last();
             last.is_none_or(|last| last.time <= since && last.value == ValueId::default())
@@ -53,7 +53,11 @@ impl SlicedTable {
 
 /// Drops the history before the last change before a time. Keeps the value of the descriptor just
 /// before that change, which shows that it was a change.
-fn leave_out<A: Copy + Eq + Hash>(history: &mut Vec<From<ValueId>>, since: i64, values: &Values<A>) {
+fn leave_out<A: Copy + Eq + Hash>(
+    history: &mut Vec<From<ValueId>>,
+    since: i64,
+    values: &Values<A>,
+) {
     let is_open = |value: ValueId| match values.get(value) {
         None => Some(false),
         Some(Value::Is(..)) => Some(true),
@@ -76,5 +80,8 @@ fn leave_out<A: Copy + Eq + Hash>(history: &mut Vec<From<ValueId>>, since: i64, 
     // Changes of the whole table that come before it do not matter.
     let order = first.order;
     history.drain(..change - 1);
-    history.iter_mut().take(1).for_each(|from| from.order = order);
+    history
+        .iter_mut()
+        .take(1)
+        .for_each(|from| from.order = order);
 }

@@ -62,6 +62,8 @@ impl SlicedTable {
     /// The bases after a time, and the last one before.
     pub(crate) fn bases_since(&self, since: i64) -> &[From<u32>] {
         let first = self.bases.partition_point(|from| from.time <= since);
-        self.bases.get(first.saturating_sub(1)..).unwrap_or_default()
+        self.bases
+            .get(first.saturating_sub(1)..)
+            .unwrap_or_default()
     }
 }

@@ -57,8 +57,9 @@ struct By<'a, A, K> {
 }
 
 impl<A: Copy + Eq + Hash> Sliced<A> {
-    /// Turns the descriptors at the beginning of the slice into those at its end; of changes before `since` (nanoseconds from
-    /// the origin) only the last one of each descriptor matters. `targets` are all descriptors that late calls change.
+    /// Turns the descriptors at the beginning of the slice into those at its end; of changes before
+    /// `since` (nanoseconds from the origin) only the last one of each descriptor matters.
+    /// `targets` are all descriptors that late calls change.
     pub fn install<K: Held>(
         &mut self,
         known: &mut Resolved<K>,

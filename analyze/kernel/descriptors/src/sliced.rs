@@ -74,10 +74,12 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         match self.values.get(value) {
             None => Ok(None),
             Some(Value::Is(what, _)) => Ok(Some(what)),
-            Some(Value::Renamed(what, _) | Value::Flagged(what, _)) => match self.values.get(what) {
-                Some(Value::Is(what, _)) => Ok(Some(what)),
-                _ => Err(OfBefore),
-            },
+            Some(Value::Renamed(what, _) | Value::Flagged(what, _)) => {
+                match self.values.get(what) {
+                    Some(Value::Is(what, _)) => Ok(Some(what)),
+                    _ => Err(OfBefore),
+                }
+            }
             Some(_) => Err(OfBefore),
         }
     }
@@ -99,7 +101,11 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
 
     /// The object of a thread's descriptor at a time in the slice.
     pub fn at(&mut self, thread: ThreadKey, fd: i32, time: i64) -> SlicedAnswer {
-        let history = self.members.find(thread).map(Vec::as_slice).unwrap_or_default();
+        let history = self
+            .members
+            .find(thread)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let (table, moves) = match at(history, time) {
             Some((belonging, until)) => (belonging.table, until),
             None => (self.start.belonging(thread).table, begin(history)),
@@ -128,7 +134,8 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         SlicedAnswer { value, until }
     }
 
-    /// The object of a table's descriptor after the changes that come before a moment; without a moment, after all.
+    /// The object of a table's descriptor after the changes that come before a moment; without a
+    /// moment, after all.
     pub fn now(&mut self, table: ThreadKey, fd: i32, moment: Option<Moment>) -> ValueId {
         let moment = moment.unwrap_or(Moment::LAST);
         let of_table = self.tables.find(table);
@@ -169,7 +176,10 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
     fn set_base(&mut self, table: ThreadKey, time: i64, base: Base) {
         let value = self.values.base(base);
         let order = self.order();
-        self.tables.get(table).bases.push(From { order, time, value });
+        self.tables
+            .get(table)
+            .bases
+            .push(From { order, time, value });
     }
 
     /// The descriptors of a table of which the slice says something, and what they are.
@@ -260,14 +270,20 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
     }
 
     /// A state dump tells what a table's descriptor is, if that is not known.
-    pub fn holds(&mut self, table: ThreadKey, time: i64, (fd, what, cloexec): (i32, ValueId, bool)) {
+    pub fn holds(
+        &mut self,
+        table: ThreadKey,
+        time: i64,
+        (fd, what, cloexec): (i32, ValueId, bool),
+    ) {
         let before = self.now(table, fd, None);
         let what = self.values.flagged(what, cloexec);
         let value = self.values.or_else(before, what);
         self.set(table, fd, time, value);
     }
 
-    /// A call of a thread that may change its table ends, but it is not known yet which call that is.
+    /// A call of a thread that may change its table ends, but it is not known yet which call that
+    /// is.
     pub fn late(&mut self, thread: ThreadKey, time: i64, call: u32) {
         let table = self.table(thread);
         for (fd, before) in self.fds(table) {
@@ -278,7 +294,8 @@ impl<A: Copy + Eq + Hash> Sliced<A> {
         self.set_base(table, time, Base::Late(call, base));
     }
 
-    /// The next act of those that were looked at ahead. Gives the table of a descriptor in a state dump.
+    /// The next act of those that were looked at ahead. Gives the table of a descriptor in a state
+    /// dump.
     pub fn act(&mut self, time: i64) -> Option<ThreadKey> {
         let number = self.acts;
         self.acts += 1;

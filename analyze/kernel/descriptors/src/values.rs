@@ -1,4 +1,5 @@
-//! Descriptors by what they were at the beginning of a slice of time, of which nothing is known while the slice is played.
+//! Descriptors by what they were at the beginning of a slice of time, of which nothing is known
+//! while the slice is played.
 
 use std::hash::Hash;
 
@@ -9,7 +10,9 @@ use crate::contents::{Contents, Held};
 use crate::interned::Interned;
 
 /// What a descriptor is in a slice, by number. The default stands for one that is not open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct ValueId(u32);
 
 /// What a descriptor is in a slice, where `A` stands for what the slice knows.
@@ -78,7 +81,10 @@ impl<A: Copy + Eq + Hash> Values<A> {
         let (first, second) = match self.get(id) {
             None | Some(Value::Is(..) | Value::Start(..)) => (None, None),
             Some(
-                Value::Exec(of) | Value::Flagged(of, _) | Value::Accepted(of, _) | Value::Late(_, _, of),
+                Value::Exec(of)
+                | Value::Flagged(of, _)
+                | Value::Accepted(of, _)
+                | Value::Late(_, _, of),
             ) => (Some(of), None),
             Some(Value::Renamed(of, other) | Value::OrElse(of, other)) => (Some(of), Some(other)),
         };
@@ -110,7 +116,8 @@ impl<A: Copy + Eq + Hash> Values<A> {
 
     pub(crate) fn executed(&mut self, id: ValueId) -> ValueId {
         match self.get(id) {
-            None | Some(Value::Is(_, true) | Value::Flagged(_, true) | Value::Accepted(_, true)) => {
+            None
+            | Some(Value::Is(_, true) | Value::Flagged(_, true) | Value::Accepted(_, true)) => {
                 ValueId::default()
             }
             Some(Value::Is(_, false) | Value::Flagged(_, false) | Value::Accepted(_, false)) => id,
@@ -169,7 +176,9 @@ impl<A: Copy + Eq + Hash> Values<A> {
 
     /// Whether a base depends on what late calls do.
     pub(crate) fn is_late(&self, base: u32) -> bool {
-        self.chain(base).iter().any(|base| matches!(base, Base::Late(..)))
+        self.chain(base)
+            .iter()
+            .any(|base| matches!(base, Base::Late(..)))
     }
 
     /// What a base says of a descriptor.
@@ -242,7 +251,11 @@ impl<K: Held> Resolved<K> {
     }
 
     /// Resolves a value, and what it is made of.
-    pub(crate) fn resolve_one<A: Copy + Eq + Hash>(&mut self, by: &Resolving<'_, A, K>, id: ValueId) {
+    pub(crate) fn resolve_one<A: Copy + Eq + Hash>(
+        &mut self,
+        by: &Resolving<'_, A, K>,
+        id: ValueId,
+    ) {
         let (mut id, mut open) = (id, Vec::new());
         loop {
             if self.find(id).is_none() {
@@ -251,7 +264,8 @@ impl<K: Held> Resolved<K> {
                     open.push(std::mem::replace(&mut id, missing));
                     continue;
                 }
-                if let (Some(value), Some(at)) = (by.values.get(id), (id.0 as usize).checked_sub(1)) {
+                if let (Some(value), Some(at)) = (by.values.get(id), (id.0 as usize).checked_sub(1))
+                {
                     let known = self.of(by, value);
                     self.put(at, known);
                 }

@@ -1,10 +1,12 @@
-//! Descriptors that are followed in slices are what they are when they are followed in the order of time.
+//! Descriptors that are followed in slices are what they are when they are followed in the order of
+//! time.
 
 use std::cell::Cell;
 
 use proptest::prelude::*;
 use tracebraid_descriptors::{
-    Act, Change, Descriptors, Holder, Moment, Resolved, Sharing, Sliced, ThreadAct, UnclearAct, ValueId,
+    Act, Change, Descriptors, Holder, Moment, Resolved, Sharing, Sliced, ThreadAct, UnclearAct,
+    ValueId,
 };
 use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::FdType;
@@ -24,7 +26,12 @@ enum Deed {
 }
 
 fn kind() -> impl Strategy<Value = FdType> {
-    prop::sample::select(vec![FdType::Disk, FdType::Pipe, FdType::Network, FdType::Socket])
+    prop::sample::select(vec![
+        FdType::Disk,
+        FdType::Pipe,
+        FdType::Network,
+        FdType::Socket,
+    ])
 }
 
 fn fd() -> impl Strategy<Value = i32> {
@@ -51,7 +58,8 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 fn other_change() -> impl Strategy<Value = Change> {
-    let sharing = (any::<bool>(), any::<bool>()).prop_map(|(process, files)| Sharing { process, files });
+    let sharing =
+        (any::<bool>(), any::<bool>()).prop_map(|(process, files)| Sharing { process, files });
     let range = (0..5i64, 0..5i64, any::<bool>(), any::<bool>());
     prop_oneof![
         2 => prop::option::of(sharing).prop_map(Change::Cloning),
@@ -72,7 +80,10 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
-    let holder = prop_oneof![tid().prop_map(Holder::Process), (0..2i64).prop_map(Holder::Table)];
+    let holder = prop_oneof![
+        tid().prop_map(Holder::Process),
+        (0..2i64).prop_map(Holder::Table)
+    ];
     prop_oneof![
         12 => change().prop_map(Deed::Change),
         4 => other_change().prop_map(Deed::Change),
@@ -92,7 +103,9 @@ type Done = (i64, ThreadKey, Deed);
 fn play(descriptors: &mut Descriptors, (time, thread, deed): Done) -> Option<FdType> {
     match deed {
         Deed::Change(change) | Deed::Late(change) => descriptors.change(thread, time, change),
-        Deed::Rename(fd, kind) | Deed::LateRename(fd, kind) => descriptors.rename(thread, fd, time, kind),
+        Deed::Rename(fd, kind) | Deed::LateRename(fd, kind) => {
+            descriptors.rename(thread, fd, time, kind)
+        }
         Deed::Act(act) => descriptors.act(thread, time, act),
         Deed::Holds(holder, fd, kind, cloexec) => {
             descriptors.holds(thread, time, Act::Holds(holder), (fd, kind, cloexec));
@@ -149,7 +162,12 @@ fn acts_of(all: &[Done]) -> Vec<ThreadAct> {
 }
 
 /// Follows what happens in a slice, if that can be done; gives what was asked for.
-fn play_slice(descriptors: &mut Descriptors, begin: i64, since: i64, all: &[Done]) -> Option<Vec<FdType>> {
+fn play_slice(
+    descriptors: &mut Descriptors,
+    begin: i64,
+    since: i64,
+    all: &[Done],
+) -> Option<Vec<FdType>> {
     let acts = acts_of(all);
     let ahead = match descriptors.look_ahead(&acts) {
         Ok(ahead) => ahead,
@@ -249,10 +267,12 @@ fn outcome(change: Change, now: &mut dyn FnMut(i32) -> FdType) -> Outcome {
             kind,
             cloexec,
         } => Box::new(move |fd, before| if fd == to { (kind, cloexec) } else { before }),
-        Change::Pair { fds, kind, cloexec } => Box::new(move |fd, before| match fd == fds.0 || fd == fds.1 {
-            true => (kind, cloexec),
-            false => before,
-        }),
+        Change::Pair { fds, kind, cloexec } => {
+            Box::new(move |fd, before| match fd == fds.0 || fd == fds.1 {
+                true => (kind, cloexec),
+                false => before,
+            })
+        }
         Change::Accepted {
             fd: to,
             from,
@@ -266,9 +286,13 @@ fn outcome(change: Change, now: &mut dyn FnMut(i32) -> FdType) -> Outcome {
             let kind = now(from);
             Box::new(move |fd, before| if fd == to { (kind, cloexec) } else { before })
         }
-        Change::CloseOnExec { fd: to, cloexec } => {
-            Box::new(move |fd, before| if fd == to { (before.0, cloexec) } else { before })
-        }
+        Change::CloseOnExec { fd: to, cloexec } => Box::new(move |fd, before| {
+            if fd == to {
+                (before.0, cloexec)
+            } else {
+                before
+            }
+        }),
         Change::Closed { fd: to } => Box::new(move |fd, before| {
             if fd == to {
                 (FdType::Unknown, false)
@@ -298,7 +322,10 @@ fn check(deeds: Vec<(i64, i32, Deed)>, length: i64) -> Result<(), TestCaseError>
     while !rest.is_empty() {
         let end = begin + length;
         let (slice, later) = rest.split_at(rest.partition_point(|done| done.0 < end));
-        let expected: Vec<FdType> = slice.iter().filter_map(|done| play(&mut plain, *done)).collect();
+        let expected: Vec<FdType> = slice
+            .iter()
+            .filter_map(|done| play(&mut plain, *done))
+            .collect();
         // Questions reach back six nanoseconds at most.
         let (played, replayed) = PLAYED.get();
         let found = match play_slice(&mut sliced, begin, end - 7, slice) {
@@ -308,7 +335,10 @@ fn check(deeds: Vec<(i64, i32, Deed)>, length: i64) -> Result<(), TestCaseError>
             }
             None => {
                 PLAYED.set((played, replayed + 1));
-                slice.iter().filter_map(|done| play(&mut sliced, *done)).collect()
+                slice
+                    .iter()
+                    .filter_map(|done| play(&mut sliced, *done))
+                    .collect()
             }
         };
         prop_assert_eq!(found, expected);

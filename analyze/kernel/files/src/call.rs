@@ -53,13 +53,14 @@ impl Ending for Exited {
     }
 }
 
-/// A call that a thread takes from one stretch to another, and what the descriptors that it names were when it began.
+/// A call that a thread takes from one stretch to another, and what the descriptors that it names
+/// were when it began.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Parked<F> {
     /// The call.
     pub entered: Entered,
-    /// The directory to which the name is relative, or else the descriptor that it reads from (or its only one); and that which it
-    /// writes to.
+    /// The directory to which the name is relative, or else the descriptor that it reads from (or
+    /// its only one); and that which it writes to.
     pub held: (F, F),
 }
 
@@ -116,7 +117,8 @@ pub struct Stretch {
     pub(crate) calls: CallStretch<Entered>,
     /// The process in its last context.
     pub(crate) pid: Option<i32>,
-    /// The next time at which it is to be marked how it stands; below all times where that is not looked up yet.
+    /// The next time at which it is to be marked how it stands; below all times where that is not
+    /// looked up yet.
     pub(crate) until: i64,
 }
 

@@ -62,7 +62,10 @@ mod tests {
         directories.fork(parent, child);
         directories.change(&mut texts, parent, Some(sub));
         let path = |process| directories.of(process).and_then(|path| texts.get(path));
-        assert_eq!((path(parent), path(child)), (Some("/srv/sub"), Some("/srv")));
+        assert_eq!(
+            (path(parent), path(child)),
+            (Some("/srv/sub"), Some("/srv"))
+        );
         directories.change(&mut texts, parent, None);
         directories.fork(parent, child);
         assert_eq!(directories.of(child), None);

@@ -2,8 +2,8 @@
 
 use tracebraid_descriptors::{Change, Exit, Holder, NO_FD, O_CLOEXEC, Open, Text, descriptor};
 use tracebraid_kernel_model::{
-    Action, Body, Exec, FdType, Fork, IntField, KernelEvent, NameBase, ProcessState, StateFd, Syscall,
-    SyscallEntry, SyscallExit,
+    Action, Body, Exec, FdType, Fork, IntField, KernelEvent, NameBase, ProcessState, StateFd,
+    Syscall, SyscallEntry, SyscallExit,
 };
 
 use crate::call::{Entered, Exited, Forked};
@@ -82,7 +82,9 @@ impl FileRules {
     /// Events other than entries and exits of system calls.
     #[inline(never)]
     pub(crate) fn other(&self, seen: &mut Seen, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         if let KernelEvent::Switch(switch) = &model.event {
             let near = &mut seen.near;
             if let Some((_, next)) = learn_switch(&mut seen.people, near, event, switch, body) {
@@ -150,7 +152,13 @@ impl FileRules {
         }
     }
 
-    fn process(&self, seen: &mut Seen, event: &Event<'_>, state: &ProcessState, body: &mut Body<'_, '_>) {
+    fn process(
+        &self,
+        seen: &mut Seen,
+        event: &Event<'_>,
+        state: &ProcessState,
+        body: &mut Body<'_, '_>,
+    ) {
         if let (Some(tid), Some(pid)) = (state.tid.get(body), state.pid.get(body)) {
             let member = FileItem::Member {
                 tid: tid as i32,
@@ -178,7 +186,8 @@ fn entered(
 ) -> Entered {
     let mut open = Open::new(call, time, &mut |place| entry.argument(call, place, body));
     let (mut text, mut dir) = (Text::NONE, NO_FD);
-    let argument = |place, body: &mut _| entry.argument(call, place, body).map_or(NO_FD, descriptor);
+    let argument =
+        |place, body: &mut _| entry.argument(call, place, body).map_or(NO_FD, descriptor);
     match call.action() {
         Action::Open(..) => {
             text = path(seen, call, entry, body);
@@ -230,9 +239,14 @@ fn directory(argument: Option<i64>) -> i32 {
     }
 }
 
-/// Descriptors that the call made, type of the peer, and its address, as far as the exit records them.
+/// Descriptors that the call made, type of the peer, and its address, as far as the exit records
+/// them.
 #[inline(always)]
-fn made(seen: &mut Seen, exit: &SyscallExit, body: &mut Body<'_, '_>) -> ((i32, i32), Option<FdType>, Text) {
+fn made(
+    seen: &mut Seen,
+    exit: &SyscallExit,
+    body: &mut Body<'_, '_>,
+) -> ((i32, i32), Option<FdType>, Text) {
     if exit.pair.is_none() && exit.family.is_none() {
         return (Exit::NO_PAIR, None, Text::NONE);
     }
@@ -240,7 +254,9 @@ fn made(seen: &mut Seen, exit: &SyscallExit, body: &mut Body<'_, '_>) -> ((i32, 
         Some(pair) => pair.0.get(body).zip(pair.1.get(body)),
         None => None,
     };
-    let pair = pair.map_or(Exit::NO_PAIR, |(first, second)| (first as i32, second as i32));
+    let pair = pair.map_or(Exit::NO_PAIR, |(first, second)| {
+        (first as i32, second as i32)
+    });
     let family = exit.family.as_ref().and_then(|family| family.get(body));
     let peer = family.filter(|&family| family > 0).map(FdType::of_family);
     let address = exit
@@ -248,7 +264,11 @@ fn made(seen: &mut Seen, exit: &SyscallExit, body: &mut Body<'_, '_>) -> ((i32, 
         .as_ref()
         .and_then(|peer| peer.get(body)?.socket_address());
     // Ports of those who connect are all different ones, and say nothing.
-    let text = address.map(|address| seen.texts.0.number(&format!("socket from {}", address.ip())));
+    let text = address.map(|address| {
+        seen.texts
+            .0
+            .number(&format!("socket from {}", address.ip()))
+    });
     (pair, peer, text.unwrap_or(Text::NONE))
 }
 

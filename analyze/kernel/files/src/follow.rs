@@ -18,8 +18,8 @@ use crate::seen::Seen;
 pub struct Descriptor {
     /// Index of the trace.
     pub trace: u32,
-    /// The process; of those that share their descriptors, the one that had them first. Below 0 if whoever holds it got a
-    /// copy of what it had shared.
+    /// The process; of those that share their descriptors, the one that had them first. Below 0 if
+    /// whoever holds it got a copy of what it had shared.
     pub process: i32,
     /// Its number.
     pub fd: i32,
@@ -65,8 +65,8 @@ fn descriptor(table: ThreadKey, fd: i32) -> Descriptor {
     }
 }
 
-/// For how many nanoseconds it may be asked which file a descriptor was that has changed: longer calls on it name an unknown
-/// file.
+/// For how many nanoseconds it may be asked which file a descriptor was that has changed: longer
+/// calls on it name an unknown file.
 const HORIZON: i64 = 60_000_000_000;
 
 /// News of threads and their calls.
@@ -98,7 +98,8 @@ impl CallSink for Heard {
             }
             let holder = machine.descriptors.holder(thread, fd, call.begin);
             if let Some(table) = holder.filter(|_| fd != NO_FD) {
-                self.0.push(News::Used(descriptor(table, fd), read, written));
+                self.0
+                    .push(News::Used(descriptor(table, fd), read, written));
             }
         }
     }
@@ -120,8 +121,9 @@ pub struct FileFollower(FileRules);
 
 /// State after some chunks.
 ///
-/// The size is bounded by that of [`Seen`] and of [`FileMachine`]. Changes of descriptors in the latter are kept for a
-/// minute; older ones are dropped each time the number of changes has doubled.
+/// The size is bounded by that of [`Seen`] and of [`FileMachine`]. Changes of descriptors in the
+/// latter are kept for a minute; older ones are dropped each time the number of changes has
+/// doubled.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FollowedFiles {
     pub(crate) seen: Seen,
@@ -141,8 +143,8 @@ impl FollowedFiles {
 }
 
 impl FileFollower {
-    /// Of all calls on all traces. `marks` are the times, in ascending order, of which the state may be asked for
-    /// ([`FollowedFiles::keep`]), in nanoseconds from the origin.
+    /// Of all calls on all traces. `marks` are the times, in ascending order, of which the state
+    /// may be asked for ([`FollowedFiles::keep`]), in nanoseconds from the origin.
     pub fn new(marks: Vec<i64>) -> FileFollower {
         FileFollower(FileRules {
             marks,
@@ -171,8 +173,8 @@ impl FileFollower {
         self.0.merge(&mut earlier.seen, later.seen);
     }
 
-    /// Plays what was seen before a time, or everything, and reports the news: the time in nanoseconds from the origin, and
-    /// what happened then.
+    /// Plays what was seen before a time, or everything, and reports the news: the time in
+    /// nanoseconds from the origin, and what happened then.
     pub fn follow(
         &self,
         partial: &mut FollowedFiles,
@@ -215,7 +217,10 @@ impl FileFollower {
 }
 
 /// A change of a descriptor as news; `get` gives name and type of a file.
-fn news<'a>(turn: Turn<FileId>, get: impl Fn(FileId) -> Option<(&'a str, FdType)>) -> Option<News<'a>> {
+fn news<'a>(
+    turn: Turn<FileId>,
+    get: impl Fn(FileId) -> Option<(&'a str, FdType)>,
+) -> Option<News<'a>> {
     match turn {
         Turn::Closed {
             table,

@@ -5,7 +5,8 @@ use tracebraid_descriptors::{Act, Change, Deed, Holder, NO_FD, Text, descriptor}
 
 use crate::call::{Call, Entered, Exited, Forked, Stretch};
 
-/// Something happens on a CPU, by the thread and process that the event's context names, if it names some.
+/// Something happens on a CPU, by the thread and process that the event's context names, if it
+/// names some.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FileStep {
     pub(crate) tid: Option<i32>,
@@ -146,7 +147,8 @@ impl FileItem {
         }
     }
 
-    /// The thread, and its effect on which thread has which table, if it has one; the effect is `None` if it is unknown yet.
+    /// The thread, and its effect on which thread has which table, if it has one; the effect is
+    /// `None` if it is unknown yet.
     pub(crate) fn ahead(&self) -> Option<(i32, Option<Act>)> {
         Some(match self {
             FileItem::Change(tid, change) => (*tid, Some(change.act()?)),

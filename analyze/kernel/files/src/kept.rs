@@ -1,4 +1,5 @@
-//! The state of descriptors at a time: to be kept, and to go on from there without what came before.
+//! The state of descriptors at a time: to be kept, and to go on from there without what came
+//! before.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Descriptors, Text, Texts};
@@ -11,7 +12,8 @@ use crate::names::{FileId, Files};
 use crate::seen::Seen;
 use tracebraid_follow::{CpuKey, Lane, Table};
 
-/// Descriptors and open calls at a marked time, when everything before has been played. The same however the trace was cut.
+/// Descriptors and open calls at a marked time, when everything before has been played. The same
+/// however the trace was cut.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesKept {
     descriptors: Descriptors<FileId>,
@@ -62,7 +64,8 @@ impl FollowedFiles {
             texts: Texts::default(),
             stands,
         };
-        // What chunks behind that time have told has numbers, too; which ones depends on where they end.
+        // What chunks behind that time have told has numbers, too; which ones depends on where they
+        // end.
         let mut known = Texts::default();
         kept.each_text(&mut |text| {
             if let Some(name) = texts.get(*text) {
@@ -110,8 +113,9 @@ impl FilesKept {
     pub fn is_sound(&self) -> bool {
         let mut threads = self.threads.entries();
         let are_few = threads.all(|(_, thread)| thread.is_sound());
-        let is_after =
-            |pair: &[(CpuKey, Stretch)]| pair.first().map(|cpu| cpu.0) < pair.last().map(|cpu| cpu.0);
+        let is_after = |pair: &[(CpuKey, Stretch)]| {
+            pair.first().map(|cpu| cpu.0) < pair.last().map(|cpu| cpu.0)
+        };
         are_few
             && self.descriptors.is_sound()
             && self.directories.is_sound()
@@ -127,7 +131,9 @@ impl FilesKept {
         self.directories.paths().for_each(&mut *to);
         for thread in self.threads.values() {
             let (parked, missed) = thread.parts();
-            parked.into_iter().for_each(|parked| to(&mut parked.entered.text));
+            parked
+                .into_iter()
+                .for_each(|parked| to(&mut parked.entered.text));
             missed.for_each(|exited| to(&mut exited.text));
         }
         for (_, stretch) in &mut self.stands {

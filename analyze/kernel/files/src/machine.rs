@@ -19,8 +19,8 @@ pub type Passing = OpenCall<Parked<FileId>, Exited>;
 
 /// State of descriptors, names and open calls at a time.
 ///
-/// Its size is bounded by the number of threads, of descriptors that are open or changed since the first open call began, and
-/// of files that were met.
+/// Its size is bounded by the number of threads, of descriptors that are open or changed since the
+/// first open call began, and of files that were met.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FileMachine {
     /// Descriptors.
@@ -40,7 +40,8 @@ pub struct FileMachine {
 
 /// True if a call is open whose latency would be counted.
 pub fn is_unfinished(open: &Passing) -> bool {
-    open.parked.is_some_and(|parked| parked.entered.class.is_some())
+    open.parked
+        .is_some_and(|parked| parked.entered.class.is_some())
 }
 
 /// Tables that the machine looks things up in.
@@ -54,8 +55,8 @@ pub struct Around<'a> {
 
 /// An analysis of calls on files.
 pub trait CallSink {
-    /// A call that makes no descriptors has ended; `held` are the files of the descriptors that it names at its beginning, if
-    /// the call went from one stretch to another.
+    /// A call that makes no descriptors has ended; `held` are the files of the descriptors that it
+    /// names at its beginning, if the call went from one stretch to another.
     fn call(
         &mut self,
         machine: &mut FileMachine,
@@ -108,7 +109,8 @@ impl FileMachine {
     #[inline(always)]
     pub fn thread(&mut self, cpu: CpuKey, tid: i32) -> &mut Passing {
         let trace = cpu.trace;
-        self.threads.get_near(ThreadKey { trace, tid }, &mut self.near)
+        self.threads
+            .get_near(ThreadKey { trace, tid }, &mut self.near)
     }
 
     /// A thread ends a call that it began in another stretch.
@@ -138,8 +140,9 @@ impl FileMachine {
         self.passes(sink, around, (cpu, time), leaves);
     }
 
-    /// A thread ends a call of another stretch, or takes one into another stretch. Where its beginning and its end were recorded
-    /// in the wrong order, either shows that the call has ended.
+    /// A thread ends a call of another stretch, or takes one into another stretch. Where its
+    /// beginning and its end were recorded in the wrong order, either shows that the call has
+    /// ended.
     fn passes<S: CallSink>(
         &mut self,
         sink: &mut S,
@@ -262,7 +265,8 @@ impl FileMachine {
         let file = self.file(around, file);
         let whose = ThreadKey { trace, tid: 0 };
         let act = Act::Holds(holder);
-        self.descriptors.holds(whose, time, act, (fd, file, cloexec));
+        self.descriptors
+            .holds(whose, time, act, (fd, file, cloexec));
         sink.changed(self, time);
     }
 
@@ -298,7 +302,13 @@ impl FileMachine {
     }
 
     /// A process changes its working directory, perhaps to what a descriptor was.
-    pub fn goes_to(&mut self, around: &mut Around<'_>, process: ThreadKey, made: &Made, held: FileId) {
+    pub fn goes_to(
+        &mut self,
+        around: &mut Around<'_>,
+        process: ThreadKey,
+        made: &Made,
+        held: FileId,
+    ) {
         if made.exited.exit.result != 0 {
             return;
         }
@@ -306,7 +316,8 @@ impl FileMachine {
         self.directories.change(around.texts, process, path);
     }
 
-    /// The directory to which the name of what a call opens is relative, where a descriptor was that.
+    /// The directory to which the name of what a call opens is relative, where a descriptor was
+    /// that.
     fn directory(&self, process: ThreadKey, entered: &Entered, held: FileId) -> Option<Text> {
         match entered.dir {
             AT_FDCWD => self.directories.of(process),
@@ -320,8 +331,8 @@ impl FileMachine {
         directory.map(|directory| directory.name)
     }
 
-    /// The file that a call makes; `held` is the file of the descriptor that it names, at its beginning, and `listener` the
-    /// listening socket.
+    /// The file that a call makes; `held` is the file of the descriptor that it names, at its
+    /// beginning, and `listener` the listening socket.
     pub fn what(
         &mut self,
         around: &mut Around<'_>,

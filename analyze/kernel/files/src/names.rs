@@ -6,7 +6,9 @@ use tracebraid_kernel_model::FdType;
 use tracebraid_language::glob::Glob;
 
 /// A file by its number; 0 stands for one that is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct FileId(pub u32);
 
 impl Held for FileId {
@@ -57,7 +59,8 @@ impl Files {
         if number as usize >= self.shown.len() {
             let name = texts.get(file.name).unwrap_or_default();
             let matches = |glob: &Glob| glob.matches(name.as_bytes());
-            self.shown.push(globs.is_empty() || globs.iter().any(matches));
+            self.shown
+                .push(globs.is_empty() || globs.iter().any(matches));
         }
         FileId(number + 1)
     }
@@ -78,7 +81,8 @@ impl Files {
     #[inline]
     pub fn shows(&self, file: FileId) -> bool {
         let at = (file.0 as usize).checked_sub(1);
-        at.and_then(|at| self.shown.get(at)).is_some_and(|&shown| shown)
+        at.and_then(|at| self.shown.get(at))
+            .is_some_and(|&shown| shown)
     }
 }
 

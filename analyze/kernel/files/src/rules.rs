@@ -1,7 +1,9 @@
 //! From events to what waits to be played: each CPU alone.
 
 use tracebraid_descriptors::Deed;
-use tracebraid_follow::{ChosenCalls, CpuKey, EndedCall, Event, Limits, Packet, Selection, ThreadKey};
+use tracebraid_follow::{
+    ChosenCalls, CpuKey, EndedCall, Event, Limits, Packet, Selection, ThreadKey,
+};
 use tracebraid_kernel_model::{Action, Body, KernelEvent};
 use tracebraid_language::glob::Glob;
 
@@ -31,7 +33,8 @@ pub struct FileRules {
     pub calls: CallFilter,
     /// Patterns of names of files; none: all.
     pub paths: Vec<Glob>,
-    /// Times, in ascending order, of which the state may be asked for (nanoseconds from the origin).
+    /// Times, in ascending order, of which the state may be asked for (nanoseconds from the
+    /// origin).
     pub marks: Vec<i64>,
 }
 
@@ -127,7 +130,8 @@ impl FileRules {
         after.copied().unwrap_or(i64::MAX)
     }
 
-    /// Before something happens on a CPU: keeps how it stood at the marked time that has passed since, if one has.
+    /// Before something happens on a CPU: keeps how it stood at the marked time that has passed
+    /// since, if one has.
     #[inline(always)]
     fn marks(&self, items: &mut Queue, at: (CpuKey, i64), stretch: &mut Stretch) {
         if at.1 >= stretch.until {
@@ -177,7 +181,10 @@ impl FileRules {
         }
         // Idle threads make no calls: the switch to whoever did was lost.
         let Some(tid) = stretch.calls.caller() else {
-            seen.nobodys += u64::from(matches!(step.what, FileAction::Enter(..) | FileAction::Exit(_)));
+            seen.nobodys += u64::from(matches!(
+                step.what,
+                FileAction::Enter(..) | FileAction::Exit(_)
+            ));
             return;
         };
         if let Some(pid) = step.pid
@@ -236,7 +243,10 @@ impl FileRules {
         let call = call.filter(|call| exited.exit.counts && self.counts(call));
         let changes = match open.deed {
             Deed::Io => false,
-            Deed::Nothing => matches!(open.call.action(), Action::Connect | Action::ChangeDirectory),
+            Deed::Nothing => matches!(
+                open.call.action(),
+                Action::Connect | Action::ChangeDirectory
+            ),
             _ => true,
         };
         if !changes {

@@ -1,4 +1,5 @@
-//! The partial state of following each CPU alone, with the items that wait to be played in the order of time.
+//! The partial state of following each CPU alone, with the items that wait to be played in the
+//! order of time.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Dictionaries, Texts};
@@ -10,8 +11,8 @@ use crate::queue::Queue;
 
 /// State after some chunks, of each CPU alone.
 ///
-/// Beside what waits to be played its size is bounded by the number of CPUs, of threads, and of names that items which wait
-/// or open calls refer to.
+/// Beside what waits to be played its size is bounded by the number of CPUs, of threads, and of
+/// names that items which wait or open calls refer to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Seen {
     /// Threads, as far as they have been seen.
@@ -67,8 +68,9 @@ impl Seen {
         self.dictionaries.retain(watermark, &named);
     }
 
-    /// The earliest time of which the state of a descriptor can still be asked for, when all items up to `watermark` were cut
-    /// out: just before the first call began that is open then or ends later.
+    /// The earliest time of which the state of a descriptor can still be asked for, when all items
+    /// up to `watermark` were cut out: just before the first call began that is open then or ends
+    /// later.
     pub fn asked_since(&mut self, watermark: i64) -> i64 {
         let mut since = watermark;
         for (_, lane) in self.lanes.iter_mut() {

@@ -51,7 +51,9 @@ impl<T: Default> ByCall<T> {
 
     /// Adds all values of another one, by `add`.
     pub fn merge(&mut self, other: &ByCall<T>, add: impl Fn(&mut T, &T)) {
-        other.iter().for_each(|(call, value)| add(self.get(call), value));
+        other
+            .iter()
+            .for_each(|(call, value)| add(self.get(call), value));
     }
 
     /// All calls and their values, which are handed over.
@@ -73,7 +75,9 @@ mod tests {
     fn calls_of_one_place_are_told_apart() {
         let mut counts: ByCall<u64> = ByCall::default();
         let calls = [3, 3 + PLACES as u16, 4, 3, 3 + PLACES as u16, 3];
-        calls.iter().for_each(|&call| *counts.get(Syscall(call)) += 1);
+        calls
+            .iter()
+            .for_each(|&call| *counts.get(Syscall(call)) += 1);
         let mut both = counts.clone();
         both.merge(&counts, |own, other| *own += other);
         let found: Vec<_> = both.iter().map(|(call, &count)| (call.0, count)).collect();

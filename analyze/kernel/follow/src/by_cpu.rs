@@ -26,7 +26,11 @@ impl<T: Default> ByCpu<T> {
     /// The value of a CPU, which is made if it is new.
     #[inline(always)]
     pub fn get(&mut self, key: CpuKey) -> &mut T {
-        if self.entries.get(self.last).is_none_or(|entry| entry.0 != key) {
+        if self
+            .entries
+            .get(self.last)
+            .is_none_or(|entry| entry.0 != key)
+        {
             self.last = self.find(key);
         }
         &mut self.entries[self.last].1

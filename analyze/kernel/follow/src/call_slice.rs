@@ -1,11 +1,13 @@
-//! Calls from one stretch to another in a slice of time, without knowledge of the calls that were open before.
+//! Calls from one stretch to another in a slice of time, without knowledge of the calls that were
+//! open before.
 //!
-//! A thread's calls are unknown until it enters one, ends one, or leaves its CPU in one that began in the slice. What
-//! happens before that, and what is told late of a call from before that, is kept; composing a slice
-//! replays it on the state at its beginning, which takes a time that depends on the number of threads. Once known, a
-//! thread's calls are appended to those from before ([`LaterCalls`]), ends whose beginnings are missing included. A
-//! beginning from before that is recorded after such an end could belong to ends on both sides: the calls are appended first,
-//! and are unknown from then on.
+//! A thread's calls are unknown until it enters one, ends one, or leaves its CPU in one that began
+//! in the slice. What happens before that, and what is told late of a call from before that, is
+//! kept; composing a slice replays it on the state at its beginning, which takes a time that
+//! depends on the number of threads. Once known, a thread's calls are appended to those from before
+//! ([`LaterCalls`]), ends whose beginnings are missing included. A beginning from before that is
+//! recorded after such an end could belong to ends on both sides: the calls are appended first, and
+//! are unknown from then on.
 
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +43,12 @@ impl<E, X> Default for OpenCalls<E, X> {
 impl<E: Beginning, X: Ending> OpenCalls<E, X> {
     /// Something is left or found: gives the call that is known to have ended by now.
     #[inline]
-    pub fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<ThreadCall<E, X>> {
+    pub fn play(
+        &mut self,
+        cpu: CpuKey,
+        time: i64,
+        item: &CallItem<E, X>,
+    ) -> Option<ThreadCall<E, X>> {
         let thread = key(cpu, item);
         if let CallItem::TakesOver(_, old) = *item {
             let open = std::mem::take(self.0.get(thread.with(old)));
@@ -74,7 +81,8 @@ impl<E: Beginning, X: Ending> OpenCalls<E, X> {
     }
 }
 
-/// The calls of a slice. Its size depends on the number of threads that make calls in it, and on what is told late.
+/// The calls of a slice. Its size depends on the number of threads that make calls in it, and on
+/// what is told late.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallSlice<E = Entered, X = Exited> {
     /// No item of it is earlier, in nanoseconds from the origin.
@@ -147,7 +155,9 @@ impl<E: Beginning, X: Ending> Calls<E, X> {
             (CallItem::Enters(_), Calls::Unknown { from }) if time < *from => Use::Keep,
             (CallItem::Enters(_), _) | (CallItem::Arrives(..), Calls::Known { .. }) => Use::Play,
             // An earlier exit that is recorded late need not be the last change.
-            (CallItem::Arrives(_, exited), Calls::Unknown { from }) if exited.time() >= begin.max(*from) => {
+            (CallItem::Arrives(_, exited), Calls::Unknown { from })
+                if exited.time() >= begin.max(*from) =>
+            {
                 Use::KeepAndKnow {
                     since: exited.time(),
                     by_end: true,
@@ -163,12 +173,17 @@ impl<E: Beginning, X: Ending> Calls<E, X> {
         }
     }
 
-    /// The beginning of a call is told. What began before the calls are known may be that of an end that was kept.
+    /// The beginning of a call is told. What began before the calls are known may be that of an end
+    /// that was kept.
     fn leaves(&self, entered: i64, begin: i64) -> Use {
         match self {
             Calls::Unknown { from } if entered >= begin.max(*from) => Use::Play,
             Calls::Unknown { .. } => Use::Keep,
-            Calls::Known { calls, since, by_end } => {
+            Calls::Known {
+                calls,
+                since,
+                by_end,
+            } => {
                 let is_by_end = *by_end && entered == *since;
                 let is_last = is_by_end && !calls.has_changed_after(entered);
                 match entered < begin.max(*since) || is_by_end {
@@ -193,7 +208,12 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
 
     /// Something is left or found: gives the call that is known to have ended by now.
     #[inline]
-    pub fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<ThreadCall<E, X>> {
+    pub fn play(
+        &mut self,
+        cpu: CpuKey,
+        time: i64,
+        item: &CallItem<E, X>,
+    ) -> Option<ThreadCall<E, X>> {
         let thread = key(cpu, item);
         let calls = self.threads.get(thread);
         match calls.use_of(time, item, self.begin) {
@@ -202,7 +222,9 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
             Use::KeepAndKnow { since, by_end } => *calls = Calls::known(since, by_end),
             Use::KeepAndForget => {
                 let from = time.saturating_add(1);
-                if let Calls::Known { calls, .. } = std::mem::replace(calls, Calls::Unknown { from }) {
+                if let Calls::Known { calls, .. } =
+                    std::mem::replace(calls, Calls::Unknown { from })
+                {
                     self.kept.push(Kept::Known(thread, calls));
                 }
             }
@@ -217,7 +239,12 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
 
     /// An item whose outcome does not depend on what was before the slice.
     #[inline]
-    fn play_known(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<ThreadCall<E, X>> {
+    fn play_known(
+        &mut self,
+        cpu: CpuKey,
+        time: i64,
+        item: &CallItem<E, X>,
+    ) -> Option<ThreadCall<E, X>> {
         let thread = key(cpu, item);
         let calls = self.threads.get(thread);
         if let Calls::Unknown { .. } = calls {
@@ -241,10 +268,17 @@ impl<E: Beginning, X: Ending> CallSlice<E, X> {
 
     /// Composes with the calls at the beginning of the slice. Passes to `ended` the calls that are
     /// then known to have ended. `self` keeps memory that the caller frees.
-    pub fn compose(&mut self, calls: &mut OpenCalls<E, X>, mut ended: impl FnMut(ThreadCall<E, X>)) {
+    pub fn compose(
+        &mut self,
+        calls: &mut OpenCalls<E, X>,
+        mut ended: impl FnMut(ThreadCall<E, X>),
+    ) {
         for kept in self.kept.drain(..) {
             match kept {
-                Kept::Item(cpu, time, item) => calls.play(cpu, time, &item).into_iter().for_each(&mut ended),
+                Kept::Item(cpu, time, item) => calls
+                    .play(cpu, time, &item)
+                    .into_iter()
+                    .for_each(&mut ended),
                 Kept::Known(thread, known) => calls.0.get(thread).append(known),
             }
         }
@@ -263,8 +297,8 @@ mod tests {
 
     use super::*;
 
-    /// An item by what it is, its thread and CPU, how long after the last one it happens, and how long before that its call
-    /// began.
+    /// An item by what it is, its thread and CPU, how long after the last one it happens, and how
+    /// long before that its call began.
     type Told = (u8, i32, u32, i64, i64);
 
     fn items(told: &[Told]) -> Vec<(CpuKey, i64, CallItem)> {

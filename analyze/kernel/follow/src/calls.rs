@@ -1,7 +1,7 @@
 //! System calls of a stretch: of a thread, from one switch to the next, on one CPU.
 //!
-//! Most calls end in the stretch in which they began. What a thread leaves open, or ends that it began
-//! elsewhere, becomes an item: see [`Lane`](crate::Lane).
+//! Most calls end in the stretch in which they began. What a thread leaves open, or ends that it
+//! began elsewhere, becomes an item: see [`Lane`](crate::Lane).
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, Syscall, SyscallExit};
@@ -61,7 +61,8 @@ pub enum CallItem<E = Entered, X = Exited> {
     Leaves(i32, E),
     /// The thread is made: no call of it is open, whoever had its id before.
     Made(i32),
-    /// The thread, which had the second id, has the first one from now on, and its call is open there.
+    /// The thread, which had the second id, has the first one from now on, and its call is open
+    /// there.
     TakesOver(i32, i32),
 }
 

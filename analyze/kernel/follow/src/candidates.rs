@@ -1,5 +1,5 @@
-//! Event records of any class that may matter to something that follows them in the order of time, with the values that it
-//! looks at, in little memory.
+//! Event records of any class that may matter to something that follows them in the order of time,
+//! with the values that it looks at, in little memory.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_language::Datum;
@@ -115,8 +115,8 @@ impl Candidates {
         self.list.extend(moved);
     }
 
-    /// Takes those that are earlier than that out, in the order of time; of equal times in the order
-    /// of the streams, and of one stream in its order.
+    /// Takes those that are earlier than that out, in the order of time; of equal times in the
+    /// order of the streams, and of one stream in its order.
     pub fn take_before(&mut self, time: Option<i64>) -> Candidates {
         let key = |one: &Candidate| (one.time, one.stream);
         if !self.list.is_sorted_by_key(key) {

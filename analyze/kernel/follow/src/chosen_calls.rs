@@ -23,8 +23,8 @@ impl CallNames {
         }
     }
 
-    /// Says of each pattern that chooses none of the system calls that `counted` gives what is amiss
-    /// with it.
+    /// Says of each pattern that chooses none of the system calls that `counted` gives what is
+    /// amiss with it.
     pub fn unmatched(&self, counted: impl Iterator<Item = Syscall>) -> Vec<String> {
         let counted: BTreeSet<&str> = counted.flat_map(names_of).collect();
         let patterns = self.0.iter().filter_map(|glob| {

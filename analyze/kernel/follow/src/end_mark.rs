@@ -1,8 +1,9 @@
 //! Whether a trace was ended by its recorder.
 //!
-//! tracebraid's recorder ends a kernel trace with the event `tracebraid_end`, in the last packet of a stream, and promises
-//! that by `tracebraid_end_mark` in the environment. A trace without the mark is still growing, or the recorder was
-//! killed, or the trace was cut afterwards. Only the last packet of each stream is read, to the first mark.
+//! tracebraid's recorder ends a kernel trace with the event `tracebraid_end`, in the last packet of
+//! a stream, and promises that by `tracebraid_end_mark` in the environment. A trace without the
+//! mark is still growing, or the recorder was killed, or the trace was cut afterwards. Only the
+//! last packet of each stream is read, to the first mark.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -39,12 +40,14 @@ pub enum TraceEnd {
 pub struct Unended {
     /// Index of the trace in its set.
     pub trace: u32,
-    /// End of its last packet in nanoseconds from the origin: what happened later is missing. None if it has no packets.
+    /// End of its last packet in nanoseconds from the origin: what happened later is missing. None
+    /// if it has no packets.
     pub recorded_until_ns: Option<i64>,
 }
 
 impl TraceEnd {
-    /// Reads the last packets; `None` if the recorder of the trace writes no mark, or the newest files have been removed.
+    /// Reads the last packets; `None` if the recorder of the trace writes no mark, or the newest
+    /// files have been removed.
     pub fn of(trace: &Trace) -> Option<TraceEnd> {
         match trace.layout.class.env(EXPECTED) {
             Some(EnvValue::Int(1..)) => {}
@@ -54,11 +57,13 @@ impl TraceEnd {
             let layout = trace.layout.streams.get(stream.class)?;
             layout.events.iter().position(|event| *event.name == *MARK)
         };
-        // The recorder describes all event classes in advance: a trace that lacks this one was written by another program,
-        // from a part of the event records.
+        // The recorder describes all event classes in advance: a trace that lacks this one was
+        // written by another program, from a part of the event records.
         let mut has_class = trace.streams.is_empty();
         for stream in &trace.streams {
-            let Some(class) = is_mark(stream) else { continue };
+            let Some(class) = is_mark(stream) else {
+                continue;
+            };
             has_class = true;
             if let Some(reason) = mark(trace, stream, class)
                 && !(reason.as_deref() == Some(ROTATED) && goes_on(trace, stream))
@@ -78,9 +83,14 @@ impl TraceEnd {
     }
 }
 
-/// Whether the newest directory of a trace no longer exists, as that of a chunk that a recording with `--keep` has removed.
+/// Whether the newest directory of a trace no longer exists, as that of a chunk that a recording
+/// with `--keep` has removed.
 fn is_removed(trace: &Trace) -> bool {
-    trace.paths.iter().max().is_some_and(|newest| !newest.exists())
+    trace
+        .paths
+        .iter()
+        .max()
+        .is_some_and(|newest| !newest.exists())
 }
 
 /// Traces that their recorders did not end, of those whose recorders write a mark.
@@ -114,7 +124,11 @@ fn mark(trace: &Trace, stream: &Stream, class: usize) -> Option<Option<String>> 
         let progress = scanner.scan_up_to(1);
         scanner.batch().for_each(|_, _, mut cursor, slots| {
             let mut reason = Reason(None);
-            if let Some(payload) = layout.events.get(class).and_then(|event| event.payload.root()) {
+            if let Some(payload) = layout
+                .events
+                .get(class)
+                .and_then(|event| event.payload.root())
+            {
                 // Without a reason it is still a mark.
                 let _ = walk(payload, &mut cursor, slots, &mut reason);
             }
@@ -141,7 +155,8 @@ impl Visitor for Reason {
     }
 }
 
-/// Whether a chunk that follows the last packet of that stream is at hand, in which nothing has been written yet.
+/// Whether a chunk that follows the last packet of that stream is at hand, in which nothing has
+/// been written yet.
 fn goes_on(trace: &Trace, stream: &Stream) -> bool {
     let last = stream.packets.last();
     let last = last.and_then(|packet| stream.files.get(packet.file as usize));
@@ -151,8 +166,8 @@ fn goes_on(trace: &Trace, stream: &Stream) -> bool {
     newest.map(PathBuf::as_path) > directory
 }
 
-/// Whether the recorder holds the lock of the trace's directory, or has written since the trace was opened. The lock is free if the
-/// recorder has ended, in whatever way.
+/// Whether the recorder holds the lock of the trace's directory, or has written since the trace was
+/// opened. The lock is free if the recorder has ended, in whatever way.
 fn is_growing(trace: &Trace) -> bool {
     let is_locked = |path: &PathBuf| {
         let locked = File::open(path).map(|directory| directory.try_lock_shared());
@@ -160,6 +175,7 @@ fn is_growing(trace: &Trace) -> bool {
     };
     // A chunk that was written when the trace was opened may have ended since.
     let mut files = trace.streams.iter().flat_map(|stream| &stream.files);
-    let has_grown = files.any(|file| std::fs::metadata(&file.path).is_ok_and(|now| now.len() > file.bytes));
+    let has_grown =
+        files.any(|file| std::fs::metadata(&file.path).is_ok_and(|now| now.len() > file.bytes));
     trace.paths.iter().any(is_locked) || has_grown
 }

@@ -24,10 +24,16 @@ impl Extent {
     /// packets that give no times, all.
     pub fn of(set: &TraceSet, of: impl Fn(usize) -> bool) -> Option<Extent> {
         let mut extent: Option<Extent> = None;
-        for (_, trace) in set.traces.iter().enumerate().filter(|(index, _)| of(*index)) {
+        for (_, trace) in set
+            .traces
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| of(*index))
+        {
             let mut last_records = LastRecords::new(trace);
             for stream in &trace.streams {
-                let (Some(first), Some(last)) = (first(trace, stream), last_records.of(stream)) else {
+                let (Some(first), Some(last)) = (first(trace, stream), last_records.of(stream))
+                else {
                     continue;
                 };
                 let of_stream = Extent { first, last };
@@ -51,11 +57,12 @@ impl Extent {
             .reduce(Extent::join)
     }
 
-    /// As [`Extent::of_packets`], but if a stream is one large packet whose head does not give its end,
-    /// the end is guessed from the last bytes. Also returns the guessed ends.
+    /// As [`Extent::of_packets`], but if a stream is one large packet whose head does not give its
+    /// end, the end is guessed from the last bytes. Also returns the guessed ends.
     ///
-    /// Finding such an end exactly takes as long as counting the event records. A caller that counts
-    /// them anyway can compare the guesses with the counted ends, and count again if one is wrong.
+    /// Finding such an end exactly takes as long as counting the event records. A caller that
+    /// counts them anyway can compare the guesses with the counted ends, and count again if one is
+    /// wrong.
     pub fn of_packets_guessed(set: &TraceSet) -> (Option<Extent>, Vec<GuessedEnd>) {
         let mut guessed = Vec::new();
         let mut extent: Option<Extent> = None;
@@ -63,7 +70,9 @@ impl Extent {
             for (stream_index, stream) in trace.streams.iter().enumerate() {
                 let mut last_records = LastRecords::new(trace);
                 let guess = last_records.guess(stream);
-                if let Some(last) = guess.and_then(|last| Some(trace.clock(stream)?.timestamp(last))) {
+                if let Some(last) =
+                    guess.and_then(|last| Some(trace.clock(stream)?.timestamp(last)))
+                {
                     guessed.push(GuessedEnd {
                         trace: trace_index,
                         stream: stream_index,
@@ -78,8 +87,9 @@ impl Extent {
         (extent, guessed)
     }
 
-    /// Time span of the packets of a stream: by their heads, or to the last event record where these do not
-    /// give the end, or one that all later packets contradict. `None` if the stream has no times.
+    /// Time span of the packets of a stream: by their heads, or to the last event record where
+    /// these do not give the end, or one that all later packets contradict. `None` if the stream
+    /// has no times.
     pub fn covered(trace: &Trace, stream: &Stream) -> Option<Extent> {
         covered(trace, stream, LastRecords::new(trace), None)
     }
@@ -111,7 +121,8 @@ pub struct GuessedEnd {
     pub last: Timestamp,
 }
 
-/// As [`Extent::covered`]. `known`: clock value of the last event record, in cycles, if it need not be read.
+/// As [`Extent::covered`]. `known`: clock value of the last event record, in cycles, if it need not
+/// be read.
 fn covered<'t>(
     trace: &'t Trace,
     stream: &'t Stream,
@@ -133,8 +144,9 @@ fn covered<'t>(
     })
 }
 
-/// Time of the first event record of a stream. Packets may be out of time order and begin long before their
-/// first event record: every packet that begins before the earliest time found may have an earlier one.
+/// Time of the first event record of a stream. Packets may be out of time order and begin long
+/// before their first event record: every packet that begins before the earliest time found may
+/// have an earlier one.
 fn first(trace: &Trace, stream: &Stream) -> Option<Timestamp> {
     let clock = trace.clock(stream)?;
     let begin = |&index: &usize| stream.packets.get(index).and_then(|packet| packet.begin);
@@ -152,8 +164,8 @@ fn first(trace: &Trace, stream: &Stream) -> Option<Timestamp> {
     first
 }
 
-/// True if the packet heads contain the end of the stream. An end equal to the beginning does not count, because
-/// the packet has event records.
+/// True if the packet heads contain the end of the stream. An end equal to the beginning does not
+/// count, because the packet has event records.
 fn gives_its_end(stream: &Stream) -> bool {
     let mut reaches = (1..stream.packets.len()).map(|next| stream.reach(next - 1));
     let last = stream.packets.last();
@@ -192,8 +204,8 @@ impl<'t> LastRecords<'t> {
         (counted.events > 0).then_some(counted.last)
     }
 
-    /// Time of the last event record of a stream of one large packet that does not give its end, in cycles: guessed from
-    /// the last bytes.
+    /// Time of the last event record of a stream of one large packet that does not give its end, in
+    /// cycles: guessed from the last bytes.
     fn guess(&mut self, stream: &'t Stream) -> Option<u64> {
         if stream.packets.len() != 1 || gives_its_end(stream) {
             return None;
@@ -210,19 +222,26 @@ impl<'t> LastRecords<'t> {
     /// A scanner positioned at a packet, and counters for its event classes.
     fn at(&mut self, stream: &'t Stream, index: usize) -> Option<(Scanner<'t>, &mut Counts)> {
         let layout = self.trace.layout.streams.get(stream.class)?;
-        let new = || (Arc::new(ScanTable::new(layout, |_| false)), Counts::new(layout));
+        let new = || {
+            (
+                Arc::new(ScanTable::new(layout, |_| false)),
+                Counts::new(layout),
+            )
+        };
         let (table, counts) = self.tables.get_mut(stream.class)?.get_or_insert_with(new);
         let mut scanner = Scanner::new(self.trace, stream, table.clone(), index..index + 1)?;
         scanner.next_packet()?;
         Some((scanner, counts))
     }
 
-    /// The greatest end that heads give, in cycles. One that is later than that of the last packet counts only up to the
-    /// last event record of its packet: packets may be in another order, or the end may be wrong.
+    /// The greatest end that heads give, in cycles. One that is later than that of the last packet
+    /// counts only up to the last event record of its packet: packets may be in another order, or
+    /// the end may be wrong.
     fn end(&mut self, stream: &'t Stream) -> Option<u64> {
         let mut latest = stream.packets.last().and_then(|last| last.end);
         let ends = stream.packets.iter().map(|packet| packet.end).enumerate();
-        let mut doubtful: Vec<(usize, Option<u64>)> = ends.filter(|(_, end)| *end > latest).collect();
+        let mut doubtful: Vec<(usize, Option<u64>)> =
+            ends.filter(|(_, end)| *end > latest).collect();
         doubtful.sort_by_key(|&(_, end)| std::cmp::Reverse(end));
         for (index, end) in doubtful {
             if end <= latest {
@@ -238,8 +257,8 @@ impl<'t> LastRecords<'t> {
         self.of_stream(stream).map(|last| clock.timestamp(last))
     }
 
-    /// Time of the last event record, in cycles. From the last packet backwards, as far as packets may reach behind what
-    /// was found: their times may overlap.
+    /// Time of the last event record, in cycles. From the last packet backwards, as far as packets
+    /// may reach behind what was found: their times may overlap.
     fn of_stream(&mut self, stream: &'t Stream) -> Option<u64> {
         let mut last: Option<u64> = None;
         for index in (0..stream.packets.len()).rev() {

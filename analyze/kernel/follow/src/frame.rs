@@ -124,9 +124,12 @@ impl Head {
     /// Note on unrecorded CPUs and on traces without CPU numbers; `None` if there are neither.
     pub fn note(&self) -> Option<String> {
         let begin = self.start.map(|start| start.0);
-        let missing = note(&self.not_recorded, begin, |trace, text| self.of_host(trace, text));
+        let missing = note(&self.not_recorded, begin, |trace, text| {
+            self.of_host(trace, text)
+        });
         let by_stream = |trace: &u32| {
-            let text = "events do not contain a CPU number: each stream of the trace counts as a CPU";
+            let text =
+                "events do not contain a CPU number: each stream of the trace counts as a CPU";
             self.of_host(*trace, text.to_owned())
         };
         let notes: Vec<String> = missing
@@ -211,7 +214,11 @@ impl Packet {
 
 impl Input {
     /// The events that are wanted, of that part of those traces.
-    pub fn new(set: &TraceSet, selection: Selection, wants: impl Fn(&KernelEvent) -> bool) -> Input {
+    pub fn new(
+        set: &TraceSet,
+        selection: Selection,
+        wants: impl Fn(&KernelEvent) -> bool,
+    ) -> Input {
         Input::sharing(set, None, selection, wants)
     }
 
@@ -226,14 +233,16 @@ impl Input {
         let recorded = recorded.cloned();
         let recorded = recorded.unwrap_or_else(|| Arc::new(Recorded::new(set, &sources.model)));
         let extent = |trace| recorded.extent(set, trace);
-        let extents =
-            (0..set.traces.len()).map(|trace| sources.reads(trace).then(|| extent(trace)).flatten());
+        let extents = (0..set.traces.len())
+            .map(|trace| sources.reads(trace).then(|| extent(trace)).flatten());
         let extents: Vec<Option<Extent>> = extents.collect();
         let extent = extents.iter().flatten().copied().reduce(Extent::join);
         let range = extent.map(|extent| extent.within(selection.window));
         let hosts = hosts(set, |trace| sources.reads(trace));
         let not_recorded = missing(&recorded, range);
-        let start = (!not_recorded.is_empty()).then(|| Extent::start(set)).flatten();
+        let start = (!not_recorded.is_empty())
+            .then(|| Extent::start(set))
+            .flatten();
         let is_read = |of: &Unended| sources.reads(of.trace as usize);
         let head = Head {
             begin: range.map(|range| range.0),
@@ -302,7 +311,11 @@ impl Input {
 
     /// Gives the event that a record is, if it is wanted, and its body.
     #[inline(always)]
-    pub fn event<'m>(&'m self, record: &mut Record<'_>, to: impl FnOnce(&Event<'m>, &mut Body<'_, '_>)) {
+    pub fn event<'m>(
+        &'m self,
+        record: &mut Record<'_>,
+        to: impl FnOnce(&Event<'m>, &mut Body<'_, '_>),
+    ) {
         let Some(source) = self.sources.source_at(record.number) else {
             return;
         };
@@ -324,13 +337,15 @@ impl Input {
             cpu,
             time,
         };
-        // Handed on by reference: copying at once what was just written in parts would wait for the parts.
+        // Handed on by reference: copying at once what was just written in parts would wait for the
+        // parts.
         to(&event, body);
     }
 
     /// The packet, if it tells who runs: see [`Input::any_packets`].
     pub fn packets(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
-        self.any_packets(place).filter(|packet| packet.tells_switches)
+        self.any_packets(place)
+            .filter(|packet| packet.tells_switches)
     }
 
     /// The packet, of whatever events; one for each CPU where several share its stream: what was

@@ -10,7 +10,11 @@ use crate::people::Host;
 /// The machines of those traces (by index) that `reads` chooses. Several traces of one machine are
 /// told apart by the traces' names, else by their directories.
 pub fn hosts(set: &TraceSet, reads: impl Fn(usize) -> bool) -> Vec<Host> {
-    let traces = set.traces.iter().enumerate().filter(|(index, _)| reads(*index));
+    let traces = set
+        .traces
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| reads(*index));
     let traces: Vec<(usize, &Trace)> = traces.collect();
     let machine = |trace: &Trace| {
         let class = &trace.layout.class;
@@ -59,7 +63,10 @@ fn apart(traces: &[(usize, &Trace)], index: usize) -> String {
 /// What tells paths apart: each without what all begin and end with. What is the same has the same.
 pub fn paths_apart(paths: &[&Path]) -> Vec<String> {
     let paths: Vec<(usize, &Path)> = paths.iter().copied().enumerate().collect();
-    without_common(&paths).into_iter().map(|(_, rest)| rest).collect()
+    without_common(&paths)
+        .into_iter()
+        .map(|(_, rest)| rest)
+        .collect()
 }
 
 /// The paths without what they all begin and end with.
@@ -68,7 +75,11 @@ fn without_common(paths: &[(usize, &Path)]) -> Vec<(usize, String)> {
         .iter()
         .map(|(index, path)| (*index, path.iter().collect()))
         .collect();
-    let least = parts.iter().map(|(_, parts)| parts.len()).min().unwrap_or(0);
+    let least = parts
+        .iter()
+        .map(|(_, parts)| parts.len())
+        .min()
+        .unwrap_or(0);
     let is_common = |at: &dyn Fn(&Vec<&std::ffi::OsStr>) -> Option<std::ffi::OsString>| {
         let different: BTreeSet<_> = parts.iter().map(|(_, parts)| at(parts)).collect();
         different.len() <= 1
@@ -77,11 +88,15 @@ fn without_common(paths: &[(usize, &Path)]) -> Vec<(usize, String)> {
         .take_while(|&at| is_common(&|parts| parts.get(at).map(|&part| part.to_owned())))
         .count();
     let end = (0..least - begin)
-        .take_while(|&at| is_common(&|parts| parts.iter().rev().nth(at).map(|&part| part.to_owned())))
+        .take_while(|&at| {
+            is_common(&|parts| parts.iter().rev().nth(at).map(|&part| part.to_owned()))
+        })
         .count();
     let rest = |(index, parts): &(usize, Vec<&std::ffi::OsStr>)| {
         let parts = parts.iter().skip(begin).take(parts.len() - begin - end);
-        let texts: Vec<_> = parts.map(|part| part.to_string_lossy().into_owned()).collect();
+        let texts: Vec<_> = parts
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect();
         (*index, texts.join("/"))
     };
     parts.iter().map(rest).collect()

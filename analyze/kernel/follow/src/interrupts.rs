@@ -1,8 +1,10 @@
-//! Interruptions of the thread that runs on a CPU: the one rule by which reports attribute events there.
+//! Interruptions of the thread that runs on a CPU: the one rule by which reports attribute events
+//! there.
 //!
-//! The innermost activity counts: the function of a timer, else a hard interrupt, else a softirq, else the thread. A hard
-//! interrupt or a softirq that begins hides the function of a timer, and the end of one ends that function. Handlers
-//! that interrupt each other are not told apart: the end of one ends all.
+//! The innermost activity counts: the function of a timer, else a hard interrupt, else a softirq,
+//! else the thread. A hard interrupt or a softirq that begins hides the function of a timer, and
+//! the end of one ends that function. Handlers that interrupt each other are not told apart: the
+//! end of one ends all.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::Edge;
@@ -146,7 +148,9 @@ impl InterruptStep {
             KernelEvent::Softirq(softirq) => match softirq.step {
                 SoftirqStep::Entry => {
                     let vector = softirq.vector.get(body).unwrap_or(0);
-                    Some(InterruptStep::Softirq(u8::try_from(vector).unwrap_or(u8::MAX)))
+                    Some(InterruptStep::Softirq(
+                        u8::try_from(vector).unwrap_or(u8::MAX),
+                    ))
                 }
                 SoftirqStep::Exit => Some(InterruptStep::SoftirqEnd),
                 SoftirqStep::Raise => None,
@@ -167,8 +171,8 @@ impl InterruptStep {
     }
 }
 
-/// Activities on a CPU besides its thread. None is active after a switch: there are no switches in an
-/// interrupt.
+/// Activities on a CPU besides its thread. None is active after a switch: there are no switches in
+/// an interrupt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupts {
     hard: Option<Interrupt>,
@@ -256,14 +260,19 @@ mod tests {
         assert_eq!(after(TimerEnd), softirq);
         assert_eq!(after(SoftirqEnd), None);
         let local = Innermost::Timer(TimerKind::Local);
-        assert_eq!(after(Hard(Interrupt::of_vector(Vector::LocalTimer))), Some(local));
+        assert_eq!(
+            after(Hard(Interrupt::of_vector(Vector::LocalTimer))),
+            Some(local)
+        );
         assert_eq!(
             after(Timer(TimerKind::High)),
             Some(Innermost::Timer(TimerKind::High))
         );
         assert_eq!(
             after(TimerEnd),
-            Some(Innermost::Interrupt(Interrupt::of_vector(Vector::LocalTimer)))
+            Some(Innermost::Interrupt(Interrupt::of_vector(
+                Vector::LocalTimer
+            )))
         );
         assert_eq!(after(HardEnd), None);
     }

@@ -1,9 +1,10 @@
 //! Following each CPU alone.
 //!
 //! Most of what happens on a CPU concerns only the thread that runs there, from one switch to the
-//! next: a *stretch*. An analysis that follows each CPU alone folds stretches where they are, without
-//! looking at other CPUs. What a stretch leaves behind, or finds, that other CPUs know of becomes an
-//! item, and all CPUs' items are played in the order of time, once all chunks up to then are merged.
+//! next: a *stretch*. An analysis that follows each CPU alone folds stretches where they are,
+//! without looking at other CPUs. What a stretch leaves behind, or finds, that other CPUs know of
+//! becomes an item, and all CPUs' items are played in the order of time, once all chunks up to then
+//! are merged.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::by_cpu::ByCpu;
 use crate::sources::CpuKey;
 
-/// One CPU in a chunk: its present stretch `T`, and the steps `S` before the chunk's first boundary.
+/// One CPU in a chunk: its present stretch `T`, and the steps `S` before the chunk's first
+/// boundary.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lane<T, S> {
     /// What happened before anything told who runs: the chunks before know.
@@ -54,8 +56,8 @@ impl<T, S> Lane<T, S> {
         self.head.push((time, step));
     }
 
-    /// The present stretch, if it is known: before the first chunk nothing is, and a stretch of which nothing
-    /// is known begins with what happens first.
+    /// The present stretch, if it is known: before the first chunk nothing is, and a stretch of
+    /// which nothing is known begins with what happens first.
     #[inline(always)]
     pub fn now_or_first(&mut self, is_first: bool, time: i64) -> Option<&mut T>
     where
@@ -80,8 +82,8 @@ impl<T, S> Lane<T, S> {
 }
 
 impl<T, S> ByCpu<Lane<T, S>> {
-    /// Does on the chunks before what they know: on each CPU the steps before the first boundary, and then
-    /// begins the stretch since the last one, at the time of the first one.
+    /// Does on the chunks before what they know: on each CPU the steps before the first boundary,
+    /// and then begins the stretch since the last one, at the time of the first one.
     pub fn join<P>(
         self,
         earlier: &mut P,
@@ -225,7 +227,8 @@ impl<I> Items<I> {
         latest.max().unwrap_or(i64::MIN)
     }
 
-    /// Holds what comes from now on as long as it is held in another list, of which this one is a part.
+    /// Holds what comes from now on as long as it is held in another list, of which this one is a
+    /// part.
     pub fn hold<J>(&mut self, all: &Items<J>) {
         for (cpu, lane) in all.lanes.iter() {
             let latest = &mut self.lanes.get(*cpu).latest;
@@ -257,7 +260,8 @@ impl<I> Items<I> {
         self.lanes.iter().all(|(_, lane)| lane.blocks.is_empty())
     }
 
-    /// Takes out the items before a time, without a look at each: a few hundred on each CPU are copied.
+    /// Takes out the items before a time, without a look at each: a few hundred on each CPU are
+    /// copied.
     #[must_use]
     pub fn cut(&mut self, until: i64) -> Items<I> {
         let lanes = self.lanes.iter_mut();
@@ -265,8 +269,8 @@ impl<I> Items<I> {
         Items { lanes }
     }
 
-    /// Gives away what happens before a time, or everything: in the order of time; what happens at one
-    /// time by CPU, and there in its order.
+    /// Gives away what happens before a time, or everything: in the order of time; what happens at
+    /// one time by CPU, and there in its order.
     pub fn play(&mut self, until: Option<i64>, mut to: impl FnMut(CpuKey, i64, I)) {
         let lanes = self.lanes.iter_mut();
         let heads = lanes.filter_map(|(cpu, lane)| Some(((lane.due(until)?, cpu), lane)));

@@ -7,13 +7,20 @@ use crate::people::{People, ThreadKey};
 use crate::sources::CpuKey;
 
 /// Learns what an event tells besides switches.
-pub fn learn(people: &mut People, model: &EventModel, cpu: CpuKey, time: i64, body: &mut Body<'_, '_>) {
+pub fn learn(
+    people: &mut People,
+    model: &EventModel,
+    cpu: CpuKey,
+    time: i64,
+    body: &mut Body<'_, '_>,
+) {
     let thread = |tid: i64| ThreadKey {
         trace: cpu.trace,
         tid: tid as i32,
     };
-    let get =
-        |field: &Option<IntField>, body: &mut Body<'_, '_>| field.as_ref().and_then(|field| field.get(body));
+    let get = |field: &Option<IntField>, body: &mut Body<'_, '_>| {
+        field.as_ref().and_then(|field| field.get(body))
+    };
     match &model.event {
         KernelEvent::Fork(fork) => {
             let Some(child) = fork.child_tid.get(body) else {
@@ -26,7 +33,9 @@ pub fn learn(people: &mut People, model: &EventModel, cpu: CpuKey, time: i64, bo
             if let Some(pid) = get(&fork.child_pid, body) {
                 child.learn_pid(time, cpu, pid as i32);
             }
-            if let (Some(parent), Some(pid)) = (get(&fork.parent_tid, body), get(&fork.parent_pid, body)) {
+            if let (Some(parent), Some(pid)) =
+                (get(&fork.parent_tid, body), get(&fork.parent_pid, body))
+            {
                 people.get(thread(parent)).learn_pid(time, cpu, pid as i32);
             }
         }
@@ -57,8 +66,8 @@ pub fn learn(people: &mut People, model: &EventModel, cpu: CpuKey, time: i64, bo
     }
 }
 
-/// Learns what a switch tells, and gives the threads before and after it. `near` is where the thread
-/// that the CPU was switched to last is among the people: most often that is the one before.
+/// Learns what a switch tells, and gives the threads before and after it. `near` is where the
+/// thread that the CPU was switched to last is among the people: most often that is the one before.
 #[inline(always)]
 pub fn learn_switch(
     people: &mut People,
@@ -79,7 +88,9 @@ pub fn learn_named_switch(
     switch: &Switch,
     body: &mut Body<'_, '_>,
 ) -> Option<((i32, i32), [Comm; 2])> {
-    let Event { model, cpu, time, .. } = *event;
+    let Event {
+        model, cpu, time, ..
+    } = *event;
     let (prev, next) = (
         switch.prev_tid.get(body)? as i32,
         switch.next_tid.get(body)? as i32,
@@ -105,8 +116,8 @@ pub fn learn_named_switch(
     Some(((prev, next), names))
 }
 
-/// The id that the thread had that executes a program, and that of its process's first thread, if it takes
-/// that over.
+/// The id that the thread had that executes a program, and that of its process's first thread, if
+/// it takes that over.
 pub fn taken_over(exec: &Exec, body: &mut Body<'_, '_>) -> Option<(i32, i32)> {
     let tid = exec.tid.as_ref()?.get(body)? as i32;
     let old = exec.old_tid.as_ref()?.get(body)? as i32;

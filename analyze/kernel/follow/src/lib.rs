@@ -91,7 +91,9 @@ pub use view::{Limits, NoOptions, ROWS, Ranges, View, Views};
 pub use by_call::ByCall;
 pub use by_cpu::ByCpu;
 pub use call_slice::{CallSlice, OpenCalls, ThreadCall};
-pub use calls::{Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited};
+pub use calls::{
+    Beginning, CallEvent, CallItem, CallStep, CallStretch, EndedCall, Ending, Entered, Exited,
+};
 pub use candidates::{Candidate, Candidates};
 pub use chosen_calls::{CallNames, ChosenCalls};
 pub use end_mark::{TraceEnd, Unended, unended};

@@ -7,15 +7,19 @@ use tracebraid_ctf::scan::{Progress, ScanTable, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::Trace;
 use tracebraid_kernel_model::events::sched::WakeStep;
-use tracebraid_kernel_model::{Body, EventModel, IntField, KernelEvent, MOST_CPUS, StreamModel, TraceModel};
+use tracebraid_kernel_model::{
+    Body, EventModel, IntField, KernelEvent, MOST_CPUS, StreamModel, TraceModel,
+};
 
-/// Packets of a stream that are searched for CPUs, and wake-ups and migrations that are read in each. Few, since every report
-/// waits for them; more are read in traces in which CPUs are missing ([`MORE_SAMPLES`]).
+/// Packets of a stream that are searched for CPUs, and wake-ups and migrations that are read in
+/// each. Few, since every report waits for them; more are read in traces in which CPUs are missing
+/// ([`MORE_SAMPLES`]).
 const SAMPLES: (usize, usize) = (3, 64);
 /// As [`SAMPLES`], once a missing CPU is found.
 const MORE_SAMPLES: (usize, usize) = (64, usize::MAX);
 
-/// Unrecorded CPUs that wake-ups and migrations in a sample of packets name: threads must have run on them.
+/// Unrecorded CPUs that wake-ups and migrations in a sample of packets name: threads must have run
+/// on them.
 pub(crate) fn named_cpus(
     trace: &Trace,
     model: &TraceModel,
@@ -36,15 +40,18 @@ pub(crate) fn named_cpus(
     named
 }
 
-/// The field that names the CPU on which a thread is about to run. `sched_waking` names the CPU where it ran
-/// last: a fallback.
+/// The field that names the CPU on which a thread is about to run. `sched_waking` names the CPU
+/// where it ran last: a fallback.
 fn target<'m>(trace: &TraceModel, event: &'m EventModel) -> Option<&'m IntField> {
     let is_ready = |event: &EventModel| matches!(&event.event, KernelEvent::Wakeup(wakeup) if wakeup.step != WakeStep::Waking);
     match &event.event {
         KernelEvent::Wakeup(wakeup) if wakeup.step != WakeStep::Waking => wakeup.cpu.as_ref(),
         KernelEvent::Wakeup(wakeup) => {
             let events = trace.streams.iter().flat_map(StreamModel::events);
-            wakeup.cpu.as_ref().filter(|_| !events.into_iter().any(is_ready))
+            wakeup
+                .cpu
+                .as_ref()
+                .filter(|_| !events.into_iter().any(is_ready))
         }
         KernelEvent::Migrate(migrate) => Some(&migrate.to),
         _ => None,
@@ -73,7 +80,9 @@ fn names_of(
     let places: BTreeSet<usize> = match count {
         0 => return,
         _ if count <= samples => (0..count).collect(),
-        _ => (0..samples).map(|at| at * (count - 1) / (samples - 1)).collect(),
+        _ => (0..samples)
+            .map(|at| at * (count - 1) / (samples - 1))
+            .collect(),
     };
     for index in places {
         let Some(mut scanner) = Scanner::new(trace, stream, table.clone(), index..index + 1) else {

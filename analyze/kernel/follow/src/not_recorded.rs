@@ -9,8 +9,8 @@ pub struct NotRecorded {
     pub trace: u32,
     /// Number of the CPU.
     pub cpu: u32,
-    /// Not recorded before that time, in nanoseconds from the origin. With `after_ns` the CPU was recorded in
-    /// between; without either it was not recorded at all.
+    /// Not recorded before that time, in nanoseconds from the origin. With `after_ns` the CPU was
+    /// recorded in between; without either it was not recorded at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before_ns: Option<i64>,
     /// Not recorded after that time.
@@ -53,7 +53,8 @@ fn parts(
     let mut parts = Vec::new();
     let mut rest = missing;
     while let Some(first) = rest.first() {
-        let is_like = |of: &&NotRecorded| of.trace == first.trace && of.is_never() == first.is_never();
+        let is_like =
+            |of: &&NotRecorded| of.trace == first.trace && of.is_never() == first.is_never();
         let like = match first.is_never() {
             true => rest.iter().take_while(is_like).count(),
             false => 1,
@@ -118,7 +119,10 @@ mod tests {
         assert_eq!(text(&[]), None);
         let is = |missing: &[NotRecorded], expected: &str| {
             let text = text(missing).expect("a note");
-            assert!(text.starts_with(&format!("not recorded: {expected}. ")), "{text}");
+            assert!(
+                text.starts_with(&format!("not recorded: {expected}. ")),
+                "{text}"
+            );
         };
         is(&[never(3)], "CPU 3");
         is(&[1, 2, 3, 7].map(never), "CPUs 1-3, 7");

@@ -89,8 +89,8 @@ impl NumberIndex {
     }
 }
 
-/// 32 bits that depend on all bits of a hash. Keys that differ only in a port number have hashes with
-/// equal low bits, for which linear probing would visit all of their slots.
+/// 32 bits that depend on all bits of a hash. Keys that differ only in a port number have hashes
+/// with equal low bits, for which linear probing would visit all of their slots.
 #[inline]
 fn shortened(hash: u64) -> u32 {
     let product = u128::from(hash) * 0x9E37_79B9_7F4A_7C15;

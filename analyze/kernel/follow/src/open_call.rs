@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::calls::{Beginning, CallItem, Ending, Entered, Exited};
 use crate::sources::CpuKey;
 
-/// A thread's calls that are not of one stretch, as far as they are known. A stretch may end long after its thread has left:
-/// where no event shows that, or the event was lost, the next thread's first event does.
+/// A thread's calls that are not of one stretch, as far as they are known. A stretch may end long
+/// after its thread has left: where no event shows that, or the event was lost, the next thread's
+/// first event does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OpenCall<E = Entered, X = Exited> {
     /// The call that it was in when a stretch ended.
@@ -42,8 +43,8 @@ const MOST_MISSED: usize = 4;
 /// A call that is not of one stretch, from its beginning to its end on that CPU.
 pub type WholeCall<E = Entered, X = Exited> = (E, X, CpuKey);
 
-/// A thread's calls in a slice of time, since a time from which on they are known without knowledge of what was before: to be
-/// appended to those of the earlier slices ([`OpenCall::append`]).
+/// A thread's calls in a slice of time, since a time from which on they are known without knowledge
+/// of what was before: to be appended to those of the earlier slices ([`OpenCall::append`]).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LaterCalls<E = Entered, X = Exited> {
     open: OpenCall<E, X>,
@@ -73,7 +74,9 @@ impl<E: Beginning, X: Ending> LaterCalls<E, X> {
 
     /// The calls of the slice, where missed ends are known to the earlier slices already.
     pub fn without_missed(open: &OpenCall<E, X>) -> Self {
-        let OpenCall { parked, changed, .. } = *open;
+        let OpenCall {
+            parked, changed, ..
+        } = *open;
         LaterCalls {
             open: OpenCall {
                 parked,
@@ -86,7 +89,12 @@ impl<E: Beginning, X: Ending> LaterCalls<E, X> {
 
     /// See [`OpenCall::play`].
     #[inline]
-    pub fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<WholeCall<E, X>> {
+    pub fn play(
+        &mut self,
+        cpu: CpuKey,
+        time: i64,
+        item: &CallItem<E, X>,
+    ) -> Option<WholeCall<E, X>> {
         let whole = self.open.play(cpu, time, item);
         if !self.open.missed.is_empty() {
             self.earlier = self.earlier.min(MOST_MISSED - self.open.missed.len());
@@ -133,7 +141,12 @@ impl<E, X> LaterCalls<E, X> {
 impl<E: Beginning, X: Ending> OpenCall<E, X> {
     /// Something is left or found: gives the call that is known to have ended by now.
     #[inline]
-    pub fn play(&mut self, cpu: CpuKey, time: i64, item: &CallItem<E, X>) -> Option<WholeCall<E, X>> {
+    pub fn play(
+        &mut self,
+        cpu: CpuKey,
+        time: i64,
+        item: &CallItem<E, X>,
+    ) -> Option<WholeCall<E, X>> {
         match *item {
             CallItem::Enters(_) => {
                 self.parked = None;
@@ -268,8 +281,14 @@ mod tests {
     #[test]
     fn who_left_may_be_told_after_who_arrived() {
         let mut call = OpenCall::default();
-        assert_eq!(times(call.play(CPU, 50, &CallItem::Arrives(7, exits(50)))), None);
-        assert_eq!(times(call.play(CPU, 95, &CallItem::Leaves(7, enters(90)))), None);
+        assert_eq!(
+            times(call.play(CPU, 50, &CallItem::Arrives(7, exits(50)))),
+            None
+        );
+        assert_eq!(
+            times(call.play(CPU, 95, &CallItem::Leaves(7, enters(90)))),
+            None
+        );
         let late = call.play(CPU, 100, &CallItem::Leaves(7, enters(1)));
         assert_eq!(times(late), Some((1, 50)));
         let next = call.play(CPU, 200, &CallItem::Arrives(7, exits(200)));
@@ -280,9 +299,15 @@ mod tests {
     fn what_was_left_before_is_not_open() {
         let mut call = OpenCall::default();
         assert!(call.play(CPU, 60, &CallItem::Enters(7)).is_none());
-        assert!(call.play(CPU, 100, &CallItem::Leaves(7, enters(1))).is_none());
+        assert!(
+            call.play(CPU, 100, &CallItem::Leaves(7, enters(1)))
+                .is_none()
+        );
         assert!(call.parked.is_none());
-        assert!(call.play(CPU, 120, &CallItem::Arrives(7, exits(120))).is_none());
+        assert!(
+            call.play(CPU, 120, &CallItem::Arrives(7, exits(120)))
+                .is_none()
+        );
         // It began after what was known last.
         let late = call.play(CPU, 130, &CallItem::Leaves(7, enters(50)));
         assert_eq!(times(late), None);

@@ -6,8 +6,8 @@ use crate::number_index::NumberIndex;
 use crate::pairs::Pairs;
 use crate::table::KeyHasher;
 
-/// What begins and ends in a slice, by key. Ends whose beginnings are not in it are kept for the state at its
-/// beginning.
+/// What begins and ends in a slice, by key. Ends whose beginnings are not in it are kept for the
+/// state at its beginning.
 #[derive(Clone, Debug)]
 pub struct PairSlice<K, B, E> {
     /// Keys that began in the slice, each with the value that began last; `None` if that has ended.
@@ -29,7 +29,11 @@ impl<K, B, E> Default for PairSlice<K, B, E> {
 
 impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
     fn find(&self, hash: u64, key: &K) -> Option<usize> {
-        let is_key = |at: u32| self.begun.get(at as usize).is_some_and(|begun| begun.0 == *key);
+        let is_key = |at: u32| {
+            self.begun
+                .get(at as usize)
+                .is_some_and(|begun| begun.0 == *key)
+        };
         Some(self.index.find(hash, is_key)? as usize)
     }
 
@@ -47,7 +51,8 @@ impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
         }
     }
 
-    /// It ends: gives that which began so, if anything did, and the end; nothing if it may have begun before the slice.
+    /// It ends: gives that which began so, if anything did, and the end; nothing if it may have
+    /// begun before the slice.
     #[inline]
     pub fn end(&mut self, key: K, end: E) -> Option<(Option<B>, E)> {
         let at = self.find(KeyHasher::hash_of(&key), &key);
@@ -60,8 +65,8 @@ impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
         }
     }
 
-    /// Goes on with what had begun before: `ended` is told what ended, with that which had begun so, and `replaced` what has no
-    /// end since something else began under its key.
+    /// Goes on with what had begun before: `ended` is told what ended, with that which had begun
+    /// so, and `replaced` what has no end since something else began under its key.
     pub fn compose(
         mut self,
         pairs: &mut Pairs<K, B>,
@@ -81,7 +86,8 @@ impl<K: Copy + Eq + Hash, B, E> PairSlice<K, B, E> {
             });
         } else {
             let keys = self.begun.iter().map(|(key, _)| *key);
-            keys.filter(|key| pairs.end(*key).is_some()).for_each(replaced);
+            keys.filter(|key| pairs.end(*key).is_some())
+                .for_each(replaced);
         }
         for (key, begun) in self.begun {
             if let Some(begun) = begun {

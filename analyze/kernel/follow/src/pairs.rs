@@ -79,7 +79,10 @@ mod tests {
         assert!(!pairs.begin((0, 7), "lost"));
         assert!(pairs.begin((0, 7), "begun"));
         assert!(!pairs.begin((1, 7), "open"));
-        assert_eq!([pairs.end((0, 7)), pairs.end((0, 7))], [Some("begun"), None]);
+        assert_eq!(
+            [pairs.end((0, 7)), pairs.end((0, 7))],
+            [Some("begun"), None]
+        );
         let sent: Vec<_> = pairs.into();
         let received = Pairs::from(sent);
         assert_eq!(received.open_keys().collect::<Vec<_>>(), [&(1, 7)]);

@@ -9,7 +9,9 @@ use crate::sources::CpuKey;
 use crate::table::Table;
 
 /// A thread (or process) of one of the traces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct ThreadKey {
     /// Index of the trace (the machine).
     pub trace: u32,
@@ -64,7 +66,9 @@ impl Identity {
     pub fn learn_name(&mut self, time: i64, cpu: CpuKey, name: Comm) {
         match &mut self.name {
             // Most often nothing changes but the time.
-            Some(known) if known.cpu == cpu && known.time <= time => (known.time, known.value) = (time, name),
+            Some(known) if known.cpu == cpu && known.time <= time => {
+                (known.time, known.value) = (time, name)
+            }
             place => Known::learn(
                 place,
                 Known {
@@ -196,7 +200,7 @@ impl From<&Process> for Thread {
 pub struct Host {
     /// Index of its trace.
     pub trace: u32,
-    /// Its name, if the trace tells; with what tells the trace from others of that machine, if there
-    /// are some.
+    /// Its name, if the trace tells; with what tells the trace from others of that machine, if
+    /// there are some.
     pub name: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Analyses that follow each CPU alone.
 //!
-//! Who runs on a CPU, and what is active there, its own events tell. What CPUs must know of each other becomes
-//! items, which are played in the order of time (`Items`).
+//! Who runs on a CPU, and what is active there, its own events tell. What CPUs must know of each
+//! other becomes items, which are played in the order of time (`Items`).
 
 use std::sync::Arc;
 
@@ -71,7 +71,11 @@ pub trait Rules: Sync + Sized {
     }
 
     /// See [`Analysis::slices`].
-    fn slices<'a>(&'a self, partial: &mut Self::Partial, watermark: i64) -> Vec<Slice<'a, Self::Partial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut Self::Partial,
+        watermark: i64,
+    ) -> Vec<Slice<'a, Self::Partial>> {
         self.settle(partial, watermark);
         Vec::new()
     }
@@ -191,9 +195,14 @@ impl<R: Rules> Analysis for PerCpu<R> {
         self.rules.settle(partial, watermark.0);
     }
 
-    fn slices<'a>(&'a self, partial: &mut R::Partial, watermark: Timestamp) -> Vec<Slice<'a, R::Partial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut R::Partial,
+        watermark: Timestamp,
+    ) -> Vec<Slice<'a, R::Partial>> {
         if !self.input.is_in_order {
-            // A slice is played as if nothing in it were earlier than its beginning. Here, only `finish` plays.
+            // A slice is played as if nothing in it were earlier than its beginning. Here, only
+            // `finish` plays.
             self.rules.settle(partial, watermark.0);
             return Vec::new();
         }

@@ -61,8 +61,8 @@ struct OfTrace {
     named: BTreeSet<u32>,
     /// Every known CPU was recorded all the time.
     is_whole: bool,
-    /// As `is_whole`, for the CPUs whose streams record switches. Read for each event record, so its cost must not depend on
-    /// the number of CPUs.
+    /// As `is_whole`, for the CPUs whose streams record switches. Read for each event record, so
+    /// its cost must not depend on the number of CPUs.
     tells_all: bool,
 }
 
@@ -80,14 +80,17 @@ struct Span {
 /// Part of a trace (one over this) below which a gap is ignored.
 const PART: i64 = 10;
 impl Recorded {
-    /// The recorded CPUs of all traces. Reads the packet tables, and a few packets of streams with wake-ups.
+    /// The recorded CPUs of all traces. Reads the packet tables, and a few packets of streams with
+    /// wake-ups.
     pub fn of(set: &TraceSet) -> Recorded {
         Recorded::new(set, &KernelModel::new(set))
     }
 
     pub(crate) fn new(set: &TraceSet, model: &KernelModel) -> Recorded {
         let traces = set.traces.iter().zip(&model.traces);
-        let traces = traces.map(|(trace, model)| OfTrace::new(trace, model)).collect();
+        let traces = traces
+            .map(|(trace, model)| OfTrace::new(trace, model))
+            .collect();
         Recorded {
             unended: unended(set),
             ..Recorded::from_traces(traces)
@@ -100,7 +103,10 @@ impl Recorded {
         let ends = spans.filter(|(_, span)| span.until < i64::MAX);
         let mut ends: Vec<(i64, CpuKey)> = ends
             .map(|(trace, span)| {
-                let cpu = CpuKey { trace, cpu: span.cpu };
+                let cpu = CpuKey {
+                    trace,
+                    cpu: span.cpu,
+                };
                 (span.until, cpu)
             })
             .collect();
@@ -113,7 +119,8 @@ impl Recorded {
         }
     }
 
-    /// The extent of the trace at an index, read once and shared by all analyses; see [`Extent::of`].
+    /// The extent of the trace at an index, read once and shared by all analyses; see
+    /// [`Extent::of`].
     pub(crate) fn extent(&self, set: &TraceSet, trace: usize) -> Option<Extent> {
         let read = || Extent::of(set, |of| of == trace);
         self.extents
@@ -126,7 +133,8 @@ impl Recorded {
         &self.unended
     }
 
-    /// CPUs whose recording ends before that of others: time in nanoseconds from the origin, ascending.
+    /// CPUs whose recording ends before that of others: time in nanoseconds from the origin,
+    /// ascending.
     pub fn ends(&self) -> &[(i64, CpuKey)] {
         &self.ends
     }
@@ -147,8 +155,8 @@ impl Recorded {
         span.is_some_and(|span| of.is_told(span, time))
     }
 
-    /// True if a thread that migrates between two CPUs of a trace may have run on an unrecorded one: the one it leaves, or
-    /// the one it goes to.
+    /// True if a thread that migrates between two CPUs of a trace may have run on an unrecorded
+    /// one: the one it leaves, or the one it goes to.
     pub fn loses_on_move(&self, trace: u32, (from, to): (u32, u32), time: i64) -> bool {
         [from, to]
             .iter()
@@ -165,8 +173,9 @@ impl Recorded {
         })
     }
 
-    /// True if every known CPU of a trace was recorded between two times (nanoseconds from the origin). A CPU is recorded in
-    /// one span, so the two times decide. `since` is computed only where a CPU is missing.
+    /// True if every known CPU of a trace was recorded between two times (nanoseconds from the
+    /// origin). A CPU is recorded in one span, so the two times decide. `since` is computed only
+    /// where a CPU is missing.
     #[inline]
     pub fn is_whole_between(&self, trace: u32, since: impl FnOnce() -> i64, time: i64) -> bool {
         self.of_trace(trace).is_none_or(|of| {
@@ -179,8 +188,8 @@ impl Recorded {
         self.of_trace(trace).is_none_or(|of| of.is_whole)
     }
 
-    /// Information in a wake-up that names another CPU: where the thread ran last (`sched_waking`, `is_ready`
-    /// is false) or will run. `since`: when the thread was last seen.
+    /// Information in a wake-up that names another CPU: where the thread ran last (`sched_waking`,
+    /// `is_ready` is false) or will run. `since`: when the thread was last seen.
     #[inline]
     pub fn wake(
         &self,
@@ -201,7 +210,9 @@ impl Recorded {
         let is_told = is_told_at(time);
         let has_waking = self.of_trace(trace).is_some_and(|of| of.has_waking);
         WakeTells {
-            slept: is_told == Some(true) && is_told_at(since) == Some(true) && !(is_ready && has_waking),
+            slept: is_told == Some(true)
+                && is_told_at(since) == Some(true)
+                && !(is_ready && has_waking),
             is_placed: is_ready && is_told == Some(true),
             is_gone: is_ready && is_told == Some(false),
             is_ready,
@@ -216,10 +227,11 @@ impl Recorded {
         self.ends.is_empty() && judged.all(|of| of.tells_all)
     }
 
-    /// True if no stream of that trace contains switches; false if its streams do not record their CPUs.
+    /// True if no stream of that trace contains switches; false if its streams do not record their
+    /// CPUs.
     ///
-    /// Not the opposite of `Sources::tells_switches`, which covers the streams that one analysis reads,
-    /// with or without recorded CPUs.
+    /// Not the opposite of `Sources::tells_switches`, which covers the streams that one analysis
+    /// reads, with or without recorded CPUs.
     #[inline]
     pub fn lacks_switches(&self, trace: u32) -> bool {
         self.of_trace(trace).is_some_and(|of| !of.has_switches)
@@ -272,7 +284,11 @@ impl OfTrace {
     fn new(trace: &Trace, model: &TraceModel) -> OfTrace {
         let mut of = OfTrace::default();
         let mut spans = Vec::new();
-        for stream in trace.streams.iter().filter(|stream| !stream.packets.is_empty()) {
+        for stream in trace
+            .streams
+            .iter()
+            .filter(|stream| !stream.packets.is_empty())
+        {
             let (Some(layout), Some(events)) = (
                 trace.layout.streams.get(stream.class),
                 model.streams.get(stream.class),
@@ -311,7 +327,8 @@ impl OfTrace {
         }
         if of.is_judged {
             // In a trace with switches, a stream without switches does not record its CPU.
-            let is_recorded = |cpu: u32| of.cpus.iter().any(|span| span.cpu == cpu && of.tells(span));
+            let is_recorded =
+                |cpu: u32| of.cpus.iter().any(|span| span.cpu == cpu && of.tells(span));
             of.named = named_cpus(trace, model, is_recorded);
         }
         of.judge();
@@ -372,18 +389,22 @@ fn bounds(trace: &Trace, stream: &Stream, extent: Option<(i64, i64)>) -> (i64, i
     let from = first.and_then(|first| time(first.begin));
     let from = from.filter(|from| from.saturating_sub(begin) > part);
     let until = stream.packets.last().and_then(|last| time(last.end));
-    let until = until.filter(|&until| end.saturating_sub(until) > part && ends_early(trace, stream, until));
+    let until =
+        until.filter(|&until| end.saturating_sub(until) > part && ends_early(trace, stream, until));
     (from.unwrap_or(whole.0), until.unwrap_or(whole.1))
 }
 
-/// True if others go on after the end of a stream's last packet, and that end is not merely the time of its
-/// last event record.
+/// True if others go on after the end of a stream's last packet, and that end is not merely the
+/// time of its last event record.
 fn ends_early(trace: &Trace, stream: &Stream, end: i64) -> bool {
-    let last = |stream: &Stream| last_of_packet(trace, stream, stream.packets.len().checked_sub(1)?);
+    let last =
+        |stream: &Stream| last_of_packet(trace, stream, stream.packets.len().checked_sub(1)?);
     let goes_on = |other: &Stream| {
         let clock = trace.clock(other);
         let begin = other.packets.last().and_then(|last| last.begin);
-        let begin = clock.zip(begin).map(|(clock, begin)| clock.timestamp(begin).0);
+        let begin = clock
+            .zip(begin)
+            .map(|(clock, begin)| clock.timestamp(begin).0);
         begin.is_some_and(|begin| begin > end) && last(other).is_some()
     };
     trace.streams.iter().any(goes_on) && last(stream).is_none_or(|event| event.0 < end)

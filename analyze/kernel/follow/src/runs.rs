@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::Packet;
 
-/// Who ran on one CPU. Its chunks come in the order of time; what runs into a chunk, or out of it, is
-/// joined when chunks are merged. `W` goes with a thread from the switch to it on.
+/// Who ran on one CPU. Its chunks come in the order of time; what runs into a chunk, or out of it,
+/// is joined when chunks are merged. `W` goes with a thread from the switch to it on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Runs<W> {
     /// The first thing that tells who ran, or that it is not known: up to there the chunks before
@@ -121,7 +121,8 @@ impl<W> Runs<W> {
         Some(self.current.take()?.to(until?, told, Ended::Loss))
     }
 
-    /// The CPU goes from one thread to another. Gives the stretch that ends, if it is known who ran.
+    /// The CPU goes from one thread to another. Gives the stretch that ends, if it is known who
+    /// ran.
     #[inline(always)]
     pub fn goes_over(&mut self, time: i64, prev: i32, next: i32, who: W) -> Option<Stretch<W>> {
         let (tid, since) = (next, time);

@@ -6,8 +6,8 @@ use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::{Analysis, Chunk, Control, Options, Record, StreamPlace, StreamRef, fold};
 use tracebraid_kernel_model::Cpus;
 
-/// The CPUs of a trace's events in streams that several CPUs share, in order. Reads all of these streams, once for
-/// each trace.
+/// The CPUs of a trace's events in streams that several CPUs share, in order. Reads all of these
+/// streams, once for each trace.
 pub fn seen_cpus(set: &TraceSet, trace: usize) -> &[u32] {
     let Some(content) = set.traces.get(trace) else {
         return &[];
@@ -48,7 +48,8 @@ impl Analysis for Finder<'_> {
     fn groups(&self, set: &TraceSet) -> Vec<Vec<StreamRef>> {
         let is_mixed = |stream: &StreamRef| {
             let class = self.class(*stream);
-            stream.trace as usize == self.trace && class.is_some_and(|class| self.cpus.are_mixed(class))
+            stream.trace as usize == self.trace
+                && class.is_some_and(|class| self.cpus.are_mixed(class))
         };
         let streams = StreamRef::all(set).filter(is_mixed);
         streams.map(|stream| vec![stream]).collect()

@@ -12,8 +12,9 @@ use crate::people::Thread;
 pub struct Selection {
     /// Time.
     pub window: Window,
-    /// Nanoseconds after the end of the window that are read besides: a part of the traces, as the window is, but one that
-    /// only decides about the window (an event there ends a wait that began in it).
+    /// Nanoseconds after the end of the window that are read besides: a part of the traces, as the
+    /// window is, but one that only decides about the window (an event there ends a wait that began
+    /// in it).
     pub behind: u64,
     /// CPUs.
     pub cpus: CpuSet,
@@ -171,6 +172,11 @@ mod tests {
         );
         assert_eq!(Window::default().clip(5, 3), 0);
         assert_eq!(Window::default().clip(i64::MIN, i64::MAX), u64::MAX);
-        assert!(window.contains(10) && window.contains(19) && !window.contains(20) && !window.contains(9));
+        assert!(
+            window.contains(10)
+                && window.contains(19)
+                && !window.contains(20)
+                && !window.contains(9)
+        );
     }
 }

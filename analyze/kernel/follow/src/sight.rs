@@ -1,5 +1,5 @@
-//! Whether a thread's wait for a CPU can be trusted where some CPUs were not recorded: the thread may
-//! have run on one of them.
+//! Whether a thread's wait for a CPU can be trusted where some CPUs were not recorded: the thread
+//! may have run on one of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,8 +76,8 @@ impl Sight {
             // It may still be running where it ran last.
             (false, waited) => waited || !tells.slept,
             (true, true) => {
-                // The same wake-up is recorded by the waker, or by the CPU where the thread ran last, and
-                // stays.
+                // The same wake-up is recorded by the waker, or by the CPU where the thread ran
+                // last, and stays.
                 let is_same = |(cpu, target)| cpu == tells.cpus.0 || target == tells.cpus.1;
                 self.is_ready || self.waking.map_or(!tells.slept, |waking| !is_same(waking))
             }
@@ -100,8 +100,8 @@ impl Sight {
         }
     }
 
-    /// A migration. `is_gone`: the new CPU was not recorded. A thread that waited for another CPU than the
-    /// one it comes from has run on an unrecorded one.
+    /// A migration. `is_gone`: the new CPU was not recorded. A thread that waited for another CPU
+    /// than the one it comes from has run on an unrecorded one.
     pub fn moves(&mut self, from: u32, to: u32, is_gone: bool) {
         self.is_lost |= is_gone || self.place.is_some_and(|place| place != from);
         if self.place.is_some() {

@@ -10,7 +10,9 @@ use tracebraid_kernel_model::{CpuSource, EventModel, KernelEvent, KernelModel, S
 use crate::seen_cpus::seen_cpus;
 
 /// A CPU of one of the traces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct CpuKey {
     /// Index of the trace.
     pub trace: u32,
@@ -89,7 +91,11 @@ impl Sources {
                 for class in 0..stream.classes() {
                     let model = stream.event(class).filter(|model| wants(&model.event));
                     self.models.extend(model.cloned());
-                    let place = if model.is_some() { self.models.len() } else { 0 };
+                    let place = if model.is_some() {
+                        self.models.len()
+                    } else {
+                        0
+                    };
                     // Their ids are 32 bits wide at most.
                     self.places.push(place as u32);
                 }
@@ -110,7 +116,12 @@ impl Sources {
         if places.iter().all(|&place| place == 0) {
             return None;
         }
-        let model = self.model.traces.get(trace_index)?.streams.get(stream.class)?;
+        let model = self
+            .model
+            .traces
+            .get(trace_index)?
+            .streams
+            .get(stream.class)?;
         let layout = trace.layout.streams.get(stream.class)?;
         let source = model.cpu_source(layout, &stream.head);
         let cpu = match source {
@@ -119,7 +130,9 @@ impl Sources {
             CpuSource::Unknown => u32::try_from(number).ok(),
         };
         let switch = |event: &EventModel| matches!(event.event, KernelEvent::Switch(_));
-        let call = |event: &EventModel| matches!(event.event, KernelEvent::Entry(_) | KernelEvent::Exit(_));
+        let call = |event: &EventModel| {
+            matches!(event.event, KernelEvent::Entry(_) | KernelEvent::Exit(_))
+        };
         Some(Source {
             base,
             cpu,
@@ -147,13 +160,16 @@ impl Sources {
             .zip(ends.chain([self.streams.len()]));
         bounds.enumerate().flat_map(|(trace, (from, to))| {
             let streams = self.streams.get(from..to).unwrap_or_default();
-            streams.iter().enumerate().filter_map(move |(stream, source)| {
-                let stream = StreamRef {
-                    trace: trace as u32,
-                    stream: stream as u32,
-                };
-                Some((stream, source.as_ref()?))
-            })
+            streams
+                .iter()
+                .enumerate()
+                .filter_map(move |(stream, source)| {
+                    let stream = StreamRef {
+                        trace: trace as u32,
+                        stream: stream as u32,
+                    };
+                    Some((stream, source.as_ref()?))
+                })
         })
     }
 
@@ -234,7 +250,8 @@ impl Sources {
 
     /// True for traces that are read.
     pub fn reads(&self, trace: usize) -> bool {
-        self.read().any(|(stream, _)| stream.trace as usize == trace)
+        self.read()
+            .any(|(stream, _)| stream.trace as usize == trace)
     }
 
     /// True if a stream of that trace that is read tells who runs.
@@ -257,8 +274,9 @@ impl Sources {
             .get(trace)
             .map(|trace| trace.streams.as_slice())
             .unwrap_or_default();
-        let tells =
-            |event: &EventModel| matches!(event.event, KernelEvent::Switch(_)) || event.tells_thread();
+        let tells = |event: &EventModel| {
+            matches!(event.event, KernelEvent::Switch(_)) || event.tells_thread()
+        };
         streams.iter().flat_map(StreamModel::events).any(tells)
     }
 

@@ -1,4 +1,5 @@
-//! What is known of event records of any traces besides their fields, whether they are of a kernel or not.
+//! What is known of event records of any traces besides their fields, whether they are of a kernel
+//! or not.
 
 use tracebraid_ctf::layout::node::NodeId;
 use tracebraid_ctf::trace::{Trace, TraceSet};
@@ -79,7 +80,9 @@ impl Subjects {
     /// Where packets do not tell it.
     fn cpu_of(&self, record: &mut Record<'_>) -> Option<u64> {
         let cpus = self.cpus.get(record.stream.trace as usize)?;
-        let class = self.class(record.stream).filter(|&class| cpus.are_mixed(class))?;
+        let class = self
+            .class(record.stream)
+            .filter(|&class| cpus.are_mixed(class))?;
         cpus.of_event((class, record.class), record.body, record.slots)
     }
 }

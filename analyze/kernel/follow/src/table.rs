@@ -65,8 +65,8 @@ impl<T: Default> Table<T> {
         &mut self.entries[place].1
     }
 
-    /// The value of a thread, which is made if it is new; first looks at a place where it may be, and
-    /// says where it is.
+    /// The value of a thread, which is made if it is new; first looks at a place where it may be,
+    /// and says where it is.
     #[inline]
     pub fn get_near(&mut self, key: ThreadKey, place: &mut usize) -> &mut T {
         if self.key(*place) != Some(key) {
@@ -174,7 +174,9 @@ impl Hasher for KeyHasher {
         self.0 ^ (self.0 >> 32)
     }
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+        bytes
+            .iter()
+            .for_each(|&byte| self.write_u64(u64::from(byte)));
     }
     fn write_u128(&mut self, value: u128) {
         self.write_u64(value as u64);

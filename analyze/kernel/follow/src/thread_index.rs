@@ -117,7 +117,10 @@ mod tests {
         for step in 0..5_000u32 {
             // Recurring threads of two traces, with ids that differ only in high bits.
             let tid = (step.wrapping_mul(2_654_435_761) >> 20) as i32 * 65_536;
-            let key = ThreadKey { trace: step % 2, tid };
+            let key = ThreadKey {
+                trace: step % 2,
+                tid,
+            };
             assert_eq!(index.get(key), map.get(&key).copied());
             index.insert(key, step);
             map.insert(key, step);

@@ -4,7 +4,10 @@ use serde::Serializer;
 use tracebraid_ctf::clock::Timestamp;
 
 /// Serializes as nanoseconds from the clock's origin.
-pub fn nanoseconds<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn nanoseconds<S: Serializer>(
+    time: &Option<Timestamp>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match time {
         Some(time) => serializer.serialize_some(&time.0),
         None => serializer.serialize_none(),

@@ -35,7 +35,11 @@ impl<P> Together<P> {
         let input = Input::sharing(set, Some(recorded), selection.clone(), wanted);
         let wanted = input.sources.models().iter();
         let wanted = wanted.map(|model| wants(&parts, &model.event)).collect();
-        Together { input, wanted, parts }
+        Together {
+            input,
+            wanted,
+            parts,
+        }
     }
 
     /// The events that the analyses read.

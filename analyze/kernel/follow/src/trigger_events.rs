@@ -1,6 +1,7 @@
 //! Conditions that held while a trace was recorded (`record --when`): events `tracebraid_trigger`.
 //!
-//! Finding them means to scan the trace, which is done only where `tracebraid_when` in the environment promises some.
+//! Finding them means to scan the trace, which is done only where `tracebraid_when` in the
+//! environment promises some.
 
 use std::sync::Arc;
 
@@ -45,7 +46,10 @@ impl TriggerEvent {
 
 fn of_stream(trace: &Trace, stream: &Stream) -> Option<Vec<TriggerEvent>> {
     let layout = trace.layout.streams.get(stream.class)?;
-    let class = layout.events.iter().position(|event| *event.name == *TRIGGER)?;
+    let class = layout
+        .events
+        .iter()
+        .position(|event| *event.name == *TRIGGER)?;
     let root = layout.events.get(class)?.payload.root()?;
     let clock = trace.clock(stream)?;
     let table = Arc::new(ScanTable::new(layout, |of| of == class));

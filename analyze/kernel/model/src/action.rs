@@ -134,7 +134,12 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
     call!("sendfile64", Copy, (&["in_fd"], 1), (&["out_fd"], 0)),
     call!("sendfile", Copy, (&["in_fd"], 1), (&["out_fd"], 0)),
     call!("splice", Copy, (&["fd_in"], 0), (&["fd_out"], 2)),
-    call!("tee", Copy, (&["fdin", "fd_in"], 0), (&["fdout", "fd_out"], 1)),
+    call!(
+        "tee",
+        Copy,
+        (&["fdin", "fd_in"], 0),
+        (&["fdout", "fd_out"], 1)
+    ),
     call!("copy_file_range", Copy, (&["fd_in"], 0), (&["fd_out"], 2)),
     call!("vmsplice", Write, FD),
     call!("open", Open(Disk, CLOSE_ON_EXEC), FLAGS1),
@@ -145,21 +150,42 @@ pub(crate) static TABLE: &[SyscallSpec] = &[
         (&["dfd", "dirfd"], 0)
     ),
     // Its flags stand in memory.
-    call!("openat2", Open(Disk, 0), (&["how"], 2), (&["dfd", "dirfd"], 0)),
+    call!(
+        "openat2",
+        Open(Disk, 0),
+        (&["how"], 2),
+        (&["dfd", "dirfd"], 0)
+    ),
     call!("creat", Open(Disk, 0)),
-    call!("open_by_handle_at", Open(Disk, CLOSE_ON_EXEC), (&["flags"], 2)),
+    call!(
+        "open_by_handle_at",
+        Open(Disk, CLOSE_ON_EXEC),
+        (&["flags"], 2)
+    ),
     call!("eventfd", Open(Anonymous, 0)),
     call!("eventfd2", Open(Anonymous, CLOSE_ON_EXEC), FLAGS1),
     call!("epoll_create", Open(Anonymous, 0)),
-    call!("epoll_create1", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
+    call!(
+        "epoll_create1",
+        Open(Anonymous, CLOSE_ON_EXEC),
+        (&["flags"], 0)
+    ),
     call!("timerfd_create", Open(Anonymous, CLOSE_ON_EXEC), FLAGS1),
     call!("signalfd", Open(Anonymous, 0)),
     call!("signalfd4", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 3)),
     call!("inotify_init", Open(Anonymous, 0)),
-    call!("inotify_init1", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
+    call!(
+        "inotify_init1",
+        Open(Anonymous, CLOSE_ON_EXEC),
+        (&["flags"], 0)
+    ),
     call!("fanotify_init", Open(Anonymous, 1), (&["flags"], 0)),
     call!("memfd_create", Open(Anonymous, 1), FLAGS1),
-    call!("userfaultfd", Open(Anonymous, CLOSE_ON_EXEC), (&["flags"], 0)),
+    call!(
+        "userfaultfd",
+        Open(Anonymous, CLOSE_ON_EXEC),
+        (&["flags"], 0)
+    ),
     call!("perf_event_open", Open(Anonymous, 8), (&["flags"], 4)),
     call!("pidfd_open", Open(Anonymous, 0)),
     call!("io_uring_setup", Open(Anonymous, 0)),

@@ -50,7 +50,9 @@ impl StreamModel {
             None => (None, Vec::new()),
         };
         let by_name = finder.int(&[name]).or_else(|| finder.int(&names));
-        by_name.or_else(|| finder.registers().nth(place?)).map(Argument)
+        by_name
+            .or_else(|| finder.registers().nth(place?))
+            .map(Argument)
     }
 
     /// The text argument of that name, as [`StreamModel::argument`]. No register tells a text.
@@ -62,13 +64,21 @@ impl StreamModel {
         name: &str,
     ) -> Option<TextArgument> {
         let finder = self.entry_finder(layout, class, call)?;
-        let names = call.argument(name).map(|(_, names)| names).unwrap_or_default();
+        let names = call
+            .argument(name)
+            .map(|(_, names)| names)
+            .unwrap_or_default();
         let field = finder.text(&[name]).or_else(|| finder.text(&names));
         field.map(TextArgument)
     }
 
     /// If that event class has entries of that call.
-    fn entry_finder<'a>(&self, layout: &'a StreamLayout, event: usize, call: Syscall) -> Option<Finder<'a>> {
+    fn entry_finder<'a>(
+        &self,
+        layout: &'a StreamLayout,
+        event: usize,
+        call: Syscall,
+    ) -> Option<Finder<'a>> {
         match &self.event(event)?.event {
             KernelEvent::Entry(entry) if entry.fixed().is_none_or(|fixed| fixed == call) => {
                 Some(Finder { layout, event })

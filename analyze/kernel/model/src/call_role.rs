@@ -4,7 +4,8 @@ use crate::category::Category;
 use crate::fd::FdType;
 use crate::syscall::Syscall;
 
-/// The effect of a call on threads, as far as its name shows it; see [`crate::Action`] for that on descriptors.
+/// The effect of a call on threads, as far as its name shows it; see [`crate::Action`] for that on
+/// descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallRole {
     /// Ends its thread: it has no exit.
@@ -80,9 +81,8 @@ impl Syscall {
             name if name.starts_with("futex") && self.category() == Category::Futex => {
                 CallRole::Futex(FutexCall::ByArgument)
             }
-            "kill" | "tkill" | "tgkill" | "pidfd_send_signal" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo" => {
-                CallRole::SendSignal
-            }
+            "kill" | "tkill" | "tgkill" | "pidfd_send_signal" | "rt_sigqueueinfo"
+            | "rt_tgsigqueueinfo" => CallRole::SendSignal,
             "wait4" | "waitid" | "waitpid" => CallRole::AwaitChild,
             "pause" => CallRole::AwaitSignal,
             name if name.starts_with("rt_sigtimedwait") || name.ends_with("sigsuspend") => {
@@ -101,8 +101,8 @@ impl Syscall {
         matches!(self.name(), "exit" | "exit_group")
     }
 
-    /// True if it returns from the handler of a signal: its result is whatever the program had in the register when the signal
-    /// came.
+    /// True if it returns from the handler of a signal: its result is whatever the program had in
+    /// the register when the signal came.
     pub fn returns_from_signal(self) -> bool {
         matches!(self.name(), "rt_sigreturn" | "sigreturn")
     }
@@ -125,8 +125,8 @@ impl Syscall {
         }
     }
 
-    /// The name of an object of that type that it makes, and that has no name of its own, as `/proc` and state dumps show it.
-    /// `None` if nothing is known of the object.
+    /// The name of an object of that type that it makes, and that has no name of its own, as
+    /// `/proc` and state dumps show it. `None` if nothing is known of the object.
     pub fn unnamed_object(self, kind: FdType) -> Option<&'static str> {
         Some(match (kind, self.name()) {
             (FdType::Disk | FdType::Terminal | FdType::Virtual, _) => "unnamed file",
@@ -170,7 +170,10 @@ mod tests {
     #[test]
     fn objects_are_called_as_in_proc() {
         let of = |name, kind| call(name).unnamed_object(kind);
-        assert_eq!(of("eventfd2", FdType::Anonymous), Some("anon_inode:[eventfd]"));
+        assert_eq!(
+            of("eventfd2", FdType::Anonymous),
+            Some("anon_inode:[eventfd]")
+        );
         assert_eq!(of("socket", FdType::Unix), Some("unix socket"));
         assert_eq!(of("read", FdType::Unknown), None);
         assert_eq!(call("memfd_create").name_prefix(), "/memfd:");

@@ -57,9 +57,11 @@ pub enum IoClass {
     /// Gives a descriptor. Of `fcntl` only the commands that copy one: who counts must look. (Of
     /// these lttng-analyses takes `open`, `openat`, `socket`, `dup`, `dup2`, `dup3` and `fcntl`.)
     Open,
-    /// Reads. (lttng-analyses: `read`, `readv`, `pread`, `pread64`, `preadv`, `recvmsg`, `recvfrom`.)
+    /// Reads. (lttng-analyses: `read`, `readv`, `pread`, `pread64`, `preadv`, `recvmsg`,
+    /// `recvfrom`.)
     Read,
-    /// Writes. (lttng-analyses: `write`, `writev`, `pwrite`, `pwrite64`, `pwritev`, `sendmsg`, `sendto`.)
+    /// Writes. (lttng-analyses: `write`, `writev`, `pwrite`, `pwrite64`, `pwritev`, `sendmsg`,
+    /// `sendto`.)
     Write,
     /// Waits until data is on its medium. (lttng-analyses: `sync`, `fsync`, `fdatasync`,
     /// `sync_file_range`.)
@@ -257,7 +259,8 @@ mod tests {
 
     #[test]
     fn every_call_has_one_category() {
-        let mut times: BTreeMap<&str, u32> = Syscall::table().map(|call| (call.name(), 0)).collect();
+        let mut times: BTreeMap<&str, u32> =
+            Syscall::table().map(|call| (call.name(), 0)).collect();
         for (category, names) in CATEGORIES {
             for name in names.split_whitespace() {
                 *times
@@ -273,7 +276,10 @@ mod tests {
     fn classes_of_io_are_those_of_lttng_analyses_at_least() {
         for (class, names) in [
             (IoClass::Open, "open openat socket fcntl dup dup2 dup3"),
-            (IoClass::Read, "read recvmsg recvfrom readv pread pread64 preadv"),
+            (
+                IoClass::Read,
+                "read recvmsg recvfrom readv pread pread64 preadv",
+            ),
             (
                 IoClass::Write,
                 "write sendmsg sendto writev pwrite pwrite64 pwritev",
@@ -281,7 +287,11 @@ mod tests {
             (IoClass::Sync, "sync sync_file_range fsync fdatasync"),
         ] {
             for name in names.split_whitespace() {
-                assert_eq!(Syscall::by_name(name).unwrap().io_class(), Some(class), "{name}");
+                assert_eq!(
+                    Syscall::by_name(name).unwrap().io_class(),
+                    Some(class),
+                    "{name}"
+                );
             }
         }
         for name in ["close", "splice", "sendfile64", "futex", "mmap"] {

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// A thread's name as the kernel keeps it: at most 16 bytes, the rest null.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Comm(pub [u8; 16]);
 
 /// The kernel cuts a program's name to this at exec.

@@ -36,7 +36,8 @@ impl Context {
         Context {
             cpu,
             tid: context(&["tid"]).or_else(|| finder.int(&["common_pid", "perf_tid"])),
-            pid: context(&["pid"]).or_else(|| finder.int(&["perf_pid"]).filter(|_| perf_tid.is_some())),
+            pid: context(&["pid"])
+                .or_else(|| finder.int(&["perf_pid"]).filter(|_| perf_tid.is_some())),
             pid_goes_with: perf_tid,
             name: scopes
                 .iter()

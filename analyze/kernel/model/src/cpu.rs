@@ -8,10 +8,10 @@
 //! | ftrace, trace-cmd as converted | `common_cpu` of the payload |
 //! | converters of other formats | a payload field that `sched_switch` also has |
 //!
-//! Where packets give the CPU, it holds for all of their events. An event's own fields may be about another
-//! CPU (`cpu_id` of `power_cpu_frequency`), so payload fields count only under names that no kernel
-//! event has, or under names that `sched_switch` has: the kernel's `sched_switch` has no CPU field, so one in the
-//! trace comes from a converter, which adds it to every event.
+//! Where packets give the CPU, it holds for all of their events. An event's own fields may be about
+//! another CPU (`cpu_id` of `power_cpu_frequency`), so payload fields count only under names that
+//! no kernel event has, or under names that `sched_switch` has: the kernel's `sched_switch` has no
+//! CPU field, so one in the trace comes from a converter, which adds it to every event.
 
 use tracebraid_ctf::bits::Cursor;
 use tracebraid_ctf::layout::node::{NodeId, NodeKind};
@@ -51,11 +51,19 @@ pub fn head_cpu(layout: &StreamLayout, head: &PacketHead) -> Option<u64> {
 
 /// The field of an event class that is the CPU of its events.
 pub fn event_cpu(class: &TraceClass, layout: &StreamLayout, event: usize) -> Option<FieldRef> {
-    let find = |scope, names: &[&str]| names.iter().find_map(|name| integer(layout, event, scope, name));
+    let find = |scope, names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| integer(layout, event, scope, name))
+    };
     let contexts = [Scope::CommonContext, Scope::SpecificContext];
-    let found = contexts.into_iter().find_map(|scope| find(scope, &OF_CONTEXTS));
+    let found = contexts
+        .into_iter()
+        .find_map(|scope| find(scope, &OF_CONTEXTS));
     // A program's own payload may use any name.
-    let is_kernel = class.env_str("domain").is_none_or(|domain| domain == "kernel");
+    let is_kernel = class
+        .env_str("domain")
+        .is_none_or(|domain| domain == "kernel");
     let of_switches = || {
         let mut names = OF_SWITCHES.iter();
         names.find_map(|name| {
@@ -76,7 +84,10 @@ fn integer(layout: &StreamLayout, event: usize, scope: Scope, name: &str) -> Opt
 /// True if the payload of `sched_switch` has that integer (see the module's head).
 fn switches_have(layout: &StreamLayout, name: &str) -> bool {
     let is_switch = |name: &str| name == "sched_switch" || name == "sched:sched_switch";
-    let switch = layout.events.iter().position(|event| is_switch(&event.name));
+    let switch = layout
+        .events
+        .iter()
+        .position(|event| is_switch(&event.name));
     switch.is_some_and(|switch| integer(layout, switch, Scope::Payload, name).is_some())
 }
 

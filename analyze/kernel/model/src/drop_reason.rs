@@ -5,8 +5,9 @@ use tracebraid_ctf::layout::node::NodeKind;
 
 use crate::field::{Body, IntField};
 
-/// The field that tells why a packet was dropped. Since Linux 5.17 whoever drops a packet may say why;
-/// what nobody says a reason of is often no loss at all, but a packet that is not needed any more.
+/// The field that tells why a packet was dropped. Since Linux 5.17 whoever drops a packet may say
+/// why; what nobody says a reason of is often no loss at all, but a packet that is not needed any
+/// more.
 #[derive(Clone, Debug)]
 pub struct DropReason {
     field: IntField,
@@ -14,7 +15,8 @@ pub struct DropReason {
 }
 
 impl DropReason {
-    /// `unspecified` is the greatest number that is no reason, where the field's labels do not tell it.
+    /// `unspecified` is the greatest number that is no reason, where the field's labels do not tell
+    /// it.
     pub(crate) fn new(field: FieldRef, unspecified: i64) -> Option<DropReason> {
         let unspecified = labelled(&field).unwrap_or(unspecified);
         let field = IntField::new(field)?;
@@ -41,9 +43,9 @@ fn labelled(field: &FieldRef) -> Option<i64> {
     i64::try_from(label.ranges.first()?.upper).ok()
 }
 
-/// The greatest number that is no reason, by the release of the kernel: what stands for "not dropped",
-/// "used up" and "not specified" was put before the reasons one by one. That of the newest for one that
-/// is not known.
+/// The greatest number that is no reason, by the release of the kernel: what stands for "not
+/// dropped", "used up" and "not specified" was put before the reasons one by one. That of the
+/// newest for one that is not known.
 pub(crate) fn unspecified(release: Option<(u32, u32)>) -> i64 {
     match release {
         Some(release) if release < (5, 18) => 0,

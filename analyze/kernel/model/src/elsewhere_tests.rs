@@ -21,7 +21,9 @@ const CALL_EVENTS: [&str; 8] = [
 ];
 
 /// Folders of all crates except the fuzz targets, which have a workspace of their own.
-const FOLDERS: [&str; 7] = ["analyze", "bench", "ctf", "import", "present", "record", "tests"];
+const FOLDERS: [&str; 7] = [
+    "analyze", "bench", "ctf", "import", "present", "record", "tests",
+];
 
 /// Paths outside of this crate that may contain names.
 const ALLOWED: [&str; 4] = [
@@ -29,7 +31,8 @@ const ALLOWED: [&str; 4] = [
     "record/kernel/src",
     // Lists the events that an imported file lacks; `import` must not depend on analyses.
     "import/src/summary.rs",
-    // Plain models must not use this crate, or they would repeat its faults; generated traces need names.
+    // Plain models must not use this crate, or they would repeat its faults; generated traces need
+    // names.
     "tests/models/src",
     "tests/testkit/src",
 ];
@@ -57,7 +60,8 @@ fn is_program(path: &Path) -> bool {
     !is_of_tests && path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// The tokens of a source file, without attributes, comments and test items. Brackets are tokens, too.
+/// The tokens of a source file, without attributes, comments and test items. Brackets are tokens,
+/// too.
 fn tokens(text: &str) -> Vec<String> {
     let stream = text.parse().expect("a program consists of tokens");
     let mut found = Vec::new();
@@ -180,7 +184,11 @@ fn names_of_events_occur_nowhere_else() {
         match ALLOWED.iter().find(|other| path.starts_with(other)) {
             Some(other) if !names.is_empty() => needed.push(*other),
             Some(_) => {}
-            None => met.extend(names.iter().map(|name| format!("{}: {name}", path.display()))),
+            None => met.extend(
+                names
+                    .iter()
+                    .map(|name| format!("{}: {name}", path.display())),
+            ),
         }
     }
     assert_eq!(met, [""; 0], "names outside of the kernel model");

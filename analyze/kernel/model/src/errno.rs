@@ -1,9 +1,11 @@
 //! Names of errors.
 
-/// Name of an error that a system call gives (positive), as `errno.h` has it; those above 511 are the
-/// kernel's own, which tracers see where programs see another or none.
+/// Name of an error that a system call gives (positive), as `errno.h` has it; those above 511 are
+/// the kernel's own, which tracers see where programs see another or none.
 pub fn errno_name(errno: i64) -> Option<&'static str> {
-    let at = NAMES.binary_search_by_key(&errno, |(number, _)| *number).ok()?;
+    let at = NAMES
+        .binary_search_by_key(&errno, |(number, _)| *number)
+        .ok()?;
     Some(NAMES.get(at)?.1)
 }
 

@@ -189,6 +189,10 @@ mod tests {
 
     #[test]
     fn the_events_of_every_report_stay_compact() {
-        assert!(size_of::<KernelEvent>() <= 96, "{}", size_of::<KernelEvent>());
+        assert!(
+            size_of::<KernelEvent>() <= 96,
+            "{}",
+            size_of::<KernelEvent>()
+        );
     }
 }

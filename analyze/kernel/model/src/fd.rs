@@ -3,14 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 /// What a file descriptor refers to, as far as the trace tells.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FdType {
-    /// Opened by a path, and neither terminal nor virtual: regular files, directories, block devices.
+    /// Opened by a path, and neither terminal nor virtual: regular files, directories, block
+    /// devices.
     Disk,
     /// A terminal.
     Terminal,
-    /// Files of the kernel itself, or devices without a medium: `/proc`, `/sys`, `/dev/null`, `/dev/shm`.
+    /// Files of the kernel itself, or devices without a medium: `/proc`, `/sys`, `/dev/null`,
+    /// `/dev/shm`.
     Virtual,
     /// A socket of the Internet families or a packet socket.
     Network,
@@ -91,17 +95,19 @@ impl FdType {
             [b'/', ..] => FdType::of_opened(path),
             path if path.starts_with(b"socket:") => FdType::Socket,
             path if path.starts_with(b"pipe:") => FdType::Pipe,
-            path if path.starts_with(b"anon_inode:") || path.starts_with(b"inotify") => FdType::Anonymous,
+            path if path.starts_with(b"anon_inode:") || path.starts_with(b"inotify") => {
+                FdType::Anonymous
+            }
             _ => FdType::Unknown,
         }
     }
 }
 
-/// Prefixes of names of block devices (Documentation/admin-guide/devices.txt), and of directories with links
-/// to them.
+/// Prefixes of names of block devices (Documentation/admin-guide/devices.txt), and of directories
+/// with links to them.
 const BLOCK_DEVICES: [&str; 23] = [
-    "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "mtdblock", "loop", "dm-", "md", "nbd", "ram", "zram", "sr",
-    "scd", "fd", "bcache", "drbd", "rbd", "pmem", "mapper/", "disk/", "block/",
+    "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "mtdblock", "loop", "dm-", "md", "nbd", "ram",
+    "zram", "sr", "scd", "fd", "bcache", "drbd", "rbd", "pmem", "mapper/", "disk/", "block/",
 ];
 
 /// Prefixes of names of terminals.

@@ -26,7 +26,11 @@ impl<'a, 's> Body<'a, 's> {
         } else {
             &[]
         };
-        Body { bytes, cursor, slots }
+        Body {
+            bytes,
+            cursor,
+            slots,
+        }
     }
 
     /// Its bytes; none if it does not begin at a byte.
@@ -124,7 +128,8 @@ pub(crate) struct BytesField(Box<FieldRef>);
 impl BytesField {
     /// `None` if the field is no array of integers of whole bytes, and no BLOB.
     pub(crate) fn new(field: FieldRef) -> Option<BytesField> {
-        let is_byte = |element: &NodeKind| matches!(element, NodeKind::Int(read, _) if read.length % 8 == 0);
+        let is_byte =
+            |element: &NodeKind| matches!(element, NodeKind::Int(read, _) if read.length % 8 == 0);
         match field.kind() {
             NodeKind::Blob(_) => {}
             NodeKind::Array(_) if field.element().is_some_and(is_byte) => {}

@@ -33,7 +33,8 @@ impl Finder<'_> {
         root.parts().map(|member| name(&member.name)).collect()
     }
 
-    /// The byte order of the first integer of the payload, however nested, that has one of the names.
+    /// The byte order of the first integer of the payload, however nested, that has one of the
+    /// names.
     pub(crate) fn is_big_endian(&self, names: &[&str]) -> Option<bool> {
         let payload = &self.layout.events.get(self.event)?.payload;
         let is_named = |name: &str| names.contains(&name.strip_prefix('_').unwrap_or(name));
@@ -93,7 +94,11 @@ impl Finder<'_> {
             _ => event.payload.root(),
         }?;
         names.iter().find_map(|name| {
-            let found = |name: &str| self.layout.field(self.event, scope, &[name]).and_then(&make);
+            let found = |name: &str| {
+                self.layout
+                    .field(self.event, scope, &[name])
+                    .and_then(&make)
+            };
             found(name).or_else(|| found(&format!("_{name}")))
         })
     }

@@ -4,8 +4,8 @@
 //! 2 IPv6), that header as on the wire (without IPv4's options), a byte that tells the transport
 //! header (0 none, 1 TCP, 2 UDP, 3 ICMP), and that header as on the wire (20 or 8 bytes).
 //!
-//! Programs that write traces anew, as babeltrace2 does for CTF 2, may write these numbers in another
-//! byte order; their fields say so.
+//! Programs that write traces anew, as babeltrace2 does for CTF 2, may write these numbers in
+//! another byte order; their fields say so.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -86,7 +86,9 @@ const IPV6: u8 = 2;
 impl HeadersField {
     pub(crate) fn find(finder: &Finder<'_>) -> Option<HeadersField> {
         let members = finder.members();
-        let at = members.iter().position(|name| *name == "network_header_type")?;
+        let at = members
+            .iter()
+            .position(|name| *name == "network_header_type")?;
         let before = at.checked_sub(1).and_then(|before| members.get(before))?;
         let after = members.get(at + 1)?;
         if *before != "name" || *after != "network_header" {
@@ -95,7 +97,10 @@ impl HeadersField {
         let (name, offset) = finder.text_at("name")?;
         Some(HeadersField {
             name,
-            name_at: usize::try_from(offset).ok().filter(|offset| offset % 8 == 0)? / 8,
+            name_at: usize::try_from(offset)
+                .ok()
+                .filter(|offset| offset % 8 == 0)?
+                / 8,
             is_big_endian: finder.is_big_endian(&["tot_len", "payload_len"])?,
         })
     }
@@ -178,7 +183,9 @@ impl Bytes<'_> {
         let header = header.and_then(|header| match self.bytes.first()? {
             1 => header.tcp().map(Transport::Tcp),
             2 => header.udp(),
-            3 => header.at(0).map(|[kind, code]| Transport::Icmp { kind, code }),
+            3 => header
+                .at(0)
+                .map(|[kind, code]| Transport::Icmp { kind, code }),
             _ => None,
         });
         header.unwrap_or(Transport::Unknown)
@@ -193,7 +200,8 @@ impl Bytes<'_> {
     }
 
     fn tcp(self) -> Option<TcpHeader> {
-        // Behind 4 bits of offset and 3 that are reserved: where bits count from the lowest, above them.
+        // Behind 4 bits of offset and 3 that are reserved: where bits count from the lowest, above
+        // them.
         let flags = self.short(12)?;
         Some(TcpHeader {
             source: self.short(0)?,
@@ -219,8 +227,8 @@ mod tests {
     #[test]
     fn both_byte_orders_give_the_same() {
         let wire = [
-            0x45, 0, 0x02, 0x01, 0xb5, 0x79, 0x40, 0, 64, 6, 0x87, 0x40, 127, 0, 0, 1, 10, 0, 0, 2, 1, 0x1b,
-            0x59, 0xa4, 0xdc, 1, 2, 3, 4, 5, 6, 7, 8, 0x50, 0x12, 0xff, 0xd7, 0, 0, 0, 0,
+            0x45, 0, 0x02, 0x01, 0xb5, 0x79, 0x40, 0, 64, 6, 0x87, 0x40, 127, 0, 0, 1, 10, 0, 0, 2,
+            1, 0x1b, 0x59, 0xa4, 0xdc, 1, 2, 3, 4, 5, 6, 7, 8, 0x50, 0x12, 0xff, 0xd7, 0, 0, 0, 0,
         ];
         let mut other = wire;
         for (from, length) in [(2, 2), (4, 2), (21, 2), (23, 2), (25, 4), (29, 4), (35, 2)] {
@@ -228,7 +236,13 @@ mod tests {
         }
         // Offset 5, flags 0x12.
         other[33..35].copy_from_slice(&(5u16 | 0x12 << 7).to_le_bytes());
-        let read = |bytes: &[u8], is_big_endian| Bytes { bytes, is_big_endian }.ipv4();
+        let read = |bytes: &[u8], is_big_endian| {
+            Bytes {
+                bytes,
+                is_big_endian,
+            }
+            .ipv4()
+        };
         let expected = Headers {
             source: IpAddr::from([127, 0, 0, 1]),
             destination: IpAddr::from([10, 0, 0, 2]),

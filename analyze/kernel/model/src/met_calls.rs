@@ -1,9 +1,10 @@
 //! Names of system calls that traces have and the table of all architectures' common calls lacks:
-//! `arm_fadvise64_64`, `riscv_flush_icache`, those of newer kernels, and those that have a number only.
+//! `arm_fadvise64_64`, `riscv_flush_icache`, those of newer kernels, and those that have a number
+//! only.
 //!
 //! The names last as long as the program, like those of the table, so that a system call stays a
-//! number that is copied: here its place among these names. They come from the metadata of the traces that are opened, which
-//! bounds them, and the caller bounds their number.
+//! number that is copied: here its place among these names. They come from the metadata of the
+//! traces that are opened, which bounds them, and the caller bounds their number.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, PoisonError, RwLock};
@@ -34,7 +35,8 @@ pub(crate) fn by_name(name: &str) -> Option<usize> {
     read(|names| names.by_name.get(name).copied())
 }
 
-/// The place of that name, new or not; `None` if there are `most` already. A new one is of that category.
+/// The place of that name, new or not; `None` if there are `most` already. A new one is of that
+/// category.
 pub(crate) fn add(name: &str, most: usize, category: impl FnOnce() -> Category) -> Option<usize> {
     if let Some(place) = by_name(name) {
         return Some(place);

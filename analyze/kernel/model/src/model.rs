@@ -47,7 +47,11 @@ pub struct EventModel {
 }
 
 impl EventModel {
-    fn context(&self, of: impl Fn(&Context) -> &Option<IntField>, body: &mut Body<'_, '_>) -> Option<i64> {
+    fn context(
+        &self,
+        of: impl Fn(&Context) -> &Option<IntField>,
+        body: &mut Body<'_, '_>,
+    ) -> Option<i64> {
         of(self.context.as_ref()?).as_ref()?.get(body)
     }
 
@@ -60,11 +64,12 @@ impl EventModel {
     /// Thread that the context names.
     #[inline(always)]
     pub fn tid(&self, body: &mut Body<'_, '_>) -> Option<i32> {
-        self.context(|context| &context.tid, body).map(|tid| tid as i32)
+        self.context(|context| &context.tid, body)
+            .map(|tid| tid as i32)
     }
 
-    /// Process that the context names. perf gives -1 for threads that are no more, and other numbers
-    /// than the kernel's own when it records from within a namespace: neither is a process.
+    /// Process that the context names. perf gives -1 for threads that are no more, and other
+    /// numbers than the kernel's own when it records from within a namespace: neither is a process.
     #[inline(always)]
     pub fn pid(&self, body: &mut Body<'_, '_>) -> Option<i32> {
         let pid = self.context(|context| &context.pid, body)?;
@@ -83,7 +88,9 @@ impl EventModel {
 
     /// True if the context names the thread.
     pub fn tells_thread(&self) -> bool {
-        self.context.as_ref().is_some_and(|context| context.tid.is_some())
+        self.context
+            .as_ref()
+            .is_some_and(|context| context.tid.is_some())
     }
 }
 

@@ -25,8 +25,16 @@ const EXITS: &[&str] = &[
     "sys_exit_",
 ];
 /// Those of the above behind which there can be nothing but a call's name.
-const SURE_ENTRIES: &[&str] = &["syscall_entry_", "compat_syscall_entry_", "syscalls:sys_enter_"];
-const SURE_EXITS: &[&str] = &["syscall_exit_", "compat_syscall_exit_", "syscalls:sys_exit_"];
+const SURE_ENTRIES: &[&str] = &[
+    "syscall_entry_",
+    "compat_syscall_entry_",
+    "syscalls:sys_enter_",
+];
+const SURE_EXITS: &[&str] = &[
+    "syscall_exit_",
+    "compat_syscall_exit_",
+    "syscalls:sys_exit_",
+];
 /// Entries of tracers whose exits do not name the call: all must be known, or the exits of those
 /// that are not would be taken for others'.
 const OLD_ENTRIES: &[&str] = &["compat_sys_", "sys_"];
@@ -92,8 +100,8 @@ fn meaning(name: &str, old: bool) -> Option<Meaning> {
     }
 }
 
-/// Names whose meaning is otherwise unknown: ftrace's calls that the table lacks, which have both an entry
-/// and an exit.
+/// Names whose meaning is otherwise unknown: ftrace's calls that the table lacks, which have both
+/// an entry and an exit.
 fn pairs<'a>(names: impl Iterator<Item = &'a str> + Clone, all: &mut [Option<Meaning>]) {
     let unknown = || {
         names
@@ -198,7 +206,10 @@ mod tests {
                 entry("enter")
             ]
         );
-        assert_eq!(alone("sys_exit_group"), Some(Meaning::Entry(call("exit_group"))));
+        assert_eq!(
+            alone("sys_exit_group"),
+            Some(Meaning::Entry(call("exit_group")))
+        );
         assert_eq!(alone("sys_never_heard_of"), None);
     }
 
@@ -247,9 +258,17 @@ mod tests {
         for names in [
             &["sched_wakeup", "sched:sched_wakeup"][..],
             &["irq_softirq_entry", "softirq_entry", "irq:softirq_entry"],
-            &["timer_hrtimer_start", "hrtimer_start", "timer:hrtimer_start"],
+            &[
+                "timer_hrtimer_start",
+                "hrtimer_start",
+                "timer:hrtimer_start",
+            ],
             &["block_rq_issue", "block:block_rq_issue"],
-            &["net_if_receive_skb", "netif_receive_skb", "net:netif_receive_skb"],
+            &[
+                "net_if_receive_skb",
+                "netif_receive_skb",
+                "net:netif_receive_skb",
+            ],
             &["kmem_mm_page_alloc", "mm_page_alloc", "kmem:mm_page_alloc"],
             &["kmem_kmalloc", "kmalloc", "kmem:kmalloc"],
             &[
@@ -262,7 +281,11 @@ mod tests {
                 "local_timer_entry",
                 "irq_vectors:local_timer_entry",
             ],
-            &["power_cpu_frequency", "cpu_frequency", "power:cpu_frequency"],
+            &[
+                "power_cpu_frequency",
+                "cpu_frequency",
+                "power:cpu_frequency",
+            ],
             &["skb_kfree", "kfree_skb", "skb:kfree_skb"],
         ] {
             let all: Vec<_> = names.iter().map(|name| alone(name)).collect();

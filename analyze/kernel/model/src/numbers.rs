@@ -15,8 +15,8 @@ struct Tables {
     abi: Abi,
 }
 
-/// Upper bound of call numbers: Linux has none above, but on MIPS, whose three tables begin at 4000, 5000 and
-/// 6000.
+/// Upper bound of call numbers: Linux has none above, but on MIPS, whose three tables begin at
+/// 4000, 5000 and 6000.
 const MOST: usize = 1024;
 const MOST_OF_MIPS: usize = 7000;
 
@@ -36,8 +36,8 @@ const OF_ARM: [&str; 7] = [
 const X32: i64 = 0x4000_0000;
 
 impl Numbers {
-    /// The calls of a machine (as `uname -m` names it), or of its 32-bit programs. A number that the table
-    /// lacks becomes a call named after it: `syscall_463`.
+    /// The calls of a machine (as `uname -m` names it), or of its 32-bit programs. A number that
+    /// the table lacks becomes a call named after it: `syscall_463`.
     pub(crate) fn new(machine: Option<&str>, compat: bool) -> Numbers {
         let abi = Abi::of_machine(machine);
         let (abi, prefix) = match compat {
@@ -71,7 +71,9 @@ impl Numbers {
 
     #[inline]
     pub(crate) fn get(&self, number: i64) -> Syscall {
-        let call = usize::try_from(number).ok().and_then(|at| self.0.calls.get(at));
+        let call = usize::try_from(number)
+            .ok()
+            .and_then(|at| self.0.calls.get(at));
         call.copied().unwrap_or_else(|| self.rare(number))
     }
 

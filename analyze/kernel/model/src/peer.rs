@@ -6,7 +6,9 @@ use crate::field::{Body, BytesField, IntField};
 use crate::finder::Finder;
 
 /// The other side of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct Peer {
     /// Its address family; see [`crate::family_name`].
     pub family: u16,
@@ -54,10 +56,10 @@ impl PeerField {
         }
         let bytes = |field: &Option<BytesField>, body: &mut _| field.as_ref()?.bytes(body);
         let address = match family {
-            IPV4 => bytes(&self.v4, body).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from)),
-            IPV6 => {
-                bytes(&self.v6, body).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from))
-            }
+            IPV4 => bytes(&self.v4, body)
+                .and_then(|bytes| <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from)),
+            IPV6 => bytes(&self.v6, body)
+                .and_then(|bytes| <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)),
             _ => None,
         };
         let port = u16::try_from(self.port.get(body)?).ok()?;

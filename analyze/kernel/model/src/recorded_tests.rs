@@ -111,8 +111,12 @@ impl Visitor for Plain {
     }
 }
 
-/// Calls that for all event records that the model knows, with its fields as a plain walk finds them.
-fn every_event(set: &TraceSet, mut see: impl FnMut(&StreamModel, usize, &Plain, &mut Body<'_, '_>)) {
+/// Calls that for all event records that the model knows, with its fields as a plain walk finds
+/// them.
+fn every_event(
+    set: &TraceSet,
+    mut see: impl FnMut(&StreamModel, usize, &Plain, &mut Body<'_, '_>),
+) {
     let model = KernelModel::new(set);
     for (trace, known) in set.traces.iter().zip(&model.traces) {
         for stream in &trace.streams {
@@ -120,7 +124,9 @@ fn every_event(set: &TraceSet, mut see: impl FnMut(&StreamModel, usize, &Plain, 
             while reader.peek().is_some() {
                 let mut event = reader.event().expect("an event record");
                 let mut plain = Plain::default();
-                event.walk_body(&mut plain, |_, _| {}).expect("a sound record");
+                event
+                    .walk_body(&mut plain, |_, _| {})
+                    .expect("a sound record");
                 let class = event.class_index;
                 let body = &mut Body::new(event.body, event.slots);
                 see(&known.streams[stream.class], class, &plain, body);
@@ -139,8 +145,12 @@ fn headers_of_packets_are_those_that_a_plain_walk_finds() {
             return;
         };
         assert_eq!(packet.buffer.get(body), plain.ints.get("skbaddr").copied());
-        let Some(fields) = &packet.headers else { return };
-        let headers = fields.get(body).expect("all packets of this trace are IPv4");
+        let Some(fields) = &packet.headers else {
+            return;
+        };
+        let headers = fields
+            .get(body)
+            .expect("all packets of this trace are IPv4");
         let octets = |address: std::net::IpAddr| match address {
             std::net::IpAddr::V4(address) => address.octets().to_vec(),
             std::net::IpAddr::V6(address) => address.octets().to_vec(),
@@ -224,7 +234,10 @@ fn arguments_are_found_by_name() {
             return;
         };
         assert_eq!(address.get(body), Some(plain.ints["uaddr"]));
-        assert_eq!(argument("op").and_then(|op| op.get(body)), Some(plain.ints["op"]));
+        assert_eq!(
+            argument("op").and_then(|op| op.get(body)),
+            Some(plain.ints["op"])
+        );
         assert!(argument("nothing").is_none());
         seen += 1;
     });
@@ -246,7 +259,9 @@ fn arguments_are_found_by_place_where_a_tracer_gives_registers() {
         }
         assert_eq!(plain.ints["id"], 1);
         let mut value = |name| {
-            let argument = model.argument(layout, class, write, name).expect("an argument");
+            let argument = model
+                .argument(layout, class, write, name)
+                .expect("an argument");
             argument.get(body).expect("a value")
         };
         assert!((0..100).contains(&value("fd")));

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::field::{Body, IntField, TextField};
 
 /// What a block request does, as bits in the way of lttng-modules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Rwbs(pub u16);
 
 impl Rwbs {
@@ -37,7 +39,11 @@ impl Rwbs {
     pub fn from_letters(letters: &[u8]) -> Rwbs {
         let mut bits = 0;
         let mut has_operation = false;
-        for (at, letter) in letters.iter().take_while(|letter| **letter != 0).enumerate() {
+        for (at, letter) in letters
+            .iter()
+            .take_while(|letter| **letter != 0)
+            .enumerate()
+        {
             let next = letters.get(at + 1);
             let (flag, is_operation) = match letter {
                 b'W' => (Rwbs::WRITE, true),
@@ -46,7 +52,9 @@ impl Rwbs {
                 b'E' => (Rwbs::SECURE, false),
                 b'N' => (Rwbs(0), true),
                 b'F' if has_operation => (Rwbs::FUA, false),
-                b'F' if matches!(next, Some(b'W' | b'D' | b'R' | b'F' | b'N')) => (Rwbs::PREFLUSH, false),
+                b'F' if matches!(next, Some(b'W' | b'D' | b'R' | b'F' | b'N')) => {
+                    (Rwbs::PREFLUSH, false)
+                }
                 b'F' => (Rwbs::FLUSH, true),
                 b'A' => (Rwbs::AHEAD, false),
                 b'B' => (Rwbs::BARRIER, false),
@@ -134,7 +142,10 @@ mod tests {
             let bits = Rwbs::from_letters(letters.as_bytes());
             assert_eq!(bits.letters(), letters, "{bits:?}");
         }
-        assert!(Rwbs::from_letters(b"FWFSM\0RR").has(Rwbs(Rwbs::PREFLUSH.0 | Rwbs::FUA.0 | Rwbs::META.0)));
+        assert!(
+            Rwbs::from_letters(b"FWFSM\0RR")
+                .has(Rwbs(Rwbs::PREFLUSH.0 | Rwbs::FUA.0 | Rwbs::META.0))
+        );
         assert!(!Rwbs::from_letters(b"FWFSM\0RR").is_read());
         // lttng-modules: a synchronous write, a read ahead.
         assert_eq!(

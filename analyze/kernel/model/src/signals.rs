@@ -37,7 +37,9 @@ const NAMES: [&str; 31] = [
 
 /// Name of a signal; `None` for those of real time (from 32) and what is none.
 pub fn signal_name(signal: i64) -> Option<&'static str> {
-    NAMES.get(usize::try_from(signal.checked_sub(1)?).ok()?).copied()
+    NAMES
+        .get(usize::try_from(signal.checked_sub(1)?).ok()?)
+        .copied()
 }
 
 #[cfg(test)]

@@ -7,10 +7,11 @@
 //! | 4.14.64 to 4.14.101, 4.15 to 4.19.8 | 1 << place; preempted: TASK_REPORT_MAX | 3f5fe9fef5b2 |
 //! | 4.14.102, 4.19.9, 4.20 and later | 1 << (place - 1); preempted: TASK_REPORT_MAX | 3054426dc68e |
 //!
-//! perf and ftrace show what the kernel records. lttng-modules computes it: `task->state` on every kernel up to 2.9.14 and
-//! 2.10.11, the last row since 2.9.15, 2.10.12 and 2.11.0 on kernels from 4.14 on (its commit 27e6eda75df9).
-//! Vendors backport commits to older kernels, and pre-releases of tracers carry the numbers of releases, so
-//! uncertain cases are decided by the recorded states ([`StateNumbers::of`]).
+//! perf and ftrace show what the kernel records. lttng-modules computes it: `task->state` on every
+//! kernel up to 2.9.14 and 2.10.11, the last row since 2.9.15, 2.10.12 and 2.11.0 on kernels from
+//! 4.14 on (its commit 27e6eda75df9). Vendors backport commits to older kernels, and pre-releases
+//! of tracers carry the numbers of releases, so uncertain cases are decided by the recorded states
+//! ([`StateNumbers::of`]).
 
 use tracebraid_ctf::schema::{EnvValue, TraceClass};
 
@@ -125,7 +126,11 @@ impl Evidence {
     /// True if the evidence leaves one encoding.
     pub(crate) fn is_enough(&self) -> bool {
         let is_shifted = self.is_shifted() && self.idle_is_one > 16;
-        is_shifted || self.place || self.old_raw || self.raw || (self.report_top && self.idle_is_zero)
+        is_shifted
+            || self.place
+            || self.old_raw
+            || self.raw
+            || (self.report_top && self.idle_is_zero)
     }
 }
 
@@ -158,7 +163,8 @@ impl Told {
 
     /// The likely encoding.
     fn likely(&self, has_kernels_names: bool) -> StateNumbers {
-        let raw = |release: (u32, u32, u32)| StateNumbers::Raw(RawStates::of((release.0, release.1)));
+        let raw =
+            |release: (u32, u32, u32)| StateNumbers::Raw(RawStates::of((release.0, release.1)));
         let release = self.release.unwrap_or((u32::MAX, 0, 0));
         let is_old_lttng =
             |version: (i128, i128, i128)| version < (2, 9, 15) || matches!(version, (2, 10, ..12));
@@ -190,8 +196,8 @@ impl Told {
 }
 
 impl StateNumbers {
-    /// The encoding of a trace; `sample` reads some of its states if needed. `has_kernels_names`: its
-    /// switches have the kernel's field names (`prev_pid`).
+    /// The encoding of a trace; `sample` reads some of its states if needed. `has_kernels_names`:
+    /// its switches have the kernel's field names (`prev_pid`).
     pub(crate) fn of(
         class: &TraceClass,
         has_kernels_names: bool,
@@ -267,7 +273,8 @@ mod tests {
     /// A trace's environment: tracer, its version, the kernel's release.
     fn class(tracer: &str, version: Option<[i128; 3]>, release: Option<&str>) -> TraceClass {
         let mut class = empty();
-        let mut set = |name: &str, value: EnvValue| class.environment.push((name.to_owned(), value));
+        let mut set =
+            |name: &str, value: EnvValue| class.environment.push((name.to_owned(), value));
         set("tracer_name", EnvValue::Str(tracer.to_owned()));
         for (name, number) in ["tracer_major", "tracer_minor", "tracer_patchlevel"]
             .into_iter()
@@ -340,7 +347,11 @@ mod tests {
         ] {
             for tracer in ["perf", "ftrace"] {
                 let class = class(tracer, None, Some(release));
-                assert_eq!(numbers(&class, &[], &[1, 2]), expected, "{tracer} on {release}");
+                assert_eq!(
+                    numbers(&class, &[], &[1, 2]),
+                    expected,
+                    "{tracer} on {release}"
+                );
             }
         }
         assert_eq!(numbers(&empty(), &[0], &[1]), StateNumbers::Report);
@@ -353,19 +364,37 @@ mod tests {
         for states in [&[1, 0x1000][..], &[1, 0x402], &[0x102], &[0x80, 0x1000]] {
             assert_eq!(numbers(&early, &[0], states), LATEST, "{states:x?}");
         }
-        assert_eq!(numbers(&early, &[0], &[1, 0x100, 0x80]), StateNumbers::Report);
+        assert_eq!(
+            numbers(&early, &[0], &[1, 0x100, 0x80]),
+            StateNumbers::Report
+        );
         // A vendor's LTTng 2.10 with the later commit.
         let patched = lttng([2, 10, 5], "4.15.0");
-        assert_eq!(numbers(&patched, &[0], &[1, 0x100, 0x80]), StateNumbers::Report);
+        assert_eq!(
+            numbers(&patched, &[0], &[1, 0x100, 0x80]),
+            StateNumbers::Report
+        );
         // A vendor's kernel with the last commit.
         let fixed = class("perf", None, Some("4.15.0-213-generic"));
-        assert_eq!(numbers(&fixed, &[0, 0], &[1, 2, 0x100]), StateNumbers::Report);
+        assert_eq!(
+            numbers(&fixed, &[0, 0], &[1, 2, 0x100]),
+            StateNumbers::Report
+        );
         assert_eq!(numbers(&fixed, &[0, 0], &[1, 2]), StateNumbers::Report);
-        assert_eq!(numbers(&fixed, &[1, 1], &[2, 4, 0x100]), StateNumbers::Shifted);
+        assert_eq!(
+            numbers(&fixed, &[1, 1], &[2, 4, 0x100]),
+            StateNumbers::Shifted
+        );
         // Nothing but the states.
         let nothing = empty();
-        assert_eq!(numbers(&nothing, &[1, 1], &[2, 4, 0x100]), StateNumbers::Shifted);
-        assert_eq!(numbers(&nothing, &[0], &[1, 5, 0x1000]), StateNumbers::Index);
+        assert_eq!(
+            numbers(&nothing, &[1, 1], &[2, 4, 0x100]),
+            StateNumbers::Shifted
+        );
+        assert_eq!(
+            numbers(&nothing, &[0], &[1, 5, 0x1000]),
+            StateNumbers::Index
+        );
         assert_eq!(numbers(&nothing, &[0], &[1, 0x82]), of((4, 8)));
         assert_eq!(numbers(&nothing, &[0], &[1, 0x1000]), LATEST);
     }

@@ -28,8 +28,8 @@ struct SwitchFields {
     has_kernels_names: bool,
 }
 
-/// Encoding of the thread states of a trace. For uncertain traces the first packets of streams are read until
-/// the evidence is enough.
+/// Encoding of the thread states of a trace. For uncertain traces the first packets of streams are
+/// read until the evidence is enough.
 pub(crate) fn state_numbers(trace: &Trace) -> StateNumbers {
     let layouts = trace.layout.streams.iter();
     let switches: Vec<Vec<Option<SwitchFields>>> = layouts
@@ -72,7 +72,8 @@ fn sample(trace: &Trace, switches: &[Vec<Option<SwitchFields>>]) -> Evidence {
         fields.is_some_and(|fields| fields.iter().any(Option::is_some))
     };
     for stream in trace.streams.iter().filter(has_switches).take(STREAMS) {
-        let (Some(table), Some(fields)) = (tables.get(stream.class), switches.get(stream.class)) else {
+        let (Some(table), Some(fields)) = (tables.get(stream.class), switches.get(stream.class))
+        else {
             continue;
         };
         see_stream(&mut evidence, (trace, stream), table, fields);
@@ -103,7 +104,9 @@ fn see_stream(
                     return;
                 };
                 let body = &mut Body::new(cursor, slots);
-                if let (Some(tid), Some(state)) = (fields.prev_tid.get(body), fields.state.get(body)) {
+                if let (Some(tid), Some(state)) =
+                    (fields.prev_tid.get(body), fields.state.get(body))
+                {
                     evidence.see(tid == 0, state);
                 }
             });

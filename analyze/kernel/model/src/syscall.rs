@@ -13,14 +13,15 @@ use crate::met_calls;
 
 /// A system call. Those that do something to files come first, in the order of their table; then
 /// all, by name; then those that only traces name. Numbers of the former are stable within a
-/// version of the program, numbers of the latter as long as it runs. The order of calls does not depend
-/// on which traces were opened before.
+/// version of the program, numbers of the latter as long as it runs. The order of calls does not
+/// depend on which traces were opened before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Syscall(pub u16);
 
 impl Ord for Syscall {
     fn cmp(&self, other: &Self) -> Ordering {
-        let is_met = |call: &Syscall| usize::from(call.0) >= *KNOWN_CALLS && *call != Syscall::OTHER;
+        let is_met =
+            |call: &Syscall| usize::from(call.0) >= *KNOWN_CALLS && *call != Syscall::OTHER;
         match is_met(self) && is_met(other) {
             true => self.name().cmp(other.name()),
             false => self.0.cmp(&other.0),
@@ -132,8 +133,8 @@ impl Syscall {
     /// A system call of which neither a name nor a number is known.
     pub const OTHER: Syscall = Syscall(u16::MAX);
 
-    /// By the name of the kernel's function, without prefix: `newstat`, not `stat`. Of the table, or of a
-    /// trace that was opened.
+    /// By the name of the kernel's function, without prefix: `newstat`, not `stat`. Of the table,
+    /// or of a trace that was opened.
     pub fn by_name(name: &str) -> Option<Syscall> {
         Syscall::of_table(name).or_else(|| Syscall::met_at(met_calls::by_name(name)?))
     }
@@ -210,7 +211,8 @@ impl Syscall {
         self.spec().map_or(0, |spec| spec.arguments.len())
     }
 
-    /// Which of the arguments of its [`Action`] is the descriptor that it is about; of two, that which it reads from or copies.
+    /// Which of the arguments of its [`Action`] is the descriptor that it is about; of two, that
+    /// which it reads from or copies.
     pub fn descriptor(self) -> Option<usize> {
         let mut arguments = self.spec()?.arguments.iter();
         arguments.position(|(names, _)| names.iter().any(|name| DESCRIPTORS.contains(name)))
@@ -222,7 +224,10 @@ impl Syscall {
             Some(spec) => spec.name,
             None => match KNOWN.get(usize::from(self.0)) {
                 Some(known) => known.row.0,
-                None => self.place_met().and_then(met_calls::name).unwrap_or("other"),
+                None => self
+                    .place_met()
+                    .and_then(met_calls::name)
+                    .unwrap_or("other"),
             },
         }
     }
@@ -271,7 +276,9 @@ impl Syscall {
 
     /// Names of its arguments in order, each with the names that tracers give it.
     pub fn argument_names(self) -> impl Iterator<Item = impl Iterator<Item = &'static str>> {
-        let row = KNOWN.get(usize::from(self.0)).map_or("", |known| known.row.2);
+        let row = KNOWN
+            .get(usize::from(self.0))
+            .map_or("", |known| known.row.2);
         row.split_whitespace().map(|names| names.split('|'))
     }
 
@@ -291,7 +298,9 @@ mod tests {
     fn names_and_numbers_are_unique() {
         assert!(CALLS.is_sorted_by(|one, other| one.0 < other.0));
         for abi in [Abi::X86_64, Abi::I386, Abi::Generic, Abi::Arm] {
-            let mut numbers: Vec<_> = Syscall::table().filter_map(|call| call.number(abi)).collect();
+            let mut numbers: Vec<_> = Syscall::table()
+                .filter_map(|call| call.number(abi))
+                .collect();
             let count = numbers.len();
             assert!(count > 300, "{abi:?}: {count}");
             numbers.sort_unstable();
@@ -313,7 +322,10 @@ mod tests {
             assert_eq!(Syscall(at as u16).name(), spec.name);
         }
         let nanosleep = Syscall::by_name("nanosleep").unwrap();
-        assert_eq!((nanosleep.action(), nanosleep.arguments()), (Action::Other, 0));
+        assert_eq!(
+            (nanosleep.action(), nanosleep.arguments()),
+            (Action::Other, 0)
+        );
         assert_eq!(nanosleep.name(), "nanosleep");
     }
 
@@ -345,7 +357,12 @@ mod tests {
 
     #[test]
     fn arguments_have_places_and_names() {
-        let argument = |call: &str, name| Syscall::by_name(call).unwrap().argument(name).map(|(at, _)| at);
+        let argument = |call: &str, name| {
+            Syscall::by_name(call)
+                .unwrap()
+                .argument(name)
+                .map(|(at, _)| at)
+        };
         assert_eq!(argument("futex", "uaddr"), Some(0));
         assert_eq!(argument("futex", "val3"), Some(5));
         assert_eq!(argument("openat", "flags"), Some(2));
@@ -357,7 +374,11 @@ mod tests {
             for (names, at) in spec.arguments {
                 let call = Syscall::by_name(spec.name).unwrap();
                 let Some(found) = names.iter().find_map(|name| call.argument(name)) else {
-                    assert!(call.argument_names().next().is_none(), "{}: {names:?}", spec.name);
+                    assert!(
+                        call.argument_names().next().is_none(),
+                        "{}: {names:?}",
+                        spec.name
+                    );
                     continue;
                 };
                 assert_eq!(found.0, usize::from(*at), "{} {names:?}", spec.name);
@@ -378,7 +399,10 @@ mod tests {
         assert_eq!((call.spec().is_none(), call.arguments()), (true, 0));
         assert!(call.0 < Syscall::count() && Syscall::all().any(|one| one == call));
         assert_ne!(call, Syscall::named("cacheflush"));
-        assert_eq!(Syscall::named("read"), Syscall::by_name("read").expect("a call"));
+        assert_eq!(
+            Syscall::named("read"),
+            Syscall::by_name("read").expect("a call")
+        );
     }
 
     #[test]

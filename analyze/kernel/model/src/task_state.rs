@@ -9,8 +9,8 @@ use crate::state_numbers::{RawStates, StateNumbers};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
-    /// Runnable: the thread gave way or was preempted. Kernels before 3.2, and those without CONFIG_PREEMPT
-    /// before 4.4, do not distinguish these; others mark preemption.
+    /// Runnable: the thread gave way or was preempted. Kernels before 3.2, and those without
+    /// CONFIG_PREEMPT before 4.4, do not distinguish these; others mark preemption.
     Runnable,
     /// It could have run on, and was preempted.
     Preempted,
@@ -61,11 +61,13 @@ impl TaskState {
         }
     }
 
-    /// A bit for each letter of `ps`, preemption (TASK_REPORT_MAX) above all. Numbers outside of this
-    /// encoding come from a trace whose other states did not show its encoding.
+    /// A bit for each letter of `ps`, preemption (TASK_REPORT_MAX) above all. Numbers outside of
+    /// this encoding come from a trace whose other states did not show its encoding.
     fn of_report(state: i64) -> TaskState {
         match state {
-            0..=0xff if state.count_ones() < 2 => Self::of_index(i64::from(64 - state.leading_zeros())),
+            0..=0xff if state.count_ones() < 2 => {
+                Self::of_index(i64::from(64 - state.leading_zeros()))
+            }
             0x100 | 0x800 | 0x1000 => TaskState::Preempted,
             0x101.. => Self::of_raw(state, RawStates::LATEST),
             _ => TaskState::Other,
@@ -76,7 +78,9 @@ impl TaskState {
     fn of_shifted(state: i64) -> TaskState {
         match state {
             0 => TaskState::Runnable,
-            1..=0xff if state.count_ones() == 1 => Self::of_index(i64::from(state.trailing_zeros())),
+            1..=0xff if state.count_ones() == 1 => {
+                Self::of_index(i64::from(state.trailing_zeros()))
+            }
             0x100.. => Self::of_report(state),
             _ => TaskState::Other,
         }
@@ -179,9 +183,17 @@ pub struct StateField {
 }
 
 impl StateField {
-    pub(crate) fn new(field: IntField, numbers: StateNumbers, name: Option<&TextField>) -> StateField {
+    pub(crate) fn new(
+        field: IntField,
+        numbers: StateNumbers,
+        name: Option<&TextField>,
+    ) -> StateField {
         let name = name.filter(|_| numbers == StateNumbers::Shifted).cloned();
-        StateField { field, numbers, name }
+        StateField {
+            field,
+            numbers,
+            name,
+        }
     }
 
     /// The state.
@@ -194,13 +206,16 @@ impl StateField {
         Some(TaskState::new(state, self.numbers))
     }
 
-    /// Preempted or idle: one number in [`StateNumbers::Shifted`]. In Linux 4.14 to 4.19 the threads that
-    /// wait without being load (TASK_IDLE) are workqueue workers and RCU threads.
+    /// Preempted or idle: one number in [`StateNumbers::Shifted`]. In Linux 4.14 to 4.19 the
+    /// threads that wait without being load (TASK_IDLE) are workqueue workers and RCU threads.
     #[cold]
     fn shifted_top(name: &TextField, body: &mut Body<'_, '_>) -> TaskState {
         let name = name.bytes(body).unwrap_or_default();
         let waits = ["kworker/", "rcu_", "rcuo"];
-        match waits.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
+        match waits
+            .iter()
+            .any(|prefix| name.starts_with(prefix.as_bytes()))
+        {
             true => TaskState::Idle,
             false => TaskState::Preempted,
         }

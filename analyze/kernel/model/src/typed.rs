@@ -66,7 +66,9 @@ impl Finder<'_> {
             M::Plug => E::Plug(Plug::find(self)?),
             M::Unplug => E::Unplug(Plug::find(self)?),
             M::Packet(step) => E::Packet(Packet::find(self, step)?),
-            M::PacketFree(dropped) => E::PacketFree(PacketFree::find(self, dropped, numbers.no_drop_reason)?),
+            M::PacketFree(dropped) => {
+                E::PacketFree(PacketFree::find(self, dropped, numbers.no_drop_reason)?)
+            }
             M::Napi => E::Napi(Napi::find(self)?),
             M::Tcp(step) => E::Tcp(Tcp::find(self, step)?),
             M::Socket(step) => E::Socket(Socket::find(self, step)?),
@@ -96,9 +98,10 @@ impl Finder<'_> {
                 old_tid: self.int(&["old_tid", "old_pid"]),
             }),
             Meaning::ThreadExit => KernelEvent::ThreadExit(self.int(&["tid", "pid"])?),
-            Meaning::Rename => {
-                KernelEvent::Rename(self.int(&["tid", "pid"])?, self.text(&["newcomm", "new_comm"])?)
-            }
+            Meaning::Rename => KernelEvent::Rename(
+                self.int(&["tid", "pid"])?,
+                self.text(&["newcomm", "new_comm"])?,
+            ),
             Meaning::ProcessState => KernelEvent::ProcessState(ProcessState {
                 tid: self.int(&["tid"])?,
                 pid: self.int(&["pid"])?,
@@ -159,13 +162,21 @@ impl Finder<'_> {
             } else {
                 self.int(&["parent_pid"])
             },
-            parent_pid: if lttng { self.int(&["parent_pid"]) } else { None },
+            parent_pid: if lttng {
+                self.int(&["parent_pid"])
+            } else {
+                None
+            },
             child_tid: if lttng {
                 self.int(&["child_tid"])?
             } else {
                 self.int(&["child_pid"])?
             },
-            child_pid: if lttng { self.int(&["child_pid"]) } else { None },
+            child_pid: if lttng {
+                self.int(&["child_pid"])
+            } else {
+                None
+            },
             child_name: self.text(&["child_comm"]),
         })
     }
@@ -240,7 +251,9 @@ impl Finder<'_> {
             )))
         };
         let pairs = ["fildes", "socket", "usockvec"];
-        let pairs = pairs.iter().filter(|_| can(&[Action::Pipe, Action::SocketPair]));
+        let pairs = pairs
+            .iter()
+            .filter(|_| can(&[Action::Pipe, Action::SocketPair]));
         let pair = pairs.filter_map(pair).next();
         let family = match can(&[Action::Accept]) {
             true => self.int(&["family"]),

@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use crate::syscall::Syscall;
 
-/// Calls that end when something comes, however long that takes: any of several descriptors, a time, a
-/// futex, a signal, a child, a message, a connection. Reading is among them where the call does not tell
-/// a file from a socket, a pipe or a terminal; not where there must be a file, as with `pread64`.
+/// Calls that end when something comes, however long that takes: any of several descriptors, a
+/// time, a futex, a signal, a child, a message, a connection. Reading is among them where the call
+/// does not tell a file from a socket, a pipe or a terminal; not where there must be a file, as
+/// with `pread64`.
 const WAITING: &str = "poll ppoll ppoll_time32 ppoll_time64 select old_select pselect6 pselect6_time32 pselect6_time64 epoll_wait
      epoll_wait_old epoll_pwait epoll_pwait2 io_getevents io_getevents_time32 io_pgetevents io_pgetevents_time32
      io_pgetevents_time64 io_uring_enter nanosleep nanosleep_time32 clock_nanosleep clock_nanosleep_time32
@@ -32,7 +33,9 @@ static BY_NUMBER: LazyLock<Vec<bool>> = LazyLock::new(|| {
 impl Syscall {
     /// True if threads without work wait for some in this call, so that a long one tells nothing.
     pub fn waits_for_work(self) -> bool {
-        BY_NUMBER.get(usize::from(self.0)).is_some_and(|&waits| waits)
+        BY_NUMBER
+            .get(usize::from(self.0))
+            .is_some_and(|&waits| waits)
     }
 }
 

@@ -37,7 +37,8 @@ fn compare(path: &str, abi: Abi, least: usize, is_other: impl Fn(&str) -> bool) 
         if name.ends_with("syscalls") || name.starts_with("arch_specific") || is_other(name) {
             continue;
         }
-        let call = Syscall::by_number(abi, *number).unwrap_or_else(|| panic!("{path}: {name} = {number}"));
+        let call =
+            Syscall::by_number(abi, *number).unwrap_or_else(|| panic!("{path}: {name} = {number}"));
         let base = |name: &str| {
             let name = name.trim_start_matches('_').to_owned();
             let is_id = |name: &str| name.ends_with("32") || name.ends_with("16");
@@ -81,8 +82,12 @@ fn i386() {
 #[test]
 fn generic() {
     // Those of machines of 32 bits, whose times have 64.
-    let is_other = |name: &str| name.contains("time64") || name.ends_with("64") && name.starts_with("clock_");
-    compare("/usr/include/asm-generic/unistd.h", Abi::Generic, 280, |name| {
-        is_other(name) || ["memfd_secret", "sync_file_range2"].contains(&name)
-    });
+    let is_other =
+        |name: &str| name.contains("time64") || name.ends_with("64") && name.starts_with("clock_");
+    compare(
+        "/usr/include/asm-generic/unistd.h",
+        Abi::Generic,
+        280,
+        |name| is_other(name) || ["memfd_secret", "sync_file_range2"].contains(&name),
+    );
 }

@@ -69,8 +69,8 @@ impl CallClass {
         }
     }
 
-    /// Position of the descriptor in the arguments of the call's [`Action`]; of a copy, the descriptor that is
-    /// written to. `None` for calls whose argument is something else.
+    /// Position of the descriptor in the arguments of the call's [`Action`]; of a copy, the
+    /// descriptor that is written to. `None` for calls whose argument is something else.
     #[inline(always)]
     pub fn descriptor(self) -> Option<usize> {
         use CallClass::*;
@@ -92,7 +92,8 @@ impl CallClass {
         matches!(self, CallClass::AwaitChild | CallClass::AwaitSignal)
     }
 
-    /// True if the call waits for any of several events: its thread may work on several tasks at once.
+    /// True if the call waits for any of several events: its thread may work on several tasks at
+    /// once.
     pub fn awaits_any(self) -> bool {
         matches!(self, CallClass::Poll | CallClass::Ring)
     }
@@ -104,7 +105,12 @@ pub struct CallClasses(Vec<CallClass>);
 
 impl Default for CallClasses {
     fn default() -> Self {
-        CallClasses((0..Syscall::count()).map(Syscall).map(CallClass::of).collect())
+        CallClasses(
+            (0..Syscall::count())
+                .map(Syscall)
+                .map(CallClass::of)
+                .collect(),
+        )
     }
 }
 
@@ -171,7 +177,11 @@ mod tests {
             let has_first = class.descriptor() == Some(0) && class != CallClass::Connect;
             // Some calls that send have no action of their own.
             assert!(has_first || !moves, "{}", call.name());
-            assert!(moves || !has_first || class == CallClass::Send, "{}", call.name());
+            assert!(
+                moves || !has_first || class == CallClass::Send,
+                "{}",
+                call.name()
+            );
             let polls = call.category() == Category::Poll || call.name() == "io_uring_enter";
             assert_eq!(class.awaits_any(), polls, "{}", call.name());
         }

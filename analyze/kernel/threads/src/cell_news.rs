@@ -40,7 +40,8 @@ impl<C: Copy> ThreadCell<C> {
         std::mem::swap(self, &mut news.cell);
     }
 
-    /// Replaces the parts of the cell that the slice knows. `before` has the losses from before the slice.
+    /// Replaces the parts of the cell that the slice knows. `before` has the losses from before the
+    /// slice.
     pub fn install(&mut self, mut news: CellNews<C>, trace: u32, before: &Losses) {
         news.count_losses(trace, before);
         let CellNews { cell, known } = news;

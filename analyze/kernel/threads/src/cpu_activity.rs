@@ -1,4 +1,5 @@
-//! Activity on a CPU, for reports that follow no system calls: its thread, and what interrupts that.
+//! Activity on a CPU, for reports that follow no system calls: its thread, and what interrupts
+//! that.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Innermost, Interrupt, InterruptStep, Interrupts, TimerKind};

@@ -5,8 +5,8 @@ use tracebraid_follow::{Innermost, Interrupt, InterruptStep, Interrupts};
 
 use crate::device_class::DeviceClass;
 
-/// Activity on a CPU besides its thread. It ends with each switch and each entry or exit of a system call, which
-/// only threads make.
+/// Activity on a CPU besides its thread. It ends with each switch and each entry or exit of a
+/// system call, which only threads make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuContext {
     interrupts: Interrupts,
@@ -19,7 +19,8 @@ pub struct CpuContext {
 /// A change of a CPU's context.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum ContextStep {
-    /// An interruption begins or ends; of the handler of an interrupt, with the class of its device.
+    /// An interruption begins or ends; of the handler of an interrupt, with the class of its
+    /// device.
     Interrupt(InterruptStep, DeviceClass),
     /// A block request is completed.
     Complete,
@@ -72,8 +73,8 @@ impl CpuContext {
         self.interrupts.interrupt()
     }
 
-    /// Context of a wake-up that happens now: the function of a timer, else the completion of a request, else the
-    /// innermost interrupt, else the thread.
+    /// Context of a wake-up that happens now: the function of a timer, else the completion of a
+    /// request, else the innermost interrupt, else the thread.
     #[inline]
     pub fn source(&self) -> WakeSource {
         match self.interrupts.innermost() {
@@ -82,7 +83,9 @@ impl CpuContext {
             Some(Innermost::Interrupt(interrupt @ Interrupt::Irq(_))) => {
                 WakeSource::Interrupt(interrupt, self.device)
             }
-            Some(Innermost::Interrupt(interrupt)) => WakeSource::Interrupt(interrupt, DeviceClass::Other),
+            Some(Innermost::Interrupt(interrupt)) => {
+                WakeSource::Interrupt(interrupt, DeviceClass::Other)
+            }
             None => WakeSource::Thread,
         }
     }
@@ -115,7 +118,10 @@ mod tests {
         let timer = step(InterruptStep::Timer(TimerKind::Wheel));
         assert_eq!(source(timer), WakeSource::Timer);
         assert_eq!(source(ContextStep::Complete), WakeSource::Timer);
-        assert_eq!(source(step(InterruptStep::TimerEnd)), WakeSource::BlockDevice);
+        assert_eq!(
+            source(step(InterruptStep::TimerEnd)),
+            WakeSource::BlockDevice
+        );
         assert_eq!(source(step(InterruptStep::SoftirqEnd)), WakeSource::Thread);
     }
 }

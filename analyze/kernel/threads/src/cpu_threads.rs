@@ -58,11 +58,12 @@ impl CpuThreads {
         self.cpus.get(cpu).tid = None;
     }
 
-    /// True if a thread that has seemed to wait for a CPU since `since` cannot have waited: its CPU is unknown, or went idle
-    /// meanwhile. So it has run on a CPU that was not recorded.
+    /// True if a thread that has seemed to wait for a CPU since `since` cannot have waited: its CPU
+    /// is unknown, or went idle meanwhile. So it has run on a CPU that was not recorded.
     pub fn is_out_of_sight(&mut self, trace: u32, state: ThreadState, since: i64) -> bool {
         match state {
-            ThreadState::Preempted(ThreadState::NO_CPU) | ThreadState::Runnable(ThreadState::NO_CPU) => true,
+            ThreadState::Preempted(ThreadState::NO_CPU)
+            | ThreadState::Runnable(ThreadState::NO_CPU) => true,
             ThreadState::Preempted(cpu) | ThreadState::Runnable(cpu) => {
                 let cpu = u32::from(cpu);
                 self.cpus.get(CpuKey { trace, cpu }).idle.0 > since
@@ -71,11 +72,18 @@ impl CpuThreads {
         }
     }
 
-    /// The next CPU whose recording ends by `until`, when that is, and the thread that runs there. To be called until it
-    /// gives `None`, before what happens at `until` is applied.
+    /// The next CPU whose recording ends by `until`, when that is, and the thread that runs there.
+    /// To be called until it gives `None`, before what happens at `until` is applied.
     #[inline(always)]
-    pub fn next_end(&mut self, recorded: &Recorded, until: i64) -> Option<(CpuKey, i64, Option<i32>)> {
-        let &(time, cpu) = recorded.ends().get(self.ended).filter(|end| end.0 <= until)?;
+    pub fn next_end(
+        &mut self,
+        recorded: &Recorded,
+        until: i64,
+    ) -> Option<(CpuKey, i64, Option<i32>)> {
+        let &(time, cpu) = recorded
+            .ends()
+            .get(self.ended)
+            .filter(|end| end.0 <= until)?;
         self.ended += 1;
         let tid = std::mem::take(&mut self.cpus.get(cpu).tid);
         Some((cpu, time, tid.filter(|&tid| tid != 0)))

@@ -7,7 +7,9 @@ use tracebraid_kernel_model::{Body, KernelEvent};
 use crate::wait_reason::WaitReason;
 
 /// Class of the device that raises an interrupt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum DeviceClass {
     /// A network adapter.
     Network,
@@ -20,21 +22,22 @@ pub enum DeviceClass {
     Other,
 }
 
-/// Beginnings of the names of handlers, and parts of them, by class; the first class that fits counts.
+/// Beginnings of the names of handlers, and parts of them, by class; the first class that fits
+/// counts.
 const HANDLERS: [(DeviceClass, &[&str], &[&str]); 3] = [
     (
         DeviceClass::Network,
         &[
-            "eth", "eno", "ens", "enp", "enx", "wlan", "wlp", "wlo", "mlx", "ixgbe", "i40e", "ice-", "igb",
-            "e1000", "bnx", "r8169", "ena-", "gve", "iwlwifi", "ath",
+            "eth", "eno", "ens", "enp", "enx", "wlan", "wlp", "wlo", "mlx", "ixgbe", "i40e",
+            "ice-", "igb", "e1000", "bnx", "r8169", "ena-", "gve", "iwlwifi", "ath",
         ],
         &["-input.", "-output.", "-TxRx-", "-rx-", "-tx-"],
     ),
     (
         DeviceClass::BlockDevice,
         &[
-            "nvme", "ahci", "ata", "scsi", "mmc", "sdhci", "ufshcd", "megasas", "mpt", "virtscsi", "hpsa",
-            "xen-blk", "blkif", "dasd", "aac",
+            "nvme", "ahci", "ata", "scsi", "mmc", "sdhci", "ufshcd", "megasas", "mpt", "virtscsi",
+            "hpsa", "xen-blk", "blkif", "dasd", "aac",
         ],
         &["-req.", "-request"],
     ),
@@ -57,10 +60,15 @@ impl DeviceClass {
     /// By the name of the handler of an interrupt (`action->name` in the kernel).
     pub fn of_handler(name: &str) -> DeviceClass {
         let fits = |(_, beginnings, parts): &&(DeviceClass, &[&str], &[&str])| {
-            beginnings.iter().any(|beginning| name.starts_with(beginning))
+            beginnings
+                .iter()
+                .any(|beginning| name.starts_with(beginning))
                 || parts.iter().any(|part| name.contains(part))
         };
-        HANDLERS.iter().find(fits).map_or(DeviceClass::Other, |of| of.0)
+        HANDLERS
+            .iter()
+            .find(fits)
+            .map_or(DeviceClass::Other, |of| of.0)
     }
 
     /// Reason of a wait that an interrupt of the device ends.
@@ -77,8 +85,8 @@ impl DeviceClass {
 /// Number of handlers that are remembered.
 const REMEMBERED: usize = 32;
 
-/// The classes of the last handlers, by interrupt. The name of each event record is compared, since several handlers
-/// may share an interrupt line: the class is that of the handler that ran.
+/// The classes of the last handlers, by interrupt. The name of each event record is compared, since
+/// several handlers may share an interrupt line: the class is that of the handler that ran.
 #[derive(Clone, Debug, Default)]
 pub struct Handlers(Vec<(Box<[u8]>, DeviceClass)>);
 
@@ -99,7 +107,8 @@ impl Handlers {
         class
     }
 
-    /// The class of the device whose handler begins by that step of an interruption; other steps have none.
+    /// The class of the device whose handler begins by that step of an interruption; other steps
+    /// have none.
     #[inline]
     pub fn of_step(
         &mut self,
@@ -150,7 +159,11 @@ mod tests {
             (16, "eth0", DeviceClass::Network),
             (16, "", DeviceClass::Other),
         ] {
-            assert_eq!(handlers.class(irq, name.as_bytes()), expected, "{irq} {name}");
+            assert_eq!(
+                handlers.class(irq, name.as_bytes()),
+                expected,
+                "{irq} {name}"
+            );
         }
     }
 }

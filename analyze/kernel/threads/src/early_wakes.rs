@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::thread_cell::Wakeup;
 
-/// The wake-ups that may count once the thread leaves: those before its last entry or exit of a call were of a wait
-/// that never happened.
+/// The wake-ups that may count once the thread leaves: those before its last entry or exit of a
+/// call were of a wait that never happened.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct EarlyWakes<C> {
     /// The last that shows who wakes.
@@ -37,7 +37,8 @@ impl<C: Copy> EarlyWakes<C> {
         }
     }
 
-    /// The wake-up that counts of those after a time. Who wakes is recorded first, then that the thread is ready.
+    /// The wake-up that counts of those after a time. Who wakes is recorded first, then that the
+    /// thread is ready.
     pub(crate) fn after(&self, time: i64) -> Option<Wakeup<C>> {
         let is_after = |wakeup: &Wakeup<C>| wakeup.time > time;
         self.waking.filter(is_after).or(self.ready.filter(is_after))

@@ -8,9 +8,9 @@
 //!
 //! Everything that decides about a thread lies in its cell, in the losses of its trace and in the
 //! facts of a wake-up, so that threads can be followed apart from each other. A change of state
-//! returns the stretch that it ends; sums by call, or a time line, are up to the analysis. Slices of
-//! time are played beside each other by [`SliceCell`], with what a [`ThreadDirectory`] has of threads
-//! from before them, and agree with a plain pass.
+//! returns the stretch that it ends; sums by call, or a time line, are up to the analysis. Slices
+//! of time are played beside each other by [`SliceCell`], with what a [`ThreadDirectory`] has of
+//! threads from before them, and agree with a plain pass.
 //!
 //! `docs/reports-waits.md` has the rules for reasons as a table.
 #![forbid(unsafe_code)]
@@ -39,7 +39,9 @@ pub use device_class::{DeviceClass, Handlers};
 pub use slice_cell::{Arrival, ParkUse, SliceCell};
 pub use task_events::{LeftAs, MigrateEvent, WakeEvent, exit_of};
 pub use thread_acts::{BegunCall, ParkedThread, ThreadActs};
-pub use thread_cell::{EndedCallOf, Parking, Past, PastStretch, ThreadCell, ThreadState, WakeEffect, Wakeup};
+pub use thread_cell::{
+    EndedCallOf, Parking, Past, PastStretch, ThreadCell, ThreadState, WakeEffect, Wakeup,
+};
 pub use thread_directory::{ThreadDirectory, ThreadFacts, ThreadMove, ThreadNews};
 pub use wait_reason::WaitReason;
 pub use waker_facts::{WakerFacts, WakingThread};

@@ -1,14 +1,16 @@
 //! The state of a thread in a slice of time, without knowledge of what the thread did before.
 //!
-//! Each part of a [`ThreadCell`] is unknown until something sets it whatever it was before: a switch, the entry of a call,
-//! the end of a wait. What depends on a part that is unknown is kept by the owner of the cell, which replays it on the
-//! state at the beginning of the slice by the methods of [`ThreadCell`]; methods named `..._kept` say what is known after
-//! that. Before something is kept, what is known ([`SliceCell::news`]) is kept, too, to be installed first. So a slice and
-//! a plain pass agree by construction, and the number of things kept depends on the number of threads.
+//! Each part of a [`ThreadCell`] is unknown until something sets it whatever it was before: a
+//! switch, the entry of a call, the end of a wait. What depends on a part that is unknown is kept
+//! by the owner of the cell, which replays it on the state at the beginning of the slice by the
+//! methods of [`ThreadCell`]; methods named `..._kept` say what is known after that. Before
+//! something is kept, what is known ([`SliceCell::news`]) is kept, too, to be installed first. So a
+//! slice and a plain pass agree by construction, and the number of things kept depends on the
+//! number of threads.
 //!
 //! It is assumed that switches on all CPUs were recorded
-//! ([`Recorded::has_all_switches`](tracebraid_follow::Recorded::has_all_switches)): slices of other traces are played
-//! when it is known what came before.
+//! ([`Recorded::has_all_switches`](tracebraid_follow::Recorded::has_all_switches)): slices of other
+//! traces are played when it is known what came before.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{Beginning, CpuKey, Ending, Exited, Losses, OpenCall, WakeTells};
@@ -17,7 +19,9 @@ use crate::call_class::CallClass;
 use crate::cell_news::CellNews;
 use crate::task_events::LeftAs;
 use crate::thread_acts::{BegunCall, ParkedThread};
-use crate::thread_cell::{EndedCallOf, Parking, PastStretch, ThreadCell, ThreadState, WakeEffect, Wakeup};
+use crate::thread_cell::{
+    EndedCallOf, Parking, PastStretch, ThreadCell, ThreadState, WakeEffect, Wakeup,
+};
 use crate::wait_reason::WaitReason;
 use crate::waker_facts::WakingThread;
 
@@ -37,7 +41,8 @@ pub struct SliceCell<C> {
 /// Parts of a cell that are known.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// The thread was made in the slice, and nobody has been told: what there was before is replaced.
+    /// The thread was made in the slice, and nobody has been told: what there was before is
+    /// replaced.
     pub(crate) is_new: bool,
     /// State, its beginning, and wake-ups that may count.
     pub(crate) state: bool,
@@ -96,8 +101,9 @@ pub enum ParkUse {
 }
 
 impl<C: Copy> SliceCell<C> {
-    /// A thread of which nothing is known, in a slice without earlier items than at `begin`, in nanoseconds from the
-    /// origin. `is_plain`: it makes no calls and does not die up to the end of the slice.
+    /// A thread of which nothing is known, in a slice without earlier items than at `begin`, in
+    /// nanoseconds from the origin. `is_plain`: it makes no calls and does not die up to the end of
+    /// the slice.
     pub fn new(begin: i64, is_plain: bool) -> Self {
         let mut cell = SliceCell {
             cell: ThreadCell::default(),
@@ -123,8 +129,8 @@ impl<C: Copy> SliceCell<C> {
         self.known.calls_since = time.saturating_add(1);
     }
 
-    /// Forgets the state of the thread: items are recorded from now on, until an event sets the state regardless of the
-    /// previous one.
+    /// Forgets the state of the thread: items are recorded from now on, until an event sets the
+    /// state regardless of the previous one.
     pub fn forget_state(&mut self) {
         self.known.state = false;
     }
@@ -203,8 +209,8 @@ impl<C: Copy> SliceCell<C> {
         }
     }
 
-    /// The thread as the waker of another one, if its CPU does not know which call it is in; `None` if what matters of
-    /// that is unknown.
+    /// The thread as the waker of another one, if its CPU does not know which call it is in; `None`
+    /// if what matters of that is unknown.
     pub fn waking(&self, requested: bool) -> Option<WakingThread> {
         let mut waking = self.cell.waking(requested);
         waking.call = self.class()?;
@@ -226,7 +232,8 @@ impl<C: Copy> SliceCell<C> {
         is_at_disk || self.known.requested && self.known.waited_for
     }
 
-    /// It enters a call, and was in none when it came. What it gives is right only if its state was known.
+    /// It enters a call, and was in none when it came. What it gives is right only if its state was
+    /// known.
     #[inline]
     pub fn enter(&mut self, at: (CpuKey, i64), tid: i32, losses: &Losses) -> PastStretch<C> {
         if !self.known.calls {
@@ -249,8 +256,8 @@ impl<C: Copy> SliceCell<C> {
         (known.calls, known.by_end) = (true, by_end);
     }
 
-    /// The call that an exit will end. An exit without a beginning is kept, since the beginning may be recorded late, unless the
-    /// thread is new: all calls of a new thread are known.
+    /// The call that an exit will end. An exit without a beginning is kept, since the beginning may
+    /// be recorded late, unless the thread is new: all calls of a new thread are known.
     #[inline]
     pub fn arrival(&self, exited: &Exited) -> Arrival {
         match self.cell.calls.parked {
@@ -295,8 +302,8 @@ impl<C: Copy> SliceCell<C> {
         self.has_news = true;
     }
 
-    /// How to use what it has done since it came. What began before calls are known may be what an end that was kept
-    /// belongs to.
+    /// How to use what it has done since it came. What began before calls are known may be what an
+    /// end that was kept belongs to.
     pub fn parking(&self, parked: &ParkedThread) -> ParkUse {
         let Some(open) = parked.open else {
             return ParkUse::Play;
@@ -357,7 +364,8 @@ impl<C: Copy> SliceCell<C> {
         self.cell.leave(at, left, losses)
     }
 
-    /// The same was kept. It may have been woken while it ran: what it does is known then only if it does not wait.
+    /// The same was kept. It may have been woken while it ran: what it does is known then only if
+    /// it does not wait.
     pub fn leave_kept(&mut self, at: (CpuKey, i64), left: LeftAs, losses: &Losses) {
         self.cell.leave(at, left, losses);
         self.known.state = self.cell.state != ThreadState::Blocked;
@@ -369,7 +377,10 @@ impl<C: Copy> SliceCell<C> {
     pub fn come(&mut self, at: (CpuKey, i64), losses: &Losses) -> PastStretch<C> {
         self.has_news = true;
         if self.cell.state == ThreadState::Blocked {
-            self.known.waited_for = self.cell.woken.is_none_or(|woken| self.knows_reason(&woken));
+            self.known.waited_for = self
+                .cell
+                .woken
+                .is_none_or(|woken| self.knows_reason(&woken));
             self.known.requested = true;
         }
         self.cell.come(at, losses, true)
@@ -397,13 +408,14 @@ impl<C: Copy> SliceCell<C> {
         self.cell.only_gets_ready(is_ready)
     }
 
-    /// True if the effect of a wake-up is known, in so far as it depends on the thread itself; `waking`: its waker is
-    /// known.
+    /// True if the effect of a wake-up is known, in so far as it depends on the thread itself;
+    /// `waking`: its waker is known.
     #[inline]
     pub fn knows_wake(&self, wakeup: &Wakeup<C>, is_waker_known: bool) -> bool {
         self.known.state
             && (self.only_gets_ready(wakeup.is_ready)
-                || is_waker_known && (self.cell.state != ThreadState::Blocked || self.knows_reason(wakeup)))
+                || is_waker_known
+                    && (self.cell.state != ThreadState::Blocked || self.knows_reason(wakeup)))
     }
 
     /// True if it is known for what reason a wait was that a wake-up ends.
@@ -421,7 +433,8 @@ impl<C: Copy> SliceCell<C> {
         self.known.requested || !is_vague || !self.cell.in_disk_sleep
     }
 
-    /// It is woken, as recorded on `cpu`, to run on the CPU of number `target`. Only if the effect is known.
+    /// It is woken, as recorded on `cpu`, to run on the CPU of number `target`. Only if the effect
+    /// is known.
     #[inline]
     pub fn wake(
         &mut self,
@@ -433,7 +446,9 @@ impl<C: Copy> SliceCell<C> {
         let woken = self.cell.woken;
         let knows_woken = || woken.is_none_or(|woken| self.knows_reason(&woken));
         let knows_reason = !self.only_gets_ready(wakeup.is_ready) || knows_woken();
-        let effect = self.cell.wake(wakeup, (cpu, target), WakeTells::ALL, losses);
+        let effect = self
+            .cell
+            .wake(wakeup, (cpu, target), WakeTells::ALL, losses);
         if let WakeEffect::Ends(_) | WakeEffect::WasAwake = effect {
             (self.known.waited_for, self.known.requested) = (knows_reason, true);
         }

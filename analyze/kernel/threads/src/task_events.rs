@@ -54,7 +54,11 @@ impl WakeEvent {
     /// `None` if the thread was awake.
     #[inline(always)]
     pub fn of(wakeup: &Wakeup, body: &mut Body<'_, '_>) -> Option<WakeEvent> {
-        let was_awake = wakeup.success.as_ref().and_then(|success| success.get(body)) == Some(0);
+        let was_awake = wakeup
+            .success
+            .as_ref()
+            .and_then(|success| success.get(body))
+            == Some(0);
         let woken = wakeup.tid.get(body).filter(|_| !was_awake)? as i32;
         let target = wakeup.cpu.as_ref().and_then(|cpu| cpu.get(body));
         Some(WakeEvent {
@@ -92,7 +96,8 @@ impl MigrateEvent {
 /// Call and result of an exit; of a call that the event record does not name, `None`.
 #[inline(always)]
 pub fn exit_of(exit: &SyscallExit, body: &mut Body<'_, '_>) -> (Option<Syscall>, i64) {
-    // `rt_sigreturn` restores the register of its number: an exit without one ends whatever call is open.
+    // `rt_sigreturn` restores the register of its number: an exit without one ends whatever call is
+    // open.
     let call = exit.call(body).filter(|&call| call != Syscall::OTHER);
     (call, exit.result.get(body).unwrap_or(0))
 }

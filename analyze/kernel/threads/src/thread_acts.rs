@@ -48,7 +48,8 @@ pub struct ThreadActs {
     /// When a call began or ended last.
     called: Option<i64>,
     has_entered: bool,
-    /// Whether it may be in the kernel though it is in no call; `None` if no call has ended that would show it.
+    /// Whether it may be in the kernel though it is in no call; `None` if no call has ended that
+    /// would show it.
     lingers: Option<bool>,
     requested: bool,
     is_dying: bool,
@@ -183,7 +184,11 @@ mod tests {
     #[test]
     fn parked_threads_are_small() {
         assert_eq!(size_of::<BegunCall>(), size_of::<Option<BegunCall>>());
-        assert!(size_of::<ParkedThread>() <= 40, "{}", size_of::<ParkedThread>());
+        assert!(
+            size_of::<ParkedThread>() <= 40,
+            "{}",
+            size_of::<ParkedThread>()
+        );
         assert!(size_of::<WakerFacts>() <= 12, "{}", size_of::<WakerFacts>());
     }
 }

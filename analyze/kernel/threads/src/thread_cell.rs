@@ -1,9 +1,10 @@
-//! The state of a thread, and why it waits: one cell for each thread, whose state changes by what happens in the order of
-//! time.
+//! The state of a thread, and why it waits: one cell for each thread, whose state changes by what
+//! happens in the order of time.
 //!
-//! A change of state ends a stretch of time, which is given back: what becomes of it is up to the analysis (sums by call, a
-//! time line). All that decides about a thread is in its cell, in the [`Losses`] of its machine, and in the facts of the
-//! wake-up ([`Wakeup`]), so threads can be followed apart from each other.
+//! A change of state ends a stretch of time, which is given back: what becomes of it is up to the
+//! analysis (sums by call, a time line). All that decides about a thread is in its cell, in the
+//! [`Losses`] of its machine, and in the facts of the wake-up ([`Wakeup`]), so threads can be
+//! followed apart from each other.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::{CallItem, CpuKey, Exited, Losses, OpenCall, Sight, WakeTells};
@@ -73,7 +74,8 @@ pub struct Wakeup<C> {
 impl<C> Wakeup<C> {
     /// The waker is a thread of the kernel, or one that looks like it.
     pub(crate) fn is_by_kernel_thread(&self) -> bool {
-        self.source == WakeSource::Thread && self.waking.is_some_and(|waking| !waking.is_in_program())
+        self.source == WakeSource::Thread
+            && self.waking.is_some_and(|waking| !waking.is_in_program())
     }
 }
 
@@ -155,7 +157,8 @@ pub struct ThreadCell<C> {
     pub(crate) early: EarlyWakes<C>,
     /// The wake-up that came before the thread was seen leaving its CPU.
     pub(crate) woken: Option<Wakeup<C>>,
-    /// Only used where a CPU was not recorded: the thread may have run there while it seems to wait.
+    /// Only used where a CPU was not recorded: the thread may have run there while it seems to
+    /// wait.
     pub(crate) sight: Sight,
     /// When a call began or ended last.
     pub(crate) called: i64,
@@ -242,7 +245,9 @@ impl<C: Copy> ThreadCell<C> {
 
     /// True if it waits, and neither a wake-up nor a loss has ended that.
     pub fn still_waits(&self, losses: &Losses, cpu: CpuKey) -> bool {
-        self.state == ThreadState::Blocked && self.woken.is_none() && self.losses == losses.of_trace(cpu)
+        self.state == ThreadState::Blocked
+            && self.woken.is_none()
+            && self.losses == losses.of_trace(cpu)
     }
 
     /// The thread as the waker of another one, if its CPU does not know which call it is in.
@@ -290,7 +295,12 @@ impl<C: Copy> ThreadCell<C> {
 
     /// It enters a call, and was in none when it came.
     #[inline]
-    pub fn enter(&mut self, (cpu, time): (CpuKey, i64), tid: i32, losses: &Losses) -> PastStretch<C> {
+    pub fn enter(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        tid: i32,
+        losses: &Losses,
+    ) -> PastStretch<C> {
         self.calls.play(cpu, time, &CallItem::Enters(tid));
         (self.requested, self.is_dying) = (false, false);
         self.is_seen_running((cpu, time), losses)
@@ -325,15 +335,29 @@ impl<C: Copy> ThreadCell<C> {
         let Some(open) = parked.open else {
             return Parking::Nothing;
         };
-        match self.calls.play(cpu, time, &CallItem::Leaves(parked.tid, open)) {
+        match self
+            .calls
+            .play(cpu, time, &CallItem::Leaves(parked.tid, open))
+        {
             Some(ended) => Parking::Ended(ended),
-            None if self.calls.parked.is_some_and(|parked| parked.time == open.time) => Parking::InCall(open),
+            None if self
+                .calls
+                .parked
+                .is_some_and(|parked| parked.time == open.time) =>
+            {
+                Parking::InCall(open)
+            }
             None => Parking::Nothing,
         }
     }
 
     /// It leaves its CPU.
-    pub fn leave(&mut self, (cpu, time): (CpuKey, i64), left: LeftAs, losses: &Losses) -> PastStretch<C> {
+    pub fn leave(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        left: LeftAs,
+        losses: &Losses,
+    ) -> PastStretch<C> {
         let stretch = self.end(time, self.runs(cpu), losses.of_cpu(cpu));
         let number = ThreadState::number(cpu.cpu);
         let state = match left {
@@ -353,7 +377,12 @@ impl<C: Copy> ThreadCell<C> {
     }
 
     /// It comes to a CPU. `is_whole`: all CPUs are recorded.
-    pub fn come(&mut self, (cpu, time): (CpuKey, i64), losses: &Losses, is_whole: bool) -> PastStretch<C> {
+    pub fn come(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        losses: &Losses,
+        is_whole: bool,
+    ) -> PastStretch<C> {
         let past = match self.state {
             ThreadState::Preempted(_) | ThreadState::Runnable(_)
                 if !is_whole && self.sight.comes_lost(cpu.cpu) =>
@@ -407,9 +436,9 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// The reason as which a wait counts. Without a call nothing shows what a thread waits for that another
-    /// one wakes: a thread of the kernel waits for work, whatever else its waker does, and where no calls were recorded
-    /// programs look like threads of the kernel.
+    /// The reason as which a wait counts. Without a call nothing shows what a thread waits for that
+    /// another one wakes: a thread of the kernel waits for work, whatever else its waker does, and
+    /// where no calls were recorded programs look like threads of the kernel.
     fn counts_as(&self, reason: WaitReason, wakeup: &Wakeup<C>) -> WaitReason {
         match self.class() {
             None if wakeup.is_by_kernel_thread() && !(self.in_disk_sleep && self.requested) => {
@@ -419,7 +448,8 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// True if a wake-up matters only in that the thread can run: it was woken before, on its way out, or awake.
+    /// True if a wake-up matters only in that the thread can run: it was woken before, on its way
+    /// out, or awake.
     #[inline]
     pub fn only_gets_ready(&self, is_ready: bool) -> bool {
         match (self.state, self.woken) {
@@ -490,7 +520,9 @@ impl<C: Copy> ThreadCell<C> {
                 self.begin(wakeup.time, runnable, lost);
                 WakeEffect::Appears
             }
-            (ThreadState::Unknown | ThreadState::Preempted(_) | ThreadState::Ended, _) => WakeEffect::Nothing,
+            (ThreadState::Unknown | ThreadState::Preempted(_) | ThreadState::Ended, _) => {
+                WakeEffect::Nothing
+            }
         }
     }
 
@@ -513,7 +545,11 @@ impl<C: Copy> ThreadCell<C> {
     }
 
     /// The recording of its CPU ends: if it runs there, its state is unknown from now on.
-    pub fn end_recording(&mut self, (cpu, time): (CpuKey, i64), losses: &Losses) -> Option<PastStretch<C>> {
+    pub fn end_recording(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        losses: &Losses,
+    ) -> Option<PastStretch<C>> {
         if !matches!(self.runs(cpu), Past::Running) {
             return None;
         }
@@ -576,7 +612,9 @@ mod tests {
                 is_whole: true,
                 cause: 9,
             };
-            let effect = self.cell.wake(wakeup, (CPU, 1), WakeTells::ALL, &self.losses);
+            let effect = self
+                .cell
+                .wake(wakeup, (CPU, 1), WakeTells::ALL, &self.losses);
             if let WakeEffect::Ends(stretch) = effect {
                 self.add(stretch);
             }
@@ -648,7 +686,8 @@ mod tests {
         ));
     }
 
-    /// A worker that another one wakes was idle; whom it wakes in turn may have waited for the disk.
+    /// A worker that another one wakes was idle; whom it wakes in turn may have waited for the
+    /// disk.
     #[test]
     fn without_a_call_a_thread_waits_for_a_thread() {
         let worker = WakingThread {
@@ -669,7 +708,9 @@ mod tests {
         let mut script = Script::new();
         script.leave(10, LeftAs::Blocked);
         let on = (CPU, 1);
-        let effect = script.cell.wake(wakeup(20), on, WakeTells::ALL, &script.losses);
+        let effect = script
+            .cell
+            .wake(wakeup(20), on, WakeTells::ALL, &script.losses);
         let is = |effect, reason| matches!(effect, WakeEffect::<u8>::Ends(stretch) if stretch.past.reason() == reason);
         assert!(is(effect, WaitReason::Thread));
         assert!(script.cell.waking(false).is_at_disk);
@@ -693,7 +734,9 @@ mod tests {
         script.cell.enter((CPU, 40), TID, &script.losses);
         script.cell.park((CPU, 50), &parked);
         script.leave(50, LeftAs::Blocked);
-        let effect = script.cell.wake(wakeup(60), on, WakeTells::ALL, &script.losses);
+        let effect = script
+            .cell
+            .wake(wakeup(60), on, WakeTells::ALL, &script.losses);
         assert!(is(effect, WaitReason::BlockDevice));
     }
 

@@ -1,7 +1,8 @@
-//! What slices of time must know of threads from before they begin, and which seldom changes: to which processes they belong,
-//! and which of them make calls.
+//! What slices of time must know of threads from before they begin, and which seldom changes: to
+//! which processes they belong, and which of them make calls.
 //!
-//! The serial merge of chunks keeps it, from small summaries of chunks ([`ThreadNews`]); slices get copies.
+//! The serial merge of chunks keeps it, from small summaries of chunks ([`ThreadNews`]); slices get
+//! copies.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -61,7 +62,8 @@ impl ThreadNews {
         self.active.push(thread);
     }
 
-    /// Something happens to a thread, at the time at which the items of the CPU have it ([`Items::held`]).
+    /// Something happens to a thread, at the time at which the items of the CPU have it
+    /// ([`Items::held`]).
     pub fn moves(&mut self, cpu: CpuKey, time: i64, of: ThreadMove) {
         self.moves.push(cpu, time, of);
     }
@@ -125,8 +127,8 @@ impl ThreadDirectory {
         self.set(thread, ThreadFacts { pid, ..facts });
     }
 
-    /// Goes on to a time, in nanoseconds from the origin, up to which everything was merged. Gives what was known before,
-    /// where threads are active that are so up to that time.
+    /// Goes on to a time, in nanoseconds from the origin, up to which everything was merged. Gives
+    /// what was known before, where threads are active that are so up to that time.
     pub fn go_on(&mut self, news: &mut ThreadNews, until: i64) -> ThreadDirectory {
         for thread in std::mem::take(&mut news.active) {
             let is_active = true;

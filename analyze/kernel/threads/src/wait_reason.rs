@@ -1,5 +1,5 @@
-//! Wait reasons: the one list of what the time of a thread goes into, and the rules by which a wake-up decides why
-//! its thread waited. `docs/reports-waits.md` has the rules as a table.
+//! Wait reasons: the one list of what the time of a thread goes into, and the rules by which a
+//! wake-up decides why its thread waited. `docs/reports-waits.md` has the rules as a table.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Interrupt;
@@ -11,7 +11,9 @@ use crate::cpu_context::WakeSource;
 use crate::waker_facts::WakingThread;
 
 /// What the time of a thread goes into: running, the lack of a CPU, or what it waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitReason {
     /// It runs.
@@ -115,16 +117,22 @@ impl WaitReason {
 
     /// Reason of a wait in a call of that class, or in none, which a wake-up ends.
     #[inline]
-    pub fn of_wake(waiter: Option<CallClass>, source: WakeSource, waker: Option<WakingThread>) -> WaitReason {
+    pub fn of_wake(
+        waiter: Option<CallClass>,
+        source: WakeSource,
+        waker: Option<WakingThread>,
+    ) -> WaitReason {
         match source {
             WakeSource::Timer => WaitReason::Timer,
             WakeSource::BlockDevice => WaitReason::BlockDevice,
             WakeSource::Interrupt(Interrupt::Irq(_), device) => device.reason(),
             WakeSource::Interrupt(Interrupt::Softirq(vector), _) => WaitReason::of_softirq(vector),
-            WakeSource::Interrupt(vector @ Interrupt::Vector(_), _) => WaitReason::of_vector(vector.vector()),
-            WakeSource::Thread => {
-                waker.map_or(WaitReason::Unknown, |waker| WaitReason::of_thread(waiter, waker))
+            WakeSource::Interrupt(vector @ Interrupt::Vector(_), _) => {
+                WaitReason::of_vector(vector.vector())
             }
+            WakeSource::Thread => waker.map_or(WaitReason::Unknown, |waker| {
+                WaitReason::of_thread(waiter, waker)
+            }),
         }
     }
 
@@ -155,7 +163,8 @@ impl WaitReason {
     fn of_thread(waiter: Option<CallClass>, waker: WakingThread) -> WaitReason {
         match waker.call {
             Some(call) => WaitReason::of_call(waiter, call, waker.is_local),
-            // The kernel finishes a `close`, and requests of an io_uring, on the way back to the program.
+            // The kernel finishes a `close`, and requests of an io_uring, on the way back to the
+            // program.
             None if waker.has_called && waker.lingers => WaitReason::Thread,
             // A program wakes nobody by itself: an interrupt that was not recorded does.
             None if waker.has_called => WaitReason::Unknown,
@@ -272,8 +281,14 @@ mod tests {
     #[test]
     fn the_call_of_the_waker_decides() {
         let by = |waiter, call| by_call(waiter, call, false);
-        assert_eq!(by(Some(CallClass::Futex), CallClass::Futex), WaitReason::Futex);
-        assert_eq!(by(Some(CallClass::Futex), CallClass::Exit), WaitReason::Futex);
+        assert_eq!(
+            by(Some(CallClass::Futex), CallClass::Futex),
+            WaitReason::Futex
+        );
+        assert_eq!(
+            by(Some(CallClass::Futex), CallClass::Exit),
+            WaitReason::Futex
+        );
         assert_eq!(
             by(Some(CallClass::Futex), CallClass::SendSignal),
             WaitReason::Signal
@@ -286,9 +301,18 @@ mod tests {
             by(Some(CallClass::AwaitSignal), CallClass::Exit),
             WaitReason::Child
         );
-        assert_eq!(by(Some(CallClass::Read), CallClass::Exit), WaitReason::Thread);
-        assert_eq!(by(Some(CallClass::Read), CallClass::Write), WaitReason::Thread);
-        assert_eq!(by(Some(CallClass::Read), CallClass::Send), WaitReason::Network);
+        assert_eq!(
+            by(Some(CallClass::Read), CallClass::Exit),
+            WaitReason::Thread
+        );
+        assert_eq!(
+            by(Some(CallClass::Read), CallClass::Write),
+            WaitReason::Thread
+        );
+        assert_eq!(
+            by(Some(CallClass::Read), CallClass::Send),
+            WaitReason::Network
+        );
         assert_eq!(by(None, CallClass::Futex), WaitReason::Thread);
         let timer = WaitReason::of_wake(Some(CallClass::Futex), WakeSource::Timer, None);
         assert_eq!(timer, WaitReason::Timer);
@@ -296,12 +320,22 @@ mod tests {
 
     #[test]
     fn threads_of_the_kernel_pass_on_that_they_wait_for_a_disk() {
-        let by = |waker| WaitReason::of_wake(Some(CallClass::Other), WakeSource::Thread, Some(waker));
+        let by =
+            |waker| WaitReason::of_wake(Some(CallClass::Other), WakeSource::Thread, Some(waker));
         assert_eq!(by(THREAD), WaitReason::Kernel);
         let is_at_disk = true;
-        assert_eq!(by(WakingThread { is_at_disk, ..THREAD }), WaitReason::BlockDevice);
+        assert_eq!(
+            by(WakingThread {
+                is_at_disk,
+                ..THREAD
+            }),
+            WaitReason::BlockDevice
+        );
         let has_called = true;
-        let program = WakingThread { has_called, ..THREAD };
+        let program = WakingThread {
+            has_called,
+            ..THREAD
+        };
         assert_eq!(by(program), WaitReason::Unknown);
         let lingers = true;
         assert_eq!(by(WakingThread { lingers, ..program }), WaitReason::Thread);

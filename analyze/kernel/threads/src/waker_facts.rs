@@ -1,4 +1,5 @@
-//! What a CPU knows of the thread by which another thread is woken there, and what all CPUs know together.
+//! What a CPU knows of the thread by which another thread is woken there, and what all CPUs know
+//! together.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +48,8 @@ pub struct WakingThread {
     pub call: Option<CallClass>,
     /// It has made calls since the trace began: it is no thread of the kernel.
     pub has_called: bool,
-    /// The last call that ended closed a descriptor, or requests of an io_uring were done: the kernel finishes such
-    /// work on the way back to the program.
+    /// The last call that ended closed a descriptor, or requests of an io_uring were done: the
+    /// kernel finishes such work on the way back to the program.
     pub lingers: bool,
     /// Its call uses no network, though its class may: the socket is of the family AF_UNIX.
     pub is_local: bool,

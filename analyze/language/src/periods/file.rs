@@ -50,7 +50,8 @@ pub(crate) fn without_comments(text: &str) -> String {
     lines
         .map(|line| match line.trim_start().starts_with('#') {
             true => {
-                " ".repeat(line.trim_end_matches('\n').len()) + if line.ends_with('\n') { "\n" } else { "" }
+                " ".repeat(line.trim_end_matches('\n').len())
+                    + if line.ends_with('\n') { "\n" } else { "" }
             }
             false => line.to_owned(),
         })

@@ -184,7 +184,9 @@ impl Condition {
     pub fn exprs<'c>(&'c self, with: &mut dyn FnMut(&'c Expr)) {
         match self {
             Condition::Event(expr) => with(expr),
-            Condition::And(parts) | Condition::Or(parts) => parts.iter().for_each(|part| part.exprs(with)),
+            Condition::And(parts) | Condition::Or(parts) => {
+                parts.iter().for_each(|part| part.exprs(with))
+            }
             Condition::Not(inner) => inner.exprs(with),
             Condition::Compare(..) => {}
         }
@@ -218,7 +220,9 @@ mod tests {
     fn one(text: &str) -> Period {
         let mut periods = Periods::default();
         periods.period("outer : $evt.$name == \"a\"").unwrap();
-        periods.period(text).unwrap_or_else(|error| panic!("{error}"));
+        periods
+            .period(text)
+            .unwrap_or_else(|error| panic!("{error}"));
         periods.list.pop().unwrap()
     }
 
@@ -254,7 +258,10 @@ mod tests {
             ),
             ("payload.a.b ~ x*", "$evt.$payload.a.b =* \"x*\""),
             ("a == $begin.$evt.b", "$evt.a == $begin.$evt.b"),
-            ("!(a == 1) : b == x : ", "!($evt.a == 1) : $evt.b == \"x\" : "),
+            (
+                "!(a == 1) : b == x : ",
+                "!($evt.a == 1) : $evt.b == \"x\" : ",
+            ),
         ];
         for (one, other) in pairs {
             let one = one.trim_end_matches(" : ");
@@ -267,7 +274,12 @@ mod tests {
         }
         let named = one("p : sched_* && has(next_tid) : 'irq_*' || has($evt.irq)");
         let event = |pattern| Expr::Event(Glob::new(pattern));
-        let has = |name: &str| Expr::Has(Field::Path(crate::ast::Where::Anywhere, vec![name.to_owned()]));
+        let has = |name: &str| {
+            Expr::Has(Field::Path(
+                crate::ast::Where::Anywhere,
+                vec![name.to_owned()],
+            ))
+        };
         assert_eq!(
             named.begin,
             Condition::Event(Expr::And(vec![event("sched_*"), has("next_tid")]))
@@ -302,7 +314,8 @@ mod tests {
     #[test]
     fn fields_are_nested_and_indexed() {
         let period = one("p : $evt.$payload.a.b[2][0].c == 18446744073709551615");
-        let Condition::Event(Expr::Compare(Field::Path(place, path), _, value)) = period.begin else {
+        let Condition::Event(Expr::Compare(Field::Path(place, path), _, value)) = period.begin
+        else {
             panic!("a comparison");
         };
         assert_eq!(place, crate::ast::Where::Payload);
@@ -317,10 +330,18 @@ mod tests {
         periods
             .captures("p : x = $evt.x, $evt.$name : y = $begin.$evt.y, $evt . $ctx . z")
             .unwrap();
-        let names = |captures: &[Capture]| captures.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        let names = |captures: &[Capture]| {
+            captures
+                .iter()
+                .map(|one| one.name.clone())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(&periods.list[0].begin_captures), ["x", "$evt.$name"]);
         assert_eq!(names(&periods.list[0].end_captures), ["y", "$evt.$ctx.z"]);
-        assert_eq!(periods.list[0].end_captures[0].reference.source, Source::Begin);
+        assert_eq!(
+            periods.list[0].end_captures[0].reference.source,
+            Source::Begin
+        );
     }
 
     #[test]
@@ -356,7 +377,11 @@ mod tests {
             assert!(error.message.contains(message), "{text}: {error}");
         }
         let mut periods = Periods::default();
-        assert!(periods.period(&format!("p : {}", "(".repeat(100_000))).is_err());
+        assert!(
+            periods
+                .period(&format!("p : {}", "(".repeat(100_000)))
+                .is_err()
+        );
         periods.period("p : $evt.x == 1").unwrap();
         for (text, offset) in [
             ("q : $evt.x", 0),
@@ -376,13 +401,16 @@ mod tests {
         assert_eq!(periods.list.len(), 2);
         assert_eq!(periods.path(1), "a/b");
         assert_eq!(periods.list[0].begin_captures.len(), 1);
-        let error = periods.file("\nperiod c\n  : $evt.x ==\n  )\n").unwrap_err();
+        let error = periods
+            .file("\nperiod c\n  : $evt.x ==\n  )\n")
+            .unwrap_err();
         assert_eq!(error.place(), (4, 3), "{error}");
         assert!(error.to_string().ends_with("\n    )\n    ^"), "{error}");
         assert_eq!(periods.file("x\n").unwrap_err().place(), (1, 1));
     }
 
-    /// Cut anywhere, and with anything anywhere: an error with a place in the text, or a definition.
+    /// Cut anywhere, and with anything anywhere: an error with a place in the text, or a
+    /// definition.
     #[test]
     fn no_text_panics() {
         let whole = "p(outer) : !($evt.a.b[2] =* \"x*\") && $parent.$begin.$evt.$cpu >= -0x10 || $evt.é == 1.5 : $evt . \
@@ -394,9 +422,11 @@ mod tests {
                 let (before, behind) = text.split_at(at);
                 texts.push((before.to_owned(), defines));
                 let strange = [
-                    "", "(", ")", ":", "=", "\"", "\\", "$", ".", "[", "]", "9", "ü", "\n", "\0", "&",
+                    "", "(", ")", ":", "=", "\"", "\\", "$", ".", "[", "]", "9", "ü", "\n", "\0",
+                    "&",
                 ];
-                texts.extend(strange.map(|strange| (format!("{before}{strange}{behind}"), defines)));
+                texts
+                    .extend(strange.map(|strange| (format!("{before}{strange}{behind}"), defines)));
             }
         }
         for (text, defines) in texts {

@@ -32,7 +32,12 @@ impl Periods {
         Ok(())
     }
 
-    fn parsed(&self, text: &str, start: usize, dialect: Dialect) -> Result<(Period, OldForms), FilterError> {
+    fn parsed(
+        &self,
+        text: &str,
+        start: usize,
+        dialect: Dialect,
+    ) -> Result<(Period, OldForms), FilterError> {
         let mut parser = Parser::new(text, start, dialect)?;
         let (name, parent) = parser.head(self)?;
         parser.is_about(false, parent.is_some());
@@ -71,7 +76,11 @@ impl Periods {
         let has_parent = period.parent.is_some();
         parser.is_about(false, has_parent);
         if !period.begin_captures.is_empty() || !period.end_captures.is_empty() {
-            return Err(FilterError::new(text, start, "this period has captures already"));
+            return Err(FilterError::new(
+                text,
+                start,
+                "this period has captures already",
+            ));
         }
         parser.colon("`:` and captures are expected here")?;
         period.begin_captures = parser.list()?;
@@ -212,7 +221,12 @@ impl<'a> Parser<'a> {
         let begin = self.conditions.tokens.offset();
         let reference = self.conditions.reference(Side::Left)?;
         let end = self.conditions.tokens.offset();
-        let text = self.conditions.tokens.text.get(begin..end).unwrap_or_default();
+        let text = self
+            .conditions
+            .tokens
+            .text
+            .get(begin..end)
+            .unwrap_or_default();
         Ok(Capture {
             name: name.unwrap_or_else(|| text.split_whitespace().collect()),
             reference,

@@ -6,8 +6,8 @@ use tracebraid_ctf::clock::{ClockConversion, Timestamp};
 
 use tracebraid_follow::{Extent, Window};
 
-/// The time range in columns of equal length. Times in the range, but before the first or after the last
-/// column, belong to these.
+/// The time range in columns of equal length. Times in the range, but before the first or after the
+/// last column, belong to these.
 #[derive(Debug)]
 pub(super) struct Columns {
     window: Window,
@@ -19,17 +19,23 @@ pub(super) struct Columns {
 const LAST: i64 = i64::MAX - 1;
 
 impl Columns {
-    /// Equal parts of the window, as far as it lies in `covered`: the extent of the traces' packets.
+    /// Equal parts of the window, as far as it lies in `covered`: the extent of the traces'
+    /// packets.
     pub(super) fn new(covered: Option<Extent>, window: Window, columns: usize) -> Columns {
-        let (from, to) = covered.map_or((0, 0), |covered| (covered.first.0, covered.last.0.min(LAST)));
+        let (from, to) = covered.map_or((0, 0), |covered| {
+            (covered.first.0, covered.last.0.min(LAST))
+        });
         let from = from.min(to);
         let from = window.from.map_or(from, |time| time.0.max(from));
         let to = window
             .to
-            .map_or(to.saturating_add(1), |time| time.0.min(to.saturating_add(1)))
+            .map_or(to.saturating_add(1), |time| {
+                time.0.min(to.saturating_add(1))
+            })
             .max(from);
         let length = i128::from(to) - i128::from(from);
-        let bound = |column: usize| (i128::from(from) + length * column as i128 / columns as i128) as i64;
+        let bound =
+            |column: usize| (i128::from(from) + length * column as i128 / columns as i128) as i64;
         Columns {
             window,
             bounds: (0..=columns).map(bound).collect(),
@@ -64,7 +70,10 @@ impl Columns {
         let cycles = |time: i64| clock.cycles_at(Timestamp(time));
         let from = self.window.from.map_or(0, |from| cycles(from.0));
         let to = self.window.to.map_or(u64::MAX, |to| cycles(to.0));
-        let inner = self.bounds.get(1..self.bounds.len() - 1).unwrap_or_default();
+        let inner = self
+            .bounds
+            .get(1..self.bounds.len() - 1)
+            .unwrap_or_default();
         Parts {
             edges: inner.iter().map(|&bound| cycles(bound)).collect(),
             window: from..to,
@@ -72,13 +81,14 @@ impl Columns {
     }
 }
 
-/// Parts of time in cycles of a clock: each column's, what is before the range, and what is after it.
+/// Parts of time in cycles of a clock: each column's, what is before the range, and what is after
+/// it.
 #[derive(Debug)]
 pub(super) struct Parts {
     /// Beginnings of all columns but the first, ascending.
     edges: Vec<u64>,
-    /// The selected range. The greatest end means no limit; in streams without a clock a range selects
-    /// nothing.
+    /// The selected range. The greatest end means no limit; in streams without a clock a range
+    /// selects nothing.
     window: Range<u64>,
 }
 
@@ -116,7 +126,9 @@ impl Parts {
         let column = self
             .edges
             .partition_point(|&edge| edge <= clock && edge < u64::MAX);
-        let before = column.checked_sub(1).and_then(|before| self.edges.get(before));
+        let before = column
+            .checked_sub(1)
+            .and_then(|before| self.edges.get(before));
         let next = self.edges.get(column).copied().unwrap_or(u64::MAX);
         Part {
             column: Some(column),
@@ -142,9 +154,14 @@ mod tests {
                     let contains = |range: &Range<u64>| {
                         range.start <= clock && (clock < range.end || range.end == u64::MAX)
                     };
-                    assert!(contains(&part.within), "{window:?} {edges:?} {clock} {part:?}");
+                    assert!(
+                        contains(&part.within),
+                        "{window:?} {edges:?} {clock} {part:?}"
+                    );
                     assert_eq!(part.column.is_some(), contains(&window));
-                    let before = edges.iter().filter(|&&edge| edge <= clock && edge < u64::MAX);
+                    let before = edges
+                        .iter()
+                        .filter(|&&edge| edge <= clock && edge < u64::MAX);
                     assert!(part.column.is_none_or(|column| column == before.count()));
                 }
             }

@@ -17,7 +17,9 @@ use tracebraid_ctf::reader::StreamReader;
 use tracebraid_ctf::scan::{Counted, Counts, LANES, Scanner};
 use tracebraid_ctf::stream::Stream;
 use tracebraid_ctf::trace::{Trace, TraceSet};
-use tracebraid_engine::{Analysis, Chunk, Feed, Record, Shared, StreamPart, StreamPlace, StreamRef};
+use tracebraid_engine::{
+    Analysis, Chunk, Feed, Record, Shared, StreamPart, StreamPlace, StreamRef,
+};
 use tracebraid_kernel_model::Cpus;
 
 use columns::{Columns, Part, Parts};
@@ -63,15 +65,21 @@ impl<'t> Count<'t> {
         Count::in_columns(set, cpus, columns, Vec::new())
     }
 
-    /// Counts all event records, with the ends of streams guessed as in [`Extent::of_packets_guessed`].
-    /// If [`CountReport::has_wrong_guess`] is set, a guess was wrong: count again with [`Count::new`].
+    /// Counts all event records, with the ends of streams guessed as in
+    /// [`Extent::of_packets_guessed`]. If [`CountReport::has_wrong_guess`] is set, a guess was
+    /// wrong: count again with [`Count::new`].
     pub fn with_guessed_ends(set: &'t TraceSet, parts: usize) -> Self {
         let (covered, guessed) = Extent::of_packets_guessed(set);
         let columns = Columns::new(covered, Window::default(), parts.max(1));
         Count::in_columns(set, CpuSet(None), columns, guessed)
     }
 
-    fn in_columns(set: &'t TraceSet, cpus: CpuSet, columns: Columns, guessed: Vec<GuessedEnd>) -> Self {
+    fn in_columns(
+        set: &'t TraceSet,
+        cpus: CpuSet,
+        columns: Columns,
+        guessed: Vec<GuessedEnd>,
+    ) -> Self {
         Count {
             set,
             cpus,
@@ -90,7 +98,9 @@ impl<'t> Count<'t> {
     }
 
     fn is_chosen(&self, stream: StreamRef) -> bool {
-        let is_mixed = stream.of(self.set).is_some_and(|(_, content)| content.is_mixed);
+        let is_mixed = stream
+            .of(self.set)
+            .is_some_and(|(_, content)| content.is_mixed);
         is_mixed || self.is_shared(stream) || self.contains(report::cpu_of(self.set, stream))
     }
 
@@ -98,7 +108,8 @@ impl<'t> Count<'t> {
     fn is_shared(&self, stream: StreamRef) -> bool {
         let class = stream.of(self.set).map(|(_, content)| content.class);
         let cpus = self.places.get(stream.trace as usize);
-        cpus.zip(class).is_some_and(|(cpus, class)| cpus.are_mixed(class))
+        cpus.zip(class)
+            .is_some_and(|(cpus, class)| cpus.are_mixed(class))
     }
 
     /// Counts an event record by itself. It has no time if its stream has no clock.
@@ -159,11 +170,15 @@ impl<'t> Count<'t> {
     ) {
         if run.part.column.is_none() {
             // What is left out is gone over in one go.
-            let counted = lane.scanner.count(&mut of.unwanted, run.part.within.clone());
+            let counted = lane
+                .scanner
+                .count(&mut of.unwanted, run.part.within.clone());
             run.go_on(&of.parts, &counted);
             return;
         }
-        let counted = lane.scanner.count_next(&mut of.wanted, run.part.within.clone());
+        let counted = lane
+            .scanner
+            .count_next(&mut of.wanted, run.part.within.clone());
         run.add(&counted);
         run.waits = run.events == 0;
         if counted.ended || counted.refused.is_some() {
@@ -203,7 +218,8 @@ impl<'t> Count<'t> {
             if runs.iter().any(|run| run.state == State::Finished) {
                 break;
             }
-            let is_ready = |run: &Run| run.state == State::Open && run.part.column.is_some() && !run.waits;
+            let is_ready =
+                |run: &Run| run.state == State::Open && run.part.column.is_some() && !run.waits;
             if runs.iter().all(is_ready) {
                 let scanners = [&mut a.scanner, &mut b.scanner, &mut c.scanner];
                 let limits = runs.each_ref().map(|run| run.part.within.end);
@@ -340,7 +356,10 @@ impl Counter<'_> {
 }
 
 fn place(set: &TraceSet, trace: &Trace, stream: &Stream) -> Option<(u32, u32)> {
-    let trace_index = set.traces.iter().position(|other| std::ptr::eq(other, trace))?;
+    let trace_index = set
+        .traces
+        .iter()
+        .position(|other| std::ptr::eq(other, trace))?;
     let stream_index = trace
         .streams
         .iter()
@@ -358,7 +377,12 @@ struct Counting<'l> {
 
 impl CountPartial {
     /// Adds what was counted of a CPU in a column.
-    fn add(&mut self, stream: StreamRef, count: StreamCount, (cpu, column): (Option<u32>, Option<usize>)) {
+    fn add(
+        &mut self,
+        stream: StreamRef,
+        count: StreamCount,
+        (cpu, column): (Option<u32>, Option<usize>),
+    ) {
         self.add_stream(stream, count);
         if let Some(cpu) = cpu {
             *self.by_cpu.entry(cpu).or_default() += count.events;
@@ -441,7 +465,8 @@ impl Analysis for Count<'_> {
         }
     }
 
-    /// Event records are counted in the scanner; none is decoded, unless its CPU is a field of its own.
+    /// Event records are counted in the scanner; none is decoded, unless its CPU is a field of its
+    /// own.
     fn chunk(&self, partial: &mut CountPartial, feed: &mut Feed<'_>) {
         let set = feed.set();
         let mut slices = feed.chunk().slices.iter();
@@ -465,7 +490,10 @@ impl Analysis for Count<'_> {
                 unwanted: Counts::new(layout),
             };
             self.stream(partial, &mut shared, &mut of);
-            partial.add_classes((stream_ref.trace, stream.class as u32), of.wanted.take(layout));
+            partial.add_classes(
+                (stream_ref.trace, stream.class as u32),
+                of.wanted.take(layout),
+            );
             feed.give_back(shared);
         }
     }

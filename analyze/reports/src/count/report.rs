@@ -144,7 +144,11 @@ fn by_name(set: &TraceSet, partial: &CountPartial) -> BTreeMap<String, u64> {
             .traces
             .get(*trace as usize)
             .and_then(|trace| trace.layout.streams.get(*class as usize));
-        for (event, &count) in layout.into_iter().flat_map(|layout| &layout.events).zip(counts) {
+        for (event, &count) in layout
+            .into_iter()
+            .flat_map(|layout| &layout.events)
+            .zip(counts)
+        {
             if count > 0 {
                 *by_name.entry(event.name.to_string()).or_default() += count;
             }
@@ -174,7 +178,9 @@ fn stream_rows(set: &TraceSet, partial: &CountPartial) -> Vec<StreamRow> {
 }
 
 fn file_of(set: &TraceSet, stream: StreamRef) -> String {
-    let file = stream.of(set).and_then(|(_, content)| content.files.first());
+    let file = stream
+        .of(set)
+        .and_then(|(_, content)| content.files.first());
     file.map(|file| file.path.display().to_string())
         .unwrap_or_default()
 }
@@ -185,7 +191,11 @@ pub(super) fn losses(set: &TraceSet, stream: StreamRef) -> Vec<LossRow> {
         return Vec::new();
     };
     let clock = trace.clock(content);
-    let time = |cycles: Option<u64>| clock.zip(cycles).map(|(clock, cycles)| clock.timestamp(cycles).0);
+    let time = |cycles: Option<u64>| {
+        clock
+            .zip(cycles)
+            .map(|(clock, cycles)| clock.timestamp(cycles).0)
+    };
     let row = |loss: &tracebraid_ctf::losses::Loss| LossRow {
         kind: match loss.kind {
             LossKind::Events => "events",

@@ -38,7 +38,8 @@ pub(super) fn lists(
     if let Some(bounds) = &rules.bounds {
         return (vec![frequencies(head, &rows, bounds)], Ranges::default());
     }
-    let shown: BTreeMap<ThreadKey, &Arc<Thread>> = rows.iter().map(|row| (row.key, &row.thread)).collect();
+    let shown: BTreeMap<ThreadKey, &Arc<Thread>> =
+        rows.iter().map(|row| (row.key, &row.thread)).collect();
     let mut sections = vec![
         by_cpu(rules, partial),
         by_thread(&rows),
@@ -97,9 +98,13 @@ fn by_thread(rows: &[Row<'_>]) -> Section {
     ran.sort_by_key(|row| (Reverse(row.stretches.lengths.summary().sum()), row.key));
     let row = |row: &Row<'_>| {
         let about = std::iter::once(row.thread.clone().into());
-        about.chain(distribution_values(&row.stretches.lengths)).collect()
+        about
+            .chain(distribution_values(&row.stretches.lengths))
+            .collect()
     };
-    let columns = std::iter::once(THREAD).chain(distribution_columns()).collect();
+    let columns = std::iter::once(THREAD)
+        .chain(distribution_columns())
+        .collect();
     let rows = ran.into_iter().map(row).collect();
     Section::new("thread_stretches", "Stretches by thread", columns, rows).of(View::Freq)
 }
@@ -158,7 +163,8 @@ fn list(
 /// Of all threads that are shown, and of the first of them.
 fn ranges(rules: &Rules, rows: &[Row<'_>]) -> Ranges {
     let mut all = Distribution::default();
-    rows.iter().for_each(|row| all.merge(&row.stretches.lengths));
+    rows.iter()
+        .for_each(|row| all.merge(&row.stretches.lengths));
     let range = |lengths: &Distribution| Some((lengths.summary().min()?, lengths.summary().max()?));
     let named = |row: &Row<'_>| Some((Bounds::name(row.key), range(&row.stretches.lengths)?));
     let threads = rows.iter().filter_map(named).take(rules.options.views.rows);

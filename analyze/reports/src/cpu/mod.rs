@@ -60,7 +60,8 @@ impl KernelAnalysis for CpuAnalysis {
             .input
             .sources
             .has(|event| matches!(event, KernelEvent::Switch(_)));
-        (!switches).then_some("no event here tells who runs on which CPU: sched_switch was not recorded")
+        (!switches)
+            .then_some("no event here tells who runs on which CPU: sched_switch was not recorded")
     }
 
     fn wants_event(&self, event: &KernelEvent) -> bool {
@@ -133,7 +134,9 @@ impl Analysis for CpuAnalysis {
 impl CpuAnalysis {
     #[inline(always)]
     fn fold(&self, partial: &mut CpuPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         let place = CpuMoment { cpu, time };
         match &model.event {
             KernelEvent::Switch(switch) => {
@@ -174,10 +177,16 @@ impl CpuAnalysis {
         migrate: &Migrate,
         body: &mut Body<'_, '_>,
     ) {
-        let Some(tid) = migrate.tid.get(body) else { return };
+        let Some(tid) = migrate.tid.get(body) else {
+            return;
+        };
         if self.input.selection.counts(place.time, place.cpu.cpu) {
             let priority = migrate.priority.as_ref().and_then(|field| field.get(body));
-            partial.migrate(place, place.thread(tid), priority.map(|priority| priority.0));
+            partial.migrate(
+                place,
+                place.thread(tid),
+                priority.map(|priority| priority.0),
+            );
         }
     }
 

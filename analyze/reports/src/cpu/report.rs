@@ -147,7 +147,12 @@ fn total(cpus: &[CpuRow], partial: &CpuPartial, moved: bool) -> CpuTotal {
 }
 
 fn cpu_rows(analysis: &CpuAnalysis, partial: &CpuPartial, duration: u64) -> Vec<CpuRow> {
-    let mut states: BTreeMap<CpuKey, _> = analysis.input.sources.cpus().map(|key| (key, None)).collect();
+    let mut states: BTreeMap<CpuKey, _> = analysis
+        .input
+        .sources
+        .cpus()
+        .map(|key| (key, None))
+        .collect();
     states.extend(partial.cpus.iter().map(|state| (state.key, Some(state))));
     let chosen = states
         .into_iter()
@@ -215,7 +220,12 @@ fn process_rows(
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|row| {
         let process = &row.process;
-        (Reverse(row.usage.active), process.trace, process.pid, process.tid)
+        (
+            Reverse(row.usage.active),
+            process.trace,
+            process.pid,
+            process.tid,
+        )
     });
     rows
 }

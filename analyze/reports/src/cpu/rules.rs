@@ -43,7 +43,8 @@ impl Rules {
         Rules {
             shows_use: bounds.is_none() && options.views.shows(View::Stats),
             is_counted: is_asked(View::Stats),
-            is_listed: bounds.is_some() || [View::Top, View::Log, View::Freq].into_iter().any(is_asked),
+            is_listed: bounds.is_some()
+                || [View::Top, View::Log, View::Freq].into_iter().any(is_asked),
             is_counted_by_thread: is_asked(View::Freq),
             top: if is_asked(View::Top) {
                 options.views.rows
@@ -90,7 +91,10 @@ mod tests {
     #[test]
     fn names_of_ranges_are_understood() {
         let key = ThreadKey { trace: 2, tid: 17 };
-        let ranges = [(Bounds::ALL.to_owned(), (1, 9)), (Bounds::name(key), (3, 4))];
+        let ranges = [
+            (Bounds::ALL.to_owned(), (1, 9)),
+            (Bounds::name(key), (3, 4)),
+        ];
         let bounds = Bounds::new(&ranges.into());
         assert_eq!(bounds.all, Some((1, 9)));
         assert_eq!(bounds.threads, BTreeMap::from([(key, (3, 4))]));

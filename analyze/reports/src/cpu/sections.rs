@@ -48,7 +48,8 @@ pub(super) fn totals(head: &Head, total: &CpuTotal) -> Vec<Total> {
     totals.extend(times(total));
     totals.push(Total::new("active_share", "active", share).of(Unit::Share));
     totals.push(Total::new("switches", "switches", total.switches.into()).or_one("switch"));
-    totals.push(Total::new("migrations", "migrations", total.migrations.into()).or_one("migration"));
+    totals
+        .push(Total::new("migrations", "migrations", total.migrations.into()).or_one("migration"));
     totals
 }
 
@@ -171,7 +172,10 @@ pub(super) fn threads(head: &Head, threads: Vec<CpuThread>) -> Section {
         let all: Vec<Value> = all.map(|&priority| i64::from(priority).into()).collect();
         let priorities = [row.priority.map(i64::from).into(), Value::List(all.into())];
         let about = std::iter::once(row.thread.into());
-        about.chain(usage(head, &row.usage)).chain(priorities).collect()
+        about
+            .chain(usage(head, &row.usage))
+            .chain(priorities)
+            .collect()
     };
     let rows = threads.into_iter().map(row).collect();
     Section::new("threads", "CPU time by thread", columns, rows).untitled()

@@ -11,8 +11,8 @@ use tracebraid_statistics::Distribution;
 
 /// Partial state of the cpu analysis.
 ///
-/// Its size is bounded by the number of CPUs, threads and priorities; if each stretch is listed (`--view log`), by that of
-/// stretches.
+/// Its size is bounded by the number of CPUs, threads and priorities; if each stretch is listed
+/// (`--view log`), by that of stretches.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CpuPartial {
     pub(super) cpus: Vec<CpuState>,
@@ -203,7 +203,13 @@ impl CpuPartial {
     }
 
     /// A thread takes over the id of another one at exec, without a switch.
-    pub(super) fn take_over(&mut self, rules: &Rules, place: CpuMoment, old: ThreadKey, tid: ThreadKey) {
+    pub(super) fn take_over(
+        &mut self,
+        rules: &Rules,
+        place: CpuMoment,
+        old: ThreadKey,
+        tid: ThreadKey,
+    ) {
         if old != tid {
             let at = self.cpu(place.cpu);
             self.goes_over(rules, at, place.time, old.tid, tid.tid);

@@ -45,7 +45,9 @@ impl Priorities {
     pub(super) fn see(&mut self, time: i64, cpu: CpuKey, value: i32) {
         match &mut self.last {
             // Most often nothing changes but the time.
-            Some(last) if last.value == value && last.cpu == cpu && last.time <= time => last.time = time,
+            Some(last) if last.value == value && last.cpu == cpu && last.time <= time => {
+                last.time = time
+            }
             _ => self.learn(Known { time, cpu, value }),
         }
     }

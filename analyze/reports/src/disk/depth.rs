@@ -42,9 +42,9 @@ impl Level {
 
 /// The same in a slice of time, without knowledge of the count at its beginning.
 ///
-/// With `x` at the beginning the count is `max(x + more, more - least)`, where `more` is how much it went up by now, and `least` the
-/// least value of that so far, below 0 if things ended that did not begin in the slice: if they did not begin before it
-/// either, the count stayed at 0.
+/// With `x` at the beginning the count is `max(x + more, more - least)`, where `more` is how much
+/// it went up by now, and `least` the least value of that so far, below 0 if things ended that did
+/// not begin in the slice: if they did not begin before it either, the count stayed at 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DepthSlice {
     span: Option<(i64, i64)>,
@@ -100,7 +100,9 @@ impl DepthSlice {
 impl Depth {
     /// Goes on with a slice.
     pub(super) fn go_on(&mut self, slice: &DepthSlice, window: Window) {
-        let Some((first, last)) = slice.span else { return };
+        let Some((first, last)) = slice.span else {
+            return;
+        };
         self.advance(first, window);
         for &(change, time) in &slice.times {
             self.level.add(time, change.count(self.now));
@@ -122,7 +124,8 @@ impl Depth {
     /// From beginning to end of a range, with nothing before; `None` if nothing happened at all.
     pub(super) fn within(mut self, (begin, end): (i64, i64), window: Window) -> Option<Level> {
         let (first, last) = self.span?;
-        self.level.add(window.clip(begin, first.min(end).max(begin)), 0);
+        self.level
+            .add(window.clip(begin, first.min(end).max(begin)), 0);
         self.advance(end.max(last), window);
         Some(self.level)
     }
@@ -179,7 +182,10 @@ mod tests {
 
     #[test]
     fn the_count_never_falls_below_zero() {
-        let depth = play(&[(10, false), (5, true), (3, true), (2, false), (10, false)], 2);
+        let depth = play(
+            &[(10, false), (5, true), (3, true), (2, false), (10, false)],
+            2,
+        );
         let level = depth.within((0, 40), Window::default());
         // 2 once for 2 ns, 1 for 3 and 10, 0 for 10, 5 and 10.
         let expected = Level {

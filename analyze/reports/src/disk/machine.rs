@@ -1,7 +1,8 @@
 //! What becomes of requests, by what happens on all CPUs in the order of time.
 //!
-//! Time is played in slices. What a slice does not know, which requests were under way before it, it keeps: ends without a
-//! beginning, and how much more requests each disk had than at its beginning.
+//! Time is played in slices. What a slice does not know, which requests were under way before it,
+//! it keeps: ends without a beginning, and how much more requests each disk had than at its
+//! beginning.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::Rwbs;
@@ -14,7 +15,8 @@ use crate::disk::sums::{Remap, Sums};
 use tracebraid_follow::{CpuKey, PairSlice, Pairs, Thread, ThreadKey};
 use tracebraid_tables::View;
 
-/// What is known of requests at a time. Its size depends on the number of disks and of requests under way.
+/// What is known of requests at a time. Its size depends on the number of disks and of requests
+/// under way.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct DiskMachine {
     /// By device and where they end.
@@ -93,8 +95,12 @@ impl Player<'_> {
             Deed::MergeRequest => self.sums.disk(at.disk).counts.merged_requests += counts,
             Deed::MergeBio => self.sums.disk(at.disk).counts.merged_bios += counts,
             Deed::Remap { from } if at.counts => {
-                let from = DiskKey { trace, device: from };
-                self.sums.remaps(Remap { from, to: at.disk }, 1, at.place.bytes());
+                let from = DiskKey {
+                    trace,
+                    device: from,
+                };
+                self.sums
+                    .remaps(Remap { from, to: at.disk }, 1, at.place.bytes());
             }
             Deed::Remap { .. } => {}
         }

@@ -25,8 +25,8 @@ use request::{DiskKey, SectorRange};
 use step::{Deed, DiskItem, Work};
 use sums::Sums;
 use tracebraid_follow::{
-    ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Recorded, Rules, Selection,
-    learn, learn_switch,
+    ByCpu, CpuKey, Event, Input, Items, Known, Lane, Packet, People, PerCpu, Recorded, Rules,
+    Selection, learn, learn_switch,
 };
 use tracebraid_tables::Report;
 
@@ -46,8 +46,8 @@ pub struct DiskRules {
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, disks, threads, and requests under way; if
-/// each request is listed (`--view log`), by that of requests.
+/// But for items that wait to be played, its size is bounded by the number of CPUs, disks, threads,
+/// and requests under way; if each request is listed (`--view log`), by that of requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DiskPartial {
     people: People,
@@ -131,11 +131,15 @@ impl Rules for DiskRules {
 
     #[inline(always)]
     fn event(&self, partial: &mut DiskPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         match &model.event {
             KernelEvent::Switch(switch) => {
                 let near = &mut partial.near;
-                if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
+                if let Some((_, next)) =
+                    learn_switch(&mut partial.people, near, event, switch, body)
+                {
                     partial.lanes.get(cpu).goes_over(time, Some(next));
                 }
             }
@@ -178,15 +182,24 @@ impl Rules for DiskRules {
         for (disk, name) in later.names {
             earlier.name(disk, name);
         }
-        later.lossy.into_iter().for_each(|trace| earlier.loses(trace));
+        later
+            .lossy
+            .into_iter()
+            .for_each(|trace| earlier.loses(trace));
         earlier.sums.merge(later.sums, self.top());
     }
 
-    fn slices<'a>(&'a self, partial: &mut DiskPartial, watermark: i64) -> Vec<Slice<'a, DiskPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut DiskPartial,
+        watermark: i64,
+    ) -> Vec<Slice<'a, DiskPartial>> {
         let items = partial.items.cut(watermark);
         match items.is_empty() {
             true => Vec::new(),
-            false => vec![Box::new(move |resident| self.play(items, &mut resident.sums))],
+            false => vec![Box::new(move |resident| {
+                self.play(items, &mut resident.sums)
+            })],
         }
     }
 
@@ -203,7 +216,10 @@ fn is_wanted(step: BlockStep) -> bool {
     use BlockStep::{Bio, Request};
     match step {
         Request(step) => step != RequestStep::Remap,
-        Bio(step) => matches!(step, BioStep::BackMerge | BioStep::FrontMerge | BioStep::Remap),
+        Bio(step) => matches!(
+            step,
+            BioStep::BackMerge | BioStep::FrontMerge | BioStep::Remap
+        ),
     }
 }
 
@@ -234,7 +250,11 @@ impl DiskPartial {
 
 impl DiskRules {
     /// A slice of time.
-    fn play<'a>(&'a self, mut items: Items<DiskItem>, sums: &mut Sums) -> Composition<'a, DiskPartial> {
+    fn play<'a>(
+        &'a self,
+        mut items: Items<DiskItem>,
+        sums: &mut Sums,
+    ) -> Composition<'a, DiskPartial> {
         let mut slice = DiskSlice::default();
         let mut player = Player {
             rules: self,
@@ -278,5 +298,9 @@ fn work(event: &Event<'_>, block: &Block, body: &mut Body<'_, '_>) -> Option<Wor
         },
         _ => return None,
     };
-    Some(Work { device, place, deed })
+    Some(Work {
+        device,
+        place,
+        deed,
+    })
 }

@@ -11,8 +11,8 @@ use crate::disk::{DiskPartial, DiskRules};
 use tracebraid_follow::{Head, Input, Thread, ThreadKey, share};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, is_named,
-    unmatched,
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+    is_named, unmatched,
 };
 
 const DISK: Column = Column::new("disk", "Disk", Unit::Disk);
@@ -48,7 +48,11 @@ impl Names<'_> {
     }
 
     fn unmatched(&self) -> Vec<String> {
-        let disks: Vec<_> = self.named.iter().map(|(key, _)| vec![self.short(*key)]).collect();
+        let disks: Vec<_> = self
+            .named
+            .iter()
+            .map(|(key, _)| vec![self.short(*key)])
+            .collect();
         unmatched("--disk", &self.rules.options.disks, &disks)
     }
 }
@@ -97,7 +101,9 @@ pub(super) fn report(rules: &DiskRules, input: &Input, mut partial: DiskPartial)
 }
 
 fn totals(rules: &DiskRules, partial: &DiskPartial, disks: &[&Disk]) -> Vec<Total> {
-    let sum = |of: &dyn Fn(&Disk) -> u64| -> Value { disks.iter().map(|disk| of(disk)).sum::<u64>().into() };
+    let sum = |of: &dyn Fn(&Disk) -> u64| -> Value {
+        disks.iter().map(|disk| of(disk)).sum::<u64>().into()
+    };
     let is_shown = |key: DiskKey| disks.iter().any(|disk| disk.key == key);
     let open = partial
         .machine
@@ -108,13 +114,19 @@ fn totals(rules: &DiskRules, partial: &DiskPartial, disks: &[&Disk]) -> Vec<Tota
     let unfinished = replaced + open.count() as u64;
     let done = |disk: &Disk| disk.with_data().latencies.summary().count();
     // Requests may begin or end on CPUs that were not recorded.
-    let is_whole = disks.iter().all(|disk| rules.recorded.is_whole(disk.key.trace));
+    let is_whole = disks
+        .iter()
+        .all(|disk| rules.recorded.is_whole(disk.key.trace));
     let known = |value: Value| if is_whole { value } else { Value::None };
     vec![
         Total::new("requests", "requests", sum(&done)).or_one("request"),
         Total::new("errors", "errors", sum(&|disk| disk.counts.errors)).or_one("error"),
-        Total::new("unfinished", "unfinished requests", known(unfinished.into()))
-            .or_one("unfinished request"),
+        Total::new(
+            "unfinished",
+            "unfinished requests",
+            known(unfinished.into()),
+        )
+        .or_one("unfinished request"),
         Total::new(
             "not_begun",
             "completions without an issue",
@@ -210,7 +222,11 @@ fn distributions(
         key,
         title: title.to_owned(),
         view: View::Stats,
-        columns: about.iter().copied().chain(distribution_columns()).collect(),
+        columns: about
+            .iter()
+            .copied()
+            .chain(distribution_columns())
+            .collect(),
         rows: rows.collect(),
         is_long: false,
         ..Section::default()
@@ -221,7 +237,8 @@ fn of_latencies(names: &Names<'_>, disks: &[&Disk]) -> Section {
     let rows = disks.iter().filter_map(|disk| {
         let done = disk.with_data();
         let about = vec![names.name(disk.key).as_str().into()];
-        (done.latencies.summary().count() > 0).then(|| (about, distribution_values(&done.latencies)))
+        (done.latencies.summary().count() > 0)
+            .then(|| (about, distribution_values(&done.latencies)))
     });
     distributions(("latencies", "From issue to completion"), &[DISK], rows)
 }
@@ -251,7 +268,12 @@ fn of_queues(names: &Names<'_>, disks: &[&Disk]) -> Section {
     distributions(("queue", "In the queue until issue"), &[DISK], rows)
 }
 
-fn of_depths(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial, disks: &[&Disk]) -> Section {
+fn of_depths(
+    rules: &DiskRules,
+    names: &Names<'_>,
+    partial: &DiskPartial,
+    disks: &[&Disk],
+) -> Section {
     let range = names.head.begin.zip(names.head.end);
     let row = |disk: &&Disk| {
         let (begin, end) = range?;
@@ -260,8 +282,8 @@ fn of_depths(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial, disks:
             .depth(disk.key)?
             .clone()
             .within((begin.0, end.0), rules.selection.window)?;
-        let is_known =
-            rules.recorded.is_whole(disk.key.trace) && partial.lossy.binary_search(&disk.key.trace).is_err();
+        let is_known = rules.recorded.is_whole(disk.key.trace)
+            && partial.lossy.binary_search(&disk.key.trace).is_err();
         let known = |value: Value| if is_known { value } else { Value::None };
         let busy = level.time - level.zero;
         let average = if level.time == 0 {
@@ -367,7 +389,8 @@ fn lists(rules: &DiskRules, names: &Names<'_>, partial: &DiskPartial) -> [Sectio
         names.shows(request.disk) && rules.selection.threads.shows(&thread)
     };
     let most = rules.options.views.top();
-    let top = (partial.sums.disks.iter()).flat_map(|disk| disk.top.clone().into_sorted(rules.top()));
+    let top =
+        (partial.sums.disks.iter()).flat_map(|disk| disk.top.clone().into_sorted(rules.top()));
     let mut top: Vec<Request> = top.filter(shows).collect();
     top.sort_by_key(|request| {
         (

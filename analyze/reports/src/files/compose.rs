@@ -8,8 +8,8 @@ use crate::files::slice_steps::{Cell, Input, Late, LateWhat, SliceFile, SliceSte
 use crate::files::unmerged::{Unmerged, numbered};
 use crate::files::{FilesRules, Played};
 use tracebraid_files::{
-    Around, Call, CallSink, Entered, Exited, File, FileId, FileItem, FileMachine, Made, Naming, Need, Parked,
-    connects,
+    Around, Call, CallSink, Entered, Exited, File, FileId, FileItem, FileMachine, Made, Naming,
+    Need, Parked, connects,
 };
 use tracebraid_follow::{CallItem, CpuKey, ThreadKey};
 
@@ -30,8 +30,14 @@ struct Composer<'a, 's> {
     outcomes: Vec<Outcome>,
 }
 
-/// Joins a slice to what was before it. What descriptors were before `since` nobody will ask. Gives what is to be added up.
-pub(super) fn compose(rules: &FilesRules, played: &mut Played, mut slice: Slice<'_>, since: i64) -> Unmerged {
+/// Joins a slice to what was before it. What descriptors were before `since` nobody will ask. Gives
+/// what is to be added up.
+pub(super) fn compose(
+    rules: &FilesRules,
+    played: &mut Played,
+    mut slice: Slice<'_>,
+    since: i64,
+) -> Unmerged {
     let steps = std::mem::take(&mut slice.steps);
     let Played {
         machine,
@@ -43,7 +49,11 @@ pub(super) fn compose(rules: &FilesRules, played: &mut Played, mut slice: Slice<
         rules,
         machine,
         texts,
-        counter: Counter { rules, tally, cache },
+        counter: Counter {
+            rules,
+            tally,
+            cache,
+        },
         slice,
         known: Resolved::default(),
         files: Vec::new(),
@@ -102,7 +112,10 @@ impl Composer<'_, '_> {
 
     /// The file of a descriptor of a late call's table when the call ended.
     fn now(&mut self, late: &LateEnd, fd: i32) -> FileId {
-        let value = self.slice.descriptors.now(late.table, fd, Some(late.moment));
+        let value = self
+            .slice
+            .descriptors
+            .now(late.table, fd, Some(late.moment));
         self.held(value)
     }
 
@@ -128,7 +141,10 @@ impl Composer<'_, '_> {
             rules: &self.rules.follow,
             texts: self.texts,
         };
-        let thread = ThreadKey { trace, tid: call.tid };
+        let thread = ThreadKey {
+            trace,
+            tid: call.tid,
+        };
         self.counter
             .call(self.machine, &mut around, thread, call, Some(held));
     }
@@ -230,7 +246,8 @@ impl Composer<'_, '_> {
         }
     }
 
-    /// Files of the descriptors that a call names, at its entry. `held` is set if the entry is in the slice.
+    /// Files of the descriptors that a call names, at its entry. `held` is set if the entry is in
+    /// the slice.
     fn held_at_entry(
         &mut self,
         thread: ThreadKey,

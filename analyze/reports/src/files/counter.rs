@@ -68,7 +68,10 @@ impl CallSink for Counter<'_> {
 
     fn made(&mut self, machine: &FileMachine, trace: u32, made: &Made, file: FileId) {
         let Some(call) = made.call else { return };
-        let place = self.tally.place(ThreadKey { trace, tid: call.tid });
+        let place = self.tally.place(ThreadKey {
+            trace,
+            tid: call.tid,
+        });
         let used = (file, Side::From, machine.files.shows(file));
         let of = (&call, made.fd());
         self.tally.count(self.rules, place, of, (Some(used), None));

@@ -1,9 +1,10 @@
 //! Which files: what was read from and written to each, how long calls on them took, who used them.
 //!
 //! Each CPU is followed alone: entries are joined with exits there while their thread runs. What
-//! descriptors are is known in the order of time only: items ([`FileItem`]) are played in slices of time beside each other
-//! (`slice`), which are joined to what was before them (`compose`); or one after the other by a [`FileMachine`], whose calls
-//! a `Counter` adds up. `docs/reports-files.md` defines each number.
+//! descriptors are is known in the order of time only: items ([`FileItem`]) are played in slices of
+//! time beside each other (`slice`), which are joined to what was before them (`compose`); or one
+//! after the other by a [`FileMachine`], whose calls a `Counter` adds up. `docs/reports-files.md`
+//! defines each number.
 
 mod cache;
 mod compose;
@@ -24,7 +25,9 @@ use std::sync::Arc;
 pub use options::FilesOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_descriptors::{Ahead, Dictionaries, SliceActs, SlicePart, Texts, ThreadAct};
-use tracebraid_files::{Around, CallFilter, Class, FileItem, FileMachine, FileRules, Seen, TableAct};
+use tracebraid_files::{
+    Around, CallFilter, Class, FileItem, FileMachine, FileRules, Seen, TableAct,
+};
 use tracebraid_kernel_model::{Body, KernelEvent};
 
 use crate::files::cache::Cache;
@@ -49,8 +52,9 @@ pub struct FilesRules {
 
 /// State after some chunks.
 ///
-/// Beside what waits to be played it has a bounded number of entries for each thread, each file that a thread uses, and each
-/// descriptor that is open or changed since the first call began that is open; if each call is asked for, one for each call.
+/// Beside what waits to be played it has a bounded number of entries for each thread, each file
+/// that a thread uses, and each descriptor that is open or changed since the first call began that
+/// is open; if each call is asked for, one for each call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FilesPartial {
     seen: Seen,
@@ -125,7 +129,9 @@ impl Rules for FilesRules {
             );
         }
         let switches = has(&|event| matches!(event, KernelEvent::Switch(_)));
-        (!switches).then_some("nothing here may tell threads apart: enable sched_switch, or the context tid")
+        (!switches).then_some(
+            "nothing here may tell threads apart: enable sched_switch, or the context tid",
+        )
     }
 
     fn first(&self) -> FilesPartial {
@@ -244,7 +250,10 @@ fn listed(mut acts: Items<TableAct>) -> Vec<ThreadAct> {
 
 impl FilesRules {
     /// Sums of slices that were composed, to be merged.
-    fn unmerged<'a>(&'a self, partial: &mut FilesPartial) -> Vec<tracebraid_engine::Slice<'a, FilesPartial>> {
+    fn unmerged<'a>(
+        &'a self,
+        partial: &mut FilesPartial,
+    ) -> Vec<tracebraid_engine::Slice<'a, FilesPartial>> {
         let all = std::mem::take(&mut partial.unmerged);
         let top = self.options.views.top();
         let one = |unmerged: Unmerged| -> tracebraid_engine::Slice<'a, FilesPartial> {
@@ -318,7 +327,11 @@ impl FilesRules {
             cache,
         } = played;
         let rules = self;
-        let mut counter = Counter { rules, tally, cache };
+        let mut counter = Counter {
+            rules,
+            tally,
+            cache,
+        };
         items.play(None, |cpu, time, mut item| {
             item.texts(|text| *text = dictionaries.known(*text, texts));
             let mut around = Around {

@@ -23,7 +23,9 @@ pub(super) type ByProcess = Vec<(Process, BTreeMap<FileId, Use>)>;
 
 pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -> Report {
     let FilesPartial {
-        seen: Seen { people, nobodys, .. },
+        seen: Seen {
+            people, nobodys, ..
+        },
         played,
         ..
     } = partial;
@@ -33,7 +35,10 @@ pub(super) fn report(rules: &FilesRules, input: &Input, partial: FilesPartial) -
         mut tally,
         ..
     } = played;
-    let unfinished = machine.threads.entries().filter(|(_, open)| is_unfinished(open));
+    let unfinished = machine
+        .threads
+        .entries()
+        .filter(|(_, open)| is_unfinished(open));
     let unfinished = unfinished.count() as u64;
     let threads = shown(rules, &people, &tally);
     if let Some(ranges) = &rules.ranges {
@@ -96,7 +101,11 @@ fn totals(by_class: &BTreeMap<Class, ClassStats>, unfinished: u64, nobodys: u64)
         Total::new("calls", "I/O calls", sum(&calls)),
         Total::new("errors", "errors", sum(&|stats| stats.errors)),
         Total::new("unfinished", "not finished", unfinished.into()),
-        Total::new("unknown_thread", "events of unknown threads", nobodys.into()),
+        Total::new(
+            "unknown_thread",
+            "events of unknown threads",
+            nobodys.into(),
+        ),
     ]
 }
 
@@ -134,7 +143,10 @@ fn by_process(people: &People, tally: &Tally, threads: &[Option<Thread>]) -> ByP
             uses.push((file, sums));
         }
     }
-    let threads = threads.iter().zip(uses).filter(|(_, uses)| !uses.is_empty());
+    let threads = threads
+        .iter()
+        .zip(uses)
+        .filter(|(_, uses)| !uses.is_empty());
     let threads = threads.filter_map(|(thread, uses)| Some((thread.clone()?, uses)));
     people.processes(threads, |sums: &mut BTreeMap<FileId, Use>, uses| {
         for (file, of_file) in uses {
@@ -144,7 +156,12 @@ fn by_process(people: &People, tally: &Tally, threads: &[Option<Thread>]) -> ByP
 }
 
 /// The longest calls of a class, in an order that does not depend on chunks.
-fn longest(calls: &mut Table<Classes>, threads: &[Option<Thread>], class: Class, most: usize) -> Vec<Told> {
+fn longest(
+    calls: &mut Table<Classes>,
+    threads: &[Option<Thread>],
+    class: Class,
+    most: usize,
+) -> Vec<Told> {
     let keys: Vec<ThreadKey> = calls.entries().map(|(key, _)| key).collect();
     let shown = calls.values().zip(threads);
     let shown = shown.filter(|(_, thread)| thread.is_some());
@@ -171,7 +188,11 @@ fn ranges(by_class: &BTreeMap<Class, ClassStats>) -> Ranges {
 }
 
 /// The second pass's report: how often durations of each size occurred.
-fn frequencies(tally: &Tally, threads: &[Option<Thread>], ranges: &[(Class, (u64, u64))]) -> Section {
+fn frequencies(
+    tally: &Tally,
+    threads: &[Option<Thread>],
+    ranges: &[(Class, (u64, u64))],
+) -> Section {
     let mut bins: BTreeMap<Class, Bins> = BTreeMap::new();
     for (class, stats) in of_shown(tally, threads) {
         if let Some(counted) = &stats.bins {

@@ -11,7 +11,9 @@ use crate::files::report::ByProcess;
 use crate::files::stats::{ClassStats, Told, Use};
 use tracebraid_files::{Class, FileId, Files, bytes};
 use tracebraid_follow::{Head, Process, Thread};
-use tracebraid_tables::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
+use tracebraid_tables::{
+    Column, Section, Unit, Value, View, distribution_columns, distribution_values,
+};
 
 pub(super) const CLASS: Column = Column::new("class", "Class", Unit::Text);
 const PATH: Column = Column::new("path", "Path", Unit::Path);
@@ -52,7 +54,9 @@ impl<'a> Names<'a> {
 
     /// The type of its descriptors.
     fn kind(&self, file: FileId) -> &'static str {
-        self.files.get(file).map_or("unknown", |file| file.kind.name())
+        self.files
+            .get(file)
+            .map_or("unknown", |file| file.kind.name())
     }
 
     /// An order of files that does not depend on chunks.
@@ -109,7 +113,12 @@ pub(super) fn files(names: &Names<'_>, by_process: &ByProcess) -> Section {
         Column::new("processes", "Processes", Unit::Count).left_out(2),
         Column::new("user", "Most by", Unit::Process).left_out(8),
     ];
-    Section::new("files", "By file", columns, files.into_iter().map(row).collect())
+    Section::new(
+        "files",
+        "By file",
+        columns,
+        files.into_iter().map(row).collect(),
+    )
 }
 
 /// By file: what was done with it, and by whom.

@@ -1,7 +1,8 @@
 //! Playing a slice of time without knowledge of what was before it.
 //!
-//! Objects of descriptors are known in terms of those at the beginning of the slice ([`Sliced`]). A call whose beginning is not in the
-//! slice is late: it is kept until it is known what came before, and what it may have changed is what it turns out to have been.
+//! Objects of descriptors are known in terms of those at the beginning of the slice ([`Sliced`]). A
+//! call whose beginning is not in the slice is late: it is kept until it is known what came before,
+//! and what it may have changed is what it turns out to have been.
 
 use std::sync::Arc;
 
@@ -96,7 +97,8 @@ impl<'a> Slice<'a> {
     #[inline(always)]
     fn cell(&mut self, cpu: CpuKey, tid: i32) -> &mut Cell {
         let trace = cpu.trace;
-        self.threads.get_near(ThreadKey { trace, tid }, &mut self.near)
+        self.threads
+            .get_near(ThreadKey { trace, tid }, &mut self.near)
     }
 
     #[inline(never)]
@@ -105,7 +107,9 @@ impl<'a> Slice<'a> {
         let trace = cpu.trace;
         let key = |tid| ThreadKey { trace, tid };
         match item {
-            FileItem::Call(call) => self.late((cpu, time), key(call.tid), LateWhat::Call(call), false),
+            FileItem::Call(call) => {
+                self.late((cpu, time), key(call.tid), LateWhat::Call(call), false)
+            }
             FileItem::Made(made) => self.made_at(cpu, time, made),
             FileItem::Arrives(tid, exited) => self.arrives(cpu, time, tid, *exited),
             FileItem::Leaves(tid, entered) => self.leaves(cpu, time, tid, *entered),
@@ -169,8 +173,15 @@ impl<'a> Slice<'a> {
         self.cache.clear();
     }
 
-    /// Something is done when it is known what was before the slice; it may change a thread's table.
-    fn late(&mut self, (cpu, time): (CpuKey, i64), thread: ThreadKey, what: LateWhat, changes: bool) {
+    /// Something is done when it is known what was before the slice; it may change a thread's
+    /// table.
+    fn late(
+        &mut self,
+        (cpu, time): (CpuKey, i64),
+        thread: ThreadKey,
+        what: LateWhat,
+        changes: bool,
+    ) {
         let late = Late {
             cpu,
             time,
@@ -190,7 +201,8 @@ impl<'a> Slice<'a> {
         self.late += 1;
     }
 
-    /// Hands a thread's call to composing, before something that is late; the call is unknown from then on.
+    /// Hands a thread's call to composing, before something that is late; the call is unknown from
+    /// then on.
     fn forget(&mut self, (cpu, time): (CpuKey, i64), tid: i32) {
         let trace = cpu.trace;
         let thread = ThreadKey { trace, tid };

@@ -37,7 +37,13 @@ impl Slice<'_> {
     }
 
     /// The file that a call opens, by a path that may be relative to a directory.
-    fn opened(&mut self, thread: ThreadKey, naming: Naming, entered: &Entered, held: ValueId) -> FileId {
+    fn opened(
+        &mut self,
+        thread: ThreadKey,
+        naming: Naming,
+        entered: &Entered,
+        held: ValueId,
+    ) -> FileId {
         let path = self.texts.get(naming.text).unwrap_or_default();
         let directory = if path.starts_with('/') {
             None
@@ -94,7 +100,12 @@ impl Slice<'_> {
 
     /// The file of a thread's descriptor at a time.
     #[inline(always)]
-    pub(super) fn descriptor(&mut self, (place, thread): (u32, ThreadKey), fd: i32, time: i64) -> FileId {
+    pub(super) fn descriptor(
+        &mut self,
+        (place, thread): (u32, ThreadKey),
+        fd: i32,
+        time: i64,
+    ) -> FileId {
         if let Some(file) = self.cache.find(place, fd) {
             return file;
         }

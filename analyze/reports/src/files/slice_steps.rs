@@ -1,4 +1,5 @@
-//! Parts of a slice that composing finishes: calls that are late, and files that are known by what was before.
+//! Parts of a slice that composing finishes: calls that are late, and files that are known by what
+//! was before.
 
 use tracebraid_descriptors::{Moment, ValueId};
 use tracebraid_files::{Call, Entered, Exited, File, Made, Naming, Parked};

@@ -73,7 +73,9 @@ impl Use {
         match call.class {
             Class::Open | Class::Accept => self.opens += 1,
             Class::Close => self.closes += 1,
-            Class::Read | Class::Write | Class::Copy | Class::Sync => self.durations.add(call.duration),
+            Class::Read | Class::Write | Class::Copy | Class::Sync => {
+                self.durations.add(call.duration)
+            }
         }
         self.errors += u64::from(call.failed());
         match side {

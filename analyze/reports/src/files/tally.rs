@@ -9,8 +9,8 @@ use crate::files::stats::{ClassStats, Told, Use};
 use tracebraid_follow::{Table, ThreadKey};
 use tracebraid_tables::View;
 
-/// Sums of calls. Its size is bounded by the number of threads, and of files that each of them uses; if each call is listed, by
-/// that of calls.
+/// Sums of calls. Its size is bounded by the number of threads, and of files that each of them
+/// uses; if each call is listed, by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
     pub(super) threads: Table<Vec<(Class, ClassStats)>>,
@@ -66,7 +66,10 @@ impl Tally {
         };
         if let Some(ranges) = &rules.ranges {
             if let Some((_, range)) = ranges.iter().find(|(class, _)| *class == call.class) {
-                stats.bins.get_or_insert_default().add(*range, call.duration);
+                stats
+                    .bins
+                    .get_or_insert_default()
+                    .add(*range, call.duration);
             }
             return;
         }
@@ -122,7 +125,8 @@ impl Tally {
         &mut self.sums[at]
     }
 
-    /// Adds what later calls add up to, whose files have other numbers here. Sums that are new are moved.
+    /// Adds what later calls add up to, whose files have other numbers here. Sums that are new are
+    /// moved.
     pub(super) fn merge(&mut self, later: Tally, top: usize, file: impl Fn(FileId) -> FileId) {
         let mut places = Vec::new();
         for (thread, classes) in later.threads.into_entries() {

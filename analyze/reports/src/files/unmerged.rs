@@ -13,7 +13,8 @@ use crate::files::tally::Tally;
 pub(super) struct Unmerged {
     tally: Tally,
     files: Vec<FileId>,
-    /// The slice's tables. Freeing them takes as long as making them, which must not happen while composing.
+    /// The slice's tables. Freeing them takes as long as making them, which must not happen while
+    /// composing.
     #[serde(skip)]
     _garbage: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -25,7 +26,11 @@ pub(super) fn numbered(files: &[FileId], file: FileId) -> FileId {
 }
 
 impl Unmerged {
-    pub(super) fn new(tally: Tally, files: Vec<FileId>, garbage: impl Any + Send + Sync) -> Unmerged {
+    pub(super) fn new(
+        tally: Tally,
+        files: Vec<FileId>,
+        garbage: impl Any + Send + Sync,
+    ) -> Unmerged {
         Unmerged {
             tally,
             files,

@@ -31,8 +31,8 @@ pub(super) struct Io {
 
 /// How a call ends.
 pub(super) trait EndingCall {
-    /// Joins an entry with the exit that follows it. Calls whose latency is not within the limits are not
-    /// asked for.
+    /// Joins an entry with the exit that follows it. Calls whose latency is not within the limits
+    /// are not asked for.
     fn end(&self, time: i64, exit: &Exit, limits: &Limits) -> Done;
     /// The call, ended then, if its latency is within the limits.
     fn done(&self, end: i64, result: i64, limits: &Limits) -> Option<Io>;

@@ -90,7 +90,9 @@ impl Composer<'_> {
             self.resolve(value)
         };
         match change {
-            Change::Accepted { from, kind: None, .. } => LateChange::Change {
+            Change::Accepted {
+                from, kind: None, ..
+            } => LateChange::Change {
                 change: change.with(now(from).accepted()),
                 copied: FdType::default(),
             },
@@ -156,7 +158,14 @@ impl Composer<'_> {
         let targets: Vec<i32> = changes.iter().flat_map(LateChange::fds).collect();
         let descriptors = &mut self.machine.descriptors;
         let sliced = &mut self.left.descriptors;
-        sliced.install(&mut self.known, descriptors, since, &|kind| kind, &late, &targets);
+        sliced.install(
+            &mut self.known,
+            descriptors,
+            since,
+            &|kind| kind,
+            &late,
+            &targets,
+        );
         descriptors.forget(since);
         self.left
     }

@@ -52,8 +52,9 @@ impl Cut {
     pub(super) fn play(&self, mut to: impl FnMut(CpuKey, IoItem)) {
         let mut cursors: Vec<Cursor> = self.pieces.iter().map(Piece::cursor).collect();
         let heads = self.pieces.iter().zip(&cursors).enumerate();
-        let heads =
-            heads.filter_map(|(at, (piece, cursor))| Some(Reverse((piece.next(cursor)?, piece.cpu, at))));
+        let heads = heads.filter_map(|(at, (piece, cursor))| {
+            Some(Reverse((piece.next(cursor)?, piece.cpu, at)))
+        });
         let mut heads: BinaryHeap<_> = heads.collect();
         // What comes next is most often of the same piece, which then stays on top.
         while let Some(mut head) = heads.peek_mut() {

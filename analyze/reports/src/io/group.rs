@@ -112,7 +112,9 @@ impl Calls {
             return false;
         }
         if group.tail == NONE {
-            let Some(first) = group.only() else { return false };
+            let Some(first) = group.only() else {
+                return false;
+            };
             single.before = self.singles.len() as u32;
             self.singles.push(first);
         }
@@ -193,7 +195,9 @@ impl Group {
     #[inline]
     fn add(&mut self, io: &Io, after: u32) {
         self.span = self.span.max(after);
-        self.bytes = self.bytes.saturating_add(u64::try_from(io.result).unwrap_or(0));
+        self.bytes = self
+            .bytes
+            .saturating_add(u64::try_from(io.result).unwrap_or(0));
         self.latency = self.latency.saturating_add(io.latency);
         self.longest = self.longest.max(io.latency);
         self.count += 1;
@@ -283,7 +287,9 @@ mod tests {
 
     fn listed(ios: &[Io], tid: i32, calls: &mut Calls) {
         let place = calls.begin(tid, &ios[0]);
-        ios[1..].iter().for_each(|io| assert!(calls.join(place, tid, io)));
+        ios[1..]
+            .iter()
+            .for_each(|io| assert!(calls.join(place, tid, io)));
     }
 
     fn found(calls: &Calls) -> Vec<(i32, Vec<Io>)> {

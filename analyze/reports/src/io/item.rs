@@ -50,7 +50,8 @@ pub(super) enum IoAction {
 }
 
 impl IoAction {
-    /// What it does to the question which thread has which table, if it does; nothing if that cannot be said yet.
+    /// What it does to the question which thread has which table, if it does; nothing if that
+    /// cannot be said yet.
     pub(super) fn act(&self) -> Option<Option<Act>> {
         let act = match *self {
             IoAction::Change(change) => change.act()?,

@@ -13,7 +13,8 @@ use crate::packed::{Packed, PackedPosition};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log {
     all: Draft,
-    /// Those that decide which thread has which table, and a touch by each thread that may change one.
+    /// Those that decide which thread has which table, and a touch by each thread that may change
+    /// one.
     acts: Draft,
     touched: HashSet<i32, BuildHasherDefault<KeyHasher>>,
     /// True if one is earlier than the one before it.
@@ -44,7 +45,8 @@ struct End {
 struct Indexed {
     time: i64,
     at: Position,
-    /// When the first call began that is parked from there on, or behind all times; while items are listed, up to the next one.
+    /// When the first call began that is parked from there on, or behind all times; while items are
+    /// listed, up to the next one.
     since: i64,
 }
 
@@ -232,7 +234,8 @@ impl Items {
         self.index.get(before.checked_sub(1)?)
     }
 
-    /// A position that is not behind the first item that is not before a time, and not far before it.
+    /// A position that is not behind the first item that is not before a time, and not far before
+    /// it.
     pub(super) fn seek(&self, time: i64) -> Position {
         self.before(time)
             .map_or(Position::default(), |indexed| indexed.at)
@@ -357,8 +360,14 @@ mod tests {
 
     fn taken((items, acts): (Items, Items)) -> Vec<(i64, i32)> {
         let taken = taken_from(&items, i64::MIN, UNNAMED);
-        assert_eq!(items.range.map(|range| range.0), taken.first().map(|item| item.0));
-        assert_eq!(items.range.map(|range| range.1), taken.last().map(|item| item.0));
+        assert_eq!(
+            items.range.map(|range| range.0),
+            taken.first().map(|item| item.0)
+        );
+        assert_eq!(
+            items.range.map(|range| range.1),
+            taken.last().map(|item| item.0)
+        );
         // All of them end their threads.
         assert_eq!(acts.range, items.range);
         assert_eq!(taken_from(&acts, i64::MIN, UNNAMED), taken);
@@ -410,7 +419,10 @@ mod tests {
             assert_eq!(log.split_off(mark), all[cut..]);
             log.extend(all.iter().copied().skip(cut));
             assert_eq!(log.take_first(cut), all[..cut]);
-            let rest: Vec<_> = all[cut..].iter().map(|item| (item.time, item.tid)).collect();
+            let rest: Vec<_> = all[cut..]
+                .iter()
+                .map(|item| (item.time, item.tid))
+                .collect();
             assert_eq!(taken(log.finish()), rest);
         }
     }

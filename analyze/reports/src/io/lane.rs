@@ -30,8 +30,8 @@ pub(super) struct IoCpu {
     first: First,
     open: Option<Open>,
     out: Draft,
-    /// How far `out` had come when the stretch began, and how many items it has had since, before its
-    /// first event.
+    /// How far `out` had come when the stretch began, and how many items it has had since, before
+    /// its first event.
     began: Mark,
     before_first: usize,
     cache: Cache,
@@ -46,7 +46,11 @@ impl IoCpu {
             limits,
             runner: None,
             head: None,
-            tid: if never_known { ThreadKey::UNKNOWN } else { UNNAMED },
+            tid: if never_known {
+                ThreadKey::UNKNOWN
+            } else {
+                UNNAMED
+            },
             stretches: 1,
             at_head: true,
             first: First::Nothing,
@@ -82,7 +86,8 @@ impl IoCpu {
         self.change(time, change);
     }
 
-    /// Events of calls were lost, but none that tell who runs: the exit of what is open may be among them.
+    /// Events of calls were lost, but none that tell who runs: the exit of what is open may be
+    /// among them.
     pub(super) fn loses_calls(&mut self, time: i64) {
         self.enters(time);
     }
@@ -98,7 +103,13 @@ impl IoCpu {
     /// A call ends. This does it if it is one that moves bytes and began in the same stretch: most
     /// are.
     #[inline(always)]
-    pub(super) fn exit_of_io(&mut self, time: i64, call: Option<Syscall>, result: i64, counts: bool) -> bool {
+    pub(super) fn exit_of_io(
+        &mut self,
+        time: i64,
+        call: Option<Syscall>,
+        result: i64,
+        counts: bool,
+    ) -> bool {
         let Some(open) = &self.open else { return false };
         if !open.is_io() || call.is_some_and(|call| call != open.call) {
             return false;
@@ -175,7 +186,11 @@ impl IoCpu {
     /// Events were lost.
     pub(super) fn loss(&mut self, time: i64, never_known: bool) {
         self.ends(Boundary::Loss { time });
-        self.tid = if never_known { ThreadKey::UNKNOWN } else { UNNAMED };
+        self.tid = if never_known {
+            ThreadKey::UNKNOWN
+        } else {
+            UNNAMED
+        };
         self.runner = None;
     }
 

@@ -1,5 +1,5 @@
-//! Putting together what happened on several CPUs, in the order of time: calls that threads took from one CPU to
-//! another, and what their descriptors were.
+//! Putting together what happened on several CPUs, in the order of time: calls that threads took
+//! from one CPU to another, and what their descriptors were.
 
 use crate::io::IoRules;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ use crate::io::stretch;
 use crate::io::sums::Types;
 use crate::io::totals::Totals;
 
-/// What is known after a part of the trace. Holds an entry for each thread, and for each descriptor that is open or changed since
-/// the first call began that is open.
+/// What is known after a part of the trace. Holds an entry for each thread, and for each descriptor
+/// that is open or changed since the first call began that is open.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct IoMachine {
     pub(super) descriptors: Descriptors,
@@ -73,10 +73,13 @@ impl IoMachine {
     /// Looks up the types of a parked call's descriptors, unless that is done.
     fn look_up(&mut self, thread: ThreadKey) {
         let parked = self.parked.get(thread);
-        let Some(parked) = parked.filter(|parked| parked.types.is_none() && parked.open.is_io()) else {
+        let Some(parked) = parked.filter(|parked| parked.types.is_none() && parked.open.is_io())
+        else {
             return;
         };
-        let Open { call, fds, time, .. } = parked.open;
+        let Open {
+            call, fds, time, ..
+        } = parked.open;
         let types = Some(self.types(thread, call, fds, time).0);
         self.parked.put(thread, Parked { types, ..parked });
     }
@@ -115,7 +118,9 @@ impl IoMachine {
                     fd, kind, cloexec, ..
                 },
                 Some(act),
-            ) => self.descriptors.holds(thread, time, act, (fd, kind, cloexec)),
+            ) => self
+                .descriptors
+                .holds(thread, time, act, (fd, kind, cloexec)),
             (_, Some(act)) => self.descriptors.act(thread, time, act),
             (_, None) => {}
         }
@@ -191,7 +196,10 @@ impl IoMachine {
             return ((from.kind, from.kind), from.until);
         }
         let to = self.descriptors.kind(thread, fds.1, time);
-        ((from.kind, to.kind), from.until.into_iter().chain(to.until).min())
+        (
+            (from.kind, to.kind),
+            from.until.into_iter().chain(to.until).min(),
+        )
     }
 
     /// Adds up calls whose descriptors are known.

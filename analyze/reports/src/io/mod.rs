@@ -1,10 +1,10 @@
 //! Reading and writing: bytes, calls, errors and latency by process, thread, system call
 //! and type of descriptor.
 //!
-//! Each CPU's chunks join entries with exits (`lane`). What threads take to other CPUs, and
-//! what descriptors are, is put together in slices of time beside each other (`slice`), which are joined to what was before
-//! them (`compose`); or, where that does not do, by one `machine` in the order of time.
-//! `docs/reports-io.md` defines each number.
+//! Each CPU's chunks join entries with exits (`lane`). What threads take to other CPUs, and what
+//! descriptors are, is put together in slices of time beside each other (`slice`), which are joined
+//! to what was before them (`compose`); or, where that does not do, by one `machine` in the order
+//! of time. `docs/reports-io.md` defines each number.
 
 mod cache;
 mod call;
@@ -93,7 +93,8 @@ impl KernelAnalysis for IoAnalysis {
             }
             _ => false,
         });
-        (!calls).then_some("no event here tells of reading or writing: system calls were not recorded")
+        (!calls)
+            .then_some("no event here tells of reading or writing: system calls were not recorded")
     }
 
     fn wants_event(&self, event: &KernelEvent) -> bool {
@@ -157,7 +158,11 @@ impl Analysis for IoAnalysis {
         partial.exchange(resident);
     }
 
-    fn slices<'a>(&'a self, partial: &mut IoPartial, watermark: Timestamp) -> Vec<Slice<'a, IoPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut IoPartial,
+        watermark: Timestamp,
+    ) -> Vec<Slice<'a, IoPartial>> {
         let slice = partial.slice(watermark.0);
         slice.into_iter().collect()
     }

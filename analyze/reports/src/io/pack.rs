@@ -95,7 +95,11 @@ impl IoAction {
                 record.int(fd.into());
                 record.byte(flagged(kind, cloexec));
             }
-            IoAction::Entry | IoAction::Unstarted | IoAction::Exec | IoAction::End | IoAction::Touch => {}
+            IoAction::Entry
+            | IoAction::Unstarted
+            | IoAction::Exec
+            | IoAction::End
+            | IoAction::Touch => {}
         }
     }
 

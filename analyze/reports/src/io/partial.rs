@@ -23,8 +23,9 @@ use tracebraid_follow::{CpuKey, Event, Packet, People, Table, ThreadKey};
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads, and of descriptors that are open
-/// or changed since the first open call began; if each call is listed (`--view log`), by that of calls.
+/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads, and
+/// of descriptors that are open or changed since the first open call began; if each call is listed
+/// (`--view log`), by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IoPartial {
     /// CPUs in the chunk that is being read.
@@ -109,8 +110,15 @@ impl IoPartial {
     }
 
     #[inline(always)]
-    pub(super) fn event(&mut self, analysis: &IoAnalysis, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+    pub(super) fn event(
+        &mut self,
+        analysis: &IoAnalysis,
+        event: &Event<'_>,
+        body: &mut Body<'_, '_>,
+    ) {
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         let window = analysis.input.selection.window;
         if window.is_over(time) {
             return;
@@ -125,14 +133,17 @@ impl IoPartial {
         }
         match &model.event {
             KernelEvent::Entry(entry) => tell::entry(self.lane(analysis, cpu), entry, time, body),
-            KernelEvent::Exit(exit) => tell::exit(self.lane(analysis, cpu), exit, window, time, body),
+            KernelEvent::Exit(exit) => {
+                tell::exit(self.lane(analysis, cpu), exit, window, time, body)
+            }
             KernelEvent::Switch(switch) => self.switch(switch, cpu, time, body),
             _ => self.other(model, cpu, time, body),
         }
     }
 
     fn switch(&mut self, switch: &Switch, cpu: CpuKey, time: i64, body: &mut Body<'_, '_>) {
-        let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body)) else {
+        let (Some(prev), Some(next)) = (switch.prev_tid.get(body), switch.next_tid.get(body))
+        else {
             return;
         };
         let Some(lane) = self.lanes.get_mut(self.last) else {
@@ -224,7 +235,10 @@ impl IoPartial {
     pub(super) fn merge(&mut self, rules: &IoRules, later: IoPartial) {
         self.people.merge(later.people);
         for edges in later.edges {
-            match self.edges.binary_search_by_key(&edges.key, |edges| edges.key) {
+            match self
+                .edges
+                .binary_search_by_key(&edges.key, |edges| edges.key)
+            {
                 Ok(at) => self.edges[at].join(edges, &rules.options.limits, &mut self.sink),
                 Err(at) => self.edges.insert(at, edges),
             }

@@ -111,7 +111,10 @@ impl Account {
 }
 
 fn stats(sums: &Sums, losses: Losses) -> IoStats {
-    IoStats { sums: *sums, losses }
+    IoStats {
+        sums: *sums,
+        losses,
+    }
 }
 
 /// Sort key: most bytes, then most calls first.

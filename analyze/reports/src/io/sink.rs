@@ -23,7 +23,8 @@ pub(super) struct Draft {
     pub(super) calls: Calls,
 }
 
-/// What happened on a CPU in a part of the trace. It is taken out in slices of time, which share it.
+/// What happened on a CPU in a part of the trace. It is taken out in slices of time, which share
+/// it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
     cpu: CpuKey,

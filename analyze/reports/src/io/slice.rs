@@ -1,8 +1,9 @@
 //! Playing a slice of time without knowledge of what was before it.
 //!
-//! What descriptors are is known by what they were when the slice began ([`Sliced`]). A thread's call is unknown until the thread
-//! enters one, ends one or leaves its CPU in one: what may have ended a call from before is late, and is done when the slice is
-//! composed ([`compose`](crate::io::compose)). There is one for each thread, at most.
+//! What descriptors are is known by what they were when the slice began ([`Sliced`]). A thread's
+//! call is unknown until the thread enters one, ends one or leaves its CPU in one: what may have
+//! ended a call from before is late, and is done when the slice is composed
+//! ([`compose`](crate::io::compose)). There is one for each thread, at most.
 
 use crate::io::IoRules;
 use tracebraid_descriptors::{Ahead, Change, Exit, Interned, Moment, Open, Sliced, ValueId};
@@ -69,7 +70,8 @@ pub(super) struct Late {
     pub(super) may_change: bool,
 }
 
-/// What is left of a slice that was played, to be composed. Its size depends on the number of threads and descriptors.
+/// What is left of a slice that was played, to be composed. Its size depends on the number of
+/// threads and descriptors.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) descriptors: Sliced<FdType>,
@@ -207,14 +209,24 @@ impl Player<'_> {
             Cell::Unknown => self.late(thread, time, exit),
             Cell::Known { parked: None, .. } => self.alone(cpu, (time, thread), exit),
             Cell::Known {
-                parked: Some(parked), ..
+                parked: Some(parked),
+                ..
             } => self.ends(cpu, (time, thread), exit, &parked),
         }
     }
 
     /// The exit of a call that began in the slice.
-    fn ends(&mut self, cpu: CpuKey, (time, thread): (i64, ThreadKey), exit: &Exit, parked: &SliceCall) {
-        match parked.open.end(time, exit, &self.around.rules.options.limits) {
+    fn ends(
+        &mut self,
+        cpu: CpuKey,
+        (time, thread): (i64, ThreadKey),
+        exit: &Exit,
+        parked: &SliceCall,
+    ) {
+        match parked
+            .open
+            .end(time, exit, &self.around.rules.options.limits)
+        {
             Done::Io(io) if io.entry < time => self.ended(thread, &io, parked.held),
             Done::Io(io) => self.taken.push((thread, io, parked.held)),
             Done::Change(change) => self.change(thread, time, change),
@@ -231,7 +243,13 @@ impl Player<'_> {
     }
 
     /// What a call's descriptors were when it began, and when one of them becomes something else.
-    fn held(&mut self, thread: ThreadKey, call: Syscall, fds: (i32, i32), time: i64) -> (Held, Option<i64>) {
+    fn held(
+        &mut self,
+        thread: ThreadKey,
+        call: Syscall,
+        fds: (i32, i32),
+        time: i64,
+    ) -> (Held, Option<i64>) {
         if thread.tid == ThreadKey::UNKNOWN {
             return ((ValueId::default(), ValueId::default()), None);
         }

@@ -16,8 +16,8 @@ use crate::io::sink::Draft;
 use crate::io::stretch::{Edges, Stretch};
 use crate::io::sums::Sums;
 
-/// An item by what it is, its thread and CPU, how long after the last one it happens, two descriptors, and how long before that its
-/// call began.
+/// An item by what it is, its thread and CPU, how long after the last one it happens, two
+/// descriptors, and how long before that its call began.
 type Told = (u8, i32, u32, i64, (i32, i32), i64);
 
 /// A call that does that, from the kernel's table.
@@ -30,7 +30,10 @@ fn open(kind: u8, time: i64, fds: (i32, i32)) -> Open {
     let (call, deed) = match kind % 7 {
         0 => (call(|action| action == Action::Read), Deed::Io),
         1 => (call(|action| action == Action::Copy), Deed::Io),
-        2 => (call(|action| matches!(action, Action::Open(..))), Deed::Make),
+        2 => (
+            call(|action| matches!(action, Action::Open(..))),
+            Deed::Make,
+        ),
         3 => (call(|action| action == Action::Duplicate), Deed::Duplicate),
         4 => (call(|action| action == Action::Accept), Deed::Accept),
         5 => (call(|action| action == Action::Unshare), Deed::Unshare),
@@ -155,7 +158,8 @@ fn parts(told: &[Told], size: usize) -> Vec<(i64, IoPartial)> {
             }
         }
         let mut part = IoPartial::default();
-        part.sink.add(drafts.into_values().filter_map(Draft::finish));
+        part.sink
+            .add(drafts.into_values().filter_map(Draft::finish));
         parts.push((time, part));
     }
     parts
@@ -188,7 +192,8 @@ fn outcome(partial: IoPartial, rules: &IoRules) -> Outcome {
 /// How many slices there were, and how many were played when it was known what was before.
 type Counts = (usize, u32);
 
-/// The state before the first part, in which a call is open since the beginning: nothing is forgotten.
+/// The state before the first part, in which a call is open since the beginning: nothing is
+/// forgotten.
 fn remembering() -> IoPartial {
     let head = Stretch {
         tid: Some(9),
@@ -267,7 +272,10 @@ fn all_that_slices_can_do_happens() {
         .collect();
     let (found, counts) = sliced(&told, 30, true);
     assert_eq!(found, whole(&told));
-    assert!(counts.0 > 250 && counts.1 < counts.0 as u32 / 2, "{counts:?}");
+    assert!(
+        counts.0 > 250 && counts.1 < counts.0 as u32 / 2,
+        "{counts:?}"
+    );
 }
 
 proptest! {

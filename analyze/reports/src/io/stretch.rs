@@ -104,7 +104,10 @@ impl Stretch {
         } else {
             let mut draft = Draft::new(key);
             draft.items.extend(items);
-            draft.finish().into_iter().for_each(|batch| self.put(batch, sink));
+            draft
+                .finish()
+                .into_iter()
+                .for_each(|batch| self.put(batch, sink));
         }
     }
 
@@ -245,7 +248,9 @@ impl Edges {
     /// Nothing comes before: the first stretch is that of whom its end names. What happened in it
     /// goes before all else in the sink, so that events of one CPU stay in their order.
     pub(super) fn open_beginning(&mut self, sink: &mut Sink) {
-        let Some((boundary, _)) = self.tail else { return };
+        let Some((boundary, _)) = self.tail else {
+            return;
+        };
         let head = std::mem::take(&mut self.head);
         let tid = head.tid.or(boundary.prev()).unwrap_or(ThreadKey::UNKNOWN);
         let mut first = Sink::default();

@@ -44,7 +44,13 @@ fn other_entry(lane: &mut IoCpu, entry: &SyscallEntry, time: i64, body: &mut Bod
 
 /// A system call ends.
 #[inline(always)]
-pub(super) fn exit(lane: &mut IoCpu, exit: &SyscallExit, window: Window, time: i64, body: &mut Body<'_, '_>) {
+pub(super) fn exit(
+    lane: &mut IoCpu,
+    exit: &SyscallExit,
+    window: Window,
+    time: i64,
+    body: &mut Body<'_, '_>,
+) {
     let Some(result) = exit.result.get(body) else {
         return;
     };
@@ -72,7 +78,9 @@ fn other_exit(
     let family = exit.family.as_ref().and_then(|family| family.get(body));
     Exit {
         result,
-        pair: pair.map_or(Exit::NO_PAIR, |(first, second)| (first as i32, second as i32)),
+        pair: pair.map_or(Exit::NO_PAIR, |(first, second)| {
+            (first as i32, second as i32)
+        }),
         call,
         peer: family.filter(|&family| family > 0).map(FdType::of_family),
         counts,

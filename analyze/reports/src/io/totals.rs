@@ -16,7 +16,8 @@ pub(super) struct Losses {
     pub(super) unstarted: u64,
 }
 
-/// What calls add up to, in whatever order. Grows with the number of threads that make calls, by a few hundred bytes for each.
+/// What calls add up to, in whatever order. Grows with the number of threads that make calls, by a
+/// few hundred bytes for each.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Totals {
     pub(super) sheets: Table<Sheet>,
@@ -34,7 +35,12 @@ impl Totals {
     }
 
     /// Adds what is read or written of a type of descriptor.
-    pub(super) fn add_sums(&mut self, thread: ThreadKey, (call, kind): (Syscall, FdType), sums: &Sums) {
+    pub(super) fn add_sums(
+        &mut self,
+        thread: ThreadKey,
+        (call, kind): (Syscall, FdType),
+        sums: &Sums,
+    ) {
         add_to(self.sheets.get(thread), (call, kind), sums);
     }
 

@@ -1,8 +1,8 @@
 //! What a CPU does besides running threads: handlers that interrupt one another.
 //!
-//! A handler ends before what it interrupted goes on, so those that run are a stack. A chunk does not
-//! know what ran when it began: ends without a beginning are kept, and replayed when the chunk is
-//! joined with the one before.
+//! A handler ends before what it interrupted goes on, so those that run are a stack. A chunk does
+//! not know what ran when it began: ends without a beginning are kept, and replayed when the chunk
+//! is joined with the one before.
 
 use serde::{Deserialize, Serialize};
 
@@ -184,9 +184,18 @@ impl IrqCpu {
         self.exit_after(handler, end, counts, Since::default())
     }
 
-    fn exit_after(&mut self, handler: Handler, end: i64, counts: bool, since: Since) -> Option<Ended> {
+    fn exit_after(
+        &mut self,
+        handler: Handler,
+        end: i64,
+        counts: bool,
+        since: Since,
+    ) -> Option<Ended> {
         self.reach(since.peak);
-        let found = self.stack.iter().rposition(|frame| frame.handler == handler);
+        let found = self
+            .stack
+            .iter()
+            .rposition(|frame| frame.handler == handler);
         // Those on top of it have ended without a word. If none is found, nobody knows which.
         let from = found.unwrap_or(0);
         let interrupted = self
@@ -197,7 +206,10 @@ impl IrqCpu {
             });
         match interrupted {
             (interrupted, Some(frame)) if found.is_some() => {
-                let frame = Frame { interrupted, ..frame };
+                let frame = Frame {
+                    interrupted,
+                    ..frame
+                };
                 return Some(Ended { frame, end });
             }
             (interrupted, _) => self.orphan(handler, end, counts, interrupted),
@@ -215,7 +227,11 @@ impl IrqCpu {
             self.orphans += u64::from(counts);
             return;
         }
-        self.heads.push(Head { handler, end, since });
+        self.heads.push(Head {
+            handler,
+            end,
+            since,
+        });
     }
 
     /// Ends whose beginning is not known, as far as they count.
@@ -243,7 +259,8 @@ impl IrqCpu {
     }
 
     /// Appends a later part; `counts` as with [`IrqCpu::exit`], by the time of the end. `ended`
-    /// receives the handlers that have ended, and adds the time that they took from interrupted code.
+    /// receives the handlers that have ended, and adds the time that they took from interrupted
+    /// code.
     pub(super) fn merge(
         &mut self,
         mut later: IrqCpu,
@@ -257,7 +274,8 @@ impl IrqCpu {
             }
         }
         for head in &later.heads {
-            if let Some(of) = self.exit_after(head.handler, head.end, counts(head.end), head.since) {
+            if let Some(of) = self.exit_after(head.handler, head.end, counts(head.end), head.since)
+            {
                 ended(self, of);
             }
         }
@@ -354,7 +372,9 @@ mod tests {
 
         fn seen(&self) -> (Vec<Seen>, u64, Vec<Frame>) {
             let seen = self.seen.iter();
-            let mut seen: Vec<_> = seen.map(|seen| (seen.0, seen.1, seen.3.time(), seen.4)).collect();
+            let mut seen: Vec<_> = seen
+                .map(|seen| (seen.0, seen.1, seen.3.time(), seen.4))
+                .collect();
             seen.sort_unstable();
             (seen, self.lane.orphans(|_| true), self.lane.stack.clone())
         }
@@ -402,14 +422,25 @@ mod tests {
     #[test]
     fn handlers_nest() {
         use IrqStep::*;
-        let steps = [Enter(3), Enter(5), Exit(5), Enter(6), Exit(6), Exit(3), Exit(9)];
+        let steps = [
+            Enter(3),
+            Enter(5),
+            Exit(5),
+            Enter(6),
+            Exit(6),
+            Exit(3),
+            Exit(9),
+        ];
         let steps: Vec<_> = steps
             .into_iter()
             .enumerate()
             .map(|(at, step)| (at as i64 * 10, step))
             .collect();
         let (seen, orphans, running) = IrqModel::run(&steps).seen();
-        assert_eq!(seen, [(0, 50, None, 20), (10, 20, None, 0), (30, 40, None, 0)]);
+        assert_eq!(
+            seen,
+            [(0, 50, None, 20), (10, 20, None, 0), (30, 40, None, 0)]
+        );
         assert_eq!((orphans, running.len()), (1, 0));
     }
 

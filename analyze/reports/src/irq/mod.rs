@@ -12,7 +12,9 @@ mod source;
 pub use options::IrqOptions;
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::Edge;
-use tracebraid_kernel_model::events::irq::{Ipi, IpiStep, Softirq, SoftirqStep, Tasklet, VectorIrq};
+use tracebraid_kernel_model::events::irq::{
+    Ipi, IpiStep, Softirq, SoftirqStep, Tasklet, VectorIrq,
+};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
 use lane::{Ended, Frame, Handler, IrqCpu, Raised, VECTORS};
@@ -37,8 +39,8 @@ pub struct IrqRules {
 
 /// State after some chunks.
 ///
-/// Its size is bounded by the number of CPUs, and of sources of interrupts; if each run of a handler is listed (`--view log`), by
-/// that of runs.
+/// Its size is bounded by the number of CPUs, and of sources of interrupts; if each run of a
+/// handler is listed (`--view log`), by that of runs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IrqPartial {
     sources: Sources,
@@ -108,7 +110,9 @@ impl Rules for IrqRules {
         let moved = |run: Run| run.moved(&places);
         earlier.log.extend(later.log.into_iter().map(moved));
         for run in later.waiting.into_iter().map(moved) {
-            let raised = earlier.lane(run.cpu).raised_before(run.vector(), run.raised);
+            let raised = earlier
+                .lane(run.cpu)
+                .raised_before(run.vector(), run.raised);
             self.count(earlier, Run { raised, ..run });
         }
         for (cpu, mut lane) in later.lanes {
@@ -157,7 +161,9 @@ impl IrqRules {
     fn step(&self, partial: &mut IrqPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         match &event.model.event {
             KernelEvent::IrqEntry(entry) => {
-                let Some(irq) = entry.irq.get(body) else { return };
+                let Some(irq) = entry.irq.get(body) else {
+                    return;
+                };
                 let name = entry.name.as_ref().and_then(|name| name.bytes(body));
                 self.enter(
                     partial,
@@ -178,7 +184,13 @@ impl IrqRules {
             KernelEvent::Hrtimer(timer) => {
                 let is_entry = timer.step.expires() == Some(true);
                 let fields = (&timer.timer, &timer.function);
-                self.timer(partial, event, (HandlerKind::Hrtimer, is_entry), fields, body);
+                self.timer(
+                    partial,
+                    event,
+                    (HandlerKind::Hrtimer, is_entry),
+                    fields,
+                    body,
+                );
             }
             KernelEvent::Timer(timer) => {
                 let is_entry = timer.step.expires() == Some(true);
@@ -200,7 +212,10 @@ impl IrqRules {
             return;
         };
         // The kernel keeps them in a word.
-        let Some(vector) = usize::try_from(number).ok().filter(|&vector| vector < VECTORS) else {
+        let Some(vector) = usize::try_from(number)
+            .ok()
+            .filter(|&vector| vector < VECTORS)
+        else {
             return;
         };
         let (handler, told) = (
@@ -235,7 +250,12 @@ impl IrqRules {
         let handler = (HandlerKind::Tasklet, address.or(function).unwrap_or(0));
         let number = function.or(address).unwrap_or(0);
         match tasklet.edge {
-            Edge::Begin => self.enter(partial, event, handler, (HandlerKind::Tasklet, number, None)),
+            Edge::Begin => self.enter(
+                partial,
+                event,
+                handler,
+                (HandlerKind::Tasklet, number, None),
+            ),
             Edge::End => self.exit(partial, event, handler),
         }
     }
@@ -245,7 +265,12 @@ impl IrqRules {
         let number = number_of(name);
         let handler = (HandlerKind::Vector, number);
         match vector.edge {
-            Edge::Begin => self.enter(partial, event, handler, (HandlerKind::Vector, number, Some(name))),
+            Edge::Begin => self.enter(
+                partial,
+                event,
+                handler,
+                (HandlerKind::Vector, number, Some(name)),
+            ),
             Edge::End => self.exit(partial, event, handler),
         }
     }
@@ -273,7 +298,12 @@ impl IrqRules {
         let Some(timer) = timer.get(body) else { return };
         if is_entry {
             let function = function.as_ref().and_then(|function| function.get(body));
-            self.enter(partial, event, (kind, timer), (kind, function.unwrap_or(0), None));
+            self.enter(
+                partial,
+                event,
+                (kind, timer),
+                (kind, function.unwrap_or(0), None),
+            );
         } else {
             self.exit(partial, event, (kind, timer));
         }
@@ -281,7 +311,14 @@ impl IrqRules {
 
     fn place(partial: &mut IrqPartial, event: &Event<'_>, (kind, number, name): Told<'_>) -> usize {
         let trace = event.cpu.trace;
-        partial.sources.place(Key { trace, kind, number }, name)
+        partial.sources.place(
+            Key {
+                trace,
+                kind,
+                number,
+            },
+            name,
+        )
     }
 
     fn raise(&self, partial: &mut IrqPartial, event: &Event<'_>, told: Told<'_>) {
@@ -323,8 +360,8 @@ impl IrqRules {
         }
     }
 
-    /// A handler has ended: the time that it took goes to its CPU, and away from what it interrupted.
-    /// Gives it if it was asked for; that depends on where and when it ended.
+    /// A handler has ended: the time that it took goes to its CPU, and away from what it
+    /// interrupted. Gives it if it was asked for; that depends on where and when it ended.
     fn ended(&self, lane: &mut IrqCpu, cpu: CpuKey, Ended { frame, end }: Ended) -> Option<Run> {
         let (kind, _) = frame.handler;
         let in_range = self.selection.window.clip(frame.begin, end);
@@ -345,7 +382,11 @@ impl IrqRules {
             usage.time += in_range.saturating_sub(frame.interrupted);
         }
         let run = Run::new(&frame, cpu, end);
-        self.options.views.limits.contain(run.duration).then_some(run)
+        self.options
+            .views
+            .limits
+            .contain(run.duration)
+            .then_some(run)
     }
 
     fn count(&self, partial: &mut IrqPartial, run: Run) {

@@ -10,10 +10,11 @@ pub struct IrqOptions {
     pub views: Views,
     /// Patterns of names or numbers of interrupts; none: all, unless there are some of softirqs.
     pub interrupts: Vec<Glob>,
-    /// Patterns of names, in capitals, or numbers of softirqs; none: all, unless there are some of interrupts.
+    /// Patterns of names, in capitals, or numbers of softirqs; none: all, unless there are some of
+    /// interrupts.
     pub softirqs: Vec<Glob>,
-    /// True if one page is made of it, which shows sums of all and what took longest: how values are
-    /// distributed and whose they are need not be known.
+    /// True if one page is made of it, which shows sums of all and what took longest: how values
+    /// are distributed and whose they are need not be known.
     pub is_summary: bool,
 }
 

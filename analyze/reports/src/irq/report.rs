@@ -85,26 +85,38 @@ fn unmatched(options: &IrqOptions, partial: &IrqPartial) -> Vec<String> {
 fn totals(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Total> {
     let count = |is_wanted: fn(HandlerKind) -> bool| -> u64 {
         let rows = rows.iter().filter(|(source, _)| is_wanted(source.key.kind));
-        rows.map(|(_, stats)| stats.durations.summary().count()).sum()
+        rows.map(|(_, stats)| stats.durations.summary().count())
+            .sum()
     };
     let lanes = || {
         let chosen = |cpu: &CpuKey| rules.selection.cpus.contains(cpu.cpu);
         partial.lanes.iter().filter(move |(cpu, _)| chosen(cpu))
     };
     let running: usize = lanes().map(|(_, lane)| lane.running()).sum();
-    let orphans = |(cpu, lane): &(CpuKey, IrqCpu)| lane.orphans(|time| rules.selection.counts(time, cpu.cpu));
+    let orphans =
+        |(cpu, lane): &(CpuKey, IrqCpu)| lane.orphans(|time| rules.selection.counts(time, cpu.cpu));
     let orphans: u64 = lanes().map(orphans).sum();
     vec![
-        Total::new("interrupts", "interrupts", count(HandlerKind::is_hard).into()).or_one("interrupt"),
+        Total::new(
+            "interrupts",
+            "interrupts",
+            count(HandlerKind::is_hard).into(),
+        )
+        .or_one("interrupt"),
         Total::new(
             "softirqs",
             "softirqs",
             count(|kind| kind == HandlerKind::Softirq).into(),
         )
         .or_one("softirq"),
-        Total::new("unfinished", "unfinished handlers", (running as u64).into()).or_one("unfinished handler"),
-        Total::new("unknown_begin", "handlers of unknown beginning", orphans.into())
-            .or_one("handler of unknown beginning"),
+        Total::new("unfinished", "unfinished handlers", (running as u64).into())
+            .or_one("unfinished handler"),
+        Total::new(
+            "unknown_begin",
+            "handlers of unknown beginning",
+            orphans.into(),
+        )
+        .or_one("handler of unknown beginning"),
     ]
 }
 
@@ -123,7 +135,8 @@ fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
         let rows = rows
             .into_iter()
             .filter(|(_, stats)| stats.durations.summary().count() > 0);
-        let row = |(source, stats): (&Source, &Stats)| row(head, about, source, stats, &stats.durations);
+        let row =
+            |(source, stats): (&Source, &Stats)| row(head, about, source, stats, &stats.durations);
         section(key, title, about, rows.map(row).collect())
     };
     let is_softirq = |kind| kind == HandlerKind::Softirq;
@@ -132,7 +145,8 @@ fn statistics(head: &Head, rows: &Rows<'_>) -> Vec<Section> {
     let raised = with_raises
         .into_iter()
         .filter(|(_, stats)| stats.raises > 0 || stats.latencies.summary().count() > 0);
-    let latency = |(source, stats): (&Source, &Stats)| row(head, LATENCIES, source, stats, &stats.latencies);
+    let latency =
+        |(source, stats): (&Source, &Stats)| row(head, LATENCIES, source, stats, &stats.latencies);
     vec![
         durations(
             "interrupts",
@@ -188,16 +202,21 @@ fn cpus(rules: &IrqRules, input: &Input, lanes: &ByCpu<IrqCpu>) -> Section {
     let head = input.head();
     let idle = input.sources.cpus().map(|cpu| (cpu, Default::default()));
     let mut cpus: BTreeMap<CpuKey, _> = idle.collect();
-    cpus.extend(lanes.iter().map(|(cpu, lane)| (*cpu, (lane.hard, lane.soft))));
+    cpus.extend(
+        lanes
+            .iter()
+            .map(|(cpu, lane)| (*cpu, (lane.hard, lane.soft))),
+    );
     cpus.retain(|cpu, _| rules.selection.cpus.contains(cpu.cpu));
-    let row = |(cpu, (hard, soft)): (CpuKey, (crate::irq::lane::Usage, crate::irq::lane::Usage))| {
-        let share = |time| Value::Float(share(time, head.duration_ns));
-        let mut values = vec![host(&head, cpu.trace), u64::from(cpu.cpu).into()];
-        for usage in [hard, soft] {
-            values.extend([usage.count.into(), usage.time.into(), share(usage.time)]);
-        }
-        values
-    };
+    let row =
+        |(cpu, (hard, soft)): (CpuKey, (crate::irq::lane::Usage, crate::irq::lane::Usage))| {
+            let share = |time| Value::Float(share(time, head.duration_ns));
+            let mut values = vec![host(&head, cpu.trace), u64::from(cpu.cpu).into()];
+            for usage in [hard, soft] {
+                values.extend([usage.count.into(), usage.time.into(), share(usage.time)]);
+            }
+            values
+        };
     let columns = [
         CPU,
         Column::new("interrupts", "Interrupts", Unit::Count),
@@ -224,7 +243,13 @@ fn longest(rules: &IrqRules, partial: &IrqPartial, rows: &Rows<'_>) -> Vec<Run> 
     let key = |run: &Run| partial.sources.at(run.place).map(|source| source.key);
     runs.sort_by_key(|run| {
         let anywhere = Run { place: 0, ..*run };
-        (Reverse(run.duration), run.begin, run.cpu, key(run), anywhere)
+        (
+            Reverse(run.duration),
+            run.begin,
+            run.cpu,
+            key(run),
+            anywhere,
+        )
     });
     runs.truncate(most);
     runs

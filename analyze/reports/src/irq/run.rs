@@ -89,7 +89,9 @@ impl Stats {
 
     /// Counts it among those of its size; `of` gives the bounds.
     pub(super) fn bin(&mut self, run: &Run, of: impl Fn(&str) -> Option<(u64, u64)>) {
-        let bounds = *self.bounds.get_or_insert_with(|| [of(DURATION), of(LATENCY)]);
+        let bounds = *self
+            .bounds
+            .get_or_insert_with(|| [of(DURATION), of(LATENCY)]);
         let values = [Some(run.duration), run.latency()];
         for ((bins, bounds), value) in self.bins.iter_mut().zip(bounds).zip(values) {
             if let (Some(bounds), Some(value)) = (bounds, value) {

@@ -42,7 +42,10 @@ impl HandlerKind {
 
     /// True for interrupts of the processor.
     pub(super) fn is_hard(self) -> bool {
-        matches!(self, HandlerKind::Irq | HandlerKind::Vector | HandlerKind::Ipi)
+        matches!(
+            self,
+            HandlerKind::Irq | HandlerKind::Vector | HandlerKind::Ipi
+        )
     }
 }
 
@@ -91,7 +94,9 @@ const NAMES: usize = 8;
 impl Source {
     /// Learns the name of a handler.
     fn learn(&mut self, name: &[u8]) {
-        if let Err(at) = self.names.binary_search_by(|known| known.as_slice().cmp(name))
+        if let Err(at) = self
+            .names
+            .binary_search_by(|known| known.as_slice().cmp(name))
             && at < NAMES
         {
             self.names.insert(at, name.to_owned());
@@ -109,8 +114,12 @@ impl Source {
     pub(super) fn name(&self) -> String {
         let Key { kind, number, .. } = self.key;
         match kind {
-            HandlerKind::Softirq => softirq_name(number).map_or_else(|| number.to_string(), str::to_owned),
-            HandlerKind::Tasklet | HandlerKind::Hrtimer | HandlerKind::Timer => format!("{number:#x}"),
+            HandlerKind::Softirq => {
+                softirq_name(number).map_or_else(|| number.to_string(), str::to_owned)
+            }
+            HandlerKind::Tasklet | HandlerKind::Hrtimer | HandlerKind::Timer => {
+                format!("{number:#x}")
+            }
             HandlerKind::Irq | HandlerKind::Vector | HandlerKind::Ipi => {
                 let names = self.names.iter().map(|name| String::from_utf8_lossy(name));
                 names.collect::<Vec<_>>().join(", ")
@@ -270,7 +279,10 @@ mod tests {
                 softirqs: globs(softirqs),
                 ..IrqOptions::default()
             };
-            sources.iter().map(|source| source.is_chosen(&options)).collect()
+            sources
+                .iter()
+                .map(|source| source.is_chosen(&options))
+                .collect()
         };
         assert_eq!(chosen(&[], &[]), [true, true]);
         assert_eq!(chosen(&["26"], &[]), [true, false]);

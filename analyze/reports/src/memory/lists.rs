@@ -20,7 +20,11 @@ struct Row<'a> {
 type Moved<'a> = (Move, &'a Row<'a>);
 
 /// The tables; with `only_batches` pages that are given back are told by batches alone.
-pub(super) fn lists(rules: &MemoryRules, partial: &MemoryPartial, only_batches: bool) -> Vec<Section> {
+pub(super) fn lists(
+    rules: &MemoryRules,
+    partial: &MemoryPartial,
+    only_batches: bool,
+) -> Vec<Section> {
     let rows = rows(rules, partial);
     vec![
         list(
@@ -79,7 +83,15 @@ fn log<'a>(rows: &'a [Row<'a>], only_batches: bool) -> Vec<Moved<'a>> {
         own.map(move |moved| (*moved, row))
     };
     let mut log: Vec<Moved<'_>> = rows.iter().flat_map(of_each).collect();
-    log.sort_by_key(|(moved, row)| (moved.time.0, moved.cpu.0, rank(row), moved.what, moved.order));
+    log.sort_by_key(|(moved, row)| {
+        (
+            moved.time.0,
+            moved.cpu.0,
+            rank(row),
+            moved.what,
+            moved.order,
+        )
+    });
     log
 }
 

@@ -1,7 +1,7 @@
 //! Memory: pages and objects of the kernel, page faults, the page cache, reclaiming, by thread.
 //!
-//! Most of it is sums, of whoever runs where an event happens: each CPU is followed alone. `docs/reports-memory.md` defines each
-//! number.
+//! Most of it is sums, of whoever runs where an event happens: each CPU is followed alone.
+//! `docs/reports-memory.md` defines each number.
 
 mod lane;
 mod lists;
@@ -37,7 +37,8 @@ pub struct MemoryRules {
 
 /// State after some chunks.
 ///
-/// Its size is bounded by the number of CPUs and threads; if each allocation is listed (`--view log`), by that of allocations.
+/// Its size is bounded by the number of CPUs and threads; if each allocation is listed (`--view
+/// log`), by that of allocations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemoryPartial {
     people: People,
@@ -47,8 +48,8 @@ pub struct MemoryPartial {
     unknown: Done,
     /// Nothing came before.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people, and who did something last among
-    /// the threads.
+    /// Where the thread that was switched to last is among the people, and who did something last
+    /// among the threads.
     #[serde(skip)]
     near: (usize, usize),
 }
@@ -63,7 +64,13 @@ struct Done {
 
 impl Done {
     #[inline]
-    fn count(&mut self, keeps: &Keeps, kernel: &KernelEvent, moved: Option<Move>, body: &mut Body<'_, '_>) {
+    fn count(
+        &mut self,
+        keeps: &Keeps,
+        kernel: &KernelEvent,
+        moved: Option<Move>,
+        body: &mut Body<'_, '_>,
+    ) {
         self.sums.count(kernel, body);
         if let Some(moved) = moved {
             self.moves.get_or_insert_default().add(keeps, moved);
@@ -102,8 +109,7 @@ impl Rules for MemoryRules {
     }
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
-        let taken =
-            |event: &KernelEvent| matches!(event, KernelEvent::Page(page) if page.step == PageStep::Alloc);
+        let taken = |event: &KernelEvent| matches!(event, KernelEvent::Page(page) if page.step == PageStep::Alloc);
         if !has(&is_counted) {
             return Some(
                 "nothing about memory was recorded: enable kmem_mm_page_alloc and kmem_mm_page_free; \
@@ -117,7 +123,9 @@ impl Rules for MemoryRules {
             );
         }
         let switches = has(&|event| matches!(event, KernelEvent::Switch(_)));
-        (!switches).then_some("nothing here may tell threads apart: enable sched_switch, or the context tid")
+        (!switches).then_some(
+            "nothing here may tell threads apart: enable sched_switch, or the context tid",
+        )
     }
 
     fn first(&self) -> MemoryPartial {
@@ -135,11 +143,15 @@ impl Rules for MemoryRules {
 
     #[inline(always)]
     fn event(&self, partial: &mut MemoryPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         match &model.event {
             KernelEvent::Switch(switch) => {
                 let near = &mut partial.near.0;
-                if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
+                if let Some((_, next)) =
+                    learn_switch(&mut partial.people, near, event, switch, body)
+                {
                     partial.lanes.get(cpu).now = Running::Thread(next);
                 }
                 return;
@@ -203,7 +215,8 @@ impl MemoryPartial {
         match lane.now {
             Running::Thread(tid) => {
                 let trace = cpu.trace;
-                self.threads.get_near(ThreadKey { trace, tid }, &mut self.near.1)
+                self.threads
+                    .get_near(ThreadKey { trace, tid }, &mut self.near.1)
             }
             Running::Before if !self.is_first => lane.head.get_or_insert_default(),
             Running::Before | Running::Unknown => &mut self.unknown,

@@ -12,7 +12,8 @@ use tracebraid_follow::{CpuKey, Event};
 use tracebraid_statistics::Top;
 use tracebraid_tables::View;
 
-/// Pages are taken or given back; of two the one of more pages is greater, of equal ones the earlier.
+/// Pages are taken or given back; of two the one of more pages is greater, of equal ones the
+/// earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Move {
     /// Their number is two to the power of this.
@@ -81,7 +82,10 @@ pub(super) struct Keeps {
 
 impl Keeps {
     pub(super) fn new(options: &MemoryOptions) -> Keeps {
-        let (is_logged, is_counted) = (options.views.shows(View::Log), options.views.shows(View::Freq));
+        let (is_logged, is_counted) = (
+            options.views.shows(View::Log),
+            options.views.shows(View::Freq),
+        );
         let top = options.views.top();
         let is_bounded = options.sizes != Default::default();
         Keeps {

@@ -30,7 +30,10 @@ const PAGES: Table = Table {
     columns: &[
         (Count::Allocated, count("allocated_pages", "Allocated")),
         (Count::Freed, count("freed_pages", "Freed")),
-        (Count::Batched, count("batched_pages", "In batches").left_out(1)),
+        (
+            Count::Batched,
+            count("batched_pages", "In batches").left_out(1),
+        ),
         (Count::Failed, count("failed", "Failed").left_out(2)),
     ],
     has_balance: true,
@@ -122,10 +125,13 @@ pub(super) fn report(rules: &MemoryRules, input: &Input, partial: &MemoryPartial
         }
         sums
     });
-    let of_threads = parts.threads.iter().fold(Sums::default(), |mut all, (_, sums)| {
-        all.merge(sums);
-        all
-    });
+    let of_threads = parts
+        .threads
+        .iter()
+        .fold(Sums::default(), |mut all, (_, sums)| {
+            all.merge(sums);
+            all
+        });
     let by = [
         ("threads", of_threads),
         ("idle", parts.idle),
@@ -208,7 +214,11 @@ fn balance(sums: &Sums) -> Value {
 fn totals_by(by: &[(&'static str, Sums); 3]) -> Section {
     let all = [by[0].1, by[1].1, by[2].1, all(by)];
     let mut rows = Vec::new();
-    for table in [PAGES].iter().chain(&OTHERS).filter(|table| has(table, &all[3])) {
+    for table in [PAGES]
+        .iter()
+        .chain(&OTHERS)
+        .filter(|table| has(table, &all[3]))
+    {
         let amounts = all.iter().map(|sums| values(table, sums));
         let mut amounts: Vec<_> = amounts.map(Vec::into_iter).collect();
         for column in columns(table) {
@@ -248,7 +258,10 @@ fn most(table: &Table, sums: &Sums) -> Vec<Reverse<u64>> {
 }
 
 fn by_thread(table: &Table, threads: &[(Thread, Sums)]) -> Section {
-    let mut rows: Vec<_> = threads.iter().filter(|(_, sums)| has(table, sums)).collect();
+    let mut rows: Vec<_> = threads
+        .iter()
+        .filter(|(_, sums)| has(table, sums))
+        .collect();
     rows.sort_by_cached_key(|(thread, sums)| (most(table, sums), thread.trace, thread.tid));
     let row = |(thread, sums): &(Thread, Sums)| {
         let thread = [thread.clone().into()].into_iter();
@@ -274,8 +287,16 @@ fn by_process(people: &People, threads: &[(Thread, Sums)]) -> Section {
     let threads = of_pages.map(|(thread, sums)| (thread.clone(), sums));
     let mut rows = people.processes(threads, add);
     rows.sort_by_cached_key(|(process, sums)| {
-        let Process { trace, pid, tid, .. } = process;
-        (most(&PAGES, sums), most(&OTHERS[0], sums), *trace, *pid, *tid)
+        let Process {
+            trace, pid, tid, ..
+        } = process;
+        (
+            most(&PAGES, sums),
+            most(&OTHERS[0], sums),
+            *trace,
+            *pid,
+            *tid,
+        )
     });
     let row = |(process, sums): (Process, Sums)| {
         let who = [Thread::from(&process).into(), process.threads.into()].into_iter();

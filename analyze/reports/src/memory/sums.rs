@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::events::Edge;
-use tracebraid_kernel_model::events::memory::{Page, PageFault, PageStep, Reclaim, ReclaimStep, Slab};
+use tracebraid_kernel_model::events::memory::{
+    Page, PageFault, PageStep, Reclaim, ReclaimStep, Slab,
+};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent};
 
 /// Something that is counted.

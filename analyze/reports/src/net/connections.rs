@@ -118,8 +118,8 @@ pub(super) struct Connections {
     entries: Vec<(ConnectionKey, Connection)>,
     #[serde(skip)]
     index: NumberIndex,
-    /// The ways of connections that were asked for last: packets often follow those of their connection,
-    /// and what is on its way to this machine is sent and received.
+    /// The ways of connections that were asked for last: packets often follow those of their
+    /// connection, and what is on its way to this machine is sent and received.
     #[serde(skip)]
     recent: [Option<Recent>; 2],
 }
@@ -140,7 +140,11 @@ impl Connections {
             self.index_all();
         }
         let hash = KeyHasher::hash_of(&key);
-        let is_key = |at: u32| self.entries.get(at as usize).is_some_and(|entry| entry.0 == key);
+        let is_key = |at: u32| {
+            self.entries
+                .get(at as usize)
+                .is_some_and(|entry| entry.0 == key)
+        };
         match self.index.find(hash, is_key) {
             Some(at) => at as usize,
             None => {
@@ -181,7 +185,11 @@ impl Connections {
         let (at, way) = self.place(trace, from, (headers.destination, destination));
         let connection = &mut self.entries[at].1;
         let way = &mut connection.ways[way];
-        let sum = if is_sent { &mut way.sent } else { &mut way.received };
+        let sum = if is_sent {
+            &mut way.sent
+        } else {
+            &mut way.received
+        };
         sum.add(Sum { packets: 1, bytes });
         connection.resets[usize::from(!is_sent)] += u64::from(flags & RESET != 0);
     }
@@ -195,7 +203,10 @@ impl Connections {
         }
         let (side, other) = (Side::new(from.0, from.1), Side::new(to.0, to.1));
         let (a, b) = (side.min(other), side.max(other));
-        let place = (self.find(ConnectionKey { trace, a, b }), usize::from(side != a));
+        let place = (
+            self.find(ConnectionKey { trace, a, b }),
+            usize::from(side != a),
+        );
         self.recent = [Some((trace, from, to, place)), self.recent[0]];
         place
     }

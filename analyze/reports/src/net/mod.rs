@@ -27,8 +27,8 @@ use interface::{Begun, End, Fate, InterfaceKey, Passed};
 use passing::Passing;
 use sums::{PortCounts, Ports, Sums};
 use tracebraid_follow::{
-    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, PairSlice, Pairs, People, PerCpu, Rules,
-    Selection, ThreadKey, learn, learn_switch,
+    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, PairSlice, Pairs, People,
+    PerCpu, Rules, Selection, ThreadKey, learn, learn_switch,
 };
 use tracebraid_tables::{Report, View};
 
@@ -46,8 +46,9 @@ pub struct NetRules {
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, interfaces, threads, connections, and packets
-/// between queue and device; if each packet is listed (`--view log`), by that of packets.
+/// But for items that wait to be played, its size is bounded by the number of CPUs, interfaces,
+/// threads, connections, and packets between queue and device; if each packet is listed (`--view
+/// log`), by that of packets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NetPartial {
     people: People,
@@ -72,7 +73,8 @@ impl Rules for NetRules {
     type Options = NetOptions;
 
     fn new(selection: &Selection, options: &NetOptions) -> Self {
-        let of = |(name, range): (&String, &(u64, u64))| Some((InterfaceKey::from_name(name)?, *range));
+        let of =
+            |(name, range): (&String, &(u64, u64))| Some((InterfaceKey::from_name(name)?, *range));
         let ranges = options.views.ranges.as_ref();
         NetRules {
             selection: selection.clone(),
@@ -103,9 +105,13 @@ impl Rules for NetRules {
         };
         match (has(PacketStep::Xmit), has(PacketStep::Receive)) {
             (true, true) if has(PacketStep::Queue) => None,
-            (true, true) => Some("who sends, and how long that takes, is not known: enable net_dev_queue"),
+            (true, true) => {
+                Some("who sends, and how long that takes, is not known: enable net_dev_queue")
+            }
             (true, false) => Some("what is received was not recorded: enable net_if_receive_skb"),
-            (false, true) => Some("what is sent was not recorded: enable net_dev_queue and net_dev_xmit"),
+            (false, true) => {
+                Some("what is sent was not recorded: enable net_dev_queue and net_dev_xmit")
+            }
             (false, false) => Some(
                 "no packets were recorded: enable net_dev_queue, net_dev_xmit and net_if_receive_skb (lttng \
                  enable-event --kernel 'net_*'), and skb_kfree and tcp_* for drops and retransmissions",
@@ -132,7 +138,9 @@ impl Rules for NetRules {
 
     #[inline(always)]
     fn event(&self, partial: &mut NetPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         match &model.event {
             KernelEvent::Packet(packet) => {
                 self.at_device(partial, event, packet, body);
@@ -146,8 +154,13 @@ impl Rules for NetRules {
             KernelEvent::Tcp(tcp) => self.tcp(partial, event, tcp, body),
             KernelEvent::Switch(switch) => {
                 let near = &mut partial.near;
-                if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
-                    partial.lanes.get(cpu).goes_over(time, CpuActivity::of(next));
+                if let Some((_, next)) =
+                    learn_switch(&mut partial.people, near, event, switch, body)
+                {
+                    partial
+                        .lanes
+                        .get(cpu)
+                        .goes_over(time, CpuActivity::of(next));
                 }
             }
             other => {
@@ -184,12 +197,18 @@ impl Rules for NetRules {
         earlier.sums.merge(later.sums, self.options.views.top());
     }
 
-    fn slices<'a>(&'a self, partial: &mut NetPartial, watermark: i64) -> Vec<Slice<'a, NetPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut NetPartial,
+        watermark: i64,
+    ) -> Vec<Slice<'a, NetPartial>> {
         let until = Self::passed_until(partial, watermark);
         let items = partial.items.cut(until);
         match items.is_empty() {
             true => Vec::new(),
-            false => vec![Box::new(|resident| self.play_slice(items, &mut resident.sums))],
+            false => vec![Box::new(|resident| {
+                self.play_slice(items, &mut resident.sums)
+            })],
         }
     }
 
@@ -243,7 +262,9 @@ impl NetRules {
         let buffer = packet.buffer.get(body)? as u64;
         let interface = partial.sums.met(cpu.trace, name);
         let bytes = packet.length.as_ref().and_then(|length| length.get(body));
-        let bytes = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+        let bytes = bytes
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .unwrap_or(0);
         let is_sent = match packet.step {
             PacketStep::Queue => true,
             PacketStep::Receive => false,
@@ -281,9 +302,15 @@ impl NetRules {
             partial.sums.interface(interface).received.add(bytes);
         }
         if self.ranges.is_none()
-            && let Some(headers) = packet.headers.as_ref().and_then(|headers| headers.get(body))
+            && let Some(headers) = packet
+                .headers
+                .as_ref()
+                .and_then(|headers| headers.get(body))
         {
-            partial.sums.connections.add(cpu.trace, &headers, bytes, is_sent);
+            partial
+                .sums
+                .connections
+                .add(cpu.trace, &headers, bytes, is_sent);
         }
         Some(())
     }
@@ -321,11 +348,26 @@ impl NetRules {
         }
     }
 
-    fn freed(&self, partial: &mut NetPartial, event: &Event<'_>, free: &PacketFree, body: &mut Body<'_, '_>) {
+    fn freed(
+        &self,
+        partial: &mut NetPartial,
+        event: &Event<'_>,
+        free: &PacketFree,
+        body: &mut Body<'_, '_>,
+    ) {
         if let Some(buffer) = free.buffer.get(body) {
             let dropped = free.dropped;
-            let is_told = dropped && free.reason.as_ref().is_some_and(|reason| reason.is_told(body));
-            self.end(partial, event, buffer as u64, Fate::Freed { dropped, is_told });
+            let is_told = dropped
+                && free
+                    .reason
+                    .as_ref()
+                    .is_some_and(|reason| reason.is_told(body));
+            self.end(
+                partial,
+                event,
+                buffer as u64,
+                Fate::Freed { dropped, is_told },
+            );
         }
     }
 
@@ -338,15 +380,15 @@ impl NetRules {
         self.passes(partial, event.cpu, event.time, Passing::End(buffer, end));
     }
 
-    /// A packet is handed on. Most are given to the driver by the CPU that queued them, before it has
-    /// to do with others: those are paired here.
+    /// A packet is handed on. Most are given to the driver by the CPU that queued them, before it
+    /// has to do with others: those are paired here.
     #[inline(always)]
     fn passes(&self, partial: &mut NetPartial, cpu: CpuKey, time: i64, passing: Passing) {
         let lane = partial.queued.get(cpu);
         let Some(queued) = lane.now() else {
             if !partial.is_first {
-                // The chunks before know whether it is that which was queued last; what is queued from
-                // now on is known here.
+                // The chunks before know whether it is that which was queued last; what is queued
+                // from now on is known here.
                 lane.wait(time, passing);
             }
             lane.goes_over(time, passing.queues());
@@ -363,15 +405,17 @@ impl NetRules {
             return self.ended(&mut partial.sums, buffer, begun, end);
         }
         if let Some((buffer, begun)) = last {
-            partial.items.push(cpu, begun.time, Passing::Begin(buffer, begun));
+            partial
+                .items
+                .push(cpu, begun.time, Passing::Begin(buffer, begun));
         }
         if passing.queues().is_none() {
             partial.items.push(cpu, time, passing);
         }
     }
 
-    /// Up to when all CPUs' packets are known: one that was queued last may still be given to the driver
-    /// by its CPU, but only soon.
+    /// Up to when all CPUs' packets are known: one that was queued last may still be given to the
+    /// driver by its CPU, but only soon.
     fn passed_until(partial: &mut NetPartial, watermark: i64) -> i64 {
         let mut until = watermark;
         for (cpu, lane) in partial.queued.iter_mut() {
@@ -390,7 +434,11 @@ impl NetRules {
     }
 
     /// Pairs those that other packets followed on their CPU.
-    fn play_slice<'a>(&'a self, mut items: Items<Passing>, sums: &mut Sums) -> Composition<'a, NetPartial> {
+    fn play_slice<'a>(
+        &'a self,
+        mut items: Items<Passing>,
+        sums: &mut Sums,
+    ) -> Composition<'a, NetPartial> {
         let mut slice = PairSlice::default();
         items.play(None, |cpu, _, passing| match passing {
             Passing::Begin(buffer, begun) => drop(slice.begin((cpu.trace, buffer), begun)),
@@ -493,8 +541,8 @@ impl NetRules {
 
 type PortField = tracebraid_kernel_model::IntField;
 
-/// Nanoseconds from being queued to the driver within which packets are paired on their CPU. It bounds
-/// how long others wait for them.
+/// Nanoseconds from being queued to the driver within which packets are paired on their CPU. It
+/// bounds how long others wait for them.
 const SOON: u64 = 10_000_000;
 
 /// The driver took the packet.

@@ -10,8 +10,8 @@ pub struct NetOptions {
     pub views: Views,
     /// Patterns of names of interfaces; none: all.
     pub interfaces: Vec<Glob>,
-    /// True if one page is made of it, which shows sums of all and what took longest: how values are
-    /// distributed and whose they are need not be known.
+    /// True if one page is made of it, which shows sums of all and what took longest: how values
+    /// are distributed and whose they are need not be known.
     pub is_summary: bool,
 }
 

@@ -10,8 +10,8 @@ use crate::net::{NetPartial, NetRules};
 use tracebraid_follow::{Head, Input, Thread};
 use tracebraid_statistics::Ranges;
 use tracebraid_tables::{
-    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values, is_named,
-    unmatched,
+    Column, Report, Section, Total, Unit, Value, View, distribution_columns, distribution_values,
+    is_named, unmatched,
 };
 
 const INTERFACE: Column = Column::new("interface", "Interface", Unit::Interface);
@@ -98,7 +98,12 @@ fn totals(partial: &NetPartial, interfaces: &[&Interface]) -> Vec<Total> {
             .into()
     };
     vec![
-        Total::new("sent", "packets sent", sum(&|interface| interface.sent.count())).or_one("packet sent"),
+        Total::new(
+            "sent",
+            "packets sent",
+            sum(&|interface| interface.sent.count()),
+        )
+        .or_one("packet sent"),
         Total::new(
             "received",
             "packets received",
@@ -250,7 +255,10 @@ fn of_connections(names: &Names<'_>, partial: &NetPartial) -> Section {
     let mut rows: Vec<_> = partial.sums.connections.entries().to_vec();
     let bytes = |ways: &[super::connections::Way; 2]| ways[0].sum().bytes + ways[1].sum().bytes;
     rows.sort_by_key(|(key, connection)| (Reverse(bytes(&connection.ways)), *key));
-    let row = |(key, connection): &(super::connections::ConnectionKey, super::connections::Connection)| {
+    let row = |(key, connection): &(
+        super::connections::ConnectionKey,
+        super::connections::Connection,
+    )| {
         let [there, back] = connection.ways.map(|way| way.sum());
         vec![
             Value::Text(names.of_host(key.trace, key.a.text())),
@@ -363,7 +371,12 @@ fn lists(
         ..Section::default()
     };
     [
-        list("slowest", "Slowest from the queue to the driver", View::Top, &top),
+        list(
+            "slowest",
+            "Slowest from the queue to the driver",
+            View::Top,
+            &top,
+        ),
         list("log", "Packets sent", View::Log, &log),
     ]
 }

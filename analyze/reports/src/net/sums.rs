@@ -31,7 +31,8 @@ impl PortCounts {
     }
 }
 
-/// What adds up in any order. Its size depends on the number of interfaces, threads and connections, but for the log.
+/// What adds up in any order. Its size depends on the number of interfaces, threads and
+/// connections, but for the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
     pub(super) interfaces: Vec<Interface>,
@@ -79,7 +80,11 @@ impl Sums {
     /// What is known of an interface.
     #[inline(always)]
     pub(super) fn interface(&mut self, key: InterfaceKey) -> &mut Interface {
-        if self.interfaces.get(self.last).is_none_or(|last| last.key != key) {
+        if self
+            .interfaces
+            .get(self.last)
+            .is_none_or(|last| last.key != key)
+        {
             self.last = self.find(key);
         }
         &mut self.interfaces[self.last]
@@ -87,7 +92,10 @@ impl Sums {
 
     fn find(&mut self, key: InterfaceKey) -> usize {
         // There are few.
-        let at = self.interfaces.iter().position(|interface| interface.key == key);
+        let at = self
+            .interfaces
+            .iter()
+            .position(|interface| interface.key == key);
         at.unwrap_or_else(|| {
             self.interfaces.push(Interface::new(key));
             self.interfaces.len() - 1
@@ -96,7 +104,11 @@ impl Sums {
 
     /// What that thread sends, or softirqs, by that interface.
     #[inline]
-    pub(super) fn sent_by(&mut self, thread: Option<ThreadKey>, interface: InterfaceKey) -> &mut Sum {
+    pub(super) fn sent_by(
+        &mut self,
+        thread: Option<ThreadKey>,
+        interface: InterfaceKey,
+    ) -> &mut Sum {
         let sums = match thread {
             Some(thread) => self.threads.get_near(thread, &mut self.near),
             None => &mut self.softirqs,
@@ -119,7 +131,8 @@ impl Sums {
             self.interface(interface.key).merge(interface, top);
         }
         let add = |own: &mut Vec<_>, sums: Vec<_>| {
-            sums.into_iter().for_each(|(key, sum)| sum_of(own, key).add(sum));
+            sums.into_iter()
+                .for_each(|(key, sum)| sum_of(own, key).add(sum));
         };
         self.threads.merge_by(other.threads, add);
         add(&mut self.softirqs, other.softirqs);

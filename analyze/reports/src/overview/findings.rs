@@ -87,10 +87,14 @@ fn processors(parts: &Parts, findings: &mut Vec<Finding>) {
         ),
         command: "tracebraid cpu",
     }));
-    let inconsistent: u64 = cpus().map(|cpu| cpu.unsigned("inconsistent_switches")).sum();
+    let inconsistent: u64 = cpus()
+        .map(|cpu| cpu.unsigned("inconsistent_switches"))
+        .sum();
     if inconsistent > 0 {
         findings.push(Finding {
-            what: format!("{inconsistent} switches do not follow from the one before: events are missing"),
+            what: format!(
+                "{inconsistent} switches do not follow from the one before: events are missing"
+            ),
             command: "tracebraid cpu",
         });
     }
@@ -174,7 +178,12 @@ fn devices(parts: &Parts, findings: &mut Vec<Finding>) {
         }
     }
     let totals = [
-        (&parts.disk, "errors", "disk requests failed", "tracebraid disk"),
+        (
+            &parts.disk,
+            "errors",
+            "disk requests failed",
+            "tracebraid disk",
+        ),
         (
             &parts.net,
             "retransmissions",

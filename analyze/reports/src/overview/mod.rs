@@ -169,7 +169,10 @@ fn files(io: &Report, kind: FdType, (key, title): (&'static str, &str), rows: us
         let of_type = process
             .rows("types")
             .find(|row| row.text("type") == kind.name())?;
-        let (read, written) = (of_type.unsigned("read_bytes"), of_type.unsigned("written_bytes"));
+        let (read, written) = (
+            of_type.unsigned("read_bytes"),
+            of_type.unsigned("written_bytes"),
+        );
         (read + written > 0).then_some((read, written))
     };
     let mut list: Vec<_> = (io.rows("processes"))

@@ -58,7 +58,13 @@ const KINDS: [WorstKind; 5] = [
 ];
 
 pub(super) fn section(parts: &Parts) -> Section {
-    let reports = [&parts.syscalls, &parts.sched, &parts.disk, &parts.irq, &parts.net];
+    let reports = [
+        &parts.syscalls,
+        &parts.sched,
+        &parts.disk,
+        &parts.irq,
+        &parts.net,
+    ];
     let rows = KINDS
         .iter()
         .zip(reports)
@@ -77,10 +83,13 @@ pub(super) fn section(parts: &Parts) -> Section {
 fn row(kind: &WorstKind, report: &Report) -> Option<Vec<Value>> {
     let section = report.section(kind.section)?;
     let row = section.rows.first()?;
-    let what = kind.what.iter().filter_map(|key| match section.cell(row, key) {
-        Some(Value::Text(text)) => Some(text.as_str()),
-        _ => None,
-    });
+    let what = kind
+        .what
+        .iter()
+        .filter_map(|key| match section.cell(row, key) {
+            Some(Value::Text(text)) => Some(text.as_str()),
+            _ => None,
+        });
     let what = what.collect::<Vec<_>>().join(" ");
     let cell = |key| section.cell(row, key).cloned().unwrap_or(Value::None);
     Some(vec![

@@ -10,7 +10,9 @@ use crate::processes::life::NamedBy;
 use crate::processes::report::ProcessRow;
 use tracebraid_follow::{Limits, Selection, Thread};
 use tracebraid_statistics::{Bins, Distribution};
-use tracebraid_tables::{Column, Forms, Section, Unit, View, distribution_columns, distribution_values};
+use tracebraid_tables::{
+    Column, Forms, Section, Unit, View, distribution_columns, distribution_values,
+};
 
 const PROCESS: Column = Column::new("process", "Process", Unit::Process);
 const MAKER: Column = Column::new("parent", "Made by", Unit::Process);
@@ -22,8 +24,8 @@ struct Subject<'r> {
     parent: Option<Arc<Thread>>,
 }
 
-/// The tables that are asked for, of those of the processes that are chosen; all of them are in `rows`. Traces
-/// may have very many: nothing is made that is not asked for.
+/// The tables that are asked for, of those of the processes that are chosen; all of them are in
+/// `rows`. Traces may have very many: nothing is made that is not asked for.
 pub(super) fn lists(rules: &ProcessRules, rows: &[ProcessRow]) -> Vec<Section> {
     let ProcessRules {
         selection, options, ..
@@ -60,7 +62,9 @@ fn is_within(options: &ProcessOptions, row: &ProcessRow) -> bool {
 
 fn subject<'r>(rows: &'r [ProcessRow], row: &'r ProcessRow) -> Subject<'r> {
     let place = row.parent.and_then(|place| usize::try_from(place).ok());
-    let known = place.and_then(|place| rows.get(place)).map(ProcessRow::thread);
+    let known = place
+        .and_then(|place| rows.get(place))
+        .map(ProcessRow::thread);
     let told = || {
         let pid = row.parent_pid?;
         Some(Thread {
@@ -88,10 +92,16 @@ fn lives(ended: &[(&ProcessRow, u64)]) -> Section {
         .only(Forms::JSON.and(Forms::LAMI))
 }
 
-fn longest(options: &ProcessOptions, all: &[ProcessRow], ended: &mut [(&ProcessRow, u64)]) -> Section {
+fn longest(
+    options: &ProcessOptions,
+    all: &[ProcessRow],
+    ended: &mut [(&ProcessRow, u64)],
+) -> Section {
     ended.sort_by_key(|(row, life)| (Reverse(*life), row.begin, row.id));
     let row = |(row, life): &(&ProcessRow, u64)| {
-        let Subject { process, parent, .. } = subject(all, row);
+        let Subject {
+            process, parent, ..
+        } = subject(all, row);
         vec![
             row.begin.into(),
             row.end.into(),

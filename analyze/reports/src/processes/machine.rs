@@ -31,7 +31,13 @@ pub(super) fn sums_of(call: &ThreadCall, selection: &Selection) -> Option<Sums> 
 
 impl ProcessMachine {
     /// Something happens.
-    pub(super) fn play(&mut self, selection: &Selection, cpu: CpuKey, time: i64, item: ProcessItem) {
+    pub(super) fn play(
+        &mut self,
+        selection: &Selection,
+        cpu: CpuKey,
+        time: i64,
+        item: ProcessItem,
+    ) {
         match item {
             ProcessItem::Switch {
                 prev,
@@ -52,7 +58,8 @@ impl ProcessMachine {
         }
     }
 
-    /// A thread did that, from that time on. Its id may have another life by now, whose thread was made elsewhere.
+    /// A thread did that, from that time on. Its id may have another life by now, whose thread was
+    /// made elsewhere.
     pub(super) fn did(&mut self, thread: ThreadKey, sums: &Sums, since: i64) {
         self.lives.get(thread).at(since).sums.add(sums);
     }

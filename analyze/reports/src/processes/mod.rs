@@ -1,10 +1,9 @@
 //! Processes: who made whom, when they began and ended, and what each used, alone and with all that
 //! it made.
 //!
-//! Each CPU adds up what threads do from one switch to the next. Threads are kept by id and life: a fork
-//! under an id that is known begins another life. Which life that is, is known when what all CPUs tell is
-//! played in the order of time.
-//! `docs/reports-processes.md` defines each number.
+//! Each CPU adds up what threads do from one switch to the next. Threads are kept by id and life: a
+//! fork under an id that is known begins another life. Which life that is, is known when what all
+//! CPUs tell is played in the order of time. `docs/reports-processes.md` defines each number.
 
 mod item;
 mod life;
@@ -28,8 +27,8 @@ use life::{Life, Named, Parent, Sums};
 use machine::ProcessMachine;
 use slice::ProcessSlice;
 use tracebraid_follow::{
-    ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, Input, Items, Lane,
-    Packet, People, PerCpu, Rules, Runs, Selection, learn, learn_switch, taken_over,
+    ByCpu, CallEvent, CallItem, CallStep, CpuKey, EndedCall, Entered, Event, Exited, Input, Items,
+    Lane, Packet, People, PerCpu, Rules, Runs, Selection, learn, learn_switch, taken_over,
 };
 use tracebraid_tables::Report;
 
@@ -45,8 +44,8 @@ pub struct ProcessRules {
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads that ever lived, and of names
-/// that these were given: the report lists each.
+/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads that
+/// ever lived, and of names that these were given: the report lists each.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessPartial {
     people: People,
@@ -85,7 +84,14 @@ impl Rules for ProcessRules {
         use KernelEvent::*;
         matches!(
             event,
-            Entry(_) | Exit(_) | ThreadExit(_) | Switch(_) | Fork(_) | Exec(_) | Rename(..) | ProcessState(_)
+            Entry(_)
+                | Exit(_)
+                | ThreadExit(_)
+                | Switch(_)
+                | Fork(_)
+                | Exec(_)
+                | Rename(..)
+                | ProcessState(_)
         )
     }
 
@@ -109,12 +115,19 @@ impl Rules for ProcessRules {
     }
 
     fn packet(&self, partial: &mut ProcessPartial, packet: &Packet) {
-        let Packet { cpu, lost_before, .. } = *packet;
+        let Packet {
+            cpu, lost_before, ..
+        } = *packet;
         let time = packet.begin.unwrap_or(i64::MIN);
         if !packet.tells_switches {
             if lost_before && packet.tells_calls {
                 let (tid, step) = (None, CallStep::Lose);
-                self.step(partial, cpu, time, ProcessStep::Call(CallEvent { tid, step }));
+                self.step(
+                    partial,
+                    cpu,
+                    time,
+                    ProcessStep::Call(CallEvent { tid, step }),
+                );
             }
             return;
         }
@@ -135,7 +148,9 @@ impl Rules for ProcessRules {
 
     #[inline(always)]
     fn event(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         let is_over = self.selection.window.is_over(time);
         let step = match &model.event {
             KernelEvent::Entry(_) | KernelEvent::Exit(_) if is_over => return,
@@ -151,13 +166,19 @@ impl Rules for ProcessRules {
             _ => return self.task(partial, event, body),
         };
         let tid = model.tid(body);
-        self.step(partial, cpu, time, ProcessStep::Call(CallEvent { tid, step }));
+        self.step(
+            partial,
+            cpu,
+            time,
+            ProcessStep::Call(CallEvent { tid, step }),
+        );
     }
 
     fn merge(&self, earlier: &mut ProcessPartial, later: ProcessPartial) {
         earlier.people.merge(later.people);
         let step = |earlier: &mut _, cpu, time, step| self.step(earlier, cpu, time, step);
-        let begin = |earlier: &mut _, cpu, time, stretch| self.goes_over(earlier, cpu, time, stretch);
+        let begin =
+            |earlier: &mut _, cpu, time, stretch| self.goes_over(earlier, cpu, time, stretch);
         later.lanes.join(earlier, step, begin);
         for (cpu, runs) in later.runs {
             let ran = earlier.runs.get(cpu).join(runs, |()| ());
@@ -167,7 +188,11 @@ impl Rules for ProcessRules {
         earlier.nobodys += later.nobodys;
     }
 
-    fn slices<'a>(&'a self, partial: &mut ProcessPartial, watermark: i64) -> Vec<Slice<'a, ProcessPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut ProcessPartial,
+        watermark: i64,
+    ) -> Vec<Slice<'a, ProcessPartial>> {
         let begin = std::mem::replace(&mut partial.played, watermark);
         let mut items = partial.items.cut(watermark);
         if items.is_empty() {
@@ -178,7 +203,9 @@ impl Rules for ProcessRules {
         vec![Box::new(move |_| {
             drop(garbage);
             let mut slice = ProcessSlice::new(begin);
-            items.play(None, |cpu, time, item| slice.play(selection, cpu, time, item));
+            items.play(None, |cpu, time, item| {
+                slice.play(selection, cpu, time, item)
+            });
             slice.end();
             drop(items);
             Box::new(move |partial| {
@@ -196,7 +223,9 @@ impl Rules for ProcessRules {
         }
         for (cpu, mut runs) in std::mem::take(&mut partial.runs) {
             let until = input.recorded.until(cpu);
-            let ran = input.end_of(cpu.trace).and_then(|end| runs.close(end.min(until)));
+            let ran = input
+                .end_of(cpu.trace)
+                .and_then(|end| runs.close(end.min(until)));
             self.ran(&mut partial, cpu, ran);
         }
         let ProcessPartial { items, machine, .. } = &mut partial;
@@ -216,7 +245,13 @@ impl Rules for ProcessRules {
 impl ProcessRules {
     /// A CPU goes from one thread to another.
     #[inline]
-    fn switch(&self, partial: &mut ProcessPartial, cpu: CpuKey, time: i64, (prev, next): (i32, i32)) {
+    fn switch(
+        &self,
+        partial: &mut ProcessPartial,
+        cpu: CpuKey,
+        time: i64,
+        (prev, next): (i32, i32),
+    ) {
         self.goes_over(partial, cpu, time, Stretch::new(Some(next), time));
         let ran = partial.runs.get(cpu).goes_over(time, prev, next, ());
         let (ran, since) = ran.map_or((0, time), |ran| (self.active(cpu, &ran), ran.since));
@@ -239,7 +274,12 @@ impl ProcessRules {
     }
 
     /// It is known only now, or only by a loss, that a thread ran.
-    fn ran(&self, partial: &mut ProcessPartial, cpu: CpuKey, ran: Option<tracebraid_follow::Stretch<()>>) {
+    fn ran(
+        &self,
+        partial: &mut ProcessPartial,
+        cpu: CpuKey,
+        ran: Option<tracebraid_follow::Stretch<()>>,
+    ) {
         if let Some(ran) = ran {
             let active = self.active(cpu, &ran);
             if active > 0 {
@@ -335,12 +375,23 @@ impl ProcessRules {
 
     /// Events of threads' beginnings, ends and names.
     fn task(&self, partial: &mut ProcessPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         learn(&mut partial.people, model, cpu, time, body);
-        let mut tell = |told| self.step(partial, cpu, time, ProcessStep::Item(ProcessItem::Told(told)));
+        let mut tell = |told| {
+            self.step(
+                partial,
+                cpu,
+                time,
+                ProcessStep::Item(ProcessItem::Told(told)),
+            )
+        };
         match &model.event {
             KernelEvent::Fork(fork) => {
-                if let (Some(tid), Some(pid)) = (get(&fork.parent_tid, body), get(&fork.parent_pid, body)) {
+                if let (Some(tid), Some(pid)) =
+                    (get(&fork.parent_tid, body), get(&fork.parent_pid, body))
+                {
                     tell(Told::Belongs(tid, pid));
                 }
                 if let Some(tid) = fork.child_tid.get(body) {
@@ -373,7 +424,9 @@ impl ProcessRules {
         exec: &Exec,
         body: &mut Body<'_, '_>,
     ) {
-        let Some(tid) = get(&exec.tid, body) else { return };
+        let Some(tid) = get(&exec.tid, body) else {
+            return;
+        };
         if let Some((old, tid)) = taken_over(exec, body) {
             self.switch(partial, cpu, time, (old, tid));
             let takes_over = ProcessItem::Told(Told::TakesOver(tid, old));
@@ -404,7 +457,10 @@ fn born(time: i64, fork: &Fork, body: &mut Body<'_, '_>) -> Life {
             time,
         }),
         pid: get(&fork.child_pid, body),
-        names: name.map(|name| Named { time, name, by }).into_iter().collect(),
+        names: name
+            .map(|name| Named { time, name, by })
+            .into_iter()
+            .collect(),
         ..Life::default()
     }
 }

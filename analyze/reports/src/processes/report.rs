@@ -36,7 +36,8 @@ pub(super) struct ProcessRow {
     pub(super) trace: u32,
     /// Its first thread.
     pub(super) tid: i32,
-    /// The same, if the trace tells that it is a process; `None` for a thread whose process is not known.
+    /// The same, if the trace tells that it is a process; `None` for a thread whose process is not
+    /// known.
     pub(super) pid: Option<i32>,
     /// Its last known name.
     pub(super) name: Option<String>,
@@ -98,7 +99,11 @@ pub(super) fn report(rules: &ProcessRules, input: &Input, mut partial: ProcessPa
 
 fn report_of(rules: &ProcessRules, input: &Input, partial: &ProcessPartial) -> Report {
     let unknown_thread = partial.nobodys;
-    let threads = partial.machine.lives.entries().filter(|(key, _)| key.tid > 0);
+    let threads = partial
+        .machine
+        .lives
+        .entries()
+        .filter(|(key, _)| key.tid > 0);
     let threads = parallel::map(threads.collect(), |(key, lives)| {
         (key, known(lives.all(), partial.people.thread(key).pid))
     });

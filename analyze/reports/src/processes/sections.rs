@@ -42,7 +42,11 @@ pub(super) fn totals(total: &ProcessTotal) -> Vec<Total> {
     let mut totals = few_totals(total);
     totals.insert(1, Total::new("threads", "threads", total.threads.into()));
     let unknown = total.unknown_thread.into();
-    totals.push(Total::new("unknown_thread", "calls of unknown threads", unknown));
+    totals.push(Total::new(
+        "unknown_thread",
+        "calls of unknown threads",
+        unknown,
+    ));
     totals
 }
 
@@ -70,7 +74,9 @@ const PROCESSES: [Column; 24] = [
     Column::new("tid", "TID", Unit::Id).only(CSV),
     Column::new("name", "Name", Unit::Text).only(CSV),
     Column::new("parent_pid", "Parent", Unit::Id).only(MACHINE.and(LAMI)),
-    Column::new("", "Threads", Unit::Count).only(TEXT).left_out(4),
+    Column::new("", "Threads", Unit::Count)
+        .only(TEXT)
+        .left_out(4),
     Column::new("begin_ns", "Begin", Unit::Time).left_out(2),
     Column::new("end_ns", "End", Unit::Time).left_out(1),
     Column {

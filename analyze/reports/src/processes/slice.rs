@@ -1,8 +1,8 @@
 //! A slice of time, without knowledge of what threads were there before.
 //!
-//! A thread's life is that which was lived at the beginning of the slice, until another one begins under its id. What
-//! that life does adds up; what is told of it, which is rare, is kept for the state at the beginning of
-//! the slice, as is what threads did before that.
+//! A thread's life is that which was lived at the beginning of the slice, until another one begins
+//! under its id. What that life does adds up; what is told of it, which is rare, is kept for the
+//! state at the beginning of the slice, as is what threads did before that.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,8 @@ use crate::processes::life::{Life, Sums};
 use crate::processes::machine::{ProcessMachine, key, sums_of};
 use tracebraid_follow::{CallSlice, CpuKey, Selection, Table, ThreadKey};
 
-/// What is known of a slice alone. Its size depends on the number of threads, and on what is told of them.
+/// What is known of a slice alone. Its size depends on the number of threads, and on what is told
+/// of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ProcessSlice {
     /// No item of it is earlier, in nanoseconds from the origin.
@@ -26,7 +27,8 @@ pub(super) struct ProcessSlice {
 /// The lives under an id in a slice.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct SliceLives {
-    /// Of the life that was there at its beginning: what it did, and whether anything happened to it.
+    /// Of the life that was there at its beginning: what it did, and whether anything happened to
+    /// it.
     sums: Sums,
     is_seen: bool,
     /// Those that began in it.
@@ -55,7 +57,13 @@ impl ProcessSlice {
     }
 
     /// Something happens.
-    pub(super) fn play(&mut self, selection: &Selection, cpu: CpuKey, time: i64, item: ProcessItem) {
+    pub(super) fn play(
+        &mut self,
+        selection: &Selection,
+        cpu: CpuKey,
+        time: i64,
+        item: ProcessItem,
+    ) {
         match item {
             ProcessItem::Switch {
                 prev,
@@ -70,7 +78,9 @@ impl ProcessSlice {
             ProcessItem::Did(tid, sums, since) => self.did(key(cpu, tid), &sums, since),
             ProcessItem::Call(item) => {
                 let ended = self.calls.play(cpu, time, &item);
-                if let Some((call, sums)) = ended.and_then(|call| Some((call, sums_of(&call, selection)?))) {
+                if let Some((call, sums)) =
+                    ended.and_then(|call| Some((call, sums_of(&call, selection)?)))
+                {
                     self.did(call.thread, &sums, call.exited.time);
                 }
             }
@@ -132,7 +142,8 @@ impl ProcessSlice {
             machine.did(*thread, sums, *since);
         }
         let mut ended = Vec::new();
-        self.calls.compose(&mut machine.open, |call| ended.push(call));
+        self.calls
+            .compose(&mut machine.open, |call| ended.push(call));
         ended.iter().for_each(|call| machine.ended(selection, call));
     }
 }

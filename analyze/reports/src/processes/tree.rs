@@ -79,7 +79,12 @@ pub(super) struct Known<'p> {
 
 /// The lives of a thread, in their order; `pid` is what is known of the last one from elsewhere.
 pub(super) fn known<'p>(lives: impl Iterator<Item = &'p Life>, pid: Option<i32>) -> Vec<Known<'p>> {
-    let mut known: Vec<_> = lives.map(|life| Known { life, pid: life.pid }).collect();
+    let mut known: Vec<_> = lives
+        .map(|life| Known {
+            life,
+            pid: life.pid,
+        })
+        .collect();
     if let Some(last) = known.last_mut() {
         last.pid = last.pid.or(pid);
     }
@@ -163,7 +168,9 @@ impl<'p> Threads<'p> {
     /// Adds a life to its process.
     fn add(&self, node: &mut Node<'p>, key: ThreadKey, number: usize, process: ProcessKey) {
         let lives = self.lives(key);
-        let Some(known) = lives.get(number) else { return };
+        let Some(known) = lives.get(number) else {
+            return;
+        };
         let ends = node.threads == 0 || node.end.is_some();
         let end = known.life.end.filter(|_| ends);
         node.end = end.max(node.end.filter(|_| known.life.end.is_some()));
@@ -173,14 +180,17 @@ impl<'p> Threads<'p> {
         if process.id == key.tid {
             node.first = Some(known.life);
             node.is_last = number + 1 == lives.len();
-            let parent = known.life.parent.map(|parent| self.parent(key.trace, parent));
+            let parent = known
+                .life
+                .parent
+                .map(|parent| self.parent(key.trace, parent));
             (node.parent_pid, node.parent) = parent.unwrap_or_default();
         }
     }
 }
 
-/// The processes as a tree: each before those that it made, those with the most CPU time of all that
-/// they made first.
+/// The processes as a tree: each before those that it made, those with the most CPU time of all
+/// that they made first.
 pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<TreePosition> {
     let keys: Vec<ProcessKey> = nodes.keys().copied().collect();
     let at = |key: ProcessKey| keys.binary_search(&key).ok();
@@ -193,7 +203,9 @@ pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<TreePosition> 
             list.push(at);
         }
     }
-    let tops: Vec<usize> = (0..keys.len()).filter(|&at| parents[at].is_none()).collect();
+    let tops: Vec<usize> = (0..keys.len())
+        .filter(|&at| parents[at].is_none())
+        .collect();
     let order = walk(&children, &tops);
     let mut whole: Vec<Sums> = nodes.values().map(|node| node.own).collect();
     for &(at, parent, _) in order.iter().rev() {
@@ -226,8 +238,8 @@ pub(super) fn tree(nodes: &BTreeMap<ProcessKey, Node<'_>>) -> Vec<TreePosition> 
     order.iter().map(place).collect()
 }
 
-/// Goes from the tops down, each before its children: the place, its parent, its depth. What cannot be
-/// reached, since a damaged trace made it its own ancestor, is a top, too.
+/// Goes from the tops down, each before its children: the place, its parent, its depth. What cannot
+/// be reached, since a damaged trace made it its own ancestor, is a top, too.
 fn walk(children: &[Vec<usize>], tops: &[usize]) -> Vec<(usize, Option<usize>, u32)> {
     let mut seen = vec![false; children.len()];
     let mut order = Vec::with_capacity(children.len());

@@ -17,8 +17,8 @@ pub(super) struct Cpu<Q> {
     pub(super) losses: usize,
 }
 
-/// How many threads wait for a CPU, as they come and go. Changes of one `stretch`, which never goes back, have no change between
-/// them that is not known.
+/// How many threads wait for a CPU, as they come and go. Changes of one `stretch`, which never goes
+/// back, have no change between them that is not known.
 pub(super) trait RunQueue: Default {
     /// One more waits.
     fn more(&mut self, stretch: usize, in_range: bool);
@@ -70,7 +70,8 @@ pub(super) struct QueueChanges(Vec<QueueStretch>);
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct QueueStretch {
     number: usize,
-    /// More threads than at the beginning of the slice, as far as the slice alone tells: at the end, and at most in the range.
+    /// More threads than at the beginning of the slice, as far as the slice alone tells: at the
+    /// end, and at most in the range.
     now: i64,
     peak: Option<i64>,
 }
@@ -92,7 +93,10 @@ impl QueueChanges {
     }
 
     /// All stretches, by number.
-    pub(super) fn into_stretches(self, cpu: CpuKey) -> impl Iterator<Item = (usize, CpuKey, QueueStretch)> {
+    pub(super) fn into_stretches(
+        self,
+        cpu: CpuKey,
+    ) -> impl Iterator<Item = (usize, CpuKey, QueueStretch)> {
         let stretches = self.0.into_iter();
         stretches.map(move |stretch| (stretch.number, cpu, stretch))
     }

@@ -55,7 +55,13 @@ pub(super) struct Freq(Vec<Bins>);
 
 impl Freq {
     /// Counts a latency, if its thread is one of those.
-    pub(super) fn add(&mut self, bounds: &Bounds, key: ThreadKey, priority: Option<i32>, latency: u64) {
+    pub(super) fn add(
+        &mut self,
+        bounds: &Bounds,
+        key: ThreadKey,
+        priority: Option<i32>,
+        latency: u64,
+    ) {
         let find = |group| bounds.binary_search_by_key(&group, |entry| entry.0).ok();
         let Some(thread) = find(Group::Thread(key)) else {
             return;
@@ -64,7 +70,10 @@ impl Freq {
             self.0.resize(bounds.len(), Bins::default());
         }
         let priority = priority.and_then(|priority| find(Group::Priority(priority)));
-        for at in [Some(thread), find(Group::All), priority].into_iter().flatten() {
+        for at in [Some(thread), find(Group::All), priority]
+            .into_iter()
+            .flatten()
+        {
             if let (Some(bins), Some((_, range))) = (self.0.get_mut(at), bounds.get(at)) {
                 bins.add(*range, latency);
             }

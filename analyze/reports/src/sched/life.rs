@@ -8,7 +8,8 @@ use tracebraid_follow::CpuKey;
 /// What is known of a thread.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Life {
-    /// Something has told what it does: if not, that is not known in a slice of time, and nothing in the whole.
+    /// Something has told what it does: if not, that is not known in a slice of time, and nothing
+    /// in the whole.
     pub(super) is_seen: bool,
     pub(super) now: Now,
     /// The first wake-up since it was last switched to.
@@ -55,8 +56,8 @@ pub(super) struct Woken {
 }
 
 impl Now {
-    /// True if that CPU is where it waited: where some CPUs were not recorded, a thread that comes from anywhere else may have
-    /// been there.
+    /// True if that CPU is where it waited: where some CPUs were not recorded, a thread that comes
+    /// from anywhere else may have been there.
     pub(super) fn leads_to(&self, cpu: CpuKey) -> bool {
         match self {
             Now::Waiting { place, .. } => place.cpu == cpu,

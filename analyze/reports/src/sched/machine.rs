@@ -191,7 +191,9 @@ impl<Q: RunQueue> Player<'_, Q> {
             }
             (Some(woken), _) => woken.is_ready || !wakeup.is_ready,
             (None, Now::Waiting { by: None, .. }) => true,
-            (None, Now::Waiting { .. }) => wakeup.is_ready && self.rules.recorded.has_waking(at.cpu.trace),
+            (None, Now::Waiting { .. }) => {
+                wakeup.is_ready && self.rules.recorded.has_waking(at.cpu.trace)
+            }
             (None, _) => false,
         };
         if is_partial && is_again {
@@ -228,8 +230,10 @@ impl<Q: RunQueue> Player<'_, Q> {
     /// A thread goes from one CPU to another.
     pub(super) fn migrate(&mut self, at: At, tid: i32, (from, to): (CpuKey, CpuKey)) {
         let thread = at.thread(tid);
-        let is_elsewhere = |place: CpuEpoch| place.cpu != from && self.rules.is_partial(at.cpu, at.time);
-        let waits = |life: &Life| matches!(life.now, Now::Waiting { place, .. } if is_elsewhere(place));
+        let is_elsewhere =
+            |place: CpuEpoch| place.cpu != from && self.rules.is_partial(at.cpu, at.time);
+        let waits =
+            |life: &Life| matches!(life.now, Now::Waiting { place, .. } if is_elsewhere(place));
         let is_lost = self
             .rules
             .recorded
@@ -269,7 +273,9 @@ impl<Q: RunQueue> Player<'_, Q> {
             let Latency {
                 priority, duration, ..
             } = latency;
-            self.sums.freq.add(bounds, latency.thread, priority, duration);
+            self.sums
+                .freq
+                .add(bounds, latency.thread, priority, duration);
             return;
         }
         if self.rules.is_logged {
@@ -336,7 +342,8 @@ impl<Q: RunQueue> SchedMachine<Q> {
         }
     }
 
-    /// Where some CPUs are not recorded, a thread that seemed to wait for a CPU that idles has gone to one of them.
+    /// Where some CPUs are not recorded, a thread that seemed to wait for a CPU that idles has gone
+    /// to one of them.
     #[inline]
     pub(super) fn idles(&mut self, rules: &SchedRules, at: At, next: i32) -> bool {
         let is_idle = next == 0 && rules.is_partial(at.cpu, at.time);

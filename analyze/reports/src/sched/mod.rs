@@ -32,8 +32,8 @@ use stats::Latency;
 use step::{SchedItem, SchedStep, Switched, Wakeup};
 use sums::Sums;
 use tracebraid_follow::{
-    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded, Rules,
-    Selection, learn, learn_switch, taken_over,
+    ByCpu, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded,
+    Rules, Selection, learn, learn_switch, taken_over,
 };
 use tracebraid_tables::{Report, View};
 
@@ -57,8 +57,9 @@ pub struct SchedRules {
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of pairs of CPUs, of threads, and of pairs of threads of
-/// which one woke or preempted the other; if each wake-up is listed (`--view log`), by that of wake-ups.
+/// But for items that wait to be played, its size is bounded by the number of pairs of CPUs, of
+/// threads, and of pairs of threads of which one woke or preempted the other; if each wake-up is
+/// listed (`--view log`), by that of wake-ups.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SchedPartial {
     people: People,
@@ -109,7 +110,9 @@ impl Rules for SchedRules {
 
     fn lacks(&self, has: &dyn Fn(&dyn Fn(&KernelEvent) -> bool) -> bool) -> Option<&'static str> {
         if !has(&|event| matches!(event, KernelEvent::Switch(_))) {
-            return Some("sched_switch was not recorded: without it nothing is known of the scheduler");
+            return Some(
+                "sched_switch was not recorded: without it nothing is known of the scheduler",
+            );
         }
         let wakes = has(&|event| matches!(event, KernelEvent::Wakeup(_)));
         (!wakes).then_some(
@@ -144,7 +147,13 @@ impl Rules for SchedRules {
             other => match InterruptStep::of(other, body) {
                 Some(step) => SchedStep::Interrupt(step),
                 None => {
-                    learn(&mut partial.people, event.model, event.cpu, event.time, body);
+                    learn(
+                        &mut partial.people,
+                        event.model,
+                        event.cpu,
+                        event.time,
+                        body,
+                    );
                     match task(event, body) {
                         Some(step) => step,
                         None => return,
@@ -169,7 +178,11 @@ impl Rules for SchedRules {
         earlier.sums.merge(later.sums, self.top);
     }
 
-    fn slices<'a>(&'a self, partial: &mut SchedPartial, watermark: i64) -> Vec<Slice<'a, SchedPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut SchedPartial,
+        watermark: i64,
+    ) -> Vec<Slice<'a, SchedPartial>> {
         let items = partial.items.cut(watermark);
         // The numbers of waiting threads count when the range begins: those must be known then.
         let is_before_range = self.selection.window.from.is_some() && !partial.machine.in_range;
@@ -222,10 +235,16 @@ impl SchedRules {
     }
 
     #[inline(always)]
-    fn switch(partial: &mut SchedPartial, event: &Event<'_>, switch: &Switch, body: &mut Body<'_, '_>) {
+    fn switch(
+        partial: &mut SchedPartial,
+        event: &Event<'_>,
+        switch: &Switch,
+        body: &mut Body<'_, '_>,
+    ) {
         let Event { cpu, time, .. } = *event;
         let near = &mut partial.near;
-        let Some((prev, next)) = learn_switch(&mut partial.people, near, event, switch, body) else {
+        let Some((prev, next)) = learn_switch(&mut partial.people, near, event, switch, body)
+        else {
             return;
         };
         let state = switch.prev_state(body);
@@ -237,7 +256,10 @@ impl SchedRules {
             priority: switch.next_priority(body).map(|priority| priority.0),
         };
         // No thread is switched from or to in an interrupt.
-        partial.lanes.get(cpu).goes_over(time, CpuActivity::of(next));
+        partial
+            .lanes
+            .get(cpu)
+            .goes_over(time, CpuActivity::of(next));
         partial.items.push(cpu, time, SchedItem::Switch(switched));
     }
 
@@ -280,7 +302,10 @@ impl SchedRules {
         let priorities = &self.options.priorities;
         self.counts(time, latency.cpu.cpu)
             && self.options.views.limits.contain(latency.duration)
-            && (priorities.is_empty() || latency.priority.is_some_and(|own| priorities.contains(&own)))
+            && (priorities.is_empty()
+                || latency
+                    .priority
+                    .is_some_and(|own| priorities.contains(&own)))
     }
 }
 
@@ -289,7 +314,11 @@ fn task(event: &Event<'_>, body: &mut Body<'_, '_>) -> Option<SchedStep> {
     let get = |field: &IntField, body: &mut Body<'_, '_>| field.get(body).map(|tid| tid as i32);
     let item = match &event.model.event {
         KernelEvent::Wakeup(wakeup) => {
-            let was_awake = wakeup.success.as_ref().and_then(|success| success.get(body)) == Some(0);
+            let was_awake = wakeup
+                .success
+                .as_ref()
+                .and_then(|success| success.get(body))
+                == Some(0);
             let tid = get(&wakeup.tid, body).filter(|&tid| tid != 0 && !was_awake)?;
             let target = wakeup
                 .cpu
@@ -327,5 +356,7 @@ fn migrated(migrate: &Migrate, body: &mut Body<'_, '_>) -> Option<SchedItem> {
 
 /// A CPU's number. No machine has that many: of what is damaged no rows are made.
 fn cpu_number(number: i64) -> Option<u32> {
-    u32::try_from(number).ok().filter(|&number| number < 1 << 14)
+    u32::try_from(number)
+        .ok()
+        .filter(|&number| number < 1 << 14)
 }

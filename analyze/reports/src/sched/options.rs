@@ -9,8 +9,8 @@ pub struct SchedOptions {
     pub views: Views,
     /// Priorities as the kernel counts them; none: all.
     pub priorities: Vec<i32>,
-    /// True if one page is made of it, which shows sums of all and what took longest: how values are
-    /// distributed and whose they are need not be known.
+    /// True if one page is made of it, which shows sums of all and what took longest: how values
+    /// are distributed and whose they are need not be known.
     pub is_summary: bool,
 }
 

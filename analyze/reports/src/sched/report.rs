@@ -65,10 +65,9 @@ pub(super) fn report(rules: &SchedRules, input: &Input, mut partial: SchedPartia
 /// Says if nobody had the priorities that were asked for.
 fn notes(rules: &SchedRules, partial: &SchedPartial) -> Vec<String> {
     let mut threads = partial.sums.counts.entries();
-    let is_met =
-        rules.options.priorities.is_empty() || threads.any(|(_, counts)| !counts.priorities.is_empty());
-    let note =
-        "--prio matches no latency of what was chosen; `tracebraid cpu` shows the priorities of threads";
+    let is_met = rules.options.priorities.is_empty()
+        || threads.any(|(_, counts)| !counts.priorities.is_empty());
+    let note = "--prio matches no latency of what was chosen; `tracebraid cpu` shows the priorities of threads";
     (!is_met).then(|| note.to_owned()).into_iter().collect()
 }
 
@@ -117,7 +116,9 @@ fn pending(rules: &SchedRules, partial: &SchedPartial) -> u64 {
 
 fn totals(rows: &[Row<'_>], all: &Distribution, pending: u64) -> Vec<Total> {
     let switches = |which: fn(usize) -> bool| -> u64 {
-        let counts = rows.iter().flat_map(|row| row.counts.switches.iter().enumerate());
+        let counts = rows
+            .iter()
+            .flat_map(|row| row.counts.switches.iter().enumerate());
         counts
             .filter(|(reason, _)| which(*reason))
             .map(|(_, count)| count)
@@ -179,7 +180,11 @@ fn in_order(rows: &[Row<'_>], mut log: Vec<Latency>) -> Vec<Latency> {
 }
 
 /// Who woke, in words and as a thread.
-pub(super) fn waker(partial: &SchedPartial, trace: u32, by: Waker) -> (&'static str, Option<Thread>) {
+pub(super) fn waker(
+    partial: &SchedPartial,
+    trace: u32,
+    by: Waker,
+) -> (&'static str, Option<Thread>) {
     let context = |name: String| {
         let name = Some(name);
         Some(Thread {
@@ -194,15 +199,24 @@ pub(super) fn waker(partial: &SchedPartial, trace: u32, by: Waker) -> (&'static 
             idle.iter_mut().for_each(|idle| idle.tid = Some(0));
             ("idle", idle)
         }
-        Waker::Thread(tid) => ("thread", Some(partial.people.thread(ThreadKey { trace, tid }))),
-        Waker::Interrupt(interrupt @ Interrupt::Softirq(_)) => ("softirq", context(interrupt.label())),
+        Waker::Thread(tid) => (
+            "thread",
+            Some(partial.people.thread(ThreadKey { trace, tid })),
+        ),
+        Waker::Interrupt(interrupt @ Interrupt::Softirq(_)) => {
+            ("softirq", context(interrupt.label()))
+        }
         Waker::Interrupt(interrupt) => ("irq", context(interrupt.label())),
         Waker::Timer(kind) => ("timer", context(kind.name().to_owned())),
         Waker::Unknown => ("unknown", None),
     }
 }
 
-fn ranges(rows: &[Row<'_>], by_priority: &BTreeMap<Option<i32>, Distribution>, all: &Distribution) -> Ranges {
+fn ranges(
+    rows: &[Row<'_>],
+    by_priority: &BTreeMap<Option<i32>, Distribution>,
+    all: &Distribution,
+) -> Ranges {
     let range = |group: Group, latencies: &Distribution| {
         let summary = latencies.summary();
         Some((group.key(), (summary.min()?, summary.max()?)))
@@ -217,7 +231,10 @@ fn ranges(rows: &[Row<'_>], by_priority: &BTreeMap<Option<i32>, Distribution>, a
     let priorities = by_priority
         .iter()
         .filter_map(|(priority, latencies)| range(Group::Priority((*priority)?), latencies));
-    threads.chain(priorities).chain(range(Group::All, all)).collect()
+    threads
+        .chain(priorities)
+        .chain(range(Group::All, all))
+        .collect()
 }
 
 /// The second pass's report: how often latencies of each size occurred.
@@ -225,7 +242,11 @@ pub(super) fn frequencies(input: &Input, partial: &SchedPartial, bounds: &Bounds
     let name = |group| match group {
         Group::All => "all".to_owned(),
         Group::Thread(key) => {
-            let name = partial.people.thread(key).name.unwrap_or_else(|| "?".to_owned());
+            let name = partial
+                .people
+                .thread(key)
+                .name
+                .unwrap_or_else(|| "?".to_owned());
             match input.head().hosts.len() {
                 0 | 1 => format!("{name} ({})", key.tid),
                 _ => format!("{name} ({}, trace {})", key.tid, key.trace),

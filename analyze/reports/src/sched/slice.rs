@@ -1,10 +1,11 @@
 //! A slice of time, without knowledge of what threads did before.
 //!
-//! What a thread does is unknown until something sets it, whatever it did before: a switch from or to it, its making or its end.
-//! Until then what happens to it is kept, and replayed when the slice is composed. So is who had been switched to on a
-//! CPU, up to the first switch there, and that events were lost, since it ends what is not known. How many threads wait
-//! for a CPU changes by what is played and by what is replayed; both are put together by stretches, from one thing that is
-//! kept to the next.
+//! What a thread does is unknown until something sets it, whatever it did before: a switch from or
+//! to it, its making or its end. Until then what happens to it is kept, and replayed when the slice
+//! is composed. So is who had been switched to on a CPU, up to the first switch there, and that
+//! events were lost, since it ends what is not known. How many threads wait for a CPU changes by
+//! what is played and by what is replayed; both are put together by stretches, from one thing that
+//! is kept to the next.
 
 use serde::{Deserialize, Serialize};
 
@@ -123,7 +124,10 @@ impl SlicePlayer<'_> {
     #[inline]
     fn switch(&mut self, at: At, switched: Switched) {
         let Switched {
-            prev, next, priority, ..
+            prev,
+            next,
+            priority,
+            ..
         } = switched;
         let cpu = self.slice.machine.cpus.get(at.cpu);
         let left = cpu.current.replace(next);

@@ -68,9 +68,12 @@ impl Counts {
     }
 
     fn of_priority(&mut self, priority: Option<i32>) -> &mut Distribution {
-        let found = self.priorities.binary_search_by_key(&priority, |entry| entry.0);
+        let found = self
+            .priorities
+            .binary_search_by_key(&priority, |entry| entry.0);
         let at = found.unwrap_or_else(|at| {
-            self.priorities.insert(at, (priority, Distribution::default()));
+            self.priorities
+                .insert(at, (priority, Distribution::default()));
             at
         });
         &mut self.priorities[at].1

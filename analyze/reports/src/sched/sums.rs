@@ -7,7 +7,8 @@ use crate::sched::stats::{Counts, Latency};
 use tracebraid_follow::{ByCpu, CpuKey, Table};
 use tracebraid_statistics::Summary;
 
-/// What adds up in any order. Its size depends on the number of threads, CPUs, and pairs of them, but for the log.
+/// What adds up in any order. Its size depends on the number of threads, CPUs, and pairs of them,
+/// but for the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Sums {
     pub(super) counts: Table<Counts>,

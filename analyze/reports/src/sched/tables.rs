@@ -13,7 +13,9 @@ use crate::sched::{SchedPartial, SchedRules};
 use tracebraid_engine::parallel;
 use tracebraid_follow::{Input, Thread};
 use tracebraid_statistics::{Distribution, Summary};
-use tracebraid_tables::{Column, Section, Unit, Value, View, distribution_columns, distribution_values};
+use tracebraid_tables::{
+    Column, Section, Unit, Value, View, distribution_columns, distribution_values,
+};
 
 const THREAD: Column = Column::new("thread", "Thread", Unit::Thread);
 const PRIORITY: Column = Column::new("priority", "Prio", Unit::Id);
@@ -23,11 +25,18 @@ const PREEMPTOR: Column = Column::new("preemptor", "Preempted by", Unit::Thread)
 
 /// Behind what a row is about: the distribution.
 fn distributed(about: &[Column]) -> Vec<Column> {
-    about.iter().copied().chain(distribution_columns()).collect()
+    about
+        .iter()
+        .copied()
+        .chain(distribution_columns())
+        .collect()
 }
 
 fn values(about: impl IntoIterator<Item = Value>, latencies: &Distribution) -> Vec<Value> {
-    about.into_iter().chain(distribution_values(latencies)).collect()
+    about
+        .into_iter()
+        .chain(distribution_values(latencies))
+        .collect()
 }
 
 fn priority(priority: Option<i32>) -> Value {
@@ -59,7 +68,11 @@ pub(super) fn latency(all: &Distribution) -> Section {
 
 pub(super) fn threads(rows: &[Row<'_>]) -> Section {
     let count = |row: &Row<'_>| row.latencies.summary().count();
-    let rows = sorted(rows, |row| row.latencies.summary().sum(), |row| count(row) > 0);
+    let rows = sorted(
+        rows,
+        |row| row.latencies.summary().sum(),
+        |row| count(row) > 0,
+    );
     let row = |row: &Row<'_>| values([row.thread.clone().into()], &row.latencies);
     let rows = parallel::map(rows, row);
     Section::new(
@@ -140,7 +153,9 @@ pub(super) fn preempted_by(partial: &SchedPartial, rows: &[Row<'_>]) -> Section 
         |counts| &counts.preempted,
         |all| all.summary().sum(),
     );
-    let row = |(_, (by, thread, waits)): (CauseKey, CauseLine)| values([by.into(), thread.into()], &waits);
+    let row = |(_, (by, thread, waits)): (CauseKey, CauseLine)| {
+        values([by.into(), thread.into()], &waits)
+    };
     let rows = parallel::map(lines, row);
     let mut columns = distributed(&[PREEMPTOR, THREAD]);
     // The sum matters more here than the distribution.
@@ -164,7 +179,9 @@ pub(super) fn is_involuntary(reason: usize) -> bool {
 }
 
 fn reason_name(reason: usize) -> &'static str {
-    TaskState::ALL.get(reason).map_or("unknown", |state| state.name())
+    TaskState::ALL
+        .get(reason)
+        .map_or("unknown", |state| state.name())
 }
 
 pub(super) fn reasons(rows: &[Row<'_>]) -> Section {
@@ -175,7 +192,13 @@ pub(super) fn reasons(rows: &[Row<'_>]) -> Section {
         _ => Value::None,
     };
     let rows = (0..REASONS).filter(|&reason| count(reason) > 0);
-    let rows = rows.map(|reason| vec![reason_name(reason).into(), kind(reason), count(reason).into()]);
+    let rows = rows.map(|reason| {
+        vec![
+            reason_name(reason).into(),
+            kind(reason),
+            count(reason).into(),
+        ]
+    });
     let columns = vec![
         Column::new("reason", "Reason", Unit::Text),
         Column::new("kind", "Kind", Unit::Text),
@@ -216,7 +239,9 @@ pub(super) fn thread_switches(rows: &[Row<'_>]) -> Section {
             sum(row, is_involuntary),
         ];
         let counts = sums.into_iter().chain(row.counts.switches).map(Value::from);
-        std::iter::once(row.thread.clone().into()).chain(counts).collect()
+        std::iter::once(row.thread.clone().into())
+            .chain(counts)
+            .collect()
     };
     let mut columns = vec![
         THREAD,
@@ -260,7 +285,8 @@ pub(super) fn queues(rules: &SchedRules, input: &Input, partial: &mut SchedParti
         if !is_chosen || (peak == 0 && cpu.queued == 0 && cpu.waits.count() == 0) {
             continue;
         }
-        // A seeming wait is confirmed only when the thread runs, and not all threads do so on a recorded CPU.
+        // A seeming wait is confirmed only when the thread runs, and not all threads do so on a
+        // recorded CPU.
         let is_whole = rules.recorded.is_whole(key.trace);
         let average = (duration > 0 && is_whole).then(|| cpu.queued as f64 / duration as f64);
         let peak = is_whole.then_some(peak);
@@ -302,7 +328,12 @@ pub(super) fn thread_waits(rows: &[Row<'_>]) -> Section {
     };
     let columns = std::iter::once(THREAD).chain(WAIT_COLUMNS).collect();
     let rows = parallel::map(rows, row);
-    Section::new("thread_waits", "Waits in run queues by thread", columns, rows)
+    Section::new(
+        "thread_waits",
+        "Waits in run queues by thread",
+        columns,
+        rows,
+    )
 }
 
 /// Index of the trace; people are shown it where there are several hosts.
@@ -310,7 +341,11 @@ const TRACE: Column = Column::new("trace", "Trace", Unit::Id);
 const MIGRATIONS: Column = Column::new("migrations", "Migrations", Unit::Count);
 
 pub(super) fn thread_migrations(rows: &[Row<'_>]) -> Section {
-    let rows = sorted(rows, |row| row.counts.migrations, |row| row.counts.migrations > 0);
+    let rows = sorted(
+        rows,
+        |row| row.counts.migrations,
+        |row| row.counts.migrations > 0,
+    );
     let row = |row: &Row<'_>| vec![row.thread.clone().into(), row.counts.migrations.into()];
     let rows = rows.into_iter().map(row).collect();
     Section::new(

@@ -98,7 +98,8 @@ impl Calls {
         self.top.merge(later.top, top, |_| {});
     }
 
-    /// All kinds of calls, in the order of their numbers, and at most so many of the longest calls, in no order.
+    /// All kinds of calls, in the order of their numbers, and at most so many of the longest calls,
+    /// in no order.
     pub(super) fn into_parts(self, most: usize) -> (Vec<(Syscall, CallStats)>, Vec<Call>) {
         let mut sorted: Vec<_> = self.stats.into_entries().collect();
         sorted.sort_unstable_by_key(|(call, _)| *call);

@@ -15,9 +15,9 @@ use tracebraid_kernel_model::{Body, KernelEvent, Syscall};
 use crate::garbage::Garbage;
 use calls::{Call, Calls};
 use tracebraid_follow::{
-    ByCpu, CallEvent, CallItem, CallSlice, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall, Entered,
-    Event, Exited, Input, Items, Lane, OpenCalls, Packet, People, PerCpu, Rules, Selection, Table,
-    ThreadCall, ThreadKey, learn, learn_switch, taken_over,
+    ByCpu, CallEvent, CallItem, CallSlice, CallStep, CallStretch, ChosenCalls, CpuKey, EndedCall,
+    Entered, Event, Exited, Input, Items, Lane, OpenCalls, Packet, People, PerCpu, Rules,
+    Selection, Table, ThreadCall, ThreadKey, learn, learn_switch, taken_over,
 };
 use tracebraid_tables::{Report, View};
 
@@ -42,8 +42,8 @@ pub struct SyscallRules {
 
 /// State after some chunks.
 ///
-/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads, and of system calls and errors of
-/// each; if each call is listed (`--view log`), by that of calls.
+/// But for items that wait to be played, its size is bounded by the number of CPUs, of threads, and
+/// of system calls and errors of each; if each call is listed (`--view log`), by that of calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SyscallPartial {
     people: People,
@@ -63,7 +63,8 @@ pub struct SyscallPartial {
     garbage: Garbage,
 }
 
-/// Sums, in any order. Their size depends on the number of threads and of calls that they make, but for the log.
+/// Sums, in any order. Their size depends on the number of threads and of calls that they make, but
+/// for the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Sums {
     threads: Table<Calls>,
@@ -84,7 +85,11 @@ impl Rules for SyscallRules {
     fn new(selection: &Selection, options: &SyscallOptions) -> Self {
         let all = || (0..Syscall::count()).map(Syscall);
         let ranges = options.views.ranges.as_ref();
-        let ranges = ranges.map(|ranges| all().map(|call| ranges.get(call.user_name()).copied()).collect());
+        let ranges = ranges.map(|ranges| {
+            all()
+                .map(|call| ranges.get(call.user_name()).copied())
+                .collect()
+        });
         SyscallRules {
             selection: selection.clone(),
             options: options.clone(),
@@ -114,7 +119,9 @@ impl Rules for SyscallRules {
             );
         }
         let switches = has(&|event| matches!(event, KernelEvent::Switch(_)));
-        (!switches).then_some("nothing here may tell threads apart: enable sched_switch, or the context tid")
+        (!switches).then_some(
+            "nothing here may tell threads apart: enable sched_switch, or the context tid",
+        )
     }
 
     fn first(&self) -> SyscallPartial {
@@ -162,7 +169,11 @@ impl Rules for SyscallRules {
         earlier.sums.merge(later.sums, self.top);
     }
 
-    fn slices<'a>(&'a self, partial: &mut SyscallPartial, watermark: i64) -> Vec<Slice<'a, SyscallPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut SyscallPartial,
+        watermark: i64,
+    ) -> Vec<Slice<'a, SyscallPartial>> {
         let begin = std::mem::replace(&mut partial.played, watermark);
         let items = partial.items.cut(watermark);
         if items.is_empty() {
@@ -208,7 +219,9 @@ impl Sums {
 impl SyscallRules {
     /// Something that tells about threads.
     fn task(&self, partial: &mut SyscallPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         if let KernelEvent::Switch(switch) = &model.event {
             let near = &mut partial.near;
             if let Some((_, next)) = learn_switch(&mut partial.people, near, event, switch, body) {
@@ -244,7 +257,9 @@ impl SyscallRules {
     fn begins(partial: &mut SyscallPartial, cpu: CpuKey, time: i64, stretch: CallStretch) {
         let ended = partial.lanes.get(cpu).goes_over(time, stretch);
         if let Some((tid, entered)) = ended.and_then(CallStretch::into_open) {
-            partial.items.push(cpu, time, CallItem::Leaves(tid, entered));
+            partial
+                .items
+                .push(cpu, time, CallItem::Leaves(tid, entered));
         }
     }
 
@@ -263,7 +278,9 @@ impl SyscallRules {
             stretch = own;
         }
         let tid = match (step, stretch.caller()) {
-            (CallStep::Make(child), _) => return partial.items.push(cpu, time, CallItem::Made(child)),
+            (CallStep::Make(child), _) => {
+                return partial.items.push(cpu, time, CallItem::Made(child));
+            }
             (_, Some(tid)) => tid,
             (CallStep::Lose, None) => return,
             (_, None) => return partial.sums.nobodys += 1,
@@ -290,7 +307,11 @@ impl SyscallRules {
                         };
                         self.ended(&mut partial.sums, call);
                     }
-                    EndedCall::Elsewhere => partial.items.push(cpu, time, CallItem::Arrives(tid, exited)),
+                    EndedCall::Elsewhere => {
+                        partial
+                            .items
+                            .push(cpu, time, CallItem::Arrives(tid, exited))
+                    }
                     EndedCall::Nothing => {}
                 }
             }
@@ -313,7 +334,8 @@ impl SyscallRules {
         partial.lanes.get(cpu).wait(time, event);
     }
 
-    /// Puts together what threads took from one stretch to another in a slice that begins at that time.
+    /// Puts together what threads took from one stretch to another in a slice that begins at that
+    /// time.
     fn play_slice<'a>(
         &'a self,
         mut items: Items<CallItem>,
@@ -328,7 +350,10 @@ impl SyscallRules {
         });
         Box::new(move |partial| {
             let SyscallPartial {
-                open, sums, garbage, ..
+                open,
+                sums,
+                garbage,
+                ..
             } = partial;
             slice.compose(open, |call| self.ended(sums, call));
             garbage.put(slice);

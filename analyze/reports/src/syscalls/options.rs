@@ -9,8 +9,8 @@ pub struct SyscallOptions {
     pub views: Views,
     /// System calls.
     pub calls: CallNames,
-    /// True if one page is made of it, which shows sums of all and what took longest: how values are
-    /// distributed and whose they are need not be known.
+    /// True if one page is made of it, which shows sums of all and what took longest: how values
+    /// are distributed and whose they are need not be known.
     pub is_summary: bool,
 }
 

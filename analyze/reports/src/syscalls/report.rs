@@ -30,8 +30,9 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
     let SyscallPartial {
         people, sums, open, ..
     } = partial;
-    let shows =
-        |key: ThreadKey| Some(people.thread(key)).filter(|thread| rules.selection.threads.shows(thread));
+    let shows = |key: ThreadKey| {
+        Some(people.thread(key)).filter(|thread| rules.selection.threads.shows(thread))
+    };
     let is_unfinished = |call: Syscall| !call.ends_thread() && rules.chosen.contain(call);
     let open = open.parked().filter(|(_, open)| is_unfinished(open.call));
     let unfinished = open.filter(|(thread, _)| shows(*thread).is_some()).count();
@@ -77,16 +78,27 @@ pub(super) fn report(rules: &SyscallRules, input: &Input, partial: SyscallPartia
 
 /// `unknown`: entries and exits of unknown threads.
 fn totals(by_call: &BTreeMap<Syscall, CallStats>, unfinished: u64, unknown: u64) -> Vec<Total> {
-    let all = by_call.values().fold(CallStats::default(), |mut all, stats| {
-        all.merge(stats);
-        all
-    });
+    let all = by_call
+        .values()
+        .fold(CallStats::default(), |mut all, stats| {
+            all.merge(stats);
+            all
+        });
     vec![
-        Total::new("calls", "system calls", all.durations.summary().count().into()).or_one("system call"),
+        Total::new(
+            "calls",
+            "system calls",
+            all.durations.summary().count().into(),
+        )
+        .or_one("system call"),
         Total::new("errors", "errors", all.failed().into()).or_one("error"),
         Total::new("unfinished", "unfinished calls", unfinished.into()).or_one("unfinished call"),
-        Total::new("unknown_thread", "events of unknown threads", unknown.into())
-            .or_one("event of an unknown thread"),
+        Total::new(
+            "unknown_thread",
+            "events of unknown threads",
+            unknown.into(),
+        )
+        .or_one("event of an unknown thread"),
     ]
 }
 
@@ -98,7 +110,10 @@ fn by_call<'a>(rows: &'a [Row]) -> BTreeMap<Syscall, CallStats> {
 fn ranges(by_call: &BTreeMap<Syscall, CallStats>) -> Ranges {
     let range = |(call, stats): (&Syscall, &CallStats)| {
         let summary = stats.durations.summary();
-        Some((call.user_name().to_owned(), (summary.min()?, summary.max()?)))
+        Some((
+            call.user_name().to_owned(),
+            (summary.min()?, summary.max()?),
+        ))
     };
     by_call.iter().filter_map(range).collect()
 }
@@ -124,7 +139,8 @@ fn values(about: impl IntoIterator<Item = Value>, stats: &CallStats) -> Vec<Valu
 
 fn of_calls(by_call: &BTreeMap<Syscall, CallStats>) -> Section {
     let mut sorted: Vec<_> = by_call.iter().collect();
-    sorted.sort_by_key(|(call, stats)| (Reverse(stats.durations.summary().sum()), call.user_name()));
+    sorted
+        .sort_by_key(|(call, stats)| (Reverse(stats.durations.summary().sum()), call.user_name()));
     let row = |(call, stats): (&Syscall, &CallStats)| values([call.user_name().into()], stats);
     Section {
         key: "syscalls",
@@ -224,7 +240,12 @@ fn error(errno: i64) -> String {
 }
 
 /// Tables of single calls: the `top` longest calls, and the log in the order of end times.
-fn single_calls(rows: &[Row], mut longest: Vec<Call>, mut log: Vec<Call>, top: usize) -> [Section; 2] {
+fn single_calls(
+    rows: &[Row],
+    mut longest: Vec<Call>,
+    mut log: Vec<Call>,
+    top: usize,
+) -> [Section; 2] {
     // The rows of a thread's calls share one `Arc<Thread>`.
     let who = rows.iter().map(|row| {
         let Thread { trace, tid, .. } = *row.thread;
@@ -233,7 +254,14 @@ fn single_calls(rows: &[Row], mut longest: Vec<Call>, mut log: Vec<Call>, top: u
     });
     let who: HashMap<ThreadKey, Arc<Thread>> = who.collect();
     // Calls of one thread with equal begin and duration are in descending order.
-    let order = |call: &Call| (Reverse(call.duration), call.begin, call.thread, Reverse(*call));
+    let order = |call: &Call| {
+        (
+            Reverse(call.duration),
+            call.begin,
+            call.thread,
+            Reverse(*call),
+        )
+    };
     keep_first_by_key(&mut longest, top, order);
     log.sort_by_key(|call| (call.end(), call.thread, *call));
     let list = |key, title: &str, view, calls: &[Call]| Section {
@@ -274,7 +302,11 @@ fn one(call: &Call, thread: Arc<Thread>) -> Vec<Value> {
 }
 
 /// The second pass's report: how often durations of each size occurred.
-fn frequencies(rules: &SyscallRules, input: &Input, by_call: &BTreeMap<Syscall, CallStats>) -> Report {
+fn frequencies(
+    rules: &SyscallRules,
+    input: &Input,
+    by_call: &BTreeMap<Syscall, CallStats>,
+) -> Report {
     let of = |(call, stats): (&Syscall, &'_ CallStats)| {
         let range = (*rules.ranges.get(usize::from(call.0))?)?;
         Some((call.user_name().to_owned(), range, *stats.bins.clone()?))

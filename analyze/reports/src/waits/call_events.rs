@@ -29,7 +29,12 @@ pub(super) fn completes_ring(step: UringStep) -> bool {
 
 impl WaitRules {
     #[inline(always)]
-    pub(super) fn enters(&self, entry: &SyscallEntry, time: i64, body: &mut Body<'_, '_>) -> BegunCall {
+    pub(super) fn enters(
+        &self,
+        entry: &SyscallEntry,
+        time: i64,
+        body: &mut Body<'_, '_>,
+    ) -> BegunCall {
         let call = entry.call(body);
         let class = self.classes.of(call);
         let (mut argument, mut operation) = (0, Operation::default());
@@ -65,7 +70,9 @@ impl WaitRules {
         body: &mut Body<'_, '_>,
     ) -> Option<Act> {
         match event {
-            KernelEvent::Block(block) if is_done(block.step) => Some(Act::Context(ContextStep::Complete)),
+            KernelEvent::Block(block) if is_done(block.step) => {
+                Some(Act::Context(ContextStep::Complete))
+            }
             KernelEvent::Block(_) => Some(Act::Request),
             KernelEvent::Uring(_) => Some(Act::Linger),
             other => {

@@ -1,4 +1,5 @@
-//! Following a CPU: what its thread does from one switch to the next, and what others have to know of it.
+//! Following a CPU: what its thread does from one switch to the next, and what others have to know
+//! of it.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Body, IntField, KernelEvent, Peer, Switch};
@@ -7,7 +8,9 @@ use tracebraid_threads::{BegunCall, CpuContext, LeftAs, ThreadActs, WakeSource, 
 use crate::waits::ended_call::concerns_others;
 use crate::waits::wait_step::{Act, CpuStep, WaitItem};
 use crate::waits::{WaitPartial, WaitRules};
-use tracebraid_follow::{CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_switch, taken_over};
+use tracebraid_follow::{
+    CpuKey, EndedCall, Event, Exited, ThreadKey, learn, learn_switch, taken_over,
+};
 
 /// A CPU from one switch to the next: what its thread does, and what interrupts it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -60,8 +63,15 @@ impl WaitRules {
     }
 
     /// Something that tells about threads.
-    pub(super) fn task(&self, partial: &mut WaitPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
-        let Event { model, cpu, time, .. } = *event;
+    pub(super) fn task(
+        &self,
+        partial: &mut WaitPartial,
+        event: &Event<'_>,
+        body: &mut Body<'_, '_>,
+    ) {
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         learn(&mut partial.people, model, cpu, time, body);
         let mut put = |act: Act| self.rare(partial, cpu, time, CpuStep { tid: None, act });
         match &model.event {
@@ -110,7 +120,8 @@ impl WaitRules {
     ) {
         let Event { cpu, time, .. } = *event;
         let near = &mut partial.near.0;
-        let Some((prev, next)) = learn_switch(&mut partial.people, near, event, switch, body) else {
+        let Some((prev, next)) = learn_switch(&mut partial.people, near, event, switch, body)
+        else {
             return;
         };
         Self::begins(partial, cpu, time, CpuStretch::new(Some(next)));
@@ -216,7 +227,9 @@ impl WaitRules {
         }
         Self::begins(partial, cpu, time, CpuStretch::new(tid));
         partial.push(cpu, time, WaitItem::Lose);
-        if let (Some(tid), Some(active)) = (caller.filter(|_| of_calls), partial.lanes.get(cpu).now()) {
+        if let (Some(tid), Some(active)) =
+            (caller.filter(|_| of_calls), partial.lanes.get(cpu).now())
+        {
             active.acts.calls.lose();
             partial.push(cpu, time, WaitItem::Enter(tid));
         }

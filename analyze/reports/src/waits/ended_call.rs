@@ -21,8 +21,8 @@ pub(super) struct EndedCall {
     pub(super) counts: bool,
 }
 
-/// True if it matters to others that a call of the class ended with that result: it did something to a futex or a
-/// socket.
+/// True if it matters to others that a call of the class ended with that result: it did something
+/// to a futex or a socket.
 #[inline(always)]
 pub(super) fn concerns_others(class: tracebraid_threads::CallClass, result: i64) -> bool {
     use tracebraid_threads::CallClass::*;

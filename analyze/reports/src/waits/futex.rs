@@ -9,7 +9,9 @@ use tracebraid_follow::ThreadKey;
 use tracebraid_statistics::Distribution;
 
 /// An operation on a futex: the number of its `FUTEX_` command, or one of those below.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub(super) struct Operation(u8);
 
 /// By number.
@@ -29,7 +31,8 @@ const COMMANDS: [&str; 14] = [
     "CMP_REQUEUE_PI",
     "LOCK_PI2",
 ];
-/// The calls that are operations of their own, beginning with this number; their names are those of the calls.
+/// The calls that are operations of their own, beginning with this number; their names are those of
+/// the calls.
 const CALLS: [FutexCall; 4] = [
     FutexCall::Wait,
     FutexCall::WaitForAny,
@@ -54,7 +57,9 @@ impl Operation {
 
     /// Of a call with that `op`.
     pub(super) fn of(call: Syscall, op: i32) -> Operation {
-        let own = CALLS.iter().position(|own| call.role() == CallRole::Futex(*own));
+        let own = CALLS
+            .iter()
+            .position(|own| call.role() == CallRole::Futex(*own));
         Operation(match own {
             Some(own) => FIRST_CALL + own as u8,
             None => u8::try_from(op & !FLAGS).unwrap_or(OTHER),

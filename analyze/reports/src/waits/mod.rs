@@ -1,10 +1,10 @@
 //! Waits of system calls: their time by why, futexes by address, sockets by peer.
 //!
-//! Each CPU is followed alone: what calls do that begin and end while their thread runs is counted there.
-//! What a thread takes with it when it leaves, what calls do to futexes and sockets, and who wakes whom,
-//! becomes items, which a state machine (`wait_machine`) takes in the order of time. Slices of time are played beside each other
-//! (`wait_slice`) without knowledge of what came before; the machine plays what depends on that when they are composed
-//! (`wait_compose`).
+//! Each CPU is followed alone: what calls do that begin and end while their thread runs is counted
+//! there. What a thread takes with it when it leaves, what calls do to futexes and sockets, and who
+//! wakes whom, becomes items, which a state machine (`wait_machine`) takes in the order of time.
+//! Slices of time are played beside each other (`wait_slice`) without knowledge of what came
+//! before; the machine plays what depends on that when they are composed (`wait_compose`).
 //! `docs/reports-waits.md` defines each number.
 
 mod call_events;
@@ -37,13 +37,13 @@ use call_events::{completes_ring, is_done, is_made};
 use cpu_follower::CpuStretch;
 use tracebraid_engine::Slice;
 use tracebraid_follow::{
-    ByCpu, ChosenCalls, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu, Recorded,
-    Rules, Selection, ThreadKey,
+    ByCpu, ChosenCalls, CpuKey, Event, Input, InterruptStep, Items, Lane, Packet, People, PerCpu,
+    Recorded, Rules, Selection, ThreadKey,
 };
 use tracebraid_tables::{Report, View};
 use tracebraid_threads::{
-    CallClasses, Handlers, MigrateEvent, ThreadDirectory, ThreadMove, ThreadNews, WaitReason, WakeEvent,
-    exit_of,
+    CallClasses, Handlers, MigrateEvent, ThreadDirectory, ThreadMove, ThreadNews, WaitReason,
+    WakeEvent, exit_of,
 };
 use wait_compose::PlayedSlice;
 use wait_machine::{Player, WaitMachine};
@@ -69,9 +69,9 @@ pub struct WaitRules {
 
 /// State after some chunks.
 ///
-/// But for items that wait, which are taken out as slices of time while chunks are merged, its size depends on the number of
-/// threads, of their kinds of calls and their futexes, and of descriptors that were sockets; and, where waits are listed
-/// (`--view log`), on their number.
+/// But for items that wait, which are taken out as slices of time while chunks are merged, its size
+/// depends on the number of threads, of their kinds of calls and their futexes, and of descriptors
+/// that were sockets; and, where waits are listed (`--view log`), on their number.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WaitPartial {
     people: People,
@@ -90,7 +90,8 @@ pub struct WaitPartial {
     machine: WaitMachine,
     /// Nothing came before.
     is_first: bool,
-    /// Where the thread that was switched to last is among the people, and the last caller among the sums.
+    /// Where the thread that was switched to last is among the people, and the last caller among
+    /// the sums.
     #[serde(skip)]
     near: (usize, usize),
     /// The classes of the handlers of interrupts that were met.
@@ -141,7 +142,9 @@ impl Rules for WaitRules {
             );
         }
         if lacks(&|event| matches!(event, Switch(_))) {
-            return Some("nothing tells when threads ran, so all time is unknown: enable sched_switch");
+            return Some(
+                "nothing tells when threads ran, so all time is unknown: enable sched_switch",
+            );
         }
         if lacks(&|event| matches!(event, Wakeup(_))) {
             return Some("nothing tells what threads waited for: enable sched_waking");
@@ -162,8 +165,9 @@ impl Rules for WaitRules {
                 "disks cannot be told from other devices: enable block_rq_issue and block_rq_complete",
             );
         }
-        lacks(&|event| matches!(event, IrqEntry(_)))
-            .then_some("devices cannot be told from threads that they interrupt: enable irq_handler_*")
+        lacks(&|event| matches!(event, IrqEntry(_))).then_some(
+            "devices cannot be told from threads that they interrupt: enable irq_handler_*",
+        )
     }
 
     fn first(&self) -> WaitPartial {
@@ -191,7 +195,9 @@ impl Rules for WaitRules {
     #[inline(always)]
     fn event(&self, partial: &mut WaitPartial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         use KernelEvent::*;
-        let Event { model, cpu, time, .. } = *event;
+        let Event {
+            model, cpu, time, ..
+        } = *event;
         let act = match &model.event {
             // What comes later is not read in every way: it must not matter.
             _ if self.selection.window.is_over(time) => return,
@@ -248,7 +254,11 @@ impl Rules for WaitRules {
         earlier.nobodys += later.nobodys;
     }
 
-    fn slices<'a>(&'a self, partial: &mut WaitPartial, watermark: i64) -> Vec<Slice<'a, WaitPartial>> {
+    fn slices<'a>(
+        &'a self,
+        partial: &mut WaitPartial,
+        watermark: i64,
+    ) -> Vec<Slice<'a, WaitPartial>> {
         if !self.recorded.has_all_switches() {
             partial.news = ThreadNews::default();
             self.play(partial, Some(watermark));

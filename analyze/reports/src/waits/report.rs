@@ -31,7 +31,11 @@ impl Who<'_> {
     /// A thread, if it is asked for.
     pub(super) fn shown(&self, thread: ThreadKey) -> Option<Thread> {
         let thread = self.thread(thread);
-        self.rules.selection.threads.shows(&thread).then_some(thread)
+        self.rules
+            .selection
+            .threads
+            .shows(&thread)
+            .then_some(thread)
     }
 
     /// A thread.
@@ -61,7 +65,9 @@ pub(super) fn report(rules: &WaitRules, input: &Input, partial: WaitPartial) -> 
     if rules.ranges.is_some() {
         return frequencies(&who, input, &sums);
     }
-    let knows = input.sources.has(|event| matches!(event, KernelEvent::Switch(_)));
+    let knows = input
+        .sources
+        .has(|event| matches!(event, KernelEvent::Switch(_)));
     let counted = sums.entries().flat_map(|(_, sums)| sums.calls.iter());
     let notes = rules.options.calls.unmatched(counted.map(|(call, _)| call));
     let (rows, longest) = rows(&who, sums, knows);
@@ -130,15 +136,27 @@ fn totals(all: &CallSums, unfinished: u64, nobodys: u64) -> Vec<Total> {
         Total::new("calls", "system calls", calls.into()),
         Total::new("time_ns", "in them", time.into()).of(Unit::Duration),
         Total::new("unfinished", "not finished", unfinished.into()),
-        Total::new("unknown_thread", "events of unknown threads", nobodys.into()),
+        Total::new(
+            "unknown_thread",
+            "events of unknown threads",
+            nobodys.into(),
+        ),
     ]
 }
 
 /// The longest waits, and all.
 fn lists(who: &Who<'_>, mut longest: Vec<Wait>, mut log: Vec<Wait>) -> Vec<Section> {
     let top = who.rules.options.views.top();
-    // Of waits that began at once in a thread and took as long, the last ones in their order come first.
-    let order = |wait: &Wait| (Reverse(wait.duration), wait.begin, wait.thread, Reverse(*wait));
+    // Of waits that began at once in a thread and took as long, the last ones in their order come
+    // first.
+    let order = |wait: &Wait| {
+        (
+            Reverse(wait.duration),
+            wait.begin,
+            wait.thread,
+            Reverse(*wait),
+        )
+    };
     keep_first_by_key(&mut longest, top, order);
     log.retain(|wait| who.shown(wait.thread).is_some());
     log.sort_by_key(|wait| (wait.end(), wait.thread, wait.begin));
@@ -159,16 +177,22 @@ fn ranges(all: &CallSums) -> Ranges {
 /// The second pass's report: how often parts of each size occurred.
 fn frequencies(who: &Who<'_>, input: &Input, sums: &Table<Sums>) -> Report {
     let mut all = vec![Bins::default(); WaitReason::ALL.len()];
-    let shown = sums.entries().filter(|(thread, _)| who.shown(*thread).is_some());
+    let shown = sums
+        .entries()
+        .filter(|(thread, _)| who.shown(*thread).is_some());
     for (own, bins) in shown.flat_map(|(_, sums)| sums.bins.iter().enumerate()) {
         all[own].merge(bins);
     }
     let ranges = who.rules.ranges.iter().flatten();
     let groups = WaitReason::ALL.into_iter().zip(ranges).zip(&all);
-    let groups = groups.filter_map(|((why, range), bins)| Some((why.name().to_owned(), (*range)?, bins)));
+    let groups =
+        groups.filter_map(|((why, range), bins)| Some((why.name().to_owned(), (*range)?, bins)));
     Report {
         head: input.head(),
-        sections: vec![tracebraid_tables::frequencies(tables::WHY, groups.collect())],
+        sections: vec![tracebraid_tables::frequencies(
+            tables::WHY,
+            groups.collect(),
+        )],
         ..Report::default()
     }
 }

@@ -17,8 +17,8 @@ use crate::waits::wait_sums::WaitSums;
 use crate::waits::{WaitPartial, WaitRules};
 use tracebraid_follow::{CpuKey, Interrupt, Rules, Selection, Views};
 
-/// Something happens: what, its thread, another one, its CPU, how long after the last one, how long before that a call began,
-/// and details.
+/// Something happens: what, its thread, another one, its CPU, how long after the last one, how long
+/// before that a call began, and details.
 type Told = (u8, i32, i32, u32, i64, i64, u16);
 
 const CALLS: [&str; 16] = [
@@ -147,9 +147,13 @@ fn items(told: &[Told]) -> Vec<(CpuKey, i64, WaitItem)> {
             28 if ago == 0 && tid != other => WaitItem::TakeOver(tid, other),
             29 if ago < 2 => WaitItem::Die(tid),
             30 if ago < 3 => WaitItem::Lose,
-            _ => WaitItem::Belongs { tid, pid: other % 2 },
+            _ => WaitItem::Belongs {
+                tid,
+                pid: other % 2,
+            },
         };
-        // Calls that end in their stretches are told of threads only that others know to make calls.
+        // Calls that end in their stretches are told of threads only that others know to make
+        // calls.
         active[tid as usize] |= match &item {
             WaitItem::Enter(_) | WaitItem::Arrive(..) => true,
             WaitItem::Park(parked) => parked.has_called(),
@@ -184,7 +188,13 @@ fn way_of(step: &WaitStep) -> &'static str {
 
 fn short(sums: &Distribution) -> String {
     let of = sums.summary();
-    format!("{} * {:?}..{:?} = {}", of.count(), of.min(), of.max(), of.sum())
+    format!(
+        "{} * {:?}..{:?} = {}",
+        of.count(),
+        of.min(),
+        of.max(),
+        of.sum()
+    )
 }
 
 /// Fails with the items and what is different.
@@ -271,7 +281,8 @@ fn sliced(items: &[(CpuKey, i64, WaitItem)], cuts: &[i64], ways: &mut Ways) -> S
     let mut begin = i64::MIN;
     let mut composed = Vec::new();
     for cut in cuts.iter().copied().chain([i64::MAX]) {
-        let (now, later) = rest.split_at(rest.partition_point(|item| item.1 < cut.saturating_add(3)));
+        let (now, later) =
+            rest.split_at(rest.partition_point(|item| item.1 < cut.saturating_add(3)));
         push(&mut partial, now);
         rest = later;
         let mut items = partial.items.cut(cut);
@@ -392,7 +403,10 @@ fn every_way_of_composing_is_used() {
         "sums of unknown sockets",
     ];
     for way in expected {
-        assert!(ways.get(way).is_some_and(|count| *count > 50), "{way}: {ways:?}");
+        assert!(
+            ways.get(way).is_some_and(|count| *count > 50),
+            "{way}: {ways:?}"
+        );
     }
 }
 
@@ -432,7 +446,10 @@ fn activity(rounds: std::ops::Range<i64>, partial: &mut WaitPartial) {
 }
 
 fn calls(sums: &WaitSums) -> u64 {
-    let calls = sums.threads.entries().flat_map(|(_, sums)| sums.calls.iter());
+    let calls = sums
+        .threads
+        .entries()
+        .flat_map(|(_, sums)| sums.calls.iter());
     calls.map(|(_, call)| call.totals().calls).sum()
 }
 

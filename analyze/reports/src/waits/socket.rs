@@ -10,7 +10,9 @@ use tracebraid_follow::ThreadKey;
 use tracebraid_statistics::Distribution;
 
 /// Which end of a connection a process has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub(super) enum Side {
     /// It connected.
     Client,
@@ -70,7 +72,9 @@ pub(super) struct Socket {
 
 /// Which end of which connection: that to which peer. Of those that connected to this machine the
 /// port says nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub(super) struct End {
     pub(super) side: Side,
     pub(super) peer: Option<Peer>,
@@ -158,7 +162,9 @@ impl Sockets {
             CallClass::Send | CallClass::Write | CallClass::Copy if done.result > 0 => {
                 self.sends(sums, done, descriptor)
             }
-            CallClass::Receive | CallClass::Read if done.result > 0 => self.receives(sums, done, descriptor),
+            CallClass::Receive | CallClass::Read if done.result > 0 => {
+                self.receives(sums, done, descriptor)
+            }
             CallClass::Close => {
                 if let Some(socket) = self.open.find((done.owner, descriptor)) {
                     *socket = Socket::default();
@@ -232,7 +238,10 @@ impl Sockets {
 
     /// What is known of a socket; nothing of one that was never open.
     pub(super) fn find(&mut self, key: SocketKey) -> Socket {
-        self.open.find(key).map(|socket| *socket).unwrap_or_default()
+        self.open
+            .find(key)
+            .map(|socket| *socket)
+            .unwrap_or_default()
     }
 
     /// What becomes of a socket.

@@ -1,9 +1,10 @@
 //! Sockets in a slice of time, without knowledge of those that were open before.
 //!
-//! What a descriptor is when the slice begins is a symbol: what is measured of it is counted by symbol, until the descriptor
-//! is closed or becomes another socket. Where something that must be kept ([`WaitStep`](crate::waits::wait_slice::WaitStep)) may
-//! change sockets of a process, in a way that is not known, their descriptors are other symbols from then on. Composing
-//! says what symbols are, in the order in which they became something else.
+//! What a descriptor is when the slice begins is a symbol: what is measured of it is counted by
+//! symbol, until the descriptor is closed or becomes another socket. Where something that must be
+//! kept ([`WaitStep`](crate::waits::wait_slice::WaitStep)) may change sockets of a process, in a
+//! way that is not known, their descriptors are other symbols from then on. Composing says what
+//! symbols are, in the order in which they became something else.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -18,8 +19,8 @@ use crate::waits::socket::{
 use tracebraid_follow::{KeyHasher, ThreadKey};
 use tracebraid_statistics::Distribution;
 
-/// The sockets of a slice. Its size depends on the number of descriptors that are read and written, and of threads that do
-/// so.
+/// The sockets of a slice. Its size depends on the number of descriptors that are read and written,
+/// and of threads that do so.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SocketSlice {
     open: Keyed<SocketKey, SliceSocket>,
@@ -29,7 +30,8 @@ pub(super) struct SocketSlice {
     barriers: HashMap<Owner, u32, BuildHasherDefault<KeyHasher>>,
     last_barrier: u32,
     flushed: Vec<Flushed>,
-    /// By thread, symbol and measure, where the symbol is an open socket, or (`true`) whatever it is.
+    /// By thread, symbol and measure, where the symbol is an open socket, or (`true`) whatever it
+    /// is.
     sums: Keyed<(ThreadKey, u32, Measure, bool), Distribution>,
 }
 
@@ -145,14 +147,15 @@ impl SocketSlice {
         };
     }
 
-    /// A step that was kept, before which there are as many as now, may change sockets of that owner.
+    /// A step that was kept, before which there are as many as now, may change sockets of that
+    /// owner.
     pub(super) fn bar(&mut self, owner: Owner, steps: u32) {
         self.last_barrier = steps;
         self.barriers.insert(owner, steps);
     }
 
-    /// Whether a descriptor is known to be a socket of the family AF_UNIX. Where it is unknown, a step that is kept next, after
-    /// so many, finds what the socket is.
+    /// Whether a descriptor is known to be a socket of the family AF_UNIX. Where it is unknown, a
+    /// step that is kept next, after so many, finds what the socket is.
     pub(super) fn is_local(&mut self, key: SocketKey, steps: u32) -> Option<bool> {
         let socket = *self.open.find(key)?;
         if socket.symbol == 0 || self.is_stale(key, socket.touched) {
@@ -206,7 +209,9 @@ impl SocketSlice {
             CallClass::Send | CallClass::Write | CallClass::Copy if done.result > 0 => {
                 self.sends(sums, done, key, steps);
             }
-            CallClass::Receive | CallClass::Read if done.result > 0 => self.receives(sums, done, key, steps),
+            CallClass::Receive | CallClass::Read if done.result > 0 => {
+                self.receives(sums, done, key, steps)
+            }
             CallClass::Close => {
                 let socket = self.touch(key, steps);
                 socket.base = Base::Known {
@@ -282,7 +287,9 @@ impl SocketSlice {
                 });
             }
             Sent::Perhaps(sent) if done.counts => {
-                let sums = self.sums.get((done.thread, symbol, Measure::Response, false));
+                let sums = self
+                    .sums
+                    .get((done.thread, symbol, Measure::Response, false));
                 sums.add(sent.abs_diff(done.time));
             }
             Sent::Perhaps(_) => {}
@@ -362,12 +369,19 @@ impl EndedSockets {
         let mut keys = self.symbols.clone();
         keys.sort_unstable();
         keys.dedup();
-        ((self.symbols.len() - keys.len()) as u32, self.sums.len() as u32)
+        (
+            (self.symbols.len() - keys.len()) as u32,
+            self.sums.len() as u32,
+        )
     }
 
     /// Goes on to a step.
     pub(super) fn go_on(&mut self, step: u32, sockets: &mut Sockets, sums: &mut SocketSums) {
-        while let Some(&flushed) = self.flushed.get(self.next).filter(|flushed| flushed.step <= step) {
+        while let Some(&flushed) = self
+            .flushed
+            .get(self.next)
+            .filter(|flushed| flushed.step <= step)
+        {
             self.next += 1;
             self.flush(flushed, sockets, sums);
         }
@@ -383,7 +397,12 @@ impl EndedSockets {
         })
     }
 
-    fn flush(&mut self, Flushed { key, socket, .. }: Flushed, sockets: &mut Sockets, sums: &mut SocketSums) {
+    fn flush(
+        &mut self,
+        Flushed { key, socket, .. }: Flushed,
+        sockets: &mut Sockets,
+        sums: &mut SocketSums,
+    ) {
         let was = sockets.find(key);
         let sent = match socket.sent {
             Sent::Symbol => was.sent,

@@ -147,7 +147,10 @@ impl CallSums {
             .map(|(why, of)| (*why, Cow::Borrowed(of)))
             .collect();
         if self.plain.summary().count() > 0 {
-            match parts.first_mut().filter(|part| part.0 == WaitReason::Running) {
+            match parts
+                .first_mut()
+                .filter(|part| part.0 == WaitReason::Running)
+            {
                 Some((_, running)) => running.to_mut().merge(&self.plain),
                 None => parts.insert(0, (WaitReason::Running, Cow::Borrowed(&self.plain))),
             }

@@ -24,7 +24,8 @@ pub(super) struct ThreadWaits {
 /// Where the time of a thread's call went so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SpentCall {
-    /// When the call began in which it was when it left its CPU last: what was before is not of the call.
+    /// When the call began in which it was when it left its CPU last: what was before is not of the
+    /// call.
     entered: i64,
     /// The parts of its call so far.
     parts: Parts,
@@ -107,8 +108,8 @@ impl SpentCall {
         later.waits
     }
 
-    /// Adds a wait that is to be listed if its call is, of which at most so many matter. A call may wait for ever: of its
-    /// waits, those that cannot be among the longest are left out.
+    /// Adds a wait that is to be listed if its call is, of which at most so many matter. A call may
+    /// wait for ever: of its waits, those that cannot be among the longest are left out.
     pub(super) fn list(&mut self, wait: Wait, most: usize) {
         self.waits.push(wait);
         if self.waits.len() >= most.saturating_mul(2).max(64) {
@@ -147,7 +148,8 @@ impl SpentCall {
         self.is_plain = true;
         self.entered = open.time;
         self.waits.clear();
-        // Where events were lost it may have been seen elsewhere since: of the time before that nothing is known.
+        // Where events were lost it may have been seen elsewhere since: of the time before that
+        // nothing is known.
         if open.time < since {
             self.parts[WaitReason::Unknown as usize] = open.time.abs_diff(since);
             self.is_plain = false;

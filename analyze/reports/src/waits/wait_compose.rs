@@ -8,7 +8,8 @@ use crate::waits::wait_slice::{KeptWake, KeptWaker, WaitNews, WaitSlice, WaitSte
 use crate::waits::wait_sums::WaitSums;
 use tracebraid_follow::{Losses, ThreadKey};
 
-/// A slice that was played. Its size depends on the number of threads, and of descriptors that are read and written.
+/// A slice that was played. Its size depends on the number of threads, and of descriptors that are
+/// read and written.
 #[derive(Debug)]
 pub(super) struct PlayedSlice {
     steps: Vec<WaitStep>,
@@ -46,7 +47,11 @@ impl PlayedSlice {
             mut sockets,
         } = self;
         let before = machine.losses.clone();
-        let mut player = Player { rules, machine, sums };
+        let mut player = Player {
+            rules,
+            machine,
+            sums,
+        };
         for (number, step) in (0..).zip(steps) {
             let Player { machine, sums, .. } = &mut player;
             sockets.go_on(number, &mut machine.sockets, &mut sums.sockets);

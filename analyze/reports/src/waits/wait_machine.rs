@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use tracebraid_kernel_model::{Peer, Syscall};
 use tracebraid_threads::{
-    BegunCall, CallClass, CpuThreads, EndedCallOf, LeftAs, ParkedThread, Parking, Past, PastStretch,
-    ThreadState, WaitReason, WakeEffect, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread,
+    BegunCall, CallClass, CpuThreads, EndedCallOf, LeftAs, ParkedThread, Parking, Past,
+    PastStretch, ThreadState, WaitReason, WakeEffect, WakeEvent, WakeSource, WakerFacts, Wakeup,
+    WakingThread,
 };
 
 use crate::waits::WaitRules;
@@ -53,7 +54,12 @@ impl WholeCall {
 
     /// The same for futexes and sockets, if it matters to others.
     #[inline]
-    pub(super) fn ended(&self, pid: Option<i32>, peer: Option<Peer>, counts: bool) -> Option<EndedCall> {
+    pub(super) fn ended(
+        &self,
+        pid: Option<i32>,
+        peer: Option<Peer>,
+        counts: bool,
+    ) -> Option<EndedCall> {
         let WholeCall {
             thread,
             begun,
@@ -134,8 +140,14 @@ impl Player<'_> {
         let key = |tid: i32| ThreadKey { trace, tid };
         match item {
             WaitItem::Migrate(to) => {
-                let is_gone = self.rules.recorded.loses_on_move(trace, (to.from, to.to), time);
-                self.thread(key(to.tid)).0.cell.migrate((to.from, to.to), is_gone);
+                let is_gone = self
+                    .rules
+                    .recorded
+                    .loses_on_move(trace, (to.from, to.to), time);
+                self.thread(key(to.tid))
+                    .0
+                    .cell
+                    .migrate((to.from, to.to), is_gone);
             }
             WaitItem::Peer(tid, peer) => self.thread(key(tid)).0.peer = Some(peer),
             WaitItem::Made(tid) => {
@@ -370,7 +382,9 @@ impl Player<'_> {
             return;
         };
         match call.begun.class {
-            CallClass::Futex if counts => self.sums.futexes.count(&ended, freed.map(|freed| freed.1)),
+            CallClass::Futex if counts => {
+                self.sums.futexes.count(&ended, freed.map(|freed| freed.1))
+            }
             CallClass::Futex => {}
             _ => self.machine.sockets.done(&mut self.sums.sockets, &ended),
         }
@@ -406,7 +420,12 @@ impl WaitRules {
     }
 
     /// Counts a call that has ended, if it is asked for; true if it is.
-    pub(super) fn count_end(&self, sums: &mut WaitSums, call: &WholeCall, parts: Option<&Parts>) -> bool {
+    pub(super) fn count_end(
+        &self,
+        sums: &mut WaitSums,
+        call: &WholeCall,
+        parts: Option<&Parts>,
+    ) -> bool {
         let duration = call.duration();
         let counts = self.counts(call.begun.call, call.time, call.cpu, duration);
         if counts {
@@ -431,7 +450,13 @@ impl WaitRules {
 
     /// Counts a call that was asked for, with its parts if it did anything but run.
     #[inline(always)]
-    pub(super) fn count(&self, sums: &mut Sums, call: Syscall, duration: u64, parts: Option<&Parts>) {
+    pub(super) fn count(
+        &self,
+        sums: &mut Sums,
+        call: Syscall,
+        duration: u64,
+        parts: Option<&Parts>,
+    ) {
         match &self.ranges {
             None => sums.calls.get(call).count(duration, parts),
             Some(ranges) => bin(&mut sums.bins, ranges, duration, parts),
@@ -451,7 +476,10 @@ fn bin(bins: &mut Vec<Bins>, ranges: &[Option<(u64, u64)>], duration: u64, parts
     match parts {
         None => add(WaitReason::Running, duration),
         Some(parts) => {
-            let parts = WaitReason::ALL.into_iter().zip(parts).filter(|part| *part.1 > 0);
+            let parts = WaitReason::ALL
+                .into_iter()
+                .zip(parts)
+                .filter(|part| *part.1 > 0);
             parts.for_each(|(why, &time)| add(why, time));
         }
     }

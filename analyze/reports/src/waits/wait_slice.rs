@@ -1,12 +1,13 @@
 //! Playing a slice of time without knowledge of what threads did before it.
 //!
-//! Threads are followed by [`SliceCell`]s, sockets by [`SocketSlice`]. What depends on something that is unknown becomes a
-//! [`WaitStep`], which composing plays on the state at the beginning of the slice.
+//! Threads are followed by [`SliceCell`]s, sockets by [`SocketSlice`]. What depends on something
+//! that is unknown becomes a [`WaitStep`], which composing plays on the state at the beginning of
+//! the slice.
 
 use tracebraid_threads::{
-    Arrival, BegunCall, CallClass, CallClasses, CellNews, EndedCallOf, LeftAs, ParkUse, ParkedThread,
-    Parking, PastStretch, SliceCell, ThreadDirectory, ThreadState, WaitReason, WakeEffect, WakeEvent,
-    WakeSource, WakerFacts, Wakeup, WakingThread,
+    Arrival, BegunCall, CallClass, CallClasses, CellNews, EndedCallOf, LeftAs, ParkUse,
+    ParkedThread, Parking, PastStretch, SliceCell, ThreadDirectory, ThreadState, WaitReason,
+    WakeEffect, WakeEvent, WakeSource, WakerFacts, Wakeup, WakingThread,
 };
 
 use crate::waits::WaitRules;
@@ -169,7 +170,11 @@ impl SliceThread {
 
 impl<'a> WaitSlice<'a> {
     /// A slice whose items are not earlier than that time, in nanoseconds from the origin.
-    pub(super) fn new(rules: &'a WaitRules, begin: i64, directory: ThreadDirectory) -> WaitSlice<'a> {
+    pub(super) fn new(
+        rules: &'a WaitRules,
+        begin: i64,
+        directory: ThreadDirectory,
+    ) -> WaitSlice<'a> {
         WaitSlice {
             rules,
             begin,
@@ -199,7 +204,9 @@ impl<'a> WaitSlice<'a> {
                 self.arrives(sums, cpu, key(tid), Exited { call, result, time });
             }
             WaitItem::Park(parked) => self.parks(cpu, time, parked),
-            WaitItem::Call(tid, begun, result) => self.calls(sums, (cpu, time), (tid, begun, result)),
+            WaitItem::Call(tid, begun, result) => {
+                self.calls(sums, (cpu, time), (tid, begun, result))
+            }
             WaitItem::Switch { prev, next, left } => {
                 if let Some(prev) = prev {
                     self.leaves((cpu, time), key(prev), left);
@@ -350,7 +357,8 @@ impl<'a> WaitSlice<'a> {
         thread.forget_spent();
     }
 
-    /// The thread that wakes another one, if one does; `None` if something of it is unknown that may matter.
+    /// The thread that wakes another one, if one does; `None` if something of it is unknown that
+    /// may matter.
     #[inline]
     fn waking(&mut self, trace: u32, by: WakerFacts) -> Option<Option<WakingThread>> {
         let key = |tid: i32| ThreadKey { trace, tid };
@@ -379,7 +387,12 @@ impl<'a> WaitSlice<'a> {
     }
 
     /// True if a thread's call is about a socket without a network; `None` if that is unknown.
-    fn is_local(&mut self, key: ThreadKey, call: Option<CallClass>, descriptor: i64) -> Option<bool> {
+    fn is_local(
+        &mut self,
+        key: ThreadKey,
+        call: Option<CallClass>,
+        descriptor: i64,
+    ) -> Option<bool> {
         if !call.is_some_and(CallClass::is_network) {
             return Some(false);
         }
@@ -500,7 +513,10 @@ impl<'a> WaitSlice<'a> {
             thread.cell.forget_state();
         }
         // The end of the call may be known.
-        if parked.open.is_some_and(|open| is_of_descriptors(open.class)) {
+        if parked
+            .open
+            .is_some_and(|open| is_of_descriptors(open.class))
+        {
             self.bars_sockets(key);
         }
     }
@@ -547,7 +563,13 @@ impl<'a> WaitSlice<'a> {
     }
 
     /// A call has ended that waited, or may have.
-    fn ended(&mut self, sums: &mut WaitSums, thread: ThreadKey, ended: EndedCallOf, parts: Option<&Parts>) {
+    fn ended(
+        &mut self,
+        sums: &mut WaitSums,
+        thread: ThreadKey,
+        ended: EndedCallOf,
+        parts: Option<&Parts>,
+    ) {
         let rules = self.rules;
         let call = WholeCall::new(thread, ended);
         let counts = rules.count_end(sums, &call, parts);

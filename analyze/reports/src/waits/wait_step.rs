@@ -47,7 +47,8 @@ pub(super) enum WaitItem {
     Arrive(i32, Option<Syscall>, i64),
     /// What a thread has done since it came.
     Park(ParkedThread),
-    /// A thread's call on a futex or a descriptor ends, which began since it came, with that result.
+    /// A thread's call on a futex or a descriptor ends, which began since it came, with that
+    /// result.
     Call(i32, BegunCall, i64),
     /// The call of the thread that ends next, or is open, has to do with that peer.
     Peer(i32, Box<Peer>),

@@ -71,8 +71,8 @@ pub struct Fields<'p> {
     deep: Option<&'p mut Deep<'p>>,
     /// The field whose value comes next.
     next: Option<&'p Node>,
-    /// What is within it, of an array of bytes. It stands apart: to copy at once what was written in
-    /// two parts just before would make the processor wait.
+    /// What is within it, of an array of bytes. It stands apart: to copy at once what was written
+    /// in two parts just before would make the processor wait.
     inside: &'p [Node],
     stop: Option<Stop>,
 }
@@ -238,7 +238,9 @@ impl<'p> Fields<'p> {
                 self.open(Open::Parts(part.parts()));
                 false
             }
-            NodeKind::Array(_) | NodeKind::Variant(_) | NodeKind::Optional(_) => self.enter_rare(part),
+            NodeKind::Array(_) | NodeKind::Variant(_) | NodeKind::Optional(_) => {
+                self.enter_rare(part)
+            }
             _ => {
                 self.next = Some(part.node());
                 true
@@ -265,7 +267,9 @@ impl<'p> Fields<'p> {
                 return self.enter_chosen(chosen);
             }
             NodeKind::Optional(selector) => {
-                let is_there = selector.select(skip::get(self.slots, selector.slot)).is_some();
+                let is_there = selector
+                    .select(skip::get(self.slots, selector.slot))
+                    .is_some();
                 if let Some(element) = part.element().filter(|_| is_there) {
                     return self.enter_chosen(element);
                 }

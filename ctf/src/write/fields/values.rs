@@ -149,7 +149,9 @@ impl Fields<'_> {
                 .get((index / 8) as usize)
                 .map_or(0, |byte| byte >> (index % 8) & 1)
         };
-        let bits = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_mul(8);
+        let bits = u32::try_from(bytes.len())
+            .unwrap_or(u32::MAX)
+            .saturating_mul(8);
         if (class.length..bits).any(|index| bit(index) != 0) {
             self.fail(node, FieldProblem::Range);
             return self;
@@ -188,8 +190,8 @@ impl Fields<'_> {
         }
     }
 
-    /// The bytes of a string or BLOB, or of an array of 8-bit integers. Strings are not checked to be
-    /// valid in their encoding; those of a fixed length are filled up with null bytes.
+    /// The bytes of a string or BLOB, or of an array of 8-bit integers. Strings are not checked to
+    /// be valid in their encoding; those of a fixed length are filled up with null bytes.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let Some(node) = self.next else {
             self.too_many();
@@ -220,7 +222,9 @@ impl Fields<'_> {
         }
         let has_null = match unit {
             1 => memchr::memchr(0, bytes).is_some(),
-            unit => bytes.chunks(unit).any(|code| code.iter().all(|&byte| byte == 0)),
+            unit => bytes
+                .chunks(unit)
+                .any(|code| code.iter().all(|&byte| byte == 0)),
         };
         if has_null {
             return self.fail(node, FieldProblem::Null);
@@ -260,7 +264,11 @@ impl Fields<'_> {
 
     fn put_bytes(&mut self, bytes: &[u8]) {
         let start = (self.out.pos >> 3) as usize;
-        match self.out.data.get_mut(start..start.saturating_add(bytes.len())) {
+        match self
+            .out
+            .data
+            .get_mut(start..start.saturating_add(bytes.len()))
+        {
             Some(place) => place.copy_from_slice(bytes),
             None => return self.full(),
         }
@@ -275,7 +283,13 @@ fn encode(text: &str, encoding: Encoding) -> Vec<u8> {
         Encoding::Utf8 => text.as_bytes().to_vec(),
         Encoding::Utf16Be => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
         Encoding::Utf16Le => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
-        Encoding::Utf32Be => text.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect(),
-        Encoding::Utf32Le => text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect(),
+        Encoding::Utf32Be => text
+            .chars()
+            .flat_map(|c| u32::from(c).to_be_bytes())
+            .collect(),
+        Encoding::Utf32Le => text
+            .chars()
+            .flat_map(|c| u32::from(c).to_le_bytes())
+            .collect(),
     }
 }

@@ -31,13 +31,19 @@ pub(super) fn event(
 ) -> Result<(), WriteError> {
     let what = format!("event `{}`", class.name);
     let read = read(&[base_text, text].concat(), base.version, &what)?;
-    let events = read.streams.get(stream).map(|stream| stream.events.as_slice());
+    let events = read
+        .streams
+        .get(stream)
+        .map(|stream| stream.events.as_slice());
     let Some([read]) = events else {
         return Err(WriteError::inexpressible(base.version, what));
     };
     match event_difference(class, read) {
         None => Ok(()),
-        Some(part) => Err(WriteError::inexpressible(base.version, format!("{what}: {part}"))),
+        Some(part) => Err(WriteError::inexpressible(
+            base.version,
+            format!("{what}: {part}"),
+        )),
     }
 }
 
@@ -60,7 +66,10 @@ fn difference(class: &TraceClass, read: &TraceClass) -> Option<String> {
         (class.name != read.name, "the trace's name"),
         (class.uid != read.uid, "the trace's uid"),
         (class.uuid != read.uuid, "the trace's UUID"),
-        (class.byte_order != read.byte_order, "the trace's byte order"),
+        (
+            class.byte_order != read.byte_order,
+            "the trace's byte order",
+        ),
         (
             class.streams.len() != read.streams.len(),
             "the number of stream classes",
@@ -84,7 +93,12 @@ fn difference(class: &TraceClass, read: &TraceClass) -> Option<String> {
     if let Some((clock, _)) = clocks.into_iter().find(|(ours, theirs)| ours != theirs) {
         return Some(format!("clock class `{}`", clock.id));
     }
-    field_difference("the packet header", &class.packet_header, &read.packet_header).or_else(|| {
+    field_difference(
+        "the packet header",
+        &class.packet_header,
+        &read.packet_header,
+    )
+    .or_else(|| {
         let mut streams = class.streams.iter().zip(&read.streams);
         streams.find_map(|(ours, theirs)| stream_difference(ours, theirs))
     })
@@ -92,9 +106,19 @@ fn difference(class: &TraceClass, read: &TraceClass) -> Option<String> {
 
 fn stream_difference(class: &StreamClass, read: &StreamClass) -> Option<String> {
     let of_stream = |what: String| format!("stream class {}: {what}", class.id);
-    let found = field_difference("the packet context", &class.packet_context, &read.packet_context)
-        .or_else(|| field_difference("the event header", &class.event_header, &read.event_header))
-        .or_else(|| field_difference("the common context", &class.common_context, &read.common_context));
+    let found = field_difference(
+        "the packet context",
+        &class.packet_context,
+        &read.packet_context,
+    )
+    .or_else(|| field_difference("the event header", &class.event_header, &read.event_header))
+    .or_else(|| {
+        field_difference(
+            "the common context",
+            &class.common_context,
+            &read.common_context,
+        )
+    });
     if let Some(what) = found {
         return Some(of_stream(what));
     }
@@ -107,15 +131,21 @@ fn stream_difference(class: &StreamClass, read: &StreamClass) -> Option<String> 
         &class.name,
         &class.uid,
         class.events.len(),
-    ) != (read.id, &read.namespace, &read.name, &read.uid, read.events.len())
-    {
+    ) != (
+        read.id,
+        &read.namespace,
+        &read.name,
+        &read.uid,
+        read.events.len(),
+    ) {
         return Some(of_stream(
             "its names, its id or the number of its event classes".into(),
         ));
     }
     let mut events = class.events.iter().zip(&read.events);
     events.find_map(|(ours, theirs)| {
-        event_difference(ours, theirs).map(|what| of_stream(format!("event `{}`: {what}", ours.name)))
+        event_difference(ours, theirs)
+            .map(|what| of_stream(format!("event `{}`: {what}", ours.name)))
     })
 }
 
@@ -140,7 +170,11 @@ fn event_difference(class: &EventClass, read: &EventClass) -> Option<String> {
 }
 
 /// Names the first member of a scope that was read in another way.
-fn field_difference(scope: &str, class: &Option<FieldClass>, read: &Option<FieldClass>) -> Option<String> {
+fn field_difference(
+    scope: &str,
+    class: &Option<FieldClass>,
+    read: &Option<FieldClass>,
+) -> Option<String> {
     if class == read {
         return None;
     }

@@ -95,7 +95,11 @@ fn clock(clock: &ClockClass) -> Result<String, WriteError> {
     match &clock.origin {
         ClockOrigin::UnixEpoch => object.put_text("origin", Some("unix-epoch")),
         ClockOrigin::Unknown => {}
-        ClockOrigin::Custom { namespace, name, uid } => {
+        ClockOrigin::Custom {
+            namespace,
+            name,
+            uid,
+        } => {
             let mut origin = Object::default();
             origin.put_text("namespace", namespace.as_deref());
             origin.put_text("name", Some(name));
@@ -124,7 +128,12 @@ fn stream(class: &TraceClass, index: usize) -> Result<String, WriteError> {
     if let Some(clock) = stream.default_clock {
         match class.clocks.get(clock) {
             Some(clock) => object.put_text("default-clock-class-id", Some(&clock.id)),
-            None => return refuse(format!("a clock of stream class {} that is not there", stream.id)),
+            None => {
+                return refuse(format!(
+                    "a clock of stream class {} that is not there",
+                    stream.id
+                ));
+            }
         }
     }
     let place = FieldScopes {
@@ -156,13 +165,20 @@ fn stream(class: &TraceClass, index: usize) -> Result<String, WriteError> {
 }
 
 /// An event class of the stream class at that index.
-pub(super) fn event(class: &TraceClass, index: usize, event: &EventClass) -> Result<String, WriteError> {
+pub(super) fn event(
+    class: &TraceClass,
+    index: usize,
+    event: &EventClass,
+) -> Result<String, WriteError> {
     let mut object = Object::of("event-record-class");
     object.put("id", event.id.to_string());
     let stream = class.streams.get(index).map_or(0, |stream| stream.id);
     object.put("data-stream-class-id", stream.to_string());
     object.put_text("namespace", event.namespace.as_deref());
-    object.put_text("name", Some(event.name.as_str()).filter(|name| !name.is_empty()));
+    object.put_text(
+        "name",
+        Some(event.name.as_str()).filter(|name| !name.is_empty()),
+    );
     object.put_text("uid", event.uid.as_deref());
     if event.log_level.is_some() || event.model_emf_uri.is_some() {
         let mut attributes = Object::default();

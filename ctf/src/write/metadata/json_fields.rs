@@ -6,8 +6,8 @@ use super::super::error::WriteError;
 use super::locate::FieldScopes;
 use crate::ctf2::{role_names, scope_name};
 use crate::schema::{
-    ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Mapping,
-    Parts, Roles, Scope,
+    ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange,
+    Mapping, Parts, Roles, Scope,
 };
 
 pub(super) fn refuse<T>(what: impl Into<String>) -> Result<T, WriteError> {
@@ -202,12 +202,18 @@ impl<'c> Writer<'c> {
                 object = Object::of("null-terminated-string");
                 object.put_text("encoding", encoding(*of));
             }
-            FieldClass::StaticStr { length, encoding: of } => {
+            FieldClass::StaticStr {
+                length,
+                encoding: of,
+            } => {
                 object = Object::of("static-length-string");
                 object.put("length", length.to_string());
                 object.put_text("encoding", encoding(*of));
             }
-            FieldClass::DynStr { length, encoding: of } => {
+            FieldClass::DynStr {
+                length,
+                encoding: of,
+            } => {
                 object = Object::of("dynamic-length-string");
                 object.put("length-field-location", self.location(length)?);
                 object.put_text("encoding", encoding(*of));

@@ -44,7 +44,10 @@ mod tests {
             let unpacked = unpack_metadata(&file).unwrap();
             assert_eq!(unpacked.text, texts.concat().as_bytes());
             let info = unpacked.packets.unwrap();
-            assert_eq!((info.byte_order, info.uuid, info.count), (order, [7; 16], 4));
+            assert_eq!(
+                (info.byte_order, info.uuid, info.count),
+                (order, [7; 16], 4)
+            );
         }
     }
 }

@@ -35,7 +35,11 @@ pub(super) fn base(class: &TraceClass) -> Result<String, WriteError> {
 pub(super) fn uuid_text(uuid: &Uuid) -> String {
     let mut text = String::with_capacity(36);
     for (index, byte) in uuid.iter().enumerate() {
-        let dash = if matches!(index, 4 | 6 | 8 | 10) { "-" } else { "" };
+        let dash = if matches!(index, 4 | 6 | 8 | 10) {
+            "-"
+        } else {
+            ""
+        };
         let _ = write!(text, "{dash}{byte:02x}");
     }
     text
@@ -90,7 +94,9 @@ fn environment(text: &mut String, class: &TraceClass) -> Result<(), WriteError> 
     text.push_str("env {\n");
     for (name, value) in &class.environment {
         if !is_identifier(name) {
-            return refuse(format!("the environment's entry `{name}`: it is no identifier"));
+            return refuse(format!(
+                "the environment's entry `{name}`: it is no identifier"
+            ));
         }
         let value = match value {
             EnvValue::Int(value) => value.to_string(),
@@ -104,10 +110,16 @@ fn environment(text: &mut String, class: &TraceClass) -> Result<(), WriteError> 
 
 fn clock(text: &mut String, clock: &ClockClass) -> Result<(), WriteError> {
     if !is_identifier(&clock.id) {
-        return refuse(format!("a clock class named `{}`: it is no identifier", clock.id));
+        return refuse(format!(
+            "a clock class named `{}`: it is no identifier",
+            clock.id
+        ));
     }
     if clock.namespace.is_some() || clock.accuracy.is_some() {
-        return refuse(format!("a namespace or accuracy of clock class `{}`", clock.id));
+        return refuse(format!(
+            "a namespace or accuracy of clock class `{}`",
+            clock.id
+        ));
     }
     if matches!(clock.origin, ClockOrigin::Custom { .. }) {
         return refuse(format!("the origin of clock class `{}`", clock.id));
@@ -152,7 +164,10 @@ fn stream(text: &mut String, class: &TraceClass, index: usize) -> Result<(), Wri
         return Ok(());
     };
     if stream.namespace.is_some() || stream.name.is_some() || stream.uid.is_some() {
-        return refuse(format!("a namespace, name or uid of stream class {}", stream.id));
+        return refuse(format!(
+            "a namespace, name or uid of stream class {}",
+            stream.id
+        ));
     }
     text.push_str("stream {\n");
     if has_stream_ids(class) {
@@ -189,7 +204,11 @@ fn stream(text: &mut String, class: &TraceClass, index: usize) -> Result<(), Wri
 }
 
 /// An event class of the stream class at that index.
-pub(super) fn event(class: &TraceClass, index: usize, event: &EventClass) -> Result<String, WriteError> {
+pub(super) fn event(
+    class: &TraceClass,
+    index: usize,
+    event: &EventClass,
+) -> Result<String, WriteError> {
     if event.namespace.is_some() || event.uid.is_some() {
         return refuse(format!("a namespace or uid of event `{}`", event.name));
     }
@@ -198,7 +217,9 @@ pub(super) fn event(class: &TraceClass, index: usize, event: &EventClass) -> Res
         let _ = writeln!(text, "\tname = {};", quoted(&event.name));
     }
     let stream = class.streams.get(index);
-    if event.id != 0 || stream.is_some_and(|stream| has_role(&stream.event_header, Roles::EVENT_CLASS_ID)) {
+    if event.id != 0
+        || stream.is_some_and(|stream| has_role(&stream.event_header, Roles::EVENT_CLASS_ID))
+    {
         let _ = writeln!(text, "\tid = {};", event.id);
     }
     if let Some(stream) = stream.filter(|_| has_stream_ids(class)) {

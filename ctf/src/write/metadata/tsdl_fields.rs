@@ -7,8 +7,8 @@ use std::fmt::Write;
 use super::super::error::WriteError;
 use super::locate::FieldScopes;
 use crate::schema::{
-    ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Parts,
-    Scope, VariantClass,
+    ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange,
+    Parts, Scope, VariantClass,
 };
 
 /// Words that are no identifiers.
@@ -47,7 +47,8 @@ const KEYWORDS: [&str; 31] = [
     "bool",
 ];
 
-/// Levels that lines are indented by: the text of deeper ones would grow by the square of their number.
+/// Levels that lines are indented by: the text of deeper ones would grow by the square of their
+/// number.
 const MOST_TABS: usize = 16;
 
 /// True for what can stand in the text without quotes.
@@ -179,11 +180,15 @@ impl<'c> Writer<'_, 'c> {
                 {
                     return self.refuse("arrays have no alignment of their own");
                 }
-                FieldClass::Array { element, length, .. } => {
+                FieldClass::Array {
+                    element, length, ..
+                } => {
                     let _ = write!(behind, "[{length}]");
                     class = element;
                 }
-                FieldClass::Sequence { element, length, .. } => {
+                FieldClass::Sequence {
+                    element, length, ..
+                } => {
                     let length = self.location(length)?;
                     let _ = write!(behind, "[ {length} ]");
                     class = element;
@@ -288,13 +293,21 @@ impl<'c> Writer<'_, 'c> {
         Ok(text)
     }
 
-    fn float(&mut self, length: u32, align: u32, order: ByteOrder, reversed: bool) -> Result<(), WriteError> {
+    fn float(
+        &mut self,
+        length: u32,
+        align: u32,
+        order: ByteOrder,
+        reversed: bool,
+    ) -> Result<(), WriteError> {
         let (exponent, mantissa) = match length {
             16 => (5, 11),
             32 => (8, 24),
             64 => (11, 53),
             128 => (15, 113),
-            _ => return self.refuse("a floating point number that is not of 16, 32, 64 or 128 bits"),
+            _ => {
+                return self.refuse("a floating point number that is not of 16, 32, 64 or 128 bits");
+            }
         };
         if reversed {
             return self.refuse("bits in the reverse order");
@@ -356,8 +369,12 @@ impl<'c> Writer<'_, 'c> {
             return self.refuse("its selector is no enumeration");
         };
         let escaped = format!("_{name}");
-        let labels = selector.mappings.iter().map(|mapping| mapping.label.as_str());
-        let mut labels = labels.filter(|label| !label.is_empty() && (*label == escaped || *label == name));
+        let labels = selector
+            .mappings
+            .iter()
+            .map(|mapping| mapping.label.as_str());
+        let mut labels =
+            labels.filter(|label| !label.is_empty() && (*label == escaped || *label == name));
         let found = labels.next();
         if found.is_none() && !ranges.is_empty() {
             return self.refuse("its selector has no label of the name of this option");
@@ -386,7 +403,9 @@ impl<'c> Writer<'_, 'c> {
         for name in &names {
             match identifier(name, plain) {
                 Some(word) => words.push(word),
-                None => return self.refuse("its length or selector has a name that is no identifier"),
+                None => {
+                    return self.refuse("its length or selector has a name that is no identifier");
+                }
             }
         }
         let path = location.paths.first().map_or(&[][..], Vec::as_slice);
@@ -406,8 +425,8 @@ impl<'c> Writer<'_, 'c> {
         Ok(format!("{scope}.{}", words.join(".")))
     }
 
-    /// How many names can be left out in front; `None` if a structure that is nearer has a member of
-    /// the name that would then come first.
+    /// How many names can be left out in front; `None` if a structure that is nearer has a member
+    /// of the name that would then come first.
     fn relative(&self, path: &[u32], names: &[&str]) -> Option<usize> {
         let steps = path.iter().zip(&self.path);
         let common = steps.take_while(|(one, other)| one == other).count();

@@ -9,7 +9,11 @@ pub(super) fn host(head: &Head, trace: u32) -> Option<String> {
         .iter()
         .find(|host| host.trace == trace)
         .filter(|_| hosts.len() > 1)?;
-    Some(host.name.clone().unwrap_or_else(|| format!("trace {trace}")))
+    Some(
+        host.name
+            .clone()
+            .unwrap_or_else(|| format!("trace {trace}")),
+    )
 }
 
 /// An id, or what stands for one that is not known.

@@ -96,8 +96,8 @@ pub(super) fn run(args: &CountArgs) -> Result<ExitCode, Failure> {
     subject.finish(&text, args.input.strict)
 }
 
-/// Counts event records of all threads. Ends of streams that packet heads do not give are guessed, which
-/// saves a pass on one thread; if a guess was wrong, all event records are counted again.
+/// Counts event records of all threads. Ends of streams that packet heads do not give are guessed,
+/// which saves a pass on one thread; if a guess was wrong, all event records are counted again.
 ///
 /// # Errors
 /// When the user interrupted it.
@@ -109,7 +109,8 @@ fn counted(
     warnings: &mut Warnings,
 ) -> Result<CountReport, Failure> {
     if window == Window::default() && cpus.0.is_none() {
-        let outcome = fold::run_without_warnings(set, &Count::with_guessed_ends(set, PARTS), args, None)?;
+        let outcome =
+            fold::run_without_warnings(set, &Count::with_guessed_ends(set, PARTS), args, None)?;
         if !outcome.report.has_wrong_guess {
             warnings.reading(&outcome.damage);
             return Ok(outcome.report);
@@ -193,8 +194,13 @@ fn tables(report: &CountReport, top: usize) -> String {
     let mut text = terminal_text::paragraph(&head) + "\n";
     let rows = by_count(&report.by_name);
     let shown = rows.iter().take(top);
-    let row =
-        |&(name, count): &(&str, u64)| vec![name.to_owned(), grouped(count), percent(count, report.events)];
+    let row = |&(name, count): &(&str, u64)| {
+        vec![
+            name.to_owned(),
+            grouped(count),
+            percent(count, report.events),
+        ]
+    };
     text += &table::render(
         &[
             Column::text("Event"),
@@ -246,7 +252,8 @@ fn parts(counts: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// The streams in the order of their files; those with the most event records first where not all are shown.
+/// The streams in the order of their files; those with the most event records first where not all
+/// are shown.
 fn streams(report: &CountReport, top: usize) -> String {
     let columns = [
         Column::text("Stream"),

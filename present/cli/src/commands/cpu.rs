@@ -9,11 +9,13 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace; the longest stretches
-/// for which one thread ran on one CPU, from switch to switch; each of them; how often each length occurred.
+/// Shows who used the CPUs: active time by CPU, process and thread of a kernel trace; the longest
+/// stretches for which one thread ran on one CPU, from switch to switch; each of them; how often
+/// each length occurred.
 ///
-/// Needs the event sched_switch; migrations need sched_migrate_task. Threads are shown by their last known name. Time of which it is
-/// not known who ran (before a CPU's first switch, after lost events) is said to be unknown.
+/// Needs the event sched_switch; migrations need sched_migrate_task. Threads are shown by their
+/// last known name. Time of which it is not known who ran (before a CPU's first switch, after lost
+/// events) is said to be unknown.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("view", views::only_stats),

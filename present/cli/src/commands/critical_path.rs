@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use clap::{ArgGroup, Args, ValueEnum};
 use tracebraid_export::critical_path::perfetto;
 use tracebraid_follow::{CallNames, KernelAnalysis, Selection};
-use tracebraid_graph::{ActorId, Asked, Graph, GraphAnalysis, GraphOptions, NO_SWITCHES, PathReport};
+use tracebraid_graph::{
+    ActorId, Asked, Graph, GraphAnalysis, GraphOptions, NO_SWITCHES, PathReport,
+};
 use tracebraid_language::glob::Glob;
 
 use crate::commands::report::{Subject, window};
@@ -20,16 +22,18 @@ use crate::output;
 use crate::spare;
 use crate::terminal_text;
 
-/// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it waited for did,
-/// across threads, threads of the kernel, disks, the network and, in traces of several machines, machines.
+/// Shows the critical path of a thread: what it did itself, and, while it waited, what whoever it
+/// waited for did, across threads, threads of the kernel, disks, the network and, in traces of
+/// several machines, machines.
 ///
-/// A wait that another thread ended is replaced by what that thread did in the meantime, and so on; what is left is
-/// where the time really went. Its parts follow each other without gaps.
+/// A wait that another thread ended is replaced by what that thread did in the meantime, and so on;
+/// what is left is where the time really went. Its parts follow each other without gaps.
 ///
-/// Needs sched_switch and sched_waking; irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* to tell wake-ups by
-/// interrupts from those by threads; block_rq_issue and block_rq_complete for disks; net_dev_queue and
-/// net_if_receive_skb for who sent what; workqueue_queue_work and workqueue_execute_start for whose work a kernel thread did;
-/// system calls for what threads waited in. What was not recorded is unknown.
+/// Needs sched_switch and sched_waking; irq_handler_*, irq_softirq_* and timer_hrtimer_expire_* to
+/// tell wake-ups by interrupts from those by threads; block_rq_issue and block_rq_complete for
+/// disks; net_dev_queue and net_if_receive_skb for who sent what; workqueue_queue_work and
+/// workqueue_execute_start for whose work a kernel thread did; system calls for what threads waited
+/// in. What was not recorded is unknown.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("whose").required(true).args(["tid", "process", "longest"]))]
 #[command(after_help = "Examples:
@@ -47,10 +51,12 @@ pub(crate) struct CriticalPathArgs {
     /// Of this thread, as long as it was there, or in the time that is given
     #[arg(long, value_name = "TID")]
     tid: Option<i32>,
-    /// Of the first threads of processes with such a name (a pattern with * and ?), else of threads with it
+    /// Of the first threads of processes with such a name (a pattern with * and ?), else of threads
+    /// with it
     #[arg(long, value_name = "GLOB")]
     process: Option<String>,
-    /// Of the longest of these system calls (a pattern with * and ?) that begin in the time that is given
+    /// Of the longest of these system calls (a pattern with * and ?) that begin in the time that is
+    /// given
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     longest: Vec<String>,
     /// So many paths at most; 0 for all
@@ -114,8 +120,9 @@ pub(super) fn run(args: &CriticalPathArgs) -> Result<ExitCode, Failure> {
     let text = match args.format {
         Format::Json => return subject.finish_json(&report, args.input.strict),
         Format::Table => {
-            missing.map_or_else(String::new, |missing| terminal_text::paragraph(&missing) + "\n")
-                + &show::text(&report, &subject.zone)
+            missing.map_or_else(String::new, |missing| {
+                terminal_text::paragraph(&missing) + "\n"
+            }) + &show::text(&report, &subject.zone)
         }
         Format::Csv => show::csv(&report),
         Format::Folded => show::folded(&report),
@@ -140,12 +147,21 @@ fn report(args: &CriticalPathArgs, subject: &mut Subject) -> Result<PathReport, 
         subject.warnings.note(lack);
     }
     let until = analysis.input().until();
-    let graph = fold::run(&subject.set, &analysis, &args.fold, until, &mut subject.warnings)?;
+    let graph = fold::run(
+        &subject.set,
+        &analysis,
+        &args.fold,
+        until,
+        &mut subject.warnings,
+    )?;
     let mut asked = asked(args, &graph, (subject.range.from, subject.range.to));
     let around = (subject.range, &subject.zone);
     // If that is reported already, suggesting other threads and calls is no help.
     let is_blind = lack == Some(NO_SWITCHES);
-    if asked.is_empty() && !is_blind && !hints::told_outside(&subject.set, around, &mut subject.warnings) {
+    if asked.is_empty()
+        && !is_blind
+        && !hints::told_outside(&subject.set, around, &mut subject.warnings)
+    {
         subject.warnings.note(&nothing(args));
     }
     if asked.len() > args.rows() {
@@ -188,26 +204,31 @@ fn unknown(args: &CriticalPathArgs) -> String {
     }
 }
 
-/// The threads and calls that the options ask for: of several threads those that were there longest come first.
+/// The threads and calls that the options ask for: of several threads those that were there longest
+/// come first.
 fn asked(args: &CriticalPathArgs, graph: &Graph, window: (i64, i64)) -> Vec<Asked> {
     let threads: Vec<ActorId> = match (args.tid, &args.process) {
         (Some(tid), _) => graph.with_tid(tid).map(|(id, _)| id).collect(),
         (None, Some(name)) => named(graph, &Glob::new(name)),
         (None, None) => return graph.longest(),
     };
-    let within = threads.into_iter().filter_map(|id| graph.within(id, window));
+    let within = threads
+        .into_iter()
+        .filter_map(|id| graph.within(id, window));
     let mut asked: Vec<Asked> = within.collect();
     asked.sort_by_key(|asked| std::cmp::Reverse(asked.begin.abs_diff(asked.end)));
     asked
 }
 
-/// The first threads of processes with such names; if there are none, other threads with such names.
+/// The first threads of processes with such names; if there are none, other threads with such
+/// names.
 fn named(graph: &Graph, name: &Glob) -> Vec<ActorId> {
     let of_name = graph.ids().filter(|(_, actor)| {
         let own = actor.name.as_deref();
         own.is_some_and(|own| name.matches(own.as_bytes()))
     });
-    let (first, other): (Vec<_>, Vec<_>) = of_name.partition(|(_, actor)| actor.pid == Some(actor.key.tid));
+    let (first, other): (Vec<_>, Vec<_>) =
+        of_name.partition(|(_, actor)| actor.pid == Some(actor.key.tid));
     let chosen = if first.is_empty() { other } else { first };
     chosen.into_iter().map(|(id, _)| id).collect()
 }

@@ -14,8 +14,8 @@ use crate::output::say;
 /// Definitions.
 #[derive(Args, Debug)]
 pub(super) struct DefinitionArgs {
-    /// A period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another; without an
-    /// END the next BEGIN ends it
+    /// A period: NAME : BEGIN : END, or NAME(PARENT) : BEGIN : END for one within another; without
+    /// an END the next BEGIN ends it
     #[arg(long, value_name = "DEFINITION")]
     pub(super) period: Vec<String>,
     /// Values to keep: NAME : A = FIELD, B = FIELD : C = FIELD, of its begin and of its end
@@ -55,7 +55,9 @@ impl DefinitionArgs {
                 .map_err(|error| wrong(&path.display().to_string(), &error))?;
         }
         for text in &self.period {
-            periods.period(text).map_err(|error| wrong("--period", &error))?;
+            periods
+                .period(text)
+                .map_err(|error| wrong("--period", &error))?;
         }
         for text in &self.captures {
             periods
@@ -92,7 +94,8 @@ pub(super) struct ExecutionArgs {
 }
 
 impl ExecutionArgs {
-    /// The definitions of files, then those of options; and all of them as text. A file may be one that can be read only once.
+    /// The definitions of files, then those of options; and all of them as text. A file may be one
+    /// that can be read only once.
     ///
     /// # Errors
     /// When one cannot be understood, or nothing is defined that delimits executions.
@@ -110,7 +113,8 @@ impl ExecutionArgs {
         for (keyword, text) in self.options() {
             let definition = format!("{keyword} {text}");
             let added = definitions.add(&definition);
-            added.map_err(|error| wrong(&format!("--{keyword}"), &without(keyword, text, &error)))?;
+            added
+                .map_err(|error| wrong(&format!("--{keyword}"), &without(keyword, text, &error)))?;
             texts.push(definition);
         }
         note(&definitions.periods.old_forms);

@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::options;
 
 /// Shows the requests to block devices: how many, how much was read and written, how long they took
-/// from issue to completion and waited before, how many a driver had at a time, who issued them; the
-/// slowest ones; each one; how often each latency occurred.
+/// from issue to completion and waited before, how many a driver had at a time, who issued them;
+/// the slowest ones; each one; how often each latency occurred.
 ///
 /// Needs block_rq_issue and block_rq_complete; block_rq_insert or block_getrq for the time in the
 /// queue. A request counts where and when it is completed.

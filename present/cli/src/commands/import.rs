@@ -11,9 +11,10 @@ use crate::warnings::Warnings;
 
 /// Imports perf.data (perf record) or trace.dat (trace-cmd) as a CTF trace.
 ///
-/// All commands that read traces take such files too: this keeps the trace, for when it is read often or
-/// by other programs. Event classes have the kernel's own names and fields (sched:sched_switch,
-/// next_pid); what else perf tells becomes perf_comm, perf_fork, perf_mmap2 and the like.
+/// All commands that read traces take such files too: this keeps the trace, for when it is read
+/// often or by other programs. Event classes have the kernel's own names and fields
+/// (sched:sched_switch, next_pid); what else perf tells becomes perf_comm, perf_fork, perf_mmap2
+/// and the like.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid import perf.data -o my-trace

@@ -59,7 +59,10 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
     let mut warnings = Warnings::default();
     warnings.opening(&set);
     let counts = if args.counts {
-        let all = Window { from: None, to: None };
+        let all = Window {
+            from: None,
+            to: None,
+        };
         let count = Count::new(&set, all, CpuSet(None), 1);
         Some(fold::run(&set, &count, &args.fold, None, &mut warnings)?.by_name)
     } else {
@@ -83,7 +86,9 @@ pub(super) fn run(args: &InfoArgs) -> Result<ExitCode, Failure> {
             .show(&info)
         }
         ReportFormat::Json => {
-            serde_json::to_string_pretty(&info).map_err(|error| Failure::output(error.to_string()))? + "\n"
+            serde_json::to_string_pretty(&info)
+                .map_err(|error| Failure::output(error.to_string()))?
+                + "\n"
         }
         ReportFormat::Csv if args.events => csv::events(&info),
         ReportFormat::Csv => csv::streams(&info),

@@ -14,8 +14,8 @@ use crate::failure::Failure;
 use crate::lami::{self, Analysis};
 
 /// Shows what was read and written by system calls of a kernel trace: bytes, calls, errors and
-/// latency by process, thread, system call and type of file descriptor; the slowest calls; each one; how
-/// often each length occurred (these as `files` shows them).
+/// latency by process, thread, system call and type of file descriptor; the slowest calls; each
+/// one; how often each length occurred (these as `files` shows them).
 ///
 /// Needs the events of system calls (entry and exit), and sched_switch or the tid context to tell
 /// threads apart. A call counts where and when it ends.
@@ -59,13 +59,17 @@ pub(super) fn run(args: &IoArgs) -> Result<ExitCode, Failure> {
         calls: args.calls.names(),
     };
     let mut report = (args.report).fold::<IoAnalysis>(&mut subject, selection.clone(), options)?;
-    report.notes.iter().for_each(|note| subject.warnings.note(note));
+    report
+        .notes
+        .iter()
+        .for_each(|note| subject.warnings.note(note));
     if !others.is_empty() {
         let views = Views {
             views: others,
             ..args.report.views(&args.views)
         };
-        let calls = views::report::<FilesAnalysis>(&args.report, &mut subject, selection, views, files)?;
+        let calls =
+            views::report::<FilesAnalysis>(&args.report, &mut subject, selection, views, files)?;
         report.sections.extend(calls.sections);
     }
     args.report.show(subject, report)

@@ -14,10 +14,10 @@ use crate::options;
 /// long softirqs waited from raise to beginning, and what each CPU spent on them; the longest ones;
 /// each one; how often each length occurred.
 ///
-/// Needs irq_handler_entry and irq_handler_exit for interrupts, irq_softirq_raise, irq_softirq_entry
-/// and irq_softirq_exit for softirqs (without irq_ in traces of perf). Vectors of x86, interrupts
-/// between CPUs, tasklets and the functions of timers are shown where they were recorded. A handler
-/// counts where and when it ends. Choosing threads changes nothing.
+/// Needs irq_handler_entry and irq_handler_exit for interrupts, irq_softirq_raise,
+/// irq_softirq_entry and irq_softirq_exit for softirqs (without irq_ in traces of perf). Vectors of
+/// x86, interrupts between CPUs, tasklets and the functions of timers are shown where they were
+/// recorded. A handler counts where and when it ends. Choosing threads changes nothing.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid irq ~/lttng-traces/my-session
@@ -29,12 +29,12 @@ pub(crate) struct IrqArgs {
     report: ReportArgs,
     #[command(flatten)]
     views: ViewArgs,
-    /// Only these interrupts: numbers, or names (patterns with * and ?; also of vectors, tasklets and
-    /// timers). Softirqs only if --softirq is given, too
+    /// Only these interrupts: numbers, or names (patterns with * and ?; also of vectors, tasklets
+    /// and timers). Softirqs only if --softirq is given, too
     #[arg(long, value_name = "IRQ", value_delimiter = ',')]
     irq: Vec<String>,
-    /// Only these softirqs: names as in /proc/softirqs (patterns with * and ?), or numbers; case does
-    /// not matter. Others only if --irq is given, too
+    /// Only these softirqs: names as in /proc/softirqs (patterns with * and ?), or numbers; case
+    /// does not matter. Others only if --irq is given, too
     #[arg(long, value_name = "SOFTIRQ", value_delimiter = ',')]
     softirq: Vec<String>,
 }

@@ -10,13 +10,13 @@ use crate::commands::views::{self, ViewArgs};
 use crate::failure::Failure;
 use crate::options;
 
-/// Shows what network interfaces sent, received and dropped, how long packets took from the queue to
-/// the driver, who queued them, and TCP connections; the slowest packets; each one; how often each
-/// duration occurred.
+/// Shows what network interfaces sent, received and dropped, how long packets took from the queue
+/// to the driver, who queued them, and TCP connections; the slowest packets; each one; how often
+/// each duration occurred.
 ///
-/// Needs net_dev_queue, net_dev_xmit and net_if_receive_skb; skb_kfree for drops, tcp_retransmit_skb,
-/// tcp_send_reset and tcp_receive_reset for what their names say, irq_softirq_* to tell threads from
-/// softirqs. Connections are told by the headers that LTTng records since 2.8.
+/// Needs net_dev_queue, net_dev_xmit and net_if_receive_skb; skb_kfree for drops,
+/// tcp_retransmit_skb, tcp_send_reset and tcp_receive_reset for what their names say, irq_softirq_*
+/// to tell threads from softirqs. Connections are told by the headers that LTTng records since 2.8.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid net ~/lttng-traces/my-session

@@ -18,12 +18,12 @@ use crate::lami::Analysis;
 use crate::stack_quality;
 use crate::terminal_text;
 
-/// Shows on one page what to know first of a kernel trace: how long and how loaded, who used most of
-/// the CPUs, disks and network, what took longest and when, what was lost, and what looks wrong, with
-/// the command that digs further.
+/// Shows on one page what to know first of a kernel trace: how long and how loaded, who used most
+/// of the CPUs, disks and network, what took longest and when, what was lost, and what looks wrong,
+/// with the command that digs further.
 ///
-/// It is made from the reports cpu, io, syscalls, sched, irq, disk and net, in one pass over the trace.
-/// What was not recorded is left out.
+/// It is made from the reports cpu, io, syscalls, sched, irq, disk and net, in one pass over the
+/// trace. What was not recorded is left out.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid report ~/lttng-traces/my-session
@@ -60,15 +60,19 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
         subject.warnings.note(LACK);
     }
     let parts = Parts::from(args.report.fold_all(&mut subject, &analysis, &selection)?);
-    let lost = crate::loss::summary(&subject.set).into_iter().map(|lost| Defect {
-        what: lost.of_file(),
-        command: "tracebraid info",
-    });
+    let lost = crate::loss::summary(&subject.set)
+        .into_iter()
+        .map(|lost| Defect {
+            what: lost.of_file(),
+            command: "tracebraid info",
+        });
     let quality = args.report.stack_quality(&subject)?;
-    let stacks = stack_quality::lines(&quality).into_iter().map(|what| Defect {
-        what,
-        command: "tracebraid stacks",
-    });
+    let stacks = stack_quality::lines(&quality)
+        .into_iter()
+        .map(|what| Defect {
+            what,
+            command: "tracebraid stacks",
+        });
     let defects: Vec<Defect> = lost.chain(stacks).collect();
     let rows = args.report.rows_or(ROWS);
     let report = overview::overview(&parts, &defects, rows);
@@ -87,7 +91,11 @@ pub(super) fn run(args: &OverviewArgs) -> Result<ExitCode, Failure> {
 fn names(set: &TraceSet) -> String {
     let name = |trace: &Trace| {
         let path = trace.paths.first();
-        let directory = || path?.file_name().map(|name| name.to_string_lossy().into_owned());
+        let directory = || {
+            path?
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+        };
         let given = trace.layout.class.env_str("trace_name").map(str::to_owned);
         let name = given
             .filter(|name| !name.is_empty())

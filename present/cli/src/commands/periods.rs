@@ -23,10 +23,10 @@ use crate::options::{InputArgs, TimeArgs};
 /// Shows periods that you define: how many, how long, within what; the longest ones; each one; how
 /// often each length occurred.
 ///
-/// A period goes from an event that one condition chooses to one that another chooses. Conditions are
-/// those of `print --filter`; fields can also be compared with those of the event that began the
-/// period ($begin.FIELD) or the one around it ($parent.FIELD). Works with traces of any tracer, of the
-/// kernel or of programs.
+/// A period goes from an event that one condition chooses to one that another chooses. Conditions
+/// are those of `print --filter`; fields can also be compared with those of the event that began
+/// the period ($begin.FIELD) or the one around it ($parent.FIELD). Works with traces of any tracer,
+/// of the kernel or of programs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid periods --file my.periods --view log --order-by hierarchy TRACE
@@ -51,12 +51,12 @@ pub(crate) struct PeriodsArgs {
     /// Group by values: PERIOD.CAPTURE, or cpu
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     group_by: Vec<String>,
-    /// Tell of each of these periods what was within it: one row for each other period (adds the view log;
-    /// of statistics, keeps what is within it)
+    /// Tell of each of these periods what was within it: one row for each other period (adds the
+    /// view log; of statistics, keeps what is within it)
     #[arg(long, value_name = "PERIOD")]
     aggregate_by: Option<String>,
-    /// How often each length occurred in each group, in the same steps for all groups of a period (adds
-    /// the view freq; needs --group-by)
+    /// How often each length occurred in each group, in the same steps for all groups of a period
+    /// (adds the view freq; needs --group-by)
     #[arg(long, visible_alias = "freq-uniform", requires = "group_by")]
     freq_series: bool,
     /// Only these periods (others may still be around them)
@@ -145,14 +145,21 @@ impl PeriodsArgs {
         asked: &Asked,
         is_first: bool,
     ) -> Result<Report, Failure> {
-        let analysis = PeriodAnalysis::new(&subject.set, periods.clone(), asked).map_err(Failure::usage)?;
+        let analysis =
+            PeriodAnalysis::new(&subject.set, periods.clone(), asked).map_err(Failure::usage)?;
         if is_first {
             for doubt in analysis.doubts() {
                 subject.warnings.note(doubt);
             }
         }
         let until = analysis.until();
-        fold::run(&subject.set, &analysis, &self.fold, until, &mut subject.warnings)
+        fold::run(
+            &subject.set,
+            &analysis,
+            &self.fold,
+            until,
+            &mut subject.warnings,
+        )
     }
 }
 
@@ -184,7 +191,8 @@ fn empty() -> Report {
         };
         let set = TraceSet::default();
         let analysis = PeriodAnalysis::new(&set, periods.clone(), &asked).ok()?;
-        let outcome = tracebraid_engine::fold(&set, &analysis, Options::default(), &Control::default());
+        let outcome =
+            tracebraid_engine::fold(&set, &analysis, Options::default(), &Control::default());
         outcome.ok().map(|outcome| outcome.report)
     };
     let mut all = report(None).unwrap_or_default();

@@ -54,7 +54,8 @@ pub(crate) struct PrintArgs {
     /// Only event records for which this expression holds
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
-    /// Name the functions at addresses, behind each line, where the trace tells what was loaded where
+    /// Name the functions at addresses, behind each line, where the trace tells what was loaded
+    /// where
     #[arg(long)]
     symbols: bool,
     /// More directories with debug information, which has .build-id below
@@ -76,10 +77,20 @@ pub(crate) struct PrintArgs {
     #[arg(long, help_heading = "Text lines")]
     clock_seconds: bool,
     /// Take all times to be so many seconds later
-    #[arg(long, value_name = "SEC", default_value_t = 0, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "SEC",
+        default_value_t = 0,
+        allow_hyphen_values = true
+    )]
     clock_offset: i64,
     /// Take all times to be so many nanoseconds later
-    #[arg(long, value_name = "NS", default_value_t = 0, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "NS",
+        default_value_t = 0,
+        allow_hyphen_values = true
+    )]
     clock_offset_ns: i64,
     /// Leave out the time since the line before
     #[arg(long, help_heading = "Text lines")]
@@ -180,7 +191,11 @@ impl PrintArgs {
     }
 
     fn properties(&self) -> Properties {
-        let default = [FieldChoice::Hostname, FieldChoice::Procname, FieldChoice::Vpid];
+        let default = [
+            FieldChoice::Hostname,
+            FieldChoice::Procname,
+            FieldChoice::Vpid,
+        ];
         let chosen = if self.fields.is_empty() {
             &default[..]
         } else {
@@ -224,7 +239,9 @@ impl PrintArgs {
             crate::hints::none_in_range(set, range, offset, zone, warnings);
         } else {
             let given = given.join(" and ");
-            warnings.note(&format!("no event record is selected: none matches {given}"));
+            warnings.note(&format!(
+                "no event record is selected: none matches {given}"
+            ));
         }
     }
 
@@ -278,8 +295,13 @@ pub(super) fn run(args: &PrintArgs) -> Result<ExitCode, Failure> {
         extent,
         &zone,
     )?;
-    let doubts = selection.as_ref().map(Selection::doubts).unwrap_or_default();
-    doubts.iter().for_each(|doubt| warnings.note(&doubt.to_string()));
+    let doubts = selection
+        .as_ref()
+        .map(Selection::doubts)
+        .unwrap_or_default();
+    doubts
+        .iter()
+        .for_each(|doubt| warnings.note(&doubt.to_string()));
     let mut out = Output::open(args.output.as_deref())?;
     let colours = out.colours(args.color);
     let names = options::trace_names(&set, &args.input.paths);

@@ -13,7 +13,8 @@ use crate::output::Output;
 use crate::table::{self, Column};
 use crate::terminal_text;
 
-/// Shows the event classes of the probes of programs that are being recorded, and switches them while they run.
+/// Shows the event classes of the probes of programs that are being recorded, and switches them
+/// while they run.
 ///
 /// What is switched holds for programs that begin later in the same recording as well.
 #[derive(Args, Debug)]
@@ -56,7 +57,8 @@ struct Row {
 /// Runs it.
 pub(super) fn run(args: &ProbesArgs) -> Result<ExitCode, Failure> {
     let directory = directory(&args.session)?;
-    let failed = |error: std::io::Error| Failure::output(format!("{}: {error}", directory.display()));
+    let failed =
+        |error: std::io::Error| Failure::output(format!("{}: {error}", directory.display()));
     let wanted = args.disable.iter().map(|pattern| (pattern, false));
     for (pattern, on) in wanted.chain(args.enable.iter().map(|pattern| (pattern, true))) {
         switch_session(&directory, pattern, on).map_err(failed)?;

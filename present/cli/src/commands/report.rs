@@ -8,7 +8,9 @@ use serde::Serialize;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_ctf::trace::TraceSet;
 use tracebraid_engine::Analysis;
-use tracebraid_follow::{CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Views, Window};
+use tracebraid_follow::{
+    CpuSet, KernelAnalysis, KernelReport, ROWS, Selection, ThreadFilter, Views, Window,
+};
 use tracebraid_profile::{Met, Quality};
 use tracebraid_tables::Report;
 
@@ -44,8 +46,8 @@ const MOST: usize = 100_000;
 /// How to show a report.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Show only so many processes, threads and system calls, 0 for all (in tables for people 20 if not given);
-    /// other tables are always whole
+    /// Show only so many processes, threads and system calls, 0 for all (in tables for people 20 if
+    /// not given); other tables are always whole
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// How to show it
@@ -114,7 +116,8 @@ pub(crate) trait Show {
     /// What stands above the tables.
     fn summary(&self) -> String;
 
-    /// Tables for people, with so many rows each at most where they may be long; times in that zone.
+    /// Tables for people, with so many rows each at most where they may be long; times in that
+    /// zone.
     fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String>;
 
     /// Comma-separated values: the threads, and so on, up to that number.
@@ -140,7 +143,13 @@ impl ReportArgs {
             subject.warnings.note(lack);
         }
         let until = analysis.input().until();
-        fold::run(&subject.set, &analysis, &self.fold, until, &mut subject.warnings)
+        fold::run(
+            &subject.set,
+            &analysis,
+            &self.fold,
+            until,
+            &mut subject.warnings,
+        )
     }
 
     /// Makes the report of an analysis that is made from several.
@@ -154,7 +163,13 @@ impl ReportArgs {
         selection: &Selection,
     ) -> Result<A::Report, Failure> {
         let until = selection.window.to;
-        fold::run(&subject.set, analysis, &self.fold, until, &mut subject.warnings)
+        fold::run(
+            &subject.set,
+            analysis,
+            &self.fold,
+            until,
+            &mut subject.warnings,
+        )
     }
 
     /// Rows of each list, so many if the user does not say.
@@ -162,7 +177,8 @@ impl ReportArgs {
         self.show.rows_or(usual)
     }
 
-    /// How many call stacks of the selection are whole. Only traces with call stacks are read for that.
+    /// How many call stacks of the selection are whole. Only traces with call stacks are read for
+    /// that.
     ///
     /// # Errors
     /// When the user interrupts it.
@@ -196,7 +212,13 @@ impl ReportArgs {
         subject: Subject,
         report: impl KernelReport + Show,
     ) -> Result<ExitCode, Failure> {
-        show(&self.show, self.input.strict, Some(&self.select), subject, report)
+        show(
+            &self.show,
+            self.input.strict,
+            Some(&self.select),
+            subject,
+            report,
+        )
     }
 
     /// Says that threads were chosen for nothing, and why.
@@ -297,7 +319,14 @@ impl Subject {
 
     /// Warns why the report is empty if the options are the reason; false if they are not.
     pub(super) fn nothing_selected(&mut self, select: &SelectArgs) -> bool {
-        crate::hints::nothing_selected(&self.set, select, self.range, 0, &self.zone, &mut self.warnings)
+        crate::hints::nothing_selected(
+            &self.set,
+            select,
+            self.range,
+            0,
+            &self.zone,
+            &mut self.warnings,
+        )
     }
 
     /// Says which options chose nothing.
@@ -314,7 +343,13 @@ impl Subject {
     fn some_not_selected(&mut self, select: &SelectArgs, report: &impl KernelReport) {
         let lacks_threads = report.lacks_threads(&threads(select, &self.set));
         let around = (self.range, &self.zone);
-        crate::hints::some_not_selected(&self.set, select, around, lacks_threads, &mut self.warnings);
+        crate::hints::some_not_selected(
+            &self.set,
+            select,
+            around,
+            lacks_threads,
+            &mut self.warnings,
+        );
     }
 
     /// Shows the report and tells what the tracer lost.
@@ -330,7 +365,11 @@ impl Subject {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn finish_json(self, report: &impl Serialize, strict: bool) -> Result<ExitCode, Failure> {
+    pub(super) fn finish_json(
+        self,
+        report: &impl Serialize,
+        strict: bool,
+    ) -> Result<ExitCode, Failure> {
         Output::open(None)?.write_json(report)?;
         Ok(self.lost(strict))
     }
@@ -348,7 +387,11 @@ impl Subject {
 pub(super) fn window(range: TimeRange) -> Window {
     Window {
         from: (range.from > i64::MIN).then_some(Timestamp(range.from)),
-        to: range.to.checked_add(1).filter(|&to| to < i64::MAX).map(Timestamp),
+        to: range
+            .to
+            .checked_add(1)
+            .filter(|&to| to < i64::MAX)
+            .map(Timestamp),
     }
 }
 
@@ -368,6 +411,8 @@ fn threads(args: &SelectArgs, set: &TraceSet) -> ThreadFilter {
 /// The CPUs that were chosen.
 pub(super) fn cpus(args: &SelectArgs) -> CpuSet {
     let numbers = numbers::all(&args.cpu);
-    let numbers = numbers.into_iter().filter_map(|cpu| u32::try_from(cpu).ok());
+    let numbers = numbers
+        .into_iter()
+        .filter_map(|cpu| u32::try_from(cpu).ok());
     CpuSet((!args.cpu.is_empty()).then(|| numbers.collect()))
 }

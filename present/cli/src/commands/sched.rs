@@ -10,12 +10,12 @@ use crate::commands::views::{self, PriorityArgs, ViewArgs};
 use crate::failure::Failure;
 
 /// Shows what the scheduler does: how long threads take from being woken to running, and who woke
-/// them; why threads leave their CPUs; how many wait for each CPU, and how long; who goes from which
-/// CPU to which.
+/// them; why threads leave their CPUs; how many wait for each CPU, and how long; who goes from
+/// which CPU to which.
 ///
 /// Needs sched_switch; sched_waking, sched_wakeup and sched_wakeup_new for all that has to do with
-/// waking; sched_migrate_task for migrations; the events of interrupts and softirqs to tell them from
-/// the threads that they interrupt. A latency counts where and when it ends.
+/// waking; sched_migrate_task for migrations; the events of interrupts and softirqs to tell them
+/// from the threads that they interrupt. A latency counts where and when it ends.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid sched ~/lttng-traces/my-session

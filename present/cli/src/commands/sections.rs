@@ -3,7 +3,9 @@
 use jiff::tz::TimeZone;
 use tracebraid_ctf::clock::Timestamp;
 use tracebraid_follow::{Head, Thread};
-use tracebraid_tables::{Branch, Column, Forms, Phrase, Report, Section, Sentence, Total, Unit, Value, View};
+use tracebraid_tables::{
+    Branch, Column, Forms, Phrase, Report, Section, Sentence, Total, Unit, Value, View,
+};
 
 use crate::commands::cells;
 use crate::commands::report::Show;
@@ -21,12 +23,18 @@ impl Show for Report {
     fn summary(&self) -> String {
         if !self.summary.is_empty() {
             let sentences = self.summary.iter();
-            return sentences.map(|summary| sentence(&self.head, summary)).collect();
+            return sentences
+                .map(|summary| sentence(&self.head, summary))
+                .collect();
         }
         let total = |total: &Total| match &total.value {
             Value::Unsigned(0) if total.unit == Unit::Count => format!("no {}", total.title),
             Value::Unsigned(1) if total.unit == Unit::Count => format!("1 {}", total.one),
-            value => format!("{} {}", cell(&self.head, total.unit, value, None), total.title),
+            value => format!(
+                "{} {}",
+                cell(&self.head, total.unit, value, None),
+                total.title
+            ),
         };
         // What there is nothing of is not worth a word, but for what the report is about.
         let is_something = |value: &Value| !matches!(value, Value::Unsigned(0) | Value::None);
@@ -41,7 +49,10 @@ impl Show for Report {
     }
 
     fn tables(&self, rows: usize, zone: &TimeZone) -> Vec<String> {
-        let sections = self.sections.iter().filter(|section| !section.rows.is_empty());
+        let sections = self
+            .sections
+            .iter()
+            .filter(|section| !section.rows.is_empty());
         let sections = sections.filter(|section| section.forms.contain(Forms::TEXT));
         sections
             .map(|section| match section.view {
@@ -101,7 +112,14 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
         title,
         table::render(&columns, kept.iter().enumerate().map(row)),
         tree::legend(section, &kept),
-        cells::more(rows, if section.is_long { section.rows.len() } else { 0 }),
+        cells::more(
+            rows,
+            if section.is_long {
+                section.rows.len()
+            } else {
+                0
+            },
+        ),
     ]
     .into_iter()
     .chain(notes)
@@ -116,12 +134,17 @@ fn columns_of(column: &Column) -> Vec<table::Column<'static>> {
         Unit::Thread => vec![number("TID"), text],
         Unit::ProcessThread => vec![number("TID"), number("PID"), text],
         Unit::Process | Unit::Tree => vec![number("PID"), text],
-        Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => vec![text],
+        Unit::Text | Unit::Syscall | Unit::Irq | Unit::Disk | Unit::Interface | Unit::Path => {
+            vec![text]
+        }
         Unit::Time | Unit::Command => vec![table::Column::whole(column.heading)],
         _ => vec![number(column.heading)],
     };
     let order = column.left_out;
-    columns.into_iter().map(|column| column.left_out(order)).collect()
+    columns
+        .into_iter()
+        .map(|column| column.left_out(order))
+        .collect()
 }
 
 fn cells_of(head: &Head, column: &Column, value: &Value, zone: &TimeZone) -> Vec<String> {
@@ -135,7 +158,9 @@ fn cells_of(head: &Head, column: &Column, value: &Value, zone: &TimeZone) -> Vec
             }
         }
         Value::Process(process) => cells::process(head, process).to_vec(),
-        Value::None if column.unit != Unit::Priority => vec!["-".to_owned(); columns_of(column).len()],
+        Value::None if column.unit != Unit::Priority => {
+            vec!["-".to_owned(); columns_of(column).len()]
+        }
         value => vec![cell(head, column.unit, value, Some(zone))],
     }
 }
@@ -197,7 +222,9 @@ fn short_time(head: &Head, time: Timestamp, zone: Option<&TimeZone>) -> String {
         view.time(head.begin.map(|begin| begin.0)),
     );
     match (whole.split_once(' '), begin.split_once(' ')) {
-        (Some((date, short)), Some((day, _))) if date == day && date.contains('-') => short.to_owned(),
+        (Some((date, short)), Some((day, _))) if date == day && date.contains('-') => {
+            short.to_owned()
+        }
         _ => whole,
     }
 }
@@ -248,7 +275,10 @@ fn plain(head: &Head, section: &Section, rows: usize) -> String {
     let columns: Vec<&Column> = (section.columns.iter())
         .filter(|column| column.forms.contain(Forms::CSV))
         .collect();
-    let names: Vec<String> = columns.iter().flat_map(|column| plain_names(column)).collect();
+    let names: Vec<String> = columns
+        .iter()
+        .flat_map(|column| plain_names(column))
+        .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut table = crate::csv::Rows::new(&names);
     for row in section.kept(rows) {
@@ -268,7 +298,8 @@ fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>>
             Value::Rows(nested) => {
                 let nested = nested.iter().map(|row| plain_nested(head, column, row));
                 let nested: Vec<Vec<String>> = nested.collect();
-                let beside = |row: &Vec<String>| nested.iter().map(|own| [&row[..], own].concat()).collect();
+                let beside =
+                    |row: &Vec<String>| nested.iter().map(|own| [&row[..], own].concat()).collect();
                 rows = rows
                     .iter()
                     .flat_map(|row| -> Vec<Vec<String>> { beside(row) })
@@ -276,7 +307,8 @@ fn plain_rows(head: &Head, section: &Section, row: &[Value]) -> Vec<Vec<String>>
             }
             value => {
                 let cells = plain_cells(head, column, value);
-                rows.iter_mut().for_each(|row| row.extend_from_slice(&cells));
+                rows.iter_mut()
+                    .for_each(|row| row.extend_from_slice(&cells));
             }
         }
     }
@@ -326,9 +358,9 @@ fn plain_cell(value: &Value) -> String {
         Value::None => String::new(),
         Value::Unsigned(number) => number.to_string(),
         Value::Signed(number) => number.to_string(),
-        Value::Float(_) | Value::Part(..) => {
-            value.number().map_or_else(String::new, |share| share.to_string())
-        }
+        Value::Float(_) | Value::Part(..) => value
+            .number()
+            .map_or_else(String::new, |share| share.to_string()),
         Value::Time(time) => time.0.to_string(),
         Value::Text(text) => text.clone(),
         Value::Thread(thread) => thread.name.clone().unwrap_or_default(),

@@ -11,7 +11,9 @@ use serde_json::json;
 use tracebraid_session::control::{self, Request, Server, Status};
 use tracebraid_session::{SessionError, is_in_background, logs, put_in_background};
 
-use crate::commands::record::{RecordArgs, Written, chunks_below, make_stamped, record, see_it, tell};
+use crate::commands::record::{
+    RecordArgs, Written, chunks_below, make_stamped, record, see_it, tell,
+};
 use crate::failure::{DAMAGED, Failure};
 use crate::output::Output;
 use crate::table::{self, Column};
@@ -34,8 +36,9 @@ pub(crate) struct StartArgs {
 
 /// Ends a recording in the background: its trace is whole when this returns.
 ///
-/// Given the directory of a recording whose recorder is gone (it was killed, or there was none), it does what that would
-/// have done in the end for programs with probes: rings are put in order, and nothing more is recorded there.
+/// Given the directory of a recording whose recorder is gone (it was killed, or there was none), it
+/// does what that would have done in the end for programs with probes: rings are put in order, and
+/// nothing more is recorded there.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid stop night
@@ -71,7 +74,8 @@ pub(crate) struct ListArgs {
     format: Format,
 }
 
-/// Writes what a recording keeps in memory (see `start --snapshot`) as a trace; the recording goes on.
+/// Writes what a recording keeps in memory (see `start --snapshot`) as a trace; the recording goes
+/// on.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid start black-box --system --snapshot --max-size 256M
@@ -168,7 +172,11 @@ pub(super) fn start(args: &StartArgs) -> Result<ExitCode, Failure> {
         let _ = std::fs::remove_file(&log);
         let said = said.trim();
         let said = said.strip_prefix("error: ").unwrap_or(said);
-        let code = child.try_wait().ok().flatten().and_then(|status| status.code());
+        let code = child
+            .try_wait()
+            .ok()
+            .flatten()
+            .and_then(|status| status.code());
         let code = code.and_then(|code| u8::try_from(code).ok());
         return Err(Failure::said(
             code.filter(|&code| code != 0).unwrap_or(DAMAGED),
@@ -190,7 +198,10 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
     while asked.elapsed() < PATIENCE {
         let status = control::ask(name, &Request::Status).ok();
         // Somebody else may have taken the name just now.
-        if status.as_ref().is_some_and(|status| status.pid == child.id()) {
+        if status
+            .as_ref()
+            .is_some_and(|status| status.pid == child.id())
+        {
             return Ok(status);
         }
         let ended = child
@@ -208,7 +219,9 @@ fn begun(name: &str, child: &mut Child) -> Result<Option<Status>, Failure> {
 pub(super) fn stop(args: &StopArgs) -> Result<ExitCode, Failure> {
     let status = match control::ask(&args.name, &Request::Stop) {
         Ok(status) => status,
-        Err(SessionError::NoSession(_) | SessionError::Name(_)) if is_of_probes(Path::new(&args.name)) => {
+        Err(SessionError::NoSession(_) | SessionError::Name(_))
+            if is_of_probes(Path::new(&args.name)) =>
+        {
             return finish(Path::new(&args.name));
         }
         Err(error) => return Err(failed(error)),
@@ -224,7 +237,8 @@ fn is_of_probes(directory: &Path) -> bool {
 
 /// Ends the recording of programs with probes in a directory that no session records into.
 fn finish(directory: &Path) -> Result<ExitCode, Failure> {
-    let same = |status: &Status| status.directory.canonicalize().ok() == directory.canonicalize().ok();
+    let same =
+        |status: &Status| status.directory.canonicalize().ok() == directory.canonicalize().ok();
     if let Some(status) = all().unwrap_or_default().into_iter().find(same) {
         let name = status.name;
         return Err(Failure::usage(format!(
@@ -233,7 +247,11 @@ fn finish(directory: &Path) -> Result<ExitCode, Failure> {
     }
     let finished = tracebraid_session::finish_probes(directory).map_err(failed)?;
     tell(&finished, directory);
-    let code = if finished.failed.is_empty() { 0 } else { DAMAGED };
+    let code = if finished.failed.is_empty() {
+        0
+    } else {
+        DAMAGED
+    };
     Ok(ExitCode::from(code))
 }
 
@@ -290,7 +308,10 @@ fn say_stopped(status: &Status) -> Result<(), Failure> {
         bytes: status.bytes + probes.bytes,
     };
     let elapsed = units::duration(status.elapsed_ns);
-    say(&format!("Recorded in {elapsed}: {written}"), &status.directory)
+    say(
+        &format!("Recorded in {elapsed}: {written}"),
+        &status.directory,
+    )
 }
 
 fn say(what: &str, directory: &Path) -> Result<(), Failure> {
@@ -316,11 +337,14 @@ pub(super) fn list(args: &ListArgs) -> Result<ExitCode, Failure> {
 /// All sessions that answer.
 fn all() -> Result<Vec<Status>, Failure> {
     let names = control::names().map_err(failed)?;
-    let asked = names.iter().map(|name| control::ask(name, &Request::Status));
+    let asked = names
+        .iter()
+        .map(|name| control::ask(name, &Request::Status));
     Ok(asked.flatten().collect())
 }
 
-/// A session, and what probes have written up to now: what is kept in rings is not known before it is written.
+/// A session, and what probes have written up to now: what is kept in rings is not known before it
+/// is written.
 #[derive(Serialize)]
 struct Going<'s> {
     #[serde(flatten)]
@@ -345,7 +369,9 @@ fn show(sessions: &[Status], format: Format) -> Result<ExitCode, Failure> {
     let sessions: Vec<Going<'_>> = sessions.iter().map(going).collect();
     let text = match format {
         Format::Json => format!("{:#}\n", json!({ "sessions": sessions })),
-        Format::Table if sessions.is_empty() => "No recording is going on in the background.\n".to_owned(),
+        Format::Table if sessions.is_empty() => {
+            "No recording is going on in the background.\n".to_owned()
+        }
         Format::Table => rows(&sessions),
     };
     Output::print(&text)?;

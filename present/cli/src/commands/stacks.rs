@@ -23,8 +23,9 @@ use crate::warnings::Warnings;
 /// Shows which functions used the CPU and which waited, from call stacks in the trace
 /// (`tracebraid record --stacks`, or `perf record -g`).
 ///
-/// Functions are named from the programs' files, if these are still the same, and from debug information by build id.
-/// In perf.data, samples of cpu-clock, cycles or another event are CPU time, and call chains of sched_switch are waits.
+/// Functions are named from the programs' files, if these are still the same, and from debug
+/// information by build id. In perf.data, samples of cpu-clock, cycles or another event are CPU
+/// time, and call chains of sched_switch are waits.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record --stacks -o TRACE -- ./my-program
@@ -54,7 +55,8 @@ pub(crate) struct StacksArgs {
     /// More directories with debug information, which has .build-id below
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps otherwise
+    /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps
+    /// otherwise
     #[arg(long, value_name = "DIR")]
     perf_map_dir: Vec<PathBuf>,
     #[command(flatten)]
@@ -108,7 +110,9 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
     });
     let profile = profile.map_err(Failure::from)?;
     if profile.processes.is_empty() && is_choice.get() {
-        return Err(Failure::nothing_readable("no call stack is of what was chosen"));
+        return Err(Failure::nothing_readable(
+            "no call stack is of what was chosen",
+        ));
     }
     if profile.processes.is_empty() {
         return Err(Failure::nothing_readable(
@@ -134,14 +138,21 @@ fn profile(set: &TraceSet, args: &StacksArgs) -> Result<Profile, Failure> {
 /// Reason why waits in a recording of perf have no end.
 fn why_unended(profile: &Profile) -> &'static str {
     match profile.is_switch_sampled {
-        true => "perf sampled the switches, since -F applies to sched_switch too: record without -F",
-        false => "no switch back to the waiting thread was recorded (use perf record -a or --switch-events)",
+        true => {
+            "perf sampled the switches, since -F applies to sched_switch too: record without -F"
+        }
+        false => {
+            "no switch back to the waiting thread was recorded (use perf record -a or --switch-events)"
+        }
     }
 }
 
 /// Whether events of perf tell by which calls their thread had come there.
 fn has_call_chains(set: &TraceSet) -> bool {
-    let streams = set.traces.iter().flat_map(|trace| &trace.layout.class.streams);
+    let streams = set
+        .traces
+        .iter()
+        .flat_map(|trace| &trace.layout.class.streams);
     let payloads = streams
         .flat_map(|stream| &stream.events)
         .filter_map(|event| event.payload.as_ref());
@@ -149,11 +160,15 @@ fn has_call_chains(set: &TraceSet) -> bool {
         FieldClass::Struct(members) => Some(&members.members),
         _ => None,
     });
-    payloads.any(|members| members.iter().any(|member| &*member.name == "perf_callchain"))
+    payloads.any(|members| {
+        members
+            .iter()
+            .any(|member| &*member.name == "perf_callchain")
+    })
 }
 
-/// Whether a command was to take its stacks, as its recording's options say. (Traces do not: the kernel's have all classes,
-/// always, and a program's only those that it met.)
+/// Whether a command was to take its stacks, as its recording's options say. (Traces do not: the
+/// kernel's have all classes, always, and a program's only those that it met.)
 fn were_wanted(set: &TraceSet) -> bool {
     let paths = set.traces.iter().flat_map(|trace| &trace.paths);
     // They are DIR/kernel and DIR/ust/pid/PROCESS.
@@ -193,7 +208,11 @@ impl<'a> Wanted<'a> {
         is_among(&self.select.pid, met.pid)
             && is_among(&self.select.tid, met.tid)
             && (self.cpus.is_empty() || met.cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
-            && (self.names.is_empty() || self.names.iter().any(|glob| glob.matches(met.name.as_bytes())))
+            && (self.names.is_empty()
+                || self
+                    .names
+                    .iter()
+                    .any(|glob| glob.matches(met.name.as_bytes())))
             && !met
                 .pid
                 .is_some_and(|pid| self.without.contains(&(met.trace, pid)))
@@ -210,7 +229,12 @@ fn folded(profile: &Profile, waits: bool) -> String {
         // These two have a meaning in such lines.
         let plain = |name: &String| name.replace(';', ":").replace('\n', " ");
         let functions: Vec<String> = stack.functions.iter().map(plain).collect();
-        text += &format!("{};{} {}\n", stack.process, functions.join(";"), number(stack));
+        text += &format!(
+            "{};{} {}\n",
+            stack.process,
+            functions.join(";"),
+            number(stack)
+        );
     }
     text
 }
@@ -226,11 +250,16 @@ fn tables(profile: &Profile, top: usize) -> String {
     );
     let missing = profile.missing.iter().map(|missing| {
         let (what, remedy) = match missing.waits {
-            true => ("waits", "CAP_PERFMON, or kernel.perf_event_paranoid of at most 1"),
+            true => (
+                "waits",
+                "CAP_PERFMON, or kernel.perf_event_paranoid of at most 1",
+            ),
             false => ("CPU time", "kernel.perf_event_paranoid of at most 2"),
         };
         let error = std::io::Error::from_raw_os_error(missing.error);
-        let text = format!("{what} could not be recorded in some processes ({error}): that needs {remedy}");
+        let text = format!(
+            "{what} could not be recorded in some processes ({error}): that needs {remedy}"
+        );
         terminal_text::paragraph(&text)
     });
     let unended = match profile.unended_waits {
@@ -276,7 +305,9 @@ fn processes(profile: &Profile, rows: usize) -> String {
         columns.extend(["Stacks", "Cut", "Broken"].map(Column::number));
     }
     let row = |process: &tracebraid_profile::Process| {
-        let pid = process.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+        let pid = process
+            .pid
+            .map_or_else(|| "-".to_owned(), |pid| pid.to_string());
         let Sums {
             cpu_ns,
             waits,
@@ -332,8 +363,8 @@ fn functions(profile: &Profile, rows: usize) -> String {
     table::render(&columns, used.take(rows).map(row))
 }
 
-/// The innermost function and what called it, of a stack from the outermost function on; of the kernel's functions,
-/// where there are others too, only the first.
+/// The innermost function and what called it, of a stack from the outermost function on; of the
+/// kernel's functions, where there are others too, only the first.
 fn innermost(functions: &[String]) -> Vec<&str> {
     let in_kernel = |function: &&str| function.ends_with("_[k]");
     let all = || functions.iter().rev().map(String::as_str);
@@ -388,7 +419,8 @@ mod tests {
             },
             ..Profile::default()
         };
-        let says = |profile: Profile| tables(&profile, 10).contains("the CPU time of a sample is unknown");
+        let says =
+            |profile: Profile| tables(&profile, 10).contains("the CPU time of a sample is unknown");
         assert!(says(profile(8, 0)));
         assert!(!says(profile(8, 1)) && !says(profile(0, 0)));
     }

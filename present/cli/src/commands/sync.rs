@@ -18,12 +18,13 @@ use crate::terminal_text;
 use crate::units::{self, grouped};
 use crate::warnings::Warnings;
 
-/// Relates the clocks of several hosts by the TCP packets that they sent to each other: offset, drift, and how
-/// wrong both can be.
+/// Relates the clocks of several hosts by the TCP packets that they sent to each other: offset,
+/// drift, and how wrong both can be.
 ///
-/// Needs kernel traces of at least two hosts, recorded at the same time, with net_dev_queue and net_if_receive_skb
-/// (lttng-modules 2.9 or later), or inet_sock_local_out and inet_sock_local_in. All commands that read traces take what -o writes:
-/// with --sync FILE they read several hosts as one trace.
+/// Needs kernel traces of at least two hosts, recorded at the same time, with net_dev_queue and
+/// net_if_receive_skb (lttng-modules 2.9 or later), or inet_sock_local_out and inet_sock_local_in.
+/// All commands that read traces take what -o writes: with --sync FILE they read several hosts as
+/// one trace.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid sync CLIENT-TRACE SERVER-TRACE
@@ -40,8 +41,8 @@ pub(crate) struct SyncArgs {
     /// End with exit code 1 if anything was damaged, or a host cannot be related to the reference
     #[arg(long)]
     strict: bool,
-    /// The host whose time the others get: its name, or the UUID of its clock; that of the first trace if not
-    /// given
+    /// The host whose time the others get: its name, or the UUID of its clock; that of the first
+    /// trace if not given
     #[arg(long, value_name = "HOST")]
     reference: Option<String>,
     /// Write the corrections to this file, for --sync
@@ -112,7 +113,8 @@ fn tell(found: &Synchronization, warnings: &mut Warnings) {
 }
 
 fn tables(found: &Synchronization) -> String {
-    let mut text = terminal_text::paragraph(&format!("Hosts, with the time of {}", found.reference));
+    let mut text =
+        terminal_text::paragraph(&format!("Hosts, with the time of {}", found.reference));
     text += &table::render(
         &[
             Column::text("Host"),
@@ -151,8 +153,10 @@ fn host_row(host: &MachineReport) -> Vec<String> {
     vec![
         host.host.clone(),
         signed(host.offset_ns),
-        host.error_ns
-            .map_or_else(|| "?".to_owned(), |error| format!("± {}", units::duration(error))),
+        host.error_ns.map_or_else(
+            || "?".to_owned(),
+            |error| format!("± {}", units::duration(error)),
+        ),
         drift(host.drift_ppm),
         host.through.join(", "),
     ]

@@ -9,8 +9,8 @@ use crate::commands::report::ReportArgs;
 use crate::commands::views::{self, CallArgs, ViewArgs};
 use crate::failure::Failure;
 
-/// Shows the system calls of a kernel trace: how many, how long they took, what errors they gave, by
-/// call and by thread; the longest ones; each one; how often each length occurred.
+/// Shows the system calls of a kernel trace: how many, how long they took, what errors they gave,
+/// by call and by thread; the longest ones; each one; how often each length occurred.
 ///
 /// Needs the events of system calls (entry and exit), and sched_switch or the tid context to tell
 /// threads apart. A call counts where and when it ends.

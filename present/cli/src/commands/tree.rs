@@ -18,8 +18,8 @@ fn tree<'r>(section: &Section, rows: &[&'r Vec<Value>]) -> Vec<&'r Branch> {
     branches.collect()
 }
 
-/// The lines that lead to each process from the one that made it; those whose maker is not known are
-/// marked.
+/// The lines that lead to each process from the one that made it; those whose maker is not known
+/// are marked.
 pub(super) fn branches(section: &Section, rows: &[&Vec<Value>]) -> Vec<String> {
     // For each depth whether another one follows there; from the last row on.
     let mut follows: Vec<bool> = Vec::new();
@@ -46,7 +46,10 @@ pub(super) fn branches(section: &Section, rows: &[&Vec<Value>]) -> Vec<String> {
 /// What the marks of a tree mean, if it has some.
 pub(super) fn legend(section: &Section, rows: &[&Vec<Value>]) -> String {
     let branches = tree(section, rows);
-    let unknown = branches.iter().filter(|branch| !branch.is_maker_known).count();
+    let unknown = branches
+        .iter()
+        .filter(|branch| !branch.is_maker_known)
+        .count();
     if unknown == 0 {
         return String::new();
     }

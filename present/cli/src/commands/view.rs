@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::spare;
 
-/// Shows executions in a web page: two groups beside each other, with histograms, a differential flame graph, and the critical path of
-/// each execution.
+/// Shows executions in a web page: two groups beside each other, with histograms, a differential
+/// flame graph, and the critical path of each execution.
 ///
-/// Serves the page to this machine only, and only to who has the address with its token, until Ctrl-C; or writes it as one file
-/// that needs no server, to be mailed or attached (--export).
+/// Serves the page to this machine only, and only to who has the address with its token, until
+/// Ctrl-C; or writes it as one file that needs no server, to be mailed or attached (--export).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid view requests.db
@@ -28,7 +28,8 @@ pub(crate) struct ViewArgs {
     /// The database, as `executions build` writes it
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// Listen on this address (port 0: any free port). Other machines can connect unless it is a loopback address
+    /// Listen on this address (port 0: any free port). Other machines can connect unless it is a
+    /// loopback address
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: String,
     /// Require this token (at least 16 characters, 8 of them different; default: a random one)
@@ -40,7 +41,8 @@ pub(crate) struct ViewArgs {
     /// With --no-token: let every machine that reaches the address read the executions
     #[arg(long, requires = "no_token")]
     public: bool,
-    /// Answer requests for this host name too, besides addresses and `localhost`; others are refused (DNS rebinding)
+    /// Answer requests for this host name too, besides addresses and `localhost`; others are
+    /// refused (DNS rebinding)
     #[arg(long, value_name = "NAME", value_parser = host)]
     host: Vec<String>,
     /// Write the page with all data in it to this file, and end
@@ -86,7 +88,9 @@ fn write(args: &ViewArgs, file: &Path) -> Result<(), Failure> {
     };
     output::replace_with(file, |out| {
         export(&wanted, out).map_err(|error| match error {
-            ExportError::Refused(why) => Failure::nothing_readable(format!("{}: {why}", args.file.display())),
+            ExportError::Refused(why) => {
+                Failure::nothing_readable(format!("{}: {why}", args.file.display()))
+            }
             ExportError::Output(error) => output::cannot_be_written(file, &error),
         })
     })
@@ -206,7 +210,8 @@ fn token(text: &str) -> Result<String, String> {
 
 /// Checks that a host is a name alone.
 fn host(text: &str) -> Result<String, String> {
-    let is_of_names = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+    let is_of_names =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
     match !text.is_empty() && text.chars().all(is_of_names) {
         true => Ok(text.to_owned()),
         false => Err("a name of a host is expected, without `http://`, port and path".to_owned()),
@@ -218,7 +223,9 @@ fn random() -> Result<String, Failure> {
     let mut bytes = [0u8; 16];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut random| random.read_exact(&mut bytes))
-        .map_err(|error| Failure::output(format!("/dev/urandom: {error}: give a token (--token)")))?;
+        .map_err(|error| {
+            Failure::output(format!("/dev/urandom: {error}: give a token (--token)"))
+        })?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -228,7 +235,9 @@ fn random() -> Result<String, Failure> {
 /// A token as addresses take it.
 fn escaped(token: &str) -> String {
     let escape = |byte: u8| match byte {
-        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
         byte => format!("%{byte:02X}"),
     };
     token.bytes().map(escape).collect()

@@ -101,8 +101,8 @@ impl CallArgs {
 /// Of which priorities.
 #[derive(Args, Debug)]
 pub(crate) struct PriorityArgs {
-    /// Only of threads with these priorities, numbers and ranges, as the kernel counts them: -1 deadline,
-    /// 0-99 real time, 100-139 others (120 for a nice value of 0)
+    /// Only of threads with these priorities, numbers and ranges, as the kernel counts them: -1
+    /// deadline, 0-99 real time, 100-139 others (120 for a nice value of 0)
     #[arg(long, value_name = "PRIO", value_delimiter = ',', allow_hyphen_values = true, value_parser = numbers::priorities)]
     prio: Vec<Numbers<i32>>,
 }
@@ -122,7 +122,10 @@ fn bytes(text: &str) -> Result<u64, String> {
         .iter()
         .find_map(|&(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
     let (digits, shift) = unit.unwrap_or((text, 0));
-    let number = digits.parse::<u64>().ok().filter(|_| !digits.starts_with('+'));
+    let number = digits
+        .parse::<u64>()
+        .ok()
+        .filter(|_| !digits.starts_with('+'));
     let bytes = number.and_then(|number| number.checked_mul(1 << shift));
     bytes.ok_or_else(|| format!("{text}: a number of bytes is expected, as 4096, 64k or 1M"))
 }
@@ -214,7 +217,10 @@ pub(super) fn report<A: KernelAnalysis<Report = Report>>(
     options: impl Fn(Views) -> A::Options,
 ) -> Result<Report, Failure> {
     let mut report = args.fold::<A>(subject, selection.clone(), options(views.clone()))?;
-    report.notes.iter().for_each(|note| subject.warnings.note(note));
+    report
+        .notes
+        .iter()
+        .for_each(|note| subject.warnings.note(note));
     if views.views.contains(&View::Freq) && !report.ranges.is_empty() {
         views.ranges = Some(std::mem::take(&mut report.ranges));
         let second = args.fold::<A>(subject, selection, options(views))?;

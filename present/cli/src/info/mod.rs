@@ -84,7 +84,8 @@ pub(crate) struct TraceInfo {
     /// CPUs named by event records that have no packets, or not all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_recorded: Vec<NotRecorded>,
-    /// Zero of relative times: the first event record of all traces, in nanoseconds from the origin. Set only if CPUs are missing.
+    /// Zero of relative times: the first event record of all traces, in nanoseconds from the
+    /// origin. Set only if CPUs are missing.
     #[serde(skip)]
     pub(crate) start: Option<i64>,
     /// Event classes, if they were asked for.
@@ -168,7 +169,11 @@ impl Info {
             damage: set.damage().map(DamageInfo::of).collect(),
             notes: crate::options::notes(set)
                 .map(DamageInfo::of)
-                .chain(crate::unfinished::all(set).iter().map(DamageInfo::of_unfinished))
+                .chain(
+                    crate::unfinished::all(set)
+                        .iter()
+                        .map(DamageInfo::of_unfinished),
+                )
                 .collect(),
             traces,
         }
@@ -227,7 +232,14 @@ fn duration(begin: Option<i64>, end: Option<i64>) -> Option<i64> {
 pub(crate) fn uuid_text(uuid: Uuid) -> String {
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = |range| hex.get(range).unwrap_or_default();
-    [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
+    [
+        part(0..8),
+        part(8..12),
+        part(12..16),
+        part(16..20),
+        part(20..32),
+    ]
+    .join("-")
 }
 
 impl TraceInfo {
@@ -245,7 +257,9 @@ impl TraceInfo {
             EnvValue::Str(text) => text.as_str().into(),
             EnvValue::Int(number) => match i64::try_from(*number) {
                 Ok(number) => number.into(),
-                Err(_) => u64::try_from(*number).map_or_else(|_| number.to_string().into(), Into::into),
+                Err(_) => {
+                    u64::try_from(*number).map_or_else(|_| number.to_string().into(), Into::into)
+                }
             },
         };
         TraceInfo {
@@ -273,7 +287,9 @@ impl TraceInfo {
                 .collect(),
             clocks: class.clocks.iter().map(ClockInfo::of).collect(),
             event_classes: class.streams.iter().map(|stream| stream.events.len()).sum(),
-            ended: trace_end.as_ref().map(|end| matches!(end, TraceEnd::Ended(_))),
+            ended: trace_end
+                .as_ref()
+                .map(|end| matches!(end, TraceEnd::Ended(_))),
             is_growing: trace_end == Some(TraceEnd::Growing),
             end_reason: match trace_end {
                 Some(TraceEnd::Ended(reason)) => reason,

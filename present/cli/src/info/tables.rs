@@ -31,7 +31,9 @@ impl View {
 
     /// A time with its date.
     pub(crate) fn time(&self, time: Option<i64>) -> String {
-        let Some(time) = time else { return "-".to_owned() };
+        let Some(time) = time else {
+            return "-".to_owned();
+        };
         match jiff::Timestamp::from_nanosecond(time.into()) {
             Ok(instant) => {
                 let civil = self.zone.to_datetime(instant);
@@ -53,7 +55,9 @@ impl View {
         let (whole, begin) = (self.time(time), self.time(begin));
         let narrow = terminal_text::terminal_width().is_some_and(|width| width < 100);
         match (whole.split_once(' '), begin.split_once(' ')) {
-            (Some((date, short)), Some((day, _))) if narrow && date == day && date.contains('-') => {
+            (Some((date, short)), Some((day, _)))
+                if narrow && date == day && date.contains('-') =>
+            {
                 short.to_owned()
             }
             _ => whole,
@@ -110,7 +114,9 @@ impl View {
             (Some(true), Some(reason), _) => Some(format!("yes ({})", reason.replace('_', " "))),
             (Some(true), None, _) => Some("yes".to_owned()),
             (Some(false), _, true) => Some("no, the recording goes on".to_owned()),
-            (Some(false), _, false) => Some("no, events at the end are missing: see the notes".to_owned()),
+            (Some(false), _, false) => {
+                Some("no, events at the end are missing: see the notes".to_owned())
+            }
         };
         known.extend(end.map(|end| ("Ended", end)));
         let triggers = trace.triggers.iter();
@@ -125,7 +131,10 @@ impl View {
         if !trace.not_recorded.is_empty() {
             let recorded: Vec<String> = trace.recorded_cpus.iter().map(u32::to_string).collect();
             known.push(("Recorded CPUs", recorded.join(", ")));
-            known.push(("Not recorded", not_recorded(&trace.not_recorded, trace.start)));
+            known.push((
+                "Not recorded",
+                not_recorded(&trace.not_recorded, trace.start),
+            ));
         }
         text += &facts(&known);
         text.push('\n');
@@ -140,8 +149,11 @@ impl View {
         if trace.environment.is_empty() {
             return String::new();
         }
-        let shown =
-            |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let shown = |value: &serde_json::Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
         let rows = trace
             .environment
             .iter()
@@ -193,8 +205,9 @@ impl View {
             Column::whole("Begin").left_out(4),
             Column::number("Duration"),
         ];
-        let optional =
-            |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        let optional = |number: Option<u64>| {
+            number.map_or_else(|| "-".to_owned(), |number| number.to_string())
+        };
         let rows = trace.streams.iter().map(|stream| {
             vec![
                 name(stream),
@@ -243,8 +256,9 @@ impl View {
 
     fn lost(&self, info: &Info) -> String {
         let streams = || info.traces.iter().flat_map(|trace| &trace.streams);
-        let is_lossy =
-            |stream: &&StreamInfo| stream.lost_events + stream.lost_packets + stream.loss_counter_faults > 0;
+        let is_lossy = |stream: &&StreamInfo| {
+            stream.lost_events + stream.lost_packets + stream.loss_counter_faults > 0
+        };
         if !streams().any(|stream| is_lossy(&stream)) {
             return terminal_text::paragraph("Nothing was lost, as far as the tracer counted.");
         }

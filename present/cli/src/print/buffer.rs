@@ -109,7 +109,10 @@ impl Buffer {
     /// bytes, short copies have a constant size.
     #[inline(always)]
     pub(crate) fn put_padded(&mut self, source: &[u8], start: usize, length: usize) {
-        if let Some(chunk) = source.get(start..).and_then(|rest| rest.first_chunk::<PADDING>()) {
+        if let Some(chunk) = source
+            .get(start..)
+            .and_then(|rest| rest.first_chunk::<PADDING>())
+        {
             if length <= CHUNK {
                 return self.room(CHUNK, length).copy_from_slice(&chunk[..CHUNK]);
             }

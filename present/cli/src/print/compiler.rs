@@ -19,7 +19,8 @@ const READY_VALUES: u64 = 64;
 const READY_INDICES: u64 = 64;
 /// Arrays of a constant length up to this are unrolled into steps.
 const UNROLLED: u64 = 16;
-/// Maximum depth of nested programs (of elements and options); fields nested deeper are walked over.
+/// Maximum depth of nested programs (of elements and options); fields nested deeper are walked
+/// over.
 const MOST_DEPTH: u32 = 8;
 
 /// Compiles line programs.
@@ -86,7 +87,10 @@ impl Compiler {
             });
         }
         let mut literal = [0; LITERAL];
-        literal.iter_mut().zip(last).for_each(|(to, &from)| *to = from);
+        literal
+            .iter_mut()
+            .zip(last)
+            .for_each(|(to, &from)| *to = from);
         let mask = (align.min(128) - 1) as u8;
         self.program.steps.push(LineStep {
             kind,
@@ -143,7 +147,9 @@ impl Compiler {
                 self.string(part.node(), LineOp::SizedText(*length));
             }
             NodeKind::Array(length) if self.depth < MOST_DEPTH => self.array(part, *length, names),
-            NodeKind::Variant(choice) if self.depth < MOST_DEPTH => self.variant(part, choice, names),
+            NodeKind::Variant(choice) if self.depth < MOST_DEPTH => {
+                self.variant(part, choice, names)
+            }
             _ => self.walked(part, names),
         }
     }
@@ -172,7 +178,10 @@ impl Compiler {
             compiler.finish()
         });
         let options = options.collect();
-        self.step(part.align, LineOp::Variant(Box::new((choice.clone(), options))));
+        self.step(
+            part.align,
+            LineOp::Variant(Box::new((choice.clone(), options))),
+        );
     }
 
     /// Adds a field that is not shown.
@@ -185,7 +194,9 @@ impl Compiler {
     }
 
     fn array(&mut self, part: Part<'_>, length: Length, names: bool) {
-        let Some(element) = part.element() else { return };
+        let Some(element) = part.element() else {
+            return;
+        };
         let style = self.program.style.clone();
         self.align = self.align.max(part.align);
         self.text(b"[");

@@ -96,9 +96,19 @@ mod tests {
     fn counts_of_digits() {
         for power in 0..8 {
             let power = 10u32.pow(power);
-            for number in [power.saturating_sub(1), power, power + 1, power * 3, power * 9] {
+            for number in [
+                power.saturating_sub(1),
+                power,
+                power + 1,
+                power * 3,
+                power * 9,
+            ] {
                 if number < 100_000_000 {
-                    assert_eq!(decimal_count(number), number.to_string().len() as u32, "{number}");
+                    assert_eq!(
+                        decimal_count(number),
+                        number.to_string().len() as u32,
+                        "{number}"
+                    );
                 }
             }
         }
@@ -120,7 +130,9 @@ mod tests {
             );
             let hexadecimal = hexadecimal_characters(hexadecimal8(number)).to_le_bytes();
             assert_eq!(hexadecimal, *format!("{number:08X}").as_bytes());
-            number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223 + step);
+            number = number
+                .wrapping_mul(1_664_525)
+                .wrapping_add(1_013_904_223 + step);
         }
         for edge in [0, 9, 10, 99, 100, 9_999, 10_000, 99_999_999] {
             assert_eq!(

@@ -165,7 +165,8 @@ mod tests {
     fn json_escapes() {
         assert_eq!(json(b"a\"b\\c\n\x01"), "a\\\"b\\\\c\\n\\u0001");
         assert_eq!(json(b"\xff"), "\u{fffd}");
-        let parsed: String = serde_json::from_str(&format!("\"{}\"", json(b"x\x00\x7f'?\r\t"))).unwrap();
+        let parsed: String =
+            serde_json::from_str(&format!("\"{}\"", json(b"x\x00\x7f'?\r\t"))).unwrap();
         assert_eq!(parsed, "x\0\u{7f}'?\r\t");
     }
 

@@ -27,7 +27,9 @@ impl Hidden {
                 mark(&event.payload, &mut nodes);
             }
         }
-        Hidden { nodes: nodes.into() }
+        Hidden {
+            nodes: nodes.into(),
+        }
     }
 
     /// Whether the field is not shown. (Headers are not shown at all.)

@@ -73,7 +73,11 @@ impl ClassLine {
     /// Takes another packet's context.
     #[cold]
     fn join(&mut self, context: &[u8]) {
-        let same = self.head_and_context.bytes().strip_prefix(self.head.as_slice()) == Some(context);
+        let same = self
+            .head_and_context
+            .bytes()
+            .strip_prefix(self.head.as_slice())
+            == Some(context);
         if !same {
             self.head_and_context
                 .set(&[self.head.as_slice(), context].concat());
@@ -165,7 +169,8 @@ impl Lines {
                     .position(|(layout, _)| Arc::ptr_eq(layout, &trace.layout));
                 let key = (place.unwrap_or(usize::MAX), reader_class, event.class_index);
                 let program = self.programs.entry(key);
-                let program = program.or_insert_with(|| Rc::new(maker.rest(event.stream, event.class_index)));
+                let program =
+                    program.or_insert_with(|| Rc::new(maker.rest(event.stream, event.class_index)));
                 slot.insert(Box::new(maker.class(
                     event.stream,
                     event.class_index,
@@ -175,7 +180,8 @@ impl Lines {
         };
         let start = buffer.len();
         if self.options.json {
-            self.json_stamp.put(buffer, event.stream.clock.map(|_| time.0));
+            self.json_stamp
+                .put(buffer, event.stream.clock.map(|_| time.0));
         } else if event.stream.clock.is_some() {
             self.stamp.put(buffer, time.0, event.clock);
         }
@@ -230,7 +236,9 @@ impl Lines {
             return;
         };
         let style = self.style(trace);
-        let cpu = style.cpus.of_packet(reader.stream().class, reader.packet_head());
+        let cpu = style
+            .cpus
+            .of_packet(reader.stream().class, reader.packet_head());
         let mut buffer = Buffer::new(256);
         let root = layout
             .packet_context
@@ -311,7 +319,9 @@ impl LineMaker<'_> {
     }
 
     fn trace_name(&self) -> Option<&str> {
-        self.names.get(self.trace.paths.first()?).map(String::as_str)
+        self.names
+            .get(self.trace.paths.first()?)
+            .map(String::as_str)
     }
 
     /// Properties and name, as babeltrace2 separates them.
@@ -319,7 +329,11 @@ impl LineMaker<'_> {
         let palette = self.options.palette;
         let named = self.options.names.header;
         // Behind a named time everything begins with a comma.
-        let lead = if named && stream.clock.is_some() { ", " } else { "" };
+        let lead = if named && stream.clock.is_some() {
+            ", "
+        } else {
+            ""
+        };
         if let Some(name) = self.trace_name().filter(|_| self.options.properties.trace) {
             head.put(lead.as_bytes());
             if named {
@@ -387,7 +401,8 @@ impl LineMaker<'_> {
                 .map(|name| format!("{name} ({level})"))
         });
         let emf = class.and_then(|class| class.model_emf_uri.as_deref().map(str::to_owned));
-        let property = |key, is_wanted: bool, value: Option<String>| (key, value.filter(|_| is_wanted));
+        let property =
+            |key, is_wanted: bool, value: Option<String>| (key, value.filter(|_| is_wanted));
         [
             property("trace:hostname", wanted.hostname, string("hostname")),
             property("trace:domain", wanted.domain, string("domain")),

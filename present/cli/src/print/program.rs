@@ -99,7 +99,10 @@ fn bits(cursor: &mut Cursor<'_>, read: FixedRead) -> Result<u64, DecodeError> {
     let (at, length) = (cursor.pos, u32::from(read.length));
     let byte = (at >> 3).wrapping_sub(cursor.base) as usize;
     let (shift, unused) = ((at & 7) as u32, (64 - length) & 63);
-    if let Some(bytes) = cursor.data.get(byte..).and_then(|rest| rest.first_chunk::<8>())
+    if let Some(bytes) = cursor
+        .data
+        .get(byte..)
+        .and_then(|rest| rest.first_chunk::<8>())
         && at + u64::from(length) <= cursor.end
         && shift <= unused
     {
@@ -186,9 +189,12 @@ impl Program {
                 let raw = cursor.fixed(*read)?;
                 match labels.ready.get(raw as usize) {
                     Some(text) => buffer.put_literal(text),
-                    None => self
-                        .style
-                        .put_enumeration(buffer, &labels.class, u32::from(read.length), raw),
+                    None => self.style.put_enumeration(
+                        buffer,
+                        &labels.class,
+                        u32::from(read.length),
+                        raw,
+                    ),
                 }
             }
             LineOp::Text => {
@@ -262,9 +268,12 @@ impl Program {
                 cursor.align(*align);
                 Ok(())
             }
-            LineOp::Walk(tree, names) => {
-                walk_over(tree, cursor, slots, &mut Shower::new(buffer, &self.style, *names))
-            }
+            LineOp::Walk(tree, names) => walk_over(
+                tree,
+                cursor,
+                slots,
+                &mut Shower::new(buffer, &self.style, *names),
+            ),
             LineOp::WalkBlindly(tree) => walk_over(tree, cursor, slots, &mut Silent),
             _ => Ok(()),
         }
@@ -304,10 +313,12 @@ fn count(length: Length, slots: &[u64]) -> u64 {
 #[inline(always)]
 fn start_of(cursor: &Cursor<'_>) -> Result<usize, DecodeError> {
     let start = (cursor.pos >> 3).checked_sub(cursor.base);
-    start.map(|start| start as usize).ok_or(DecodeError::OutOfBounds {
-        at: cursor.pos,
-        wanted: 8,
-    })
+    start
+        .map(|start| start as usize)
+        .ok_or(DecodeError::OutOfBounds {
+            at: cursor.pos,
+            wanted: 8,
+        })
 }
 
 /// The number of bytes before the first null.
@@ -322,7 +333,11 @@ fn null_at(bytes: &[u8]) -> usize {
             return index * 8 + (nulls.trailing_zeros() >> 3) as usize;
         }
     }
-    words.len() * 8 + rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len())
+    words.len() * 8
+        + rest
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(rest.len())
 }
 
 #[cfg(test)]

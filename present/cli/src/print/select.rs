@@ -62,13 +62,17 @@ impl<'t> Selection<'t> {
         };
         if !names.is_empty() {
             parts.push(Expr::Or(
-                names.iter().map(|name| Expr::Event(Glob::new(name))).collect(),
+                names
+                    .iter()
+                    .map(|name| Expr::Event(Glob::new(name)))
+                    .collect(),
             ));
         }
         if let Some(text) = expression {
             let check = |text: &str| time_of(text).map(drop);
             let parsed = tracebraid_language::parse_noting(text, &check);
-            let (parsed, old) = parsed.map_err(|error| Failure::usage(format!("--filter: {error}")))?;
+            let (parsed, old) =
+                parsed.map_err(|error| Failure::usage(format!("--filter: {error}")))?;
             if let Some(note) = old.note() {
                 say!("note: --filter: {note}");
             }
@@ -166,14 +170,25 @@ fn of_options(set: &TraceSet, select: &SelectArgs) -> Vec<Expr> {
         parts.push(is_one_of(&Field::Cpu, cpus.map(Into::into)));
     }
     if !select.tid.is_empty() {
-        parts.push(is_one_of(&Field::Tid, select.tid.iter().map(|&tid| tid.into())));
+        parts.push(is_one_of(
+            &Field::Tid,
+            select.tid.iter().map(|&tid| tid.into()),
+        ));
     }
     if !select.pid.is_empty() {
-        parts.push(is_one_of(&Field::Pid, select.pid.iter().map(|&pid| pid.into())));
+        parts.push(is_one_of(
+            &Field::Pid,
+            select.pid.iter().map(|&pid| pid.into()),
+        ));
     }
     if !select.procname.is_empty() {
-        let one =
-            |name: &String| Expr::Compare(Field::Procname, Operator::Matches, Value::Text(name.clone()));
+        let one = |name: &String| {
+            Expr::Compare(
+                Field::Procname,
+                Operator::Matches,
+                Value::Text(name.clone()),
+            )
+        };
         parts.push(Expr::Or(select.procname.iter().map(one).collect()));
     }
     let recorders = if select.no_recorder {
@@ -184,7 +199,10 @@ fn of_options(set: &TraceSet, select: &SelectArgs) -> Vec<Expr> {
     for (_, pid) in recorders {
         // The same number on another machine is another process.
         let named = Field::Environment(options::RECORDER.to_owned());
-        let recorder = Expr::And(vec![equals(Field::Pid, pid.into()), equals(named, pid.into())]);
+        let recorder = Expr::And(vec![
+            equals(Field::Pid, pid.into()),
+            equals(named, pid.into()),
+        ]);
         parts.push(Expr::Not(Box::new(recorder)));
     }
     parts

@@ -1,7 +1,9 @@
 //! A slot: a small piece of the output of constant size, in which one literal and one number are
 //! written without asking for room again.
 
-use super::digits::{SMALL, characters, decimal_count, decimal8, hexadecimal_characters, hexadecimal8};
+use super::digits::{
+    SMALL, characters, decimal_count, decimal8, hexadecimal_characters, hexadecimal8,
+};
 
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = OFFSETS + LITERAL;

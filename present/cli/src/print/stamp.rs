@@ -151,7 +151,10 @@ impl Stamp {
     fn open(&self) -> Vec<u8> {
         let palette = self.options.palette;
         let before = if self.options.names {
-            format!("{}timestamp{} = {}", palette.name, palette.reset, palette.time)
+            format!(
+                "{}timestamp{} = {}",
+                palette.name, palette.reset, palette.time
+            )
         } else {
             format!("[{}", palette.time)
         };
@@ -161,7 +164,10 @@ impl Stamp {
     /// Renders the prefix for another second, and gives the nanoseconds to put behind it.
     #[cold]
     fn render(&mut self, time: i64) -> u64 {
-        let (seconds, nanoseconds) = ((time / SECOND).unsigned_abs(), (time % SECOND).unsigned_abs());
+        let (seconds, nanoseconds) = (
+            (time / SECOND).unsigned_abs(),
+            (time % SECOND).unsigned_abs(),
+        );
         // As babeltrace2: the first negative time is shown in seconds, later ones as times of day
         // of their absolute value.
         let negative = time < 0;
@@ -189,7 +195,12 @@ impl Stamp {
     fn date_and_time(&self, seconds: u64) -> String {
         let instant = jiff::Timestamp::from_second(i64::try_from(seconds).unwrap_or(i64::MAX));
         let civil = self.options.zone.to_datetime(instant.unwrap_or_default());
-        let time = format!("{:02}:{:02}:{:02}.", civil.hour(), civil.minute(), civil.second());
+        let time = format!(
+            "{:02}:{:02}:{:02}.",
+            civil.hour(),
+            civil.minute(),
+            civil.second()
+        );
         if self.options.date {
             format!(
                 "{:04}-{:02}-{:02} {time}",

@@ -111,7 +111,13 @@ impl Style {
     }
 
     /// Puts an enumeration's labels and value.
-    pub(crate) fn put_enumeration(&self, buffer: &mut Buffer, class: &IntClass, length: u32, raw: u64) {
+    pub(crate) fn put_enumeration(
+        &self,
+        buffer: &mut Buffer,
+        class: &IntClass,
+        length: u32,
+        raw: u64,
+    ) {
         let value = if class.signed {
             i128::from(raw as i64)
         } else {

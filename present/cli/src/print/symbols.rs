@@ -32,7 +32,10 @@ fn as_json(names: &[Named<'_>]) -> String {
         let names = names.iter().map(|&name| name.into()).collect();
         ((*field).to_owned(), serde_json::Value::Array(names))
     });
-    format!(",\"symbols\":{}", serde_json::Value::Object(fields.collect()))
+    format!(
+        ",\"symbols\":{}",
+        serde_json::Value::Object(fields.collect())
+    )
 }
 
 #[cfg(test)]

@@ -119,12 +119,17 @@ impl Visitor for Shower<'_> {
         if !self.lead(node) {
             return;
         }
-        let digits: String = bytes.iter().rev().map(|byte| format!("{byte:02X}")).collect();
+        let digits: String = bytes
+            .iter()
+            .rev()
+            .map(|byte| format!("{byte:02X}"))
+            .collect();
         let digits = digits.trim_start_matches('0');
         let digits = if digits.is_empty() { "0" } else { digits };
         let quote = if self.style.json { "\"" } else { "" };
         self.buffer.put(self.style.palette.value.as_bytes());
-        self.buffer.put(format!("{quote}0x{digits}{quote}").as_bytes());
+        self.buffer
+            .put(format!("{quote}0x{digits}{quote}").as_bytes());
         self.buffer.put(self.style.palette.reset.as_bytes());
     }
 
@@ -193,7 +198,8 @@ impl Visitor for Shower<'_> {
         if present {
             self.begin_variant(node, 0);
         } else if self.lead(node) {
-            self.buffer.put(if self.style.json { b"null" } else { b"<none>" });
+            self.buffer
+                .put(if self.style.json { b"null" } else { b"<none>" });
         }
     }
 

@@ -11,7 +11,8 @@ fn a_task_of_higher_priority_takes_the_cpu() {
     ) else {
         return;
     };
-    // Who it was, and in which function: the thread has the same name as the one that it takes the CPU from.
+    // Who it was, and in which function: the thread has the same name as the one that it takes the
+    // CPU from.
     let contexts = study.contexts();
     let first = contexts.first().expect("they differ");
     let way = [
@@ -37,17 +38,29 @@ fn the_log_is_written_while_a_request_reads() {
     ) else {
         return;
     };
-    // The time of a request is divided between those who use the disk: the reader itself has the greatest part, or one as great.
-    let own = ["handle_request", "read_block", "pread64()", "[block-device]"];
+    // The time of a request is divided between those who use the disk: the reader itself has the
+    // greatest part, or one as great.
+    let own = [
+        "handle_request",
+        "read_block",
+        "pread64()",
+        "[block-device]",
+    ];
     let contexts = study.contexts();
     let first = contexts.first().expect("they differ");
     assert!(first.goes(&own), "{first:?}");
-    // Of others the first is the cause. With all within it, as its part may stand under `fsync` or beside that.
+    // Of others the first is the cause. With all within it, as its part may stand under `fsync` or
+    // beside that.
     let contexts = study.whole_contexts();
     let is_other = |of: &&Context| of.frames.iter().any(|frame| frame.starts_with('<'));
-    let other = contexts.iter().find(is_other).expect("somebody else used it");
+    let other = contexts
+        .iter()
+        .find(is_other)
+        .expect("somebody else used it");
     assert!(other.goes(&own) && other.has("<logger>"), "{other:?}");
-    let cause = contexts.iter().find(|of| of.goes(&["<logger>", "flush_log"]));
+    let cause = contexts
+        .iter()
+        .find(|of| of.goes(&["<logger>", "flush_log"]));
     let other = cause.unwrap_or_else(|| panic!("{contexts:?}"));
     assert!(other.more > 5e6, "{other:?}");
     study.gates("read_block", "5ms");
@@ -88,7 +101,13 @@ fn a_commit_sleeps_in_the_server() {
     };
     let contexts = study.contexts();
     let first = contexts.first().expect("they differ");
-    let way = ["write_line", "<postgres>", "XLogFlush", "pg_usleep", "[timer]"];
+    let way = [
+        "write_line",
+        "<postgres>",
+        "XLogFlush",
+        "pg_usleep",
+        "[timer]",
+    ];
     assert!(first.goes(&way), "{first:?}");
     assert!(first.more > 10e6, "{first:?}");
     study.gates("pg_usleep", "10ms");

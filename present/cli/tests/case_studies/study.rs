@@ -17,7 +17,8 @@ static ONE: Mutex<()> = Mutex::new(());
 /// What a script ends with that cannot do here what it is to do.
 const CANNOT: i32 = 3;
 
-/// How often a study is made anew since something else than what it injects slowed it: the machine may be busy.
+/// How often a study is made anew since something else than what it injects slowed it: the machine
+/// may be busy.
 const TRIES: u32 = 3;
 
 /// How long a script may take, with servers that begin and end on a busy machine.
@@ -62,8 +63,8 @@ fn at(name: &str) -> std::path::PathBuf {
         .join(name)
 }
 
-/// Runs the script of a study, of which at least so many executions are slowed; `captured` is what they are called by. None where
-/// that cannot be done, which is said loudly.
+/// Runs the script of a study, of which at least so many executions are slowed; `captured` is what
+/// they are called by. None where that cannot be done, which is said loudly.
 pub(crate) fn study(
     name: &str,
     [fast, slow]: [&'static str; 2],
@@ -134,7 +135,8 @@ impl Study {
         true
     }
 
-    /// That the slow ones are those that were slowed, as the program itself says: nine of ten at least; and that they are so many.
+    /// That the slow ones are those that were slowed, as the program itself says: nine of ten at
+    /// least; and that they are so many.
     fn slow_ones_were_slowed(&self, least: usize) -> Result<(), String> {
         let truth = fs::read_to_string(self.path("truth.csv")).expect("the truth");
         let causes: HashMap<i64, &str> = truth
@@ -175,7 +177,8 @@ impl Study {
         let compared = text(&[&compare[..], &[&self.database()]].concat());
         let compared: Value = serde_json::from_str(&compared).expect("JSON");
         let contexts = compared["contexts"].as_array().expect("contexts").iter();
-        let more = contexts.filter(|of| of["is_sure"] == true && of["interval"][0].as_f64() > Some(0.0));
+        let more =
+            contexts.filter(|of| of["is_sure"] == true && of["interval"][0].as_f64() > Some(0.0));
         let context = |of: &Value| Context {
             frames: serde_json::from_value(of["context"].clone()).expect("frames"),
             more: of["difference"].as_f64().expect("a number"),
@@ -183,14 +186,26 @@ impl Study {
         more.map(context).collect()
     }
 
-    /// That a test of performance fails for the slow ones, by that context, and not for halves of the others.
+    /// That a test of performance fails for the slow ones, by that context, and not for halves of
+    /// the others.
     pub(crate) fn gates(&self, inside: &str, amount: &str) {
         let gate = format!("context > {amount}");
-        let compare = ["compare", "--fail-if", &gate, "--a", self.fast, "--b", self.slow];
+        let compare = [
+            "compare",
+            "--fail-if",
+            &gate,
+            "--a",
+            self.fast,
+            "--b",
+            self.slow,
+        ];
         let output = run(&[&compare[..], &[&self.database()]].concat());
         assert_eq!(output.status.code(), Some(4), "{}", said(&output));
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(error.contains("--fail-if") && error.contains(inside), "{error}");
+        assert!(
+            error.contains("--fail-if") && error.contains(inside),
+            "{error}"
+        );
         let [even, odd] =
             ["< 150", ">= 150"].map(|half| format!("{} && {} {half}", self.fast, self.captured));
         let compare = ["compare", "--fail-if", &gate, "--a", &even, "--b", &odd];

@@ -32,10 +32,15 @@ fn command(program: &str, target: Option<&Path>) -> Command {
 #[test]
 fn the_directory_of_builds_is_cargo_s() {
     let told = |target: Option<&Path>| {
-        let output = command("scripts/target", target).output().expect("bash runs");
+        let output = command("scripts/target", target)
+            .output()
+            .expect("bash runs");
         PathBuf::from(succeeds(&output).trim_end())
     };
-    assert_eq!(told(Some(Path::new("/some/where"))), Path::new("/some/where"));
+    assert_eq!(
+        told(Some(Path::new("/some/where"))),
+        Path::new("/some/where")
+    );
     assert_eq!(told(Some(Path::new("built"))), repository().join("built"));
     assert!(told(None).is_absolute());
     // A setting that only cargo sees.
@@ -71,7 +76,11 @@ fn what_is_not_there_is_not_installed() {
     let directory = TempDir::new().expect("a temporary directory");
     let [built, prefix] = ["built", "prefix"].map(|name| directory.path().join(name));
     let mut install = command("scripts/install", None);
-    let output = install.arg(&built).arg(&prefix).output().expect("bash runs");
+    let output = install
+        .arg(&built)
+        .arg(&prefix)
+        .output()
+        .expect("bash runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("make install BUILT=DIR"), "{said}");

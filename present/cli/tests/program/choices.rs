@@ -140,7 +140,10 @@ fn numbers_may_be_ranges() {
             ["sched", "--cpu", "3-0"],
             "the number of a CPU is expected, or a range as 0-3",
         ),
-        (["print", "--cpu", "0-99999"], "these are more than 16384 CPUs"),
+        (
+            ["print", "--cpu", "0-99999"],
+            "these are more than 16384 CPUs",
+        ),
     ] {
         let mut arguments = options.to_vec();
         arguments.push(&trace);
@@ -160,7 +163,9 @@ fn a_range_outside_of_the_trace_is_told_the_times_of_its_events() {
         ["--from", "01:43:16.78"],
         ["--from", "2030-01-01"],
     ] {
-        for command in ["cpu", "syscalls", "sched", "irq", "report", "count", "print"] {
+        for command in [
+            "cpu", "syscalls", "sched", "irq", "report", "count", "print",
+        ] {
             says(&[command, range[0], range[1]], events);
         }
     }

@@ -1,4 +1,5 @@
-//! Comparisons of executions and their gates, as users call them, on a recorded trace whose slow requests have known causes.
+//! Comparisons of executions and their gates, as users call them, on a recorded trace whose slow
+//! requests have known causes.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,11 @@ fn truth() -> HashMap<String, Vec<u64>> {
     let text = std::fs::read_to_string(path).expect("the truth");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().expect("a head");
-    let at = |name: &str| head.iter().position(|column| *column == name).expect("a column");
+    let at = |name: &str| {
+        head.iter()
+            .position(|column| *column == name)
+            .expect("a column")
+    };
     let (id, cause) = (at("request_id"), at("injected_cause"));
     let mut causes: HashMap<String, Vec<u64>> = HashMap::new();
     for row in lines {
@@ -41,7 +46,10 @@ fn fast_and_slow() -> [&'static str; 6] {
 fn injected_causes_come_first() {
     let causes = truth();
     let of = |cause: &str| {
-        let ids: Vec<String> = causes[cause].iter().map(|id| format!("id == {id}")).collect();
+        let ids: Vec<String> = causes[cause]
+            .iter()
+            .map(|id| format!("id == {id}"))
+            .collect();
         ids.join(" || ")
     };
     let normal = of("none");
@@ -102,8 +110,8 @@ fn comparisons_fail_tests_when_asked_to() {
     );
     let (code, said) = with("label > 5");
     assert!(code == 2 && said.contains("label is a text"), "{said}");
-    // Halves of the same population do not differ: every other request, since the first and the second half
-    // differ in time.
+    // Halves of the same population do not differ: every other request, since the first and the
+    // second half differ in time.
     let halves = [0, 1].map(|rest| {
         let ids = (1..=2500)
             .filter(|id| id % 2 == rest)
@@ -155,8 +163,18 @@ fn decisions_of_gates_are_told_to_programs() {
             )
         })
         .collect();
-    let expected = ["failed", "passed", "failed", "passed", "passed", "undecidable"];
-    assert_eq!(outcomes, gates.into_iter().zip(expected).collect::<Vec<_>>());
+    let expected = [
+        "failed",
+        "passed",
+        "failed",
+        "passed",
+        "passed",
+        "undecidable",
+    ];
+    assert_eq!(
+        outcomes,
+        gates.into_iter().zip(expected).collect::<Vec<_>>()
+    );
     let duration = &told[0];
     let number = |of: &Value| of.as_f64().expect("a number");
     let (first, second) = (number(&duration["means"][0]), number(&duration["means"][1]));
@@ -181,7 +199,10 @@ fn decisions_of_gates_are_told_to_programs() {
     );
     assert!(told[1]["why"].is_null() && number(&told[4]["chance"]) > 0.99);
     let rows = compared("csv");
-    let rows: Vec<&str> = rows.lines().filter(|line| line.starts_with("gate,")).collect();
+    let rows: Vec<&str> = rows
+        .lines()
+        .filter(|line| line.starts_with("gate,"))
+        .collect();
     assert_eq!(rows.len(), 6, "{rows:?}");
     assert!(rows[0].starts_with("gate,duration > 5%,") && rows[0].contains(",failed,"));
     // A difference that may be chance.
@@ -240,7 +261,11 @@ fn random_groups_of_plain_requests_do_not_differ() {
             "--fail-if",
             "duration > 5%",
         ];
-        let (a, b) = if split % 8 < 4 { (few, many) } else { (many, few) };
+        let (a, b) = if split % 8 < 4 {
+            (few, many)
+        } else {
+            (many, few)
+        };
         let (a, b) = (of(a), of(b));
         let options = [
             "compare",
@@ -264,16 +289,25 @@ fn random_groups_of_plain_requests_do_not_differ() {
         });
         wrong += usize::from(sure.contains(&true));
     }
-    // One in a hundred of each list is expected; three of forty are so by chance with 3 %, and the numbers are always the same.
-    assert!(wrong <= 2 && failed <= 1, "{wrong} show something, {failed} fail");
+    // One in a hundred of each list is expected; three of forty are so by chance with 3 %, and the
+    // numbers are always the same.
+    assert!(
+        wrong <= 2 && failed <= 1,
+        "{wrong} show something, {failed} fail"
+    );
 }
 
 /// Differences that are not significant keep their rank, with a mark, and hidden rows are counted.
 #[test]
 fn differences_that_are_not_significant_are_marked_in_their_place() {
     let told = shown(&["compare", file(), "--top", "8"]);
-    let (contexts, rest) = told.split_once("\nMetrics that differ\n").expect("both tables");
-    let rows: Vec<&str> = contexts.lines().filter(|line| line.contains(" .. ")).collect();
+    let (contexts, rest) = told
+        .split_once("\nMetrics that differ\n")
+        .expect("both tables");
+    let rows: Vec<&str> = contexts
+        .lines()
+        .filter(|line| line.contains(" .. "))
+        .collect();
     assert_eq!(rows.len(), 8, "{told}");
     let sizes: Vec<f64> = rows
         .iter()
@@ -308,8 +342,8 @@ fn differences_that_are_not_significant_are_marked_in_their_place() {
     assert!(halves.contains("  no significant difference\n"), "{halves}");
 }
 
-/// Gates take the numbers that conditions take; a frame without an execution is 0, with a note; unknown names
-/// get near ones.
+/// Gates take the numbers that conditions take; a frame without an execution is 0, with a note;
+/// unknown names get near ones.
 #[test]
 fn gates_take_what_conditions_take() {
     let groups = fast_and_slow();
@@ -321,7 +355,10 @@ fn gates_take_what_conditions_take() {
     let (code, said) = with("thread > 5");
     assert!(code == 2 && said.contains("thread is a text"), "{said}");
     let (code, said) = with("ctx.lockholdr > 1ms");
-    assert!(code == 2 && said.contains("did you mean 'lockholder'?"), "{said}");
+    assert!(
+        code == 2 && said.contains("did you mean 'lockholder'?"),
+        "{said}"
+    );
     let few = [
         "compare",
         file(),
@@ -337,8 +374,13 @@ fn gates_take_what_conditions_take() {
         code == 0 && said.contains("passed: no execution of either group has ctx.diskwriter"),
         "{code} {said}"
     );
-    let rows =
-        crate::support::text(&[&groups[..], &["--fail-if", "duration > 3600s", "--format", "csv"]].concat());
+    let rows = crate::support::text(
+        &[
+            &groups[..],
+            &["--fail-if", "duration > 3600s", "--format", "csv"],
+        ]
+        .concat(),
+    );
     let gate = rows
         .lines()
         .find(|line| line.starts_with("gate,"))
@@ -370,7 +412,15 @@ fn numbered(directory: &std::path::Path, numbers: &[f64]) {
 /// Infinite numbers have no mean; those that are no numbers are left out.
 #[test]
 fn gates_on_infinite_numbers_cannot_be_decided() {
-    let numbers = [1.5, f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1e300, -0.0, 2.0];
+    let numbers = [
+        1.5,
+        f64::INFINITY,
+        f64::NAN,
+        f64::NEG_INFINITY,
+        1e300,
+        -0.0,
+        2.0,
+    ];
     for (numbers, code, words) in [
         (&numbers[..], 2, "f has infinite values"),
         (&[1.5, f64::NAN, -f64::NAN, 0.0, 2.0, 1.0, -0.0][..], 0, ""),
@@ -380,7 +430,12 @@ fn gates_on_infinite_numbers_cannot_be_decided() {
         let trace = directory.path().to_str().expect("UTF-8");
         let database = format!("{trace}/spans.db");
         let build = ["executions", "build", trace, "-o", &database];
-        let of = ["--period", "span : begin : end", "--captures", "span : f = f"];
+        let of = [
+            "--period",
+            "span : begin : end",
+            "--captures",
+            "span : f = f",
+        ];
         crate::support::text(&[&build[..], &of].concat());
         let (found, said) = failure(&["compare", &database, "--fail-if", "f > 5%"]);
         assert!(found == code && said.contains(words), "{found} {said}");

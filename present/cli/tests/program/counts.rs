@@ -161,7 +161,10 @@ fn packets_without_an_end() {
     }
     let directory = TempDir::new().unwrap();
     killed.save(directory.path()).unwrap();
-    let (trace, whole) = (directory.path().to_str().unwrap(), whole.path().to_str().unwrap());
+    let (trace, whole) = (
+        directory.path().to_str().unwrap(),
+        whole.path().to_str().unwrap(),
+    );
     let events = same_number(trace, &[]);
     assert_eq!(events, same_number(whole, &[]));
     let report = count(trace, &[]);
@@ -185,9 +188,13 @@ fn packets_without_an_end() {
         most < events / 4,
         "{most} of {events} are in the chart's last column"
     );
-    let info =
-        |trace| -> Value { serde_json::from_str(&text(&["info", "--format", "json", trace])).unwrap() };
-    let (ours, theirs) = (info(trace)["duration"].as_i64(), info(whole)["duration"].as_i64());
+    let info = |trace| -> Value {
+        serde_json::from_str(&text(&["info", "--format", "json", trace])).unwrap()
+    };
+    let (ours, theirs) = (
+        info(trace)["duration"].as_i64(),
+        info(whole)["duration"].as_i64(),
+    );
     assert!(
         ours <= theirs && ours >= Some(duration),
         "{ours:?} {theirs:?} {duration}"
@@ -216,7 +223,8 @@ fn packets_with_an_end_that_is_far_too_late() {
         let directory = TempDir::new().unwrap();
         bare.save(directory.path()).unwrap();
         let trace = directory.path().to_str().unwrap();
-        let info: Value = serde_json::from_str(&text(&["info", "--format", "json", trace])).unwrap();
+        let info: Value =
+            serde_json::from_str(&text(&["info", "--format", "json", trace])).unwrap();
         (info["duration"].clone(), count(trace, &[])["rate"].clone())
     };
     assert_eq!(seen(&late), seen(&bare));
@@ -227,8 +235,13 @@ fn packets_with_an_end_that_is_far_too_late() {
 fn reports_on_kernel_traces_with_less_in_their_heads() {
     let whole = format!("{}/kernel", recorded_trace("disk-contention"));
     let bare = Bare::read(Path::new(&whole)).unwrap();
-    for roles in [&[Roles::PACKET_END_TIMESTAMP][..], &[Roles::PACKET_TOTAL_LENGTH]] {
-        let less = bare.without(roles, true).expect("it can be read without them");
+    for roles in [
+        &[Roles::PACKET_END_TIMESTAMP][..],
+        &[Roles::PACKET_TOTAL_LENGTH],
+    ] {
+        let less = bare
+            .without(roles, true)
+            .expect("it can be read without them");
         let directory = TempDir::new().unwrap();
         less.save(directory.path()).unwrap();
         let less = directory.path().to_str().unwrap();
@@ -251,7 +264,15 @@ fn reports_on_kernel_traces_with_less_in_their_heads() {
                 text(
                     &[
                         command,
-                        &["--format", "json", "-j", threads, "--chunk-size", "1", trace],
+                        &[
+                            "--format",
+                            "json",
+                            "-j",
+                            threads,
+                            "--chunk-size",
+                            "1",
+                            trace,
+                        ],
                     ]
                     .concat(),
                 )

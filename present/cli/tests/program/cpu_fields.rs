@@ -1,4 +1,5 @@
-//! A trace of perf's first converter: one stream for all CPUs, the CPU among the fields. It crosses midnight.
+//! A trace of perf's first converter: one stream for all CPUs, the CPU among the fields. It crosses
+//! midnight.
 
 use std::path::Path;
 
@@ -27,7 +28,11 @@ fn write(directory: &Path) -> String {
     for at in 0..20u64 {
         let cpu = at % 4;
         let thread = 10 + cpu;
-        let (prev, next) = if at / 4 % 2 == 0 { (thread, 0) } else { (0, thread) };
+        let (prev, next) = if at / 4 % 2 == 0 {
+            (thread, 0)
+        } else {
+            (0, thread)
+        };
         body.extend(0u32.to_le_bytes());
         body.extend((at * SECOND).to_le_bytes());
         body.extend(0u64.to_le_bytes());
@@ -57,7 +62,8 @@ fn json(arguments: &[&str]) -> Json {
 /// A trace without CPU numbers: reports have a note, and `--cpu` explains why it matches nothing.
 #[test]
 fn a_trace_without_cpu_numbers_gets_a_note() {
-    const NOTE: &str = "events do not contain a CPU number: each stream of the trace counts as a CPU";
+    const NOTE: &str =
+        "events do not contain a CPU number: each stream of the trace counts as a CPU";
     let directory = tempfile::tempdir().expect("a directory");
     let trace = write(directory.path());
     let nameless = METADATA.replace("perf_cpu", "perf_place");
@@ -111,7 +117,9 @@ fn the_cpu_is_found_among_the_fields() {
         (&5.into(), &serde_json::json!({ "3": 5 }))
     );
     // One by one.
-    let some = json(&["count", "--cpu", "3", "--tid", "13", "--format", "json", trace]);
+    let some = json(&[
+        "count", "--cpu", "3", "--tid", "13", "--format", "json", trace,
+    ]);
     assert_eq!(some["by_cpu"], serde_json::json!({ "3": some["events"] }));
     let cpus = json(&["cpu", "--format", "json", trace]);
     let rows = cpus["cpus"].as_array().expect("CPUs");

@@ -128,7 +128,9 @@ fn stacks_and_rows_are_of_the_same_path() {
     };
     assert_eq!(folded.lines().map(last).sum::<u64>(), 500_000_000);
     assert!(
-        folded.lines().all(|line| line.starts_with("worker-1 (314);")),
+        folded
+            .lines()
+            .all(|line| line.starts_with("worker-1 (314);")),
         "{folded}"
     );
     let csv = of("csv");
@@ -167,7 +169,10 @@ fn a_file_for_perfetto_is_written() {
 fn whose_path_must_be_said() {
     let (code, said) = failure(&["critical-path", &trace()]);
     assert_eq!(code, 2);
-    assert!(said.contains("--tid") && said.contains("--longest"), "{said}");
+    assert!(
+        said.contains("--tid") && said.contains("--longest"),
+        "{said}"
+    );
 }
 
 /// The end of the time that is given lies within a wait, whose end is told by what comes behind.
@@ -185,8 +190,12 @@ fn waits_that_go_on_at_the_end_are_explained() {
         let last = segments.last().expect("a part");
         let last_end = number(&last["begin_ns"]) + number(&last["duration_ns"]);
         assert!(until.abs_diff(last_end) <= 1, "{last}");
-        let known =
-            |segment: &&Value| !matches!(segment["reason"].as_str(), Some("unknown" | "still-waiting"));
+        let known = |segment: &&Value| {
+            !matches!(
+                segment["reason"].as_str(),
+                Some("unknown" | "still-waiting")
+            )
+        };
         let known: u64 = segments
             .iter()
             .filter(known)

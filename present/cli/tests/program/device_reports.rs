@@ -33,10 +33,16 @@ fn unfinished_requests_are_of_the_disks_that_are_chosen() {
             let names: Vec<String> = (rows(&report, "disks").iter())
                 .map(|row| row["disk"].as_str().expect("a name").to_owned())
                 .collect();
-            (report["total"]["unfinished"].as_u64().expect("a number"), names)
+            (
+                report["total"]["unfinished"].as_u64().expect("a number"),
+                names,
+            )
         };
         let (all, names) = unfinished(&[]);
-        let each: Vec<u64> = names.iter().map(|name| unfinished(&["--disk", name]).0).collect();
+        let each: Vec<u64> = names
+            .iter()
+            .map(|name| unfinished(&["--disk", name]).0)
+            .collect();
         assert_eq!(each.iter().sum::<u64>(), all, "{names:?}: {each:?}");
         assert!(all > 0 && each.contains(&0), "some disk has none: {each:?}");
     }
@@ -49,7 +55,10 @@ fn disk_in_json_and_csv() {
     assert_eq!(report["total"]["requests"], 685);
     let disks = rows(&report, "disks");
     assert_eq!(disks.len(), 3);
-    let vdc = disks.iter().find(|row| row["disk"] == "vdc").expect("the disk");
+    let vdc = disks
+        .iter()
+        .find(|row| row["disk"] == "vdc")
+        .expect("the disk");
     assert_eq!(vdc["read_bytes"], 4_235_264);
     assert_eq!(vdc["written_bytes"], 8_323_072);
     assert_eq!(vdc["flush_sequences"], 73 + 18);
@@ -72,7 +81,10 @@ fn disk_in_json_and_csv() {
 fn disk_shows_what_is_chosen() {
     let trace = trace();
     let chosen = json(&["disk", "--disk", "vd[!a]", "--format", "json", &trace]);
-    let names: Vec<_> = rows(&chosen, "disks").iter().map(|row| &row["disk"]).collect();
+    let names: Vec<_> = rows(&chosen, "disks")
+        .iter()
+        .map(|row| &row["disk"])
+        .collect();
     assert_eq!(names, ["vdb", "vdc"]);
     let chosen = json(&[
         "disk",
@@ -127,7 +139,9 @@ fn net_in_json_and_csv() {
     assert_eq!(lo["sent_bytes"], 21_110_630);
     assert_eq!(lo["received_bytes"], 21_012_924);
     // Each packet is queued by somebody, once.
-    let queued = rows(&report, "threads").iter().map(|row| row["packets"].as_u64());
+    let queued = rows(&report, "threads")
+        .iter()
+        .map(|row| row["packets"].as_u64());
     assert_eq!(queued.sum::<Option<u64>>(), Some(6979));
     let sum = |column: &str| -> u64 {
         let rows = rows(&report, "connections").iter();
@@ -137,7 +151,10 @@ fn net_in_json_and_csv() {
     // The link's header is not the network's.
     assert_eq!(sum("a_to_b_bytes") + sum("b_to_a_bytes"), 21_012_924);
     let csv = text(&["net", "--format", "csv", "--top", "2", &trace]);
-    assert!(csv.starts_with("interface,sent_packets,sent_bytes,"), "{csv}");
+    assert!(
+        csv.starts_with("interface,sent_packets,sent_bytes,"),
+        "{csv}"
+    );
     let none = json(&["net", "--interface", "eth*", "--format", "json", &trace]);
     assert!(rows(&none, "interfaces").is_empty());
     let freq = json(&["net", "--view", "freq", "--format", "json", &trace]);

@@ -1,4 +1,5 @@
-//! Databases of executions and their comparison, as users call them, on a recorded trace whose slow requests have known causes.
+//! Databases of executions and their comparison, as users call them, on a recorded trace whose slow
+//! requests have known causes.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -77,22 +78,44 @@ fn executions_are_told_as_they_were_found() {
         "executions-list",
         shown(&["executions", "list", file(), "--top", "5", "--gmt"])
     );
-    insta::assert_snapshot!("executions-compare", shown(&["compare", file(), "--top", "8"]));
+    insta::assert_snapshot!(
+        "executions-compare",
+        shown(&["compare", file(), "--top", "8"])
+    );
     let info = json(&["executions", "info", file(), "--format", "json"]);
     assert_eq!(info["kinds"][0]["executions"], 2500);
     assert_eq!(info["sources"].as_array().map(Vec::len), Some(2));
     // Each is as long as its steps, and where it says it is.
-    let all = json(&["executions", "list", file(), "--top", "0", "--format", "json"]);
+    let all = json(&[
+        "executions",
+        "list",
+        file(),
+        "--top",
+        "0",
+        "--format",
+        "json",
+    ]);
     let first = &all[0];
     let id = first["id"].to_string();
     let one = json(&["executions", "show", file(), &id, "--format", "json"]);
     let steps = one["steps"].as_array().expect("steps");
-    let sum: u64 = steps.iter().filter_map(|step| step["duration_ns"].as_u64()).sum();
+    let sum: u64 = steps
+        .iter()
+        .filter_map(|step| step["duration_ns"].as_u64())
+        .sum();
     assert_eq!(Some(sum), first["duration_ns"].as_u64());
     let command = one["command"].as_str().expect("a command");
-    let words: Vec<&str> = command.split(' ').skip(1).chain(["--format", "json"]).collect();
+    let words: Vec<&str> = command
+        .split(' ')
+        .skip(1)
+        .chain(["--format", "json"])
+        .collect();
     let path = json(&words);
-    assert_eq!(path["paths"][0]["duration_ns"].as_u64(), Some(sum), "{command}");
+    assert_eq!(
+        path["paths"][0]["duration_ns"].as_u64(),
+        Some(sum),
+        "{command}"
+    );
 }
 
 /// A database of what the documentation defines.
@@ -172,7 +195,10 @@ fn executions_are_listed_and_sorted_by_texts() {
         "{ops:?}"
     );
     let first = &json(&listed(&[&sorted[..], &["--format", "json"]].concat()))[0];
-    assert_eq!((&first["op"], &first["host"]), (&"LOOKUP".into(), &"vm1".into()));
+    assert_eq!(
+        (&first["op"], &first["host"]),
+        (&"LOOKUP".into(), &"vm1".into())
+    );
     assert!(
         first["trace"]
             .as_str()
@@ -191,7 +217,12 @@ fn executions_are_listed_and_sorted_by_texts() {
         "1",
         "--gmt",
     ]));
-    let head: Vec<&str> = table.lines().next().expect("a head").split_whitespace().collect();
+    let head: Vec<&str> = table
+        .lines()
+        .next()
+        .expect("a head")
+        .split_whitespace()
+        .collect();
     assert_eq!(head, ["id", "begin", "op", "thread", "label"]);
     assert!(table.contains("worker-0 "), "{table}");
     for option in ["--columns", "--sort"] {
@@ -226,7 +257,10 @@ fn what_is_known_of_no_execution_can_be_asked_for() {
         "--where",
         "oq == 1",
     ]);
-    assert!(code == 2 && said.contains("executions have no `oq`"), "{said}");
+    assert!(
+        code == 2 && said.contains("executions have no `oq`"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -246,7 +280,9 @@ fn what_is_no_database_of_executions_is_not_written_over() {
     std::fs::write(&path, &other).expect("a file");
     let (code, said) = built();
     assert!(
-        code == Some(2) && said.contains("is no database of executions") && said.contains("another name"),
+        code == Some(2)
+            && said.contains("is no database of executions")
+            && said.contains("another name"),
         "{said}"
     );
     assert_eq!(std::fs::read(&path).expect("it is there"), other);
@@ -277,8 +313,9 @@ fn what_is_not_in_the_traces_is_told_with_a_remedy() {
         "--clock-gmt",
     ]);
     assert!(
-        text.contains("no event record is selected: the range is outside the trace, which lasts from 2026-")
-            && text.contains(" to 2026-"),
+        text.contains(
+            "no event record is selected: the range is outside the trace, which lasts from 2026-"
+        ) && text.contains(" to 2026-"),
         "{text}"
     );
     assert!(!text.contains("there are none"), "{text}");
@@ -330,7 +367,10 @@ fn traces_of_one_machine_are_told_apart() {
         .output()
         .expect("the binary runs");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(text.contains("vm1/kernel") && text.contains("vm1/ust"), "{text}");
+    assert!(
+        text.contains("vm1/kernel") && text.contains("vm1/ust"),
+        "{text}"
+    );
     let info = json(&["executions", "info", file(), "--format", "json"]);
     assert_eq!(info["sources"][0]["host"], "vm1");
 }
@@ -348,7 +388,11 @@ fn databases_grow_and_stay_whole() {
     assert_eq!(said(build(&path, &["--append"])).0, Some(3));
     assert_eq!(said(build(&path, &["--label", "one"])).0, Some(0));
     assert_eq!(
-        said(build(&path, &["--label", "two", "--append", "--rename", "f=g"])).0,
+        said(build(
+            &path,
+            &["--label", "two", "--append", "--rename", "f=g"]
+        ))
+        .0,
         Some(0)
     );
     let name = path.to_str().expect("UTF-8");
@@ -376,8 +420,13 @@ fn databases_grow_and_stay_whole() {
     let other = directory.path().join("other");
     std::fs::write(&other, "text").expect("a file");
     assert_eq!(said(build(&other, &["--append"])).0, Some(3));
-    assert_eq!(std::fs::read_to_string(&other).expect("it is there"), "text");
-    let left = std::fs::read_dir(directory.path()).expect("a directory").count();
+    assert_eq!(
+        std::fs::read_to_string(&other).expect("it is there"),
+        "text"
+    );
+    let left = std::fs::read_dir(directory.path())
+        .expect("a directory")
+        .count();
     assert_eq!(left, 2, "no half files are left");
 }
 
@@ -396,7 +445,9 @@ fn renames_that_contradict_each_other_are_refused() {
     let (code, text) = said(&["--rename", "old=other", "--rename-file", names]);
     assert_eq!(code, Some(2), "{text}");
     assert!(
-        text.contains(&format!("{names}:3 (old=new) contradicts --rename (old=other)")),
+        text.contains(&format!(
+            "{names}:3 (old=new) contradicts --rename (old=other)"
+        )),
         "{text}"
     );
     let (code, text) = said(&["--rename", "new=older", "--rename-file", names]);
@@ -454,18 +505,22 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     assert!(!appended("two", &format!("  ({end})")).contains("otherwise"));
     let said = appended("three", "app:response");
     assert!(
-        said.contains("warning: request: the executions of that name") && said.contains("otherwise"),
+        said.contains("warning: request: the executions of that name")
+            && said.contains("otherwise"),
         "{said}"
     );
     assert!(!said.contains("fsync: the executions"), "{said}");
     let info = text(&["executions", "info", name]);
-    let definition = format!("\nrequest, fsync, as defined:\n  period request : app:request_begin :{end} &&");
+    let definition =
+        format!("\nrequest, fsync, as defined:\n  period request : app:request_begin :{end} &&");
     assert!(
         info.contains(&definition) && info.contains("\n  call fsync\n"),
         "{info}"
     );
     let info = json(&["executions", "info", name, "--format", "json"]);
-    let definition = info["kinds"][0]["definition"].as_str().expect("a definition");
+    let definition = info["kinds"][0]["definition"]
+        .as_str()
+        .expect("a definition");
     assert!(definition.starts_with("period request : "), "{definition}");
     assert!(!definition.contains("app:response"), "{definition}");
     // The other one is told, too, of which recording it is.
@@ -479,7 +534,9 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
         "{other}"
     );
     assert_eq!(
-        info["kinds"][1]["defined_otherwise"].as_array().map(Vec::len),
+        info["kinds"][1]["defined_otherwise"]
+            .as_array()
+            .map(Vec::len),
         Some(0)
     );
     let info = text(&["executions", "info", name]);
@@ -491,14 +548,20 @@ fn definitions_are_shown_and_others_of_the_same_name_warned_of() {
     assert!(!appended("four", end).contains("otherwise"));
 }
 
-/// The client's clock is 3.7 s ahead: requests that go over to the server make no sense as they are.
+/// The client's clock is 3.7 s ahead: requests that go over to the server make no sense as they
+/// are.
 #[test]
 fn machines_whose_clocks_may_differ_are_warned_of() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = directory.path().join("hosts.db");
     let path = path.to_str().expect("UTF-8");
-    let [client, server] = ["twohost-client", "twohost-server"]
-        .map(|name| recorded("twohost").join(name).to_str().expect("UTF-8").to_owned());
+    let [client, server] = ["twohost-client", "twohost-server"].map(|name| {
+        recorded("twohost")
+            .join(name)
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
+    });
     let said = |options: &[&str]| {
         let output = run(options);
         assert!(output.status.success());
@@ -586,7 +649,10 @@ fn texts_tell_groups_apart() {
     let compared = json(&[&["compare", name][..], &groups, &["--format", "json"]].concat());
     let what = &compared["texts"][0];
     assert_eq!(what["text"], "what");
-    assert!(what["association"].as_f64().expect("a number") > 0.999, "{what}");
+    assert!(
+        what["association"].as_f64().expect("a number") > 0.999,
+        "{what}"
+    );
     assert!(what["chance"].as_f64().expect("a number") < 1e-6);
     assert_eq!(
         what["groups"][0]["share"].as_f64().expect("a number")
@@ -650,7 +716,11 @@ fn flame_graphs_of_slow_executions_can_be_drawn() {
         .collect();
     let mean = slow.iter().sum::<u64>() / slow.len() as u64;
     // Each line is rounded down.
-    assert!(sum(&folded).abs_diff(mean) < 1000, "{} {mean}", sum(&folded));
+    assert!(
+        sum(&folded).abs_diff(mean) < 1000,
+        "{} {mean}",
+        sum(&folded)
+    );
     assert!(
         folded
             .lines()
@@ -659,8 +729,8 @@ fn flame_graphs_of_slow_executions_can_be_drawn() {
     );
 }
 
-/// A record that cannot be decoded hides where a CPU's packet goes on. Call stacks of that time are taken over once the graph
-/// has reached the same time for every chunk size.
+/// A record that cannot be decoded hides where a CPU's packet goes on. Call stacks of that time are
+/// taken over once the graph has reached the same time for every chunk size.
 #[test]
 fn call_stacks_beside_damage_do_not_depend_on_chunks() {
     let directory = recorded("disk-contention");
@@ -682,7 +752,10 @@ fn call_stacks_beside_damage_do_not_depend_on_chunks() {
             place.path().join("disk-contention"),
             place.path().join(chunk_size),
         );
-        let (trace, file) = (trace.to_str().expect("UTF-8"), file.to_str().expect("UTF-8"));
+        let (trace, file) = (
+            trace.to_str().expect("UTF-8"),
+            file.to_str().expect("UTF-8"),
+        );
         let output = run(&[
             "executions",
             "build",

@@ -88,11 +88,17 @@ fn answers_in_each_form() {
         serde_json::json!({"a": 1, "a:1": 2, "b": null})
     );
     assert_eq!(
-        sql(&[database(), "SELECT 1 AS a; SELECT 2 AS b", "--format", "csv"]),
+        sql(&[
+            database(),
+            "SELECT 1 AS a; SELECT 2 AS b",
+            "--format",
+            "csv"
+        ]),
         "a\n1\n\nb\n2\n"
     );
     // Tables fit, and no name reaches the terminal as a command.
-    let long = "SELECT text, state, thread_name, char(27) || '[2J' AS hostile FROM segments LIMIT 50";
+    let long =
+        "SELECT text, state, thread_name, char(27) || '[2J' AS hostile FROM segments LIMIT 50";
     let narrow = tracebraid()
         .env("TRACEBRAID_COLUMNS", "50")
         .args(["executions", "sql", database(), long])
@@ -111,7 +117,8 @@ fn traces_of_a_database_and_traces_alone_are_asked_about() {
         (SELECT sum(duration_ns) FROM segments WHERE execution = executions.id)";
     assert_eq!(json(&[database(), sums])[0]["n"], 0);
     let trace = recorded_trace("kernel-ust-requests");
-    let counted: Value = serde_json::from_str(&text(&["count", &trace, "--format", "json"])).expect("JSON");
+    let counted: Value =
+        serde_json::from_str(&text(&["count", &trace, "--format", "json"])).expect("JSON");
     let rows = json(&[
         "--trace",
         &trace,
@@ -157,7 +164,12 @@ fn examples_of_the_documentation_show_what_they_say() {
     let examples = examples();
     let answers: Vec<Vec<Value>> = examples
         .iter()
-        .map(|example| json(&[database(), example]).as_array().expect("rows").clone())
+        .map(|example| {
+            json(&[database(), example])
+                .as_array()
+                .expect("rows")
+                .clone()
+        })
         .collect();
     for (example, rows) in examples.iter().zip(&answers) {
         assert!(!rows.is_empty(), "{example}");
@@ -179,7 +191,9 @@ fn examples_of_the_documentation_show_what_they_say() {
     assert!(texts(during, "name").contains(&"app:request_begin".to_owned()));
     assert!(texts(meanwhile, "state").contains(&"running".to_owned()));
     assert!(
-        texts(preempted, "detail").iter().all(|by| by.starts_with("by ")),
+        texts(preempted, "detail")
+            .iter()
+            .all(|by| by.starts_with("by ")),
         "{preempted:?}"
     );
     let wakers = texts(wakers, "waker");
@@ -189,7 +203,10 @@ fn examples_of_the_documentation_show_what_they_say() {
             .any(|waker| waker.contains("softirq") || waker.contains("timer")),
         "{wakers:?}"
     );
-    let bytes: Vec<i64> = reads.iter().filter_map(|row| row["bytes"].as_i64()).collect();
+    let bytes: Vec<i64> = reads
+        .iter()
+        .filter_map(|row| row["bytes"].as_i64())
+        .collect();
     assert!(
         bytes.len() == 10 && bytes.is_sorted_by(|a, b| a >= b),
         "{bytes:?}"
@@ -236,7 +253,9 @@ fn questions_come_from_standard_input() {
         .spawn()
         .expect("it runs");
     let mut input = child.stdin.take().expect("a pipe");
-    input.write_all(b"SELECT 6 * 7 AS answer\n;\n").expect("it reads");
+    input
+        .write_all(b"SELECT 6 * 7 AS answer\n;\n")
+        .expect("it reads");
     drop(input);
     assert_eq!(
         support::succeeds(&child.wait_with_output().expect("it ends")),
@@ -273,7 +292,11 @@ fn failures_name_what_to_do() {
         2,
         "of databases of executions",
     );
-    is(&["--trace", "/nowhere", "SELECT * FROM events"], 1, "/nowhere");
+    is(
+        &["--trace", "/nowhere", "SELECT * FROM events"],
+        1,
+        "/nowhere",
+    );
     let directory = TempDir::new().expect("a directory");
     let other = directory.path().join("not-one.db");
     std::fs::write(&other, "hello").expect("a file");
@@ -312,7 +335,12 @@ fn traces_that_are_gone_are_told_of() {
         "{code} {said}"
     );
     let trace = recorded_trace("kernel-ust-requests");
-    let found = json(&[&file, "SELECT count(*) > 0 AS n FROM events", "--trace", &trace]);
+    let found = json(&[
+        &file,
+        "SELECT count(*) > 0 AS n FROM events",
+        "--trace",
+        &trace,
+    ]);
     assert_eq!(found[0]["n"], 1);
 }
 
@@ -320,7 +348,8 @@ fn traces_that_are_gone_are_told_of() {
 #[test]
 fn interrupted_questions_end() {
     let trace = recorded_trace("kernel-mix-small");
-    let endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+    let endless =
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
     let many = "SELECT count(*) FROM events AS a, events AS b, events AS c";
     for question in [endless, many] {
         let child = tracebraid()
@@ -331,7 +360,8 @@ fn interrupted_questions_end() {
             .expect("it runs");
         // The query is running then, however long it takes to get there.
         tracebraid_testkit::processes::until("it works", || {
-            tracebraid_testkit::processes::cpu_time(child.id()).is_some_and(|used| used.as_secs() >= 1)
+            tracebraid_testkit::processes::cpu_time(child.id())
+                .is_some_and(|used| used.as_secs() >= 1)
         });
         let interrupted = std::process::Command::new("kill")
             .args(["-INT", &child.id().to_string()])
@@ -359,10 +389,14 @@ fn closed_pipes_end_quietly() {
             .spawn()
             .expect("it runs");
         let mut first = [0; 100];
-        std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut first).expect("rows come");
+        std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut first)
+            .expect("rows come");
         drop(child.stdout.take());
         let output = child.wait_with_output().expect("it ends");
-        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{output:?}"
+        );
     }
     assert!(run(&["executions", "sql", "--help"]).status.success());
 }

@@ -107,7 +107,10 @@ fn one_bad_trace_does_not_hide_the_others() {
     std::fs::write(bad.join("metadata"), "/* CTF 1.8 */ trace {").unwrap();
     let output = run(&["print".as_ref(), directory.path().as_os_str()]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 9);
+    assert_eq!(
+        output.stdout.iter().filter(|&&byte| byte == b'\n').count(),
+        9
+    );
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(
         message.contains("not read") && message.contains("bad/metadata"),
@@ -133,7 +136,11 @@ fn damage_is_told_and_everything_sound_is_printed() {
     std::fs::write(&stream, bytes).unwrap();
     let output = run(&["print", &trace]);
     assert_eq!(output.status.code(), Some(0));
-    let sound: String = whole.lines().take(8).map(|line| format!("{line}\n")).collect();
+    let sound: String = whole
+        .lines()
+        .take(8)
+        .map(|line| format!("{line}\n"))
+        .collect();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), sound);
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("stream_0: byte "), "{message}");
@@ -151,28 +158,37 @@ fn an_empty_stream_is_no_damage() {
         let output = run(&[command, "--strict", &trace]);
         assert_eq!(output.status.code(), Some(0), "{command}");
         let message = String::from_utf8(output.stderr).unwrap();
-        assert!(message.contains("empty: the stream file is empty"), "{message}");
+        assert!(
+            message.contains("empty: the stream file is empty"),
+            "{message}"
+        );
     }
     let shown = text(&["info", &trace]);
     assert!(
         shown.contains("Notes\n") && shown.contains("small/empty: the stream file"),
         "{shown}"
     );
-    (0..30).for_each(|more| std::fs::write(Path::new(&trace).join(format!("more{more}")), "").unwrap());
+    (0..30).for_each(|more| {
+        std::fs::write(Path::new(&trace).join(format!("more{more}")), "").unwrap()
+    });
     let message = String::from_utf8(run(&["print", &trace]).stderr).unwrap();
     assert_eq!(
         message.matches("the stream file is empty").count(),
         20,
         "{message}"
     );
-    assert!(message.contains("warning: 11 more of this kind"), "{message}");
+    assert!(
+        message.contains("warning: 11 more of this kind"),
+        "{message}"
+    );
 }
 
 #[test]
 fn clocks_that_cannot_be_related() {
     let directory = tempfile::tempdir().unwrap();
-    let clock =
-        |uuid: u8| format!("uuid = \"00000000-0000-0000-0000-0000000000{uuid:02x}\"; absolute = FALSE;");
+    let clock = |uuid: u8| {
+        format!("uuid = \"00000000-0000-0000-0000-0000000000{uuid:02x}\"; absolute = FALSE;")
+    };
     for uuid in [1, 2] {
         let clock = clock(uuid);
         Small {
@@ -184,7 +200,10 @@ fn clocks_that_cannot_be_related() {
     }
     let output = run(&["print".as_ref(), directory.path().as_os_str()]);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(output.stdout.iter().filter(|&&byte| byte == b'\n').count(), 18);
+    assert_eq!(
+        output.stdout.iter().filter(|&&byte| byte == b'\n').count(),
+        18
+    );
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("cannot be related"), "{message}");
     for command in ["print", "count"] {
@@ -275,7 +294,8 @@ fn what_is_neither_file_nor_directory_is_refused_at_once() {
 
 #[test]
 fn a_directory_that_may_not_be_read_is_told() {
-    let mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let mode =
+        |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     let directory = tempfile::tempdir().unwrap();
     small(directory.path());
     let locked = directory.path().join("other/locked");
@@ -298,10 +318,17 @@ fn a_directory_that_may_not_be_read_is_told() {
         .output()
         .is_ok_and(|output| output.status.success())
     {
-        return skipped("nobody but root can run the program here: directories that may not be read");
+        return skipped(
+            "nobody but root can run the program here: directories that may not be read",
+        );
     }
     let count = |options: &[&str], path: &Path| {
-        let output = command().arg("count").args(options).arg(path).output().unwrap();
+        let output = command()
+            .arg("count")
+            .args(options)
+            .arg(path)
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), said)
     };
@@ -313,7 +340,10 @@ fn a_directory_that_may_not_be_read_is_told() {
     }
     // There alone nothing can be read.
     let (code, said) = count(&[], &directory.path().join("other"));
-    assert!(code == Some(3) && said.contains("Permission denied"), "{said}");
+    assert!(
+        code == Some(3) && said.contains("Permission denied"),
+        "{said}"
+    );
     mode(&locked, 0o755);
 }
 
@@ -329,8 +359,8 @@ fn a_full_disk_is_an_error() {
     assert!(message.contains("cannot be written"), "{message}");
 }
 
-/// A trace that takes a while, and a Ctrl-C at ever later times: one comes while event records are read. A count that goes on to
-/// its end exits with 0.
+/// A trace that takes a while, and a Ctrl-C at ever later times: one comes while event records are
+/// read. A count that goes on to its end exits with 0.
 #[test]
 fn ctrl_c_ends_a_count_of_threads() {
     let directory = tempfile::tempdir().unwrap();
@@ -360,7 +390,12 @@ fn ctrl_c_ends_a_count_of_threads() {
         let status = child.wait().unwrap();
         if status.code() == Some(130) {
             let mut message = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut message)
+                .unwrap();
             assert!(message.contains("interrupted"), "{message}");
             return;
         }
@@ -377,7 +412,10 @@ fn a_selection_of_nothing_says_why() {
         for (options, reason) in [
             (&["--cpu", "99"][..], "the trace has CPUs 0-3"),
             (&["--tid", "7777777"], "no thread with the id 7777777 ran"),
-            (&["--procname", "nosuch"], "no thread matches --procname 'nosuch'"),
+            (
+                &["--procname", "nosuch"],
+                "no thread matches --procname 'nosuch'",
+            ),
             (
                 &["--from", "+1h"],
                 "which lasts from 2026-11-21 01:43:14.135134325 to 2026-11-21 01:43:16.775322007",
@@ -392,7 +430,10 @@ fn a_selection_of_nothing_says_why() {
                 message.contains("no event record is selected") && message.contains(reason),
                 "{arguments:?}: {message}"
             );
-            assert!(!message.contains("not recorded"), "{arguments:?}: {message}");
+            assert!(
+                !message.contains("not recorded"),
+                "{arguments:?}: {message}"
+            );
         }
         for options in [&["--cpu", "1"][..], &["--to", "+1s"]] {
             let output = run(&[&[command][..], options, &[trace]].concat());
@@ -416,10 +457,17 @@ fn few_files_may_be_open() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.is_empty(), "{command:?}: {said}");
+        assert!(
+            output.status.success() && said.is_empty(),
+            "{command:?}: {said}"
+        );
         output.stdout
     };
     for command in [&["print"][..], &["cpu", "-j", "2"], &["count"]] {
-        assert_eq!(limited("9", command), limited("1024", command), "{command:?}");
+        assert_eq!(
+            limited("9", command),
+            limited("1024", command),
+            "{command:?}"
+        );
     }
 }

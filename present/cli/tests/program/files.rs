@@ -35,10 +35,16 @@ fn in_json_and_csv() {
     let served = served.expect("the file that nginx serves");
     // 500 requests of 40 KiB each, half of them by another process.
     assert_eq!(served["read_bytes"], 500 * 40_960);
-    assert_eq!((&served["opens"], &served["processes"]), (&500.into(), &2.into()));
+    assert_eq!(
+        (&served["opens"], &served["processes"]),
+        (&500.into(), &2.into())
+    );
     assert_eq!(served["user"]["name"], "nginx");
     let classes = rows(&report, "classes");
-    let sync = classes.iter().find(|row| row["class"] == "sync").expect("sync");
+    let sync = classes
+        .iter()
+        .find(|row| row["class"] == "sync")
+        .expect("sync");
     assert_eq!(
         (&sync["count"], &sync["max_ns"]),
         (&299.into(), &25_655_088.into())
@@ -49,7 +55,9 @@ fn in_json_and_csv() {
     assert_eq!((&slowest["tid"], &slowest["fd"]), (&281.into(), &1.into()));
     let csv = text(&["files", "--format", "csv", "--top", "3", &trace]);
     assert!(
-        csv.starts_with("path,type,read_bytes,written_bytes,calls,errors,opens,average_ns,p99_ns,max_ns,"),
+        csv.starts_with(
+            "path,type,read_bytes,written_bytes,calls,errors,opens,average_ns,p99_ns,max_ns,"
+        ),
         "{csv}"
     );
     assert!(
@@ -61,15 +69,32 @@ fn in_json_and_csv() {
 #[test]
 fn connections_have_addresses() {
     let report = json(&["--path", "socket*", &trace()]);
-    let names: Vec<_> = rows(&report, "files").iter().map(|row| &row["path"]).collect();
-    assert!(names.contains(&&"socket 127.0.0.1:8080".into()), "{names:?}");
-    assert!(names.contains(&&"socket from 127.0.0.1".into()), "{names:?}");
+    let names: Vec<_> = rows(&report, "files")
+        .iter()
+        .map(|row| &row["path"])
+        .collect();
+    assert!(
+        names.contains(&&"socket 127.0.0.1:8080".into()),
+        "{names:?}"
+    );
+    assert!(
+        names.contains(&&"socket from 127.0.0.1".into()),
+        "{names:?}"
+    );
 }
 
 #[test]
 fn what_is_chosen() {
     let trace = trace();
-    let large = json(&["--minsize", "64k", "--maxsize", "64k", "--view", "log", &trace]);
+    let large = json(&[
+        "--minsize",
+        "64k",
+        "--maxsize",
+        "64k",
+        "--view",
+        "log",
+        &trace,
+    ]);
     let log = rows(&large, "log");
     let sized: Vec<_> = log.iter().filter(|row| !row["bytes"].is_null()).collect();
     assert!(sized.len() > 100 && sized.iter().all(|row| row["bytes"] == 65_536));
@@ -84,7 +109,11 @@ fn what_is_chosen() {
         "stats,log",
         &trace,
     ]);
-    assert!(rows(&one, "files").iter().all(|row| row["path"] == "/dev/zero"));
+    assert!(
+        rows(&one, "files")
+            .iter()
+            .all(|row| row["path"] == "/dev/zero")
+    );
     let log = rows(&one, "log");
     assert!(
         !log.is_empty()
@@ -94,7 +123,10 @@ fn what_is_chosen() {
     );
     let (code, message) = failure(&["files", "--minsize", "much", &trace]);
     assert_eq!(code, 2);
-    assert!(message.contains("a number of bytes is expected"), "{message}");
+    assert!(
+        message.contains("a number of bytes is expected"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -108,8 +140,11 @@ fn disks_choose_sizes_too() {
         ]
         .concat();
         let report: Value = serde_json::from_str(&text(&all)).expect("JSON");
-        let data = rows(&report, "log").iter().filter(|row| row["kind"] == "write");
-        data.map(|row| row["bytes"].as_u64().expect("bytes")).collect()
+        let data = rows(&report, "log")
+            .iter()
+            .filter(|row| row["kind"] == "write");
+        data.map(|row| row["bytes"].as_u64().expect("bytes"))
+            .collect()
     };
     let within = |bytes: &u64| (8192..=65_536).contains(bytes);
     let expected: Vec<u64> = log(&[]).into_iter().filter(within).collect();
@@ -120,7 +155,8 @@ fn disks_choose_sizes_too() {
 #[test]
 fn lami() {
     let trace = trace();
-    let results: Value = serde_json::from_str(&text(&["files", "--format", "lami", &trace])).expect("JSON");
+    let results: Value =
+        serde_json::from_str(&text(&["files", "--format", "lami", &trace])).expect("JSON");
     let tables = results["results"].as_array().expect("tables");
     let table = tables
         .iter()

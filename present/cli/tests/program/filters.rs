@@ -20,7 +20,9 @@ fn field(line: &str, name: &str) -> Option<i64> {
     let rest = line.split(&format!(" {name} = ")).nth(1)?;
     let text = rest.split([',', ' ']).next()?;
     match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok().map(|number| number as i64),
+        Some(digits) => u64::from_str_radix(digits, 16)
+            .ok()
+            .map(|number| number as i64),
         None => text.parse().ok(),
     }
 }
@@ -43,7 +45,10 @@ fn names() {
     });
     same(&["--filter", "irq_*"], |line| line.contains(" irq_"));
     same(
-        &["--filter", "name =~ '*_exit' && !(name == irq_softirq_exit)"],
+        &[
+            "--filter",
+            "name =~ '*_exit' && !(name == irq_softirq_exit)",
+        ],
         |line| line.contains("_exit: ") && !line.contains(" irq_softirq_exit: "),
     );
 }
@@ -56,10 +61,13 @@ fn fields() {
     same(&["--filter", "ret < 0"], |line| {
         field(line, "ret").is_some_and(|ret| ret < 0)
     });
-    same(&["--filter", "payload.ret >= 4096 || prev_prio != 20"], |line| {
-        field(line, "ret").is_some_and(|ret| ret >= 4096)
-            || field(line, "prev_prio").is_some_and(|prio| prio != 20)
-    });
+    same(
+        &["--filter", "payload.ret >= 4096 || prev_prio != 20"],
+        |line| {
+            field(line, "ret").is_some_and(|ret| ret >= 4096)
+                || field(line, "prev_prio").is_some_and(|prio| prio != 20)
+        },
+    );
     same(&["--filter", "next_comm ~ 'swapper/*'"], |line| {
         line.contains("next_comm = \"swapper/")
     });
@@ -82,7 +90,10 @@ fn cpus_and_limits() {
         line.contains("{ cpu_id = 0 }") || line.contains("{ cpu_id = 3 }")
     });
     assert_eq!(print(&["--limit", "7"]), print(&[])[..7]);
-    assert_eq!(print(&["--head", "2", "--cpu", "1"]), print(&["--cpu", "1"])[..2]);
+    assert_eq!(
+        print(&["--head", "2", "--cpu", "1"]),
+        print(&["--cpu", "1"])[..2]
+    );
     assert!(print(&["--limit", "0"]).is_empty());
 }
 
@@ -128,7 +139,17 @@ fn threads_by_context() {
     assert!(expected.len() > 1000);
     assert!(text(&["print", "--no-delta", "--tid", "266", trace]) == expected);
     assert_eq!(text(&["print", "--pid", "1", trace]), "");
-    assert!(text(&["print", "--no-delta", "--pid", "264", "--procname", "cyg*", trace]) == all);
+    assert!(
+        text(&[
+            "print",
+            "--no-delta",
+            "--pid",
+            "264",
+            "--procname",
+            "cyg*",
+            trace
+        ]) == all
+    );
 }
 
 /// perf tells the thread of every event record, but in no context.
@@ -153,7 +174,10 @@ fn threads_of_perf() {
     // Names are those of switches.
     let named = text(&["print", "--no-delta", "--procname", "swapper/0", trace]);
     let idle = |line: &str| line.contains("{ cpu_id = 0 }") && line.contains(" common_pid = 0,");
-    assert!(named.lines().count() > 40 && named.lines().all(idle), "{named}");
+    assert!(
+        named.lines().count() > 40 && named.lines().all(idle),
+        "{named}"
+    );
 }
 
 #[test]
@@ -171,11 +195,19 @@ fn times() {
     assert_eq!(count(&["--from", "+0.5s"]), 6);
     assert_eq!(count(&["--to", "+0.5s"]), 4);
     assert_eq!(
-        count(&["--from", "1700000001.000000001", "--to", "1700000001000000001"]),
+        count(&[
+            "--from",
+            "1700000001.000000001",
+            "--to",
+            "1700000001000000001"
+        ]),
         2
     );
     assert_eq!(count(&["--from", "2023-11-14T22:14"]), 2);
-    assert_eq!(count(&["--begin", "22:13:23", "--end", "22:13:24.000000123"]), 2);
+    assert_eq!(
+        count(&["--begin", "22:13:23", "--end", "22:13:24.000000123"]),
+        2
+    );
     assert_eq!(count(&["--timerange", "[22:13:23,22:13:24.000000123]"]), 2);
     assert_eq!(
         count(&[
@@ -216,7 +248,11 @@ fn labels_floats_and_strings() {
         ("label =~ '*three'", false),
     ] {
         let message = String::from_utf8(run(&["print", "--filter", filter, trace]).stderr).unwrap();
-        assert_eq!(message.contains("never holds"), hopeless, "{filter}: {message}");
+        assert_eq!(
+            message.contains("never holds"),
+            hopeless,
+            "{filter}: {message}"
+        );
     }
 }
 
@@ -252,7 +288,11 @@ fn what_cannot_be_understood_is_shown_with_its_place() {
     ] {
         let output = run(&["print", "--limit", "1", "--filter", filter, &trace]);
         let message = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(message.contains("never holds"), hopeless, "{filter}: {message}");
+        assert_eq!(
+            message.contains("never holds"),
+            hopeless,
+            "{filter}: {message}"
+        );
     }
     for (option, word) in [
         ("--tid", "a thread id"),
@@ -261,7 +301,10 @@ fn what_cannot_be_understood_is_shown_with_its_place() {
     ] {
         let (code, message) = failure(&["print", option, "x", &trace]);
         assert_eq!(code, 2);
-        assert!(message.contains(&format!("{word} is expected")), "{message}");
+        assert!(
+            message.contains(&format!("{word} is expected")),
+            "{message}"
+        );
     }
 }
 
@@ -272,6 +315,9 @@ fn who_recorded_is_left_out_only_where_the_trace_says_who() {
         let output = run(&[report, "--no-recorder", &trace()]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0));
-        assert!(said.contains("no trace says which process recorded it"), "{said}");
+        assert!(
+            said.contains("no trace says which process recorded it"),
+            "{said}"
+        );
     }
 }

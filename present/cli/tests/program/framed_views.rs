@@ -29,7 +29,8 @@ fn rows<'a>(report: &'a Value, list: &str) -> &'a [Value] {
 
 fn numbers(report: &Value, list: &str, field: &str) -> Vec<u64> {
     let rows = rows(report, list).iter();
-    rows.map(|row| row[field].as_u64().expect("a number")).collect()
+    rows.map(|row| row[field].as_u64().expect("a number"))
+        .collect()
 }
 
 #[test]
@@ -64,9 +65,18 @@ fn system_calls_are_chosen_by_name() {
             .clone()
     };
     let two = json("io", &["--syscall", "rea[d],read,writev"]);
-    let names: Vec<&Value> = rows(&two, "syscalls").iter().map(|row| &row["name"]).collect();
+    let names: Vec<&Value> = rows(&two, "syscalls")
+        .iter()
+        .map(|row| &row["name"])
+        .collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    for key in ["calls", "errors", "read_bytes", "written_bytes", "latency_ns"] {
+    for key in [
+        "calls",
+        "errors",
+        "read_bytes",
+        "written_bytes",
+        "latency_ns",
+    ] {
         let sum = |rows: &[Value]| {
             rows.iter()
                 .map(|row| row[key].as_u64().expect("a number"))
@@ -106,7 +116,8 @@ fn statistics_are_what_is_shown_if_nothing_is_said() {
     for (command, trace) in COMMANDS {
         let trace = recorded_trace(trace);
         for format in ["table", "json", "csv", "lami"] {
-            let of = |more: &[&str]| text(&[&[command, "--format", format], more, &[&trace]].concat());
+            let of =
+                |more: &[&str]| text(&[&[command, "--format", format], more, &[&trace]].concat());
             assert!(of(&[]) == of(&["--view", "stats"]), "{command} as {format}");
         }
         let report = json(command, &[]);
@@ -119,7 +130,10 @@ fn stretches() {
     let report = json("cpu", &["--view", "stats,top,log,freq"]);
     let log = numbers(&report, "log", "duration_ns");
     assert_eq!(log.len(), 8671);
-    assert_eq!(Some(log.iter().sum()), report["total"]["active_ns"].as_u64());
+    assert_eq!(
+        Some(log.iter().sum()),
+        report["total"]["active_ns"].as_u64()
+    );
     assert_eq!(report["stretches"][0]["count"], 8671);
     assert_eq!(
         log.iter().max(),
@@ -130,7 +144,9 @@ fn stretches() {
     assert_eq!(rows(&report, "distribution")[20]["of"], "ab (284)");
     let long = json(
         "cpu",
-        &["--view", "log", "--min", "10ms", "--max", "40ms", "--tid", "284"],
+        &[
+            "--view", "log", "--min", "10ms", "--max", "40ms", "--tid", "284",
+        ],
     );
     assert!(long.get("threads").is_none(), "no statistics");
     let lengths = numbers(&long, "log", "duration_ns");
@@ -146,7 +162,9 @@ fn stretches() {
     assert_ne!(limited["stretches"], report["stretches"]);
     // The range cuts what it begins in.
     let part = json("cpu", &["--view", "log", "--from", "+1s", "--to", "+1.5s"]);
-    let cut = rows(&part, "log").iter().filter(|row| row["cut_by"] == "range");
+    let cut = rows(&part, "log")
+        .iter()
+        .filter(|row| row["cut_by"] == "range");
     let cut: Vec<_> = cut.collect();
     assert!((2..=8).contains(&cut.len()), "at most each CPU twice");
     assert!(cut.iter().any(|row| row["begin_ns"] == part["begin_ns"]));
@@ -172,7 +190,9 @@ fn stretches() {
             "begin_ns,end_ns,duration_ns,cpu,host,pid,tid,name,cut_by"
         ]
     );
-    assert!(csv.contains("\n1795225395220023739,1795225395312005892,91982153,2,,333,333,stress-ng-cpu,\n"));
+    assert!(csv.contains(
+        "\n1795225395220023739,1795225395312005892,91982153,2,,333,333,stress-ng-cpu,\n"
+    ));
 }
 
 #[test]
@@ -190,7 +210,10 @@ fn lives() {
         .iter()
         .filter(|row| row["tid"] == 284)
         .collect();
-    let events: Vec<_> = ab.iter().map(|row| (&row["event"], &row["new_name"])).collect();
+    let events: Vec<_> = ab
+        .iter()
+        .map(|row| (&row["event"], &row["new_name"]))
+        .collect();
     assert_eq!(
         serde_json::to_value(events).expect("JSON"),
         serde_json::json!([["fork", "bash"], ["exec", "ab"], ["exit", null]])
@@ -218,7 +241,9 @@ fn pages() {
         [65_536, 16_384, 8192, 4096]
     );
     let pages = |what: &str| -> u64 {
-        let of = rows(&report, "log").iter().filter(|row| row["event"] == what);
+        let of = rows(&report, "log")
+            .iter()
+            .filter(|row| row["event"] == what);
         of.map(|row| row["size_bytes"].as_u64().expect("a size") / 4096)
             .sum()
     };
@@ -235,8 +260,17 @@ fn pages() {
 #[test]
 fn calls() {
     let trace = recorded_trace("kernel-mix-small");
-    let views = ["--view", "top,log,freq", "--top", "4", "--min", "20us", &trace];
-    let of = |command: &str, format: &str| text(&[&[command, "--format", format], &views[..]].concat());
+    let views = [
+        "--view",
+        "top,log,freq",
+        "--top",
+        "4",
+        "--min",
+        "20us",
+        &trace,
+    ];
+    let of =
+        |command: &str, format: &str| text(&[&[command, "--format", format], &views[..]].concat());
     for format in ["table", "json", "csv", "lami"] {
         assert!(of("io", format) == of("files", format), "{format}");
     }
@@ -268,7 +302,11 @@ fn machine_interface() {
             names.push(name);
             let columns = rows(&classes[name], "column-descriptions").len();
             for row in rows(table, "data") {
-                assert_eq!(row.as_array().map(Vec::len), Some(columns), "{command} {name}");
+                assert_eq!(
+                    row.as_array().map(Vec::len),
+                    Some(columns),
+                    "{command} {name}"
+                );
             }
         }
         assert!(

@@ -1,4 +1,5 @@
-//! Names for addresses: of functions in programs compiled with `-finstrument-functions`, and of those without symbols.
+//! Names for addresses: of functions in programs compiled with `-finstrument-functions`, and of
+//! those without symbols.
 
 use std::path::Path;
 use std::process::Command;
@@ -46,7 +47,14 @@ fn record(directory: &Path, options: &[&str], command: &str) -> String {
     record
         .env("TRACEBRAID_LIBRARIES", crate::support::libraries())
         .current_dir(directory)
-        .args(["record", "--quiet", "--kernel", "none", "--syscalls", "none"])
+        .args([
+            "record",
+            "--quiet",
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+        ])
         .args(options)
         .args(["-o", &trace, "--", command]);
     succeeds(&record.output().expect("the binary runs"));
@@ -64,7 +72,12 @@ fn named<'t>(printed: &'t str, event: &str) -> Vec<&'t str> {
 #[test]
 fn functions_have_names_where_they_were_loaded() {
     let directory = TempDir::new().unwrap();
-    let program = compiled_with(directory.path(), "program", PROGRAM, &[INSTRUMENTED, "-ldl"]);
+    let program = compiled_with(
+        directory.path(),
+        "program",
+        PROGRAM,
+        &[INSTRUMENTED, "-ldl"],
+    );
     let shared = ["-shared", "-fPIC", INSTRUMENTED];
     compiled_with(directory.path(), "plugged.so", LIBRARY, &shared);
     // The program is linked with none of our libraries.
@@ -107,15 +120,25 @@ fn functions_have_names_where_they_were_loaded() {
 #[test]
 fn modules_that_lttng_tells_of_count_as_well() {
     let trace = crate::support::recorded("ust-cyg-profile").join("ust-cyg-profile");
-    let printed = text(&["print", "--symbols", "--limit", "5000", trace.to_str().unwrap()]);
+    let printed = text(&[
+        "print",
+        "--symbols",
+        "--limit",
+        "5000",
+        trace.to_str().unwrap(),
+    ]);
     let names = named(&printed, "func_entry");
-    // The program is not here, so that its functions have no names; but that it was there is told from some time on.
+    // The program is not here, so that its functions have no names; but that it was there is told
+    // from some time on.
     let behind = names
         .iter()
         .skip_while(|names| !names.starts_with("addr = [cyg+0x"));
     let behind: Vec<_> = behind.collect();
     assert!(
-        behind.len() > 1000 && behind.iter().all(|names| names.starts_with("addr = [cyg+0x")),
+        behind.len() > 1000
+            && behind
+                .iter()
+                .all(|names| names.starts_with("addr = [cyg+0x")),
         "{names:?}"
     );
 }

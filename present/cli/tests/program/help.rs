@@ -48,7 +48,10 @@ fn completions() {
         ("fish", "complete -c tracebraid"),
     ] {
         let script = text(&["completions", shell]);
-        assert!(script.contains(word) && script.contains("clock-gmt"), "{shell}");
+        assert!(
+            script.contains(word) && script.contains("clock-gmt"),
+            "{shell}"
+        );
     }
 }
 

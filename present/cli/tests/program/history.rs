@@ -54,7 +54,10 @@ fn tables() {
     );
     insta::assert_snapshot!(
         "history-samples",
-        query(&built, &["cpu/*/state", "--samples", "3", "--format", "csv"])
+        query(
+            &built,
+            &["cpu/*/state", "--samples", "3", "--format", "csv"]
+        )
     );
     assert_eq!(
         query(&built, &["--at", "+1s", "thread/77777/*"]),
@@ -77,7 +80,13 @@ fn each_way_to_ask_says_the_same() {
         let condition = format!("== {}", pair[1]["value"]);
         let first = json(
             &built,
-            &["cpu/1/thread", "--first", &condition, "--from", &time(&pair[1])],
+            &[
+                "cpu/1/thread",
+                "--first",
+                &condition,
+                "--from",
+                &time(&pair[1]),
+            ],
         );
         assert_eq!(first["rows"][0], pair[1]);
     }
@@ -88,18 +97,27 @@ fn machines_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("history").display().to_string();
     let hosts = recorded("twohost");
-    let hosts = ["twohost-client", "twohost-server"].map(|host| hosts.join(host).display().to_string());
+    let hosts =
+        ["twohost-client", "twohost-server"].map(|host| hosts.join(host).display().to_string());
     text(&["history", "build", &hosts[0], &hosts[1], "-o", &file]);
     let at = text(&["history", "query", &file, "--at", "+30s", "*/cpu/0/thread"]);
     assert!(
         at.contains("cli/cpu/0/thread") && at.contains("srv/cpu/0/thread"),
         "{at}"
     );
-    let one = text(&["history", "query", &file, "--next", "+30s", "srv/cpu/1/thread"]);
+    let one = text(&[
+        "history",
+        "query",
+        &file,
+        "--next",
+        "+30s",
+        "srv/cpu/1/thread",
+    ]);
     assert_eq!(one.matches("srv/cpu/1/thread").count(), 1, "{one}");
 }
 
-/// Two recordings of one machine are told apart by names with a slash, one of which ends minutes before the other.
+/// Two recordings of one machine are told apart by names with a slash, one of which ends minutes
+/// before the other.
 #[test]
 fn machines_of_one_name_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
@@ -179,7 +197,11 @@ fn failures_name_what_to_do() {
     let middle = bytes.len() / 3;
     bytes[middle] ^= 1;
     fs::write(&built.file, &bytes).unwrap();
-    is(&["history", "info", "--verify", &built.file], 3, "build it again");
+    is(
+        &["history", "info", "--verify", &built.file],
+        3,
+        "build it again",
+    );
     // Nothing tells any longer which trace it is of.
     bytes.truncate(100);
     fs::write(&built.file, &bytes).unwrap();
@@ -276,7 +298,10 @@ fn answers_are_written_for_other_tools() {
         "-o",
         "/nowhere/at/all",
     ]);
-    assert!(code == 1 && said.contains("/nowhere/at/all"), "{code}: {said}");
+    assert!(
+        code == 1 && said.contains("/nowhere/at/all"),
+        "{code}: {said}"
+    );
     let left = fs::read_dir(built.directory.path()).unwrap().count();
     assert_eq!(left, 2, "the history and the answer");
 }
@@ -371,7 +396,8 @@ fn doubtful_histories_say_so() {
     assert!(said.contains("no system calls were recorded"), "{said}");
     let trace = recorded_trace("kernel-mix-small");
     assert_eq!(said_of(&[&trace]), "");
-    let rules = "[[on]]\nwhen = \"sched_switch && $evt.prev_tid == 3\"\nchange = [{ add = \"n\" }]\n";
+    let rules =
+        "[[on]]\nwhen = \"sched_switch && $evt.prev_tid == 3\"\nchange = [{ add = \"n\" }]\n";
     fs::write(at("old.toml"), rules).unwrap();
     let said = said_of(&["--analysis", &at("old.toml"), &trace]);
     assert!(
@@ -399,17 +425,32 @@ fn questions_that_make_no_sense_are_refused() {
         ),
         ("cpu/0/thread", "4", "a condition is"),
         ("cpu/0/thread", "=> 4", "a condition is"),
-        ("cpu/0/thread", "== foo", "==, !=, <, <=, >, >= and a number"),
+        (
+            "cpu/0/thread",
+            "== foo",
+            "==, !=, <, <=, >, >= and a number",
+        ),
         (
             "cpu/*/state",
             "== busy",
             "one of idle, user, system, irq, softirq, -",
         ),
-        ("thread/1/state", "== runing", "one of running, woken, preempted"),
+        (
+            "thread/1/state",
+            "== runing",
+            "one of running, woken, preempted",
+        ),
         ("thread/1/state", "> 4", "== or != and one of"),
         ("thread/1/syscall", "< 4", "== or != and a text"),
     ] {
-        let (code, said) = failure(&["history", "query", &built.file, attribute, "--first", condition]);
+        let (code, said) = failure(&[
+            "history",
+            "query",
+            &built.file,
+            attribute,
+            "--first",
+            condition,
+        ]);
         assert!(
             code == 2 && said.contains(what),
             "{attribute} {condition}: {code}, {said}"

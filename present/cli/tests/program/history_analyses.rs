@@ -15,7 +15,15 @@ pub(crate) fn analysis(name: &str) -> String {
 pub(crate) fn built_with(directory: &TempDir, trace: &str, definition: &str) -> String {
     let file = directory.path().join("history").display().to_string();
     let trace = recorded_trace(trace);
-    text(&["history", "build", &trace, "--analysis", definition, "-o", &file]);
+    text(&[
+        "history",
+        "build",
+        &trace,
+        "--analysis",
+        definition,
+        "-o",
+        &file,
+    ]);
     file
 }
 
@@ -31,7 +39,8 @@ fn events(trace: &str, filter: &str) -> Vec<Value> {
 
 type Plain = std::collections::BTreeMap<String, Value>;
 
-/// What `docs/analyses/requests.toml` says, done plainly: one pass over the event records in the order of time.
+/// What `docs/analyses/requests.toml` says, done plainly: one pass over the event records in the
+/// order of time.
 #[derive(Default)]
 struct Requests {
     values: Plain,
@@ -86,7 +95,11 @@ impl Requests {
 #[test]
 fn analyses_of_users_say_what_a_plain_pass_says() {
     let directory = tempfile::tempdir().unwrap();
-    let file = built_with(&directory, "kernel-ust-requests", &analysis("requests.toml"));
+    let file = built_with(
+        &directory,
+        "kernel-ust-requests",
+        &analysis("requests.toml"),
+    );
     let filter = "app:request_* || app:phase || app:queue_* || (sched_switch && prev_tid != 0)";
     let events = events("kernel-ust-requests", filter);
     assert!(events.len() > 10_000);
@@ -116,7 +129,14 @@ fn analyses_of_users_say_what_a_plain_pass_says() {
         }
     }
     assert_eq!(plain.values["requests/count"], 2500);
-    let report = text(&["history", "report", &file, "phase/*", "queue/*", "requests/count"]);
+    let report = text(&[
+        "history",
+        "report",
+        &file,
+        "phase/*",
+        "queue/*",
+        "requests/count",
+    ]);
     insta::assert_snapshot!("history-report", report);
 }
 
@@ -138,7 +158,9 @@ fn state_providers_of_trace_compass_are_read() {
             format!("cpu/{cpu}/thread"),
         ];
         let [sum, own, kernel] = paths.map(|path| {
-            let answer = text(&["history", "query", &file, "--format", "json", "--at", &end, &path]);
+            let answer = text(&[
+                "history", "query", &file, "--format", "json", "--at", &end, &path,
+            ]);
             let answer: Value = serde_json::from_str(&answer).unwrap();
             answer["rows"][0]["value"].clone()
         });
@@ -153,7 +175,15 @@ fn what_is_wrong_with_an_analysis_is_told() {
     let definition = directory.path().join("wrong.toml").display().to_string();
     let trace = recorded_trace("kernel-mix-small");
     let file = directory.path().join("history").display().to_string();
-    let build = ["history", "build", &trace, "--analysis", &definition, "-o", &file];
+    let build = [
+        "history",
+        "build",
+        &trace,
+        "--analysis",
+        &definition,
+        "-o",
+        &file,
+    ];
     fs::write(
         &definition,
         "[[on]]\nevent = \"sched_switch\"\nchange = [{ set = \"a\" }]\n",
@@ -165,11 +195,13 @@ fn what_is_wrong_with_an_analysis_is_told() {
         "{said}"
     );
     assert!(!PathBuf::from(&file).exists());
-    let doubtful =
-        "[[on]]\nevent = \"nothing_like_it\"\nwhen = \"nxt_tid == 3\"\nchange = [{ add = \"a\" }]\n";
+    let doubtful = "[[on]]\nevent = \"nothing_like_it\"\nwhen = \"nxt_tid == 3\"\nchange = [{ add = \"a\" }]\n";
     fs::write(&definition, doubtful).unwrap();
     let output = tracebraid().args(build).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("nxt_tid") && said.contains("rule 1"), "{said}");
+    assert!(
+        said.contains("nxt_tid") && said.contains("rule 1"),
+        "{said}"
+    );
 }

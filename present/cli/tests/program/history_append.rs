@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::support::{failure, recorded, recorded_trace, text};
 use tracebraid_ctf::trace::TraceSet;
 
-/// Writes the first packets of each stream of a trace, in hundredths, as its tracer would have left them.
+/// Writes the first packets of each stream of a trace, in hundredths, as its tracer would have left
+/// them.
 fn grow(trace: &str, to: &Path, share: usize) {
     let set = TraceSet::open(&[trace]).unwrap();
     fs::create_dir_all(to).unwrap();
@@ -38,7 +39,10 @@ fn a_history_follows_its_trace() {
     for share in [50, 51, 100] {
         grow(&source, trace.as_ref(), share);
         let said = text(&["history", "append", &file, "-j", "2"]);
-        assert!(said.contains(" new, ") && said.contains("packets read"), "{said}");
+        assert!(
+            said.contains(" new, ") && said.contains("packets read"),
+            "{said}"
+        );
         text(&["history", "build", &trace, "-o", &whole]);
         assert!(text(&["history", "info", "--verify", &file]).contains("whole"));
         for question in [
@@ -57,7 +61,10 @@ fn a_history_follows_its_trace() {
     // It has moved.
     fs::rename(&trace, path("moved")).unwrap();
     let (code, said) = failure(&["history", "append", &file]);
-    assert!(code == 3 && said.contains("history append"), "{code}: {said}");
+    assert!(
+        code == 3 && said.contains("history append"),
+        "{code}: {said}"
+    );
     let question = ["history", "query", &file, "--at", "+0.2s"];
     let answer = text(&question);
     text(&["history", "append", &file, &path("moved")]);
@@ -103,7 +110,15 @@ fn failures_name_what_to_do() {
 
     let rules = path("rules.toml");
     fs::write(&rules, RULES).unwrap();
-    text(&["history", "build", &trace, "--analysis", &rules, "-o", &file]);
+    text(&[
+        "history",
+        "build",
+        &trace,
+        "--analysis",
+        &rules,
+        "-o",
+        &file,
+    ]);
     is(&[&file, "--sync", "auto"], 2, "sync -o");
 }
 
@@ -111,7 +126,12 @@ fn failures_name_what_to_do() {
 fn what_was_asked_for_besides_is_gone_on_with() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name).display().to_string();
-    let (trace, file, whole, rules) = (path("trace"), path("history"), path("whole"), path("rules.toml"));
+    let (trace, file, whole, rules) = (
+        path("trace"),
+        path("history"),
+        path("whole"),
+        path("rules.toml"),
+    );
     fs::write(&rules, RULES).unwrap();
     let source = recorded_trace("kernel-discarded");
     let build = |to: &str| {
@@ -132,9 +152,16 @@ fn what_was_asked_for_besides_is_gone_on_with() {
         grow(&source, trace.as_ref(), share);
         assert!(text(&["history", "append", &file]).contains(" new, "));
         build(&whole);
-        let ask = |file: &str| text(&["history", "query", file, "--format", "json", "who/*", "file/*"]);
+        let ask = |file: &str| {
+            text(&[
+                "history", "query", file, "--format", "json", "who/*", "file/*",
+            ])
+        };
         let answer = ask(&file);
-        assert!(answer.contains("\"who/") && answer == ask(&whole), "{share} %");
+        assert!(
+            answer.contains("\"who/") && answer == ask(&whole),
+            "{share} %"
+        );
     }
 }
 
@@ -151,7 +178,11 @@ fn hosts_with_one_time_go_on_with_the_same_file() {
         grow(&sources[0], server.as_ref(), share);
         grow(&sources[1], client.as_ref(), share);
     };
-    let build = |to: &str| text(&["history", "build", server, client, "--sync", &sync, "-o", to]);
+    let build = |to: &str| {
+        text(&[
+            "history", "build", server, client, "--sync", &sync, "-o", to,
+        ])
+    };
     grow_both(50);
     build(&file);
     grow_both(100);

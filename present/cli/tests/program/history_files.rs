@@ -8,7 +8,11 @@ use crate::support::{failure, recorded, recorded_trace, text, tracebraid};
 #[test]
 fn damaged_histories_are_built_again() {
     let directory = tempfile::tempdir().unwrap();
-    let file = built_with(&directory, "kernel-ust-requests", &analysis("requests.toml"));
+    let file = built_with(
+        &directory,
+        "kernel-ust-requests",
+        &analysis("requests.toml"),
+    );
     let good = fs::read(&file).unwrap();
     let question = ["history", "query", &file, "--at", "+0.01s"];
     let answer = text(&question);
@@ -39,7 +43,10 @@ fn damaged_histories_are_built_again() {
     // What tells that may be damaged, too.
     fs::write(&file, &good[..100]).unwrap();
     let (code, said) = failure(&question);
-    assert!(code == 3 && said.contains("the file has been cut"), "{said}");
+    assert!(
+        code == 3 && said.contains("the file has been cut"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -47,7 +54,9 @@ fn what_is_no_file_is_not_replaced_by_one() {
     let directory = tempfile::tempdir().unwrap();
     let trace = recorded_trace("kernel-mix-small");
     let at = |name: &str| directory.path().join(name).display().to_string();
-    let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status();
     assert!(made.unwrap().success());
     let (code, said) = failure(&["history", "build", &trace, "-o", &at("pipe")]);
     assert_eq!(code, 1);
@@ -91,7 +100,9 @@ fn a_history_is_built_again_from_its_own_trace_only() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).display().to_string();
     let copy = |from: &str, to: &str| {
-        let copied = std::process::Command::new("cp").args(["-r", from, to]).status();
+        let copied = std::process::Command::new("cp")
+            .args(["-r", from, to])
+            .status();
         assert!(copied.unwrap().success());
     };
     let damage = |file: &str| {
@@ -108,7 +119,10 @@ fn a_history_is_built_again_from_its_own_trace_only() {
     copy(&recorded_trace("kernel-ust-requests"), &at("trace"));
     let (code, said) = failure(&["history", "query", &at("history"), "thread/*"]);
     assert_eq!(code, 3);
-    assert!(said.contains("is not the trace that it was built from"), "{said}");
+    assert!(
+        said.contains("is not the trace that it was built from"),
+        "{said}"
+    );
     assert_eq!(fs::read(at("history")).unwrap(), damaged);
     // Nor at other times than by the clocks that it was built with.
     let hosts = ["twohost-client", "twohost-server"].map(|name| recorded("twohost").join(name));
@@ -164,11 +178,19 @@ fn traces_are_not_written_over() {
         let query = ["history", "query", &history, "cpu/*/state", "-o", target];
         let build = ["history", "build", &trace, "-o", target];
         for command in [
-            // An answer takes the place of the name only, and the history does not look for others outside of the trace.
+            // An answer takes the place of the name only, and the history does not look for others
+            // outside of the trace.
             if *target == hard { &build } else { &query[..] },
             &build,
             &["print", &trace, "-w", target],
-            &["critical-path", &trace, "--longest", "*", "--perfetto", target],
+            &[
+                "critical-path",
+                &trace,
+                "--longest",
+                "*",
+                "--perfetto",
+                target,
+            ],
             &["sync", &trace, "-o", target],
         ] {
             let (code, said) = failure(command);
@@ -179,13 +201,22 @@ fn traces_are_not_written_over() {
         }
     }
     let (code, said) = failure(&["history", "query", &history, "cpu/*/state", "-o", &history]);
-    assert!(code == 2 && said.contains("not written over"), "{code}, {said}");
+    assert!(
+        code == 2 && said.contains("not written over"),
+        "{code}, {said}"
+    );
     let rules = analysis("running.xml");
     let own = at("own.xml");
     fs::copy(rules, &own).unwrap();
     let (code, said) = failure(&["history", "build", &trace, "--analysis", &own, "-o", &own]);
-    assert!(code == 2 && said.contains("not written over"), "{code}, {said}");
-    assert_eq!([&stream, &metadata].map(|path| fs::read(path).unwrap()), before);
+    assert!(
+        code == 2 && said.contains("not written over"),
+        "{code}, {said}"
+    );
+    assert_eq!(
+        [&stream, &metadata].map(|path| fs::read(path).unwrap()),
+        before
+    );
     text(&["history", "info", "--verify", &history]);
     // What is only beside it may be replaced.
     text(&["history", "build", &trace, "-o", &history]);

@@ -35,12 +35,14 @@ fn traces_of_one_machine_are_told_apart() {
 
 /// A UUID as metadata has it.
 fn uuid_text(uuid: &[u8]) -> Vec<u8> {
-    let digits = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    let digits =
+        |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
     let parts = [0..4, 4..6, 6..8, 8..10, 10..16].map(|range| digits(&uuid[range]));
     parts.join("-").into_bytes()
 }
 
-/// Copies the files of a trace; the copy gets a UUID of its own, as those of one UUID are one trace.
+/// Copies the files of a trace; the copy gets a UUID of its own, as those of one UUID are one
+/// trace.
 fn copy_trace(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     let metadata = std::fs::read(from.join("metadata")).unwrap();

@@ -1,5 +1,5 @@
-//! Files of perf and trace-cmd: every event equals what their own tools say of it, damage is told with its
-//! place, and nothing is left behind.
+//! Files of perf and trace-cmd: every event equals what their own tools say of it, damage is told
+//! with its place, and nothing is left behind.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,9 @@ fn perf_file(name: &str) -> PathBuf {
 }
 
 fn trace_cmd_file(name: &str) -> PathBuf {
-    recorded("trace-cmd-files").join("trace-cmd-files").join(name)
+    recorded("trace-cmd-files")
+        .join("trace-cmd-files")
+        .join(name)
 }
 
 /// What another tool says of a file.
@@ -33,7 +35,11 @@ fn path(path: &Path) -> &str {
 fn assert_same(mut ours: Vec<String>, mut theirs: Vec<String>) {
     ours.sort();
     theirs.sort();
-    if let Some((ours, theirs)) = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs) {
+    if let Some((ours, theirs)) = ours
+        .iter()
+        .zip(&theirs)
+        .find(|(ours, theirs)| ours != theirs)
+    {
         panic!("ours:   {ours}\ntheirs: {theirs}");
     }
     assert_eq!(ours.len(), theirs.len(), "events");
@@ -63,7 +69,12 @@ fn samples(lines: &str) -> Vec<String> {
 
 #[test]
 fn samples_of_perf_are_those_of_perf_data_convert() {
-    for name in ["tracepoints.data", "compressed.data", "lost.data", "samples.data"] {
+    for name in [
+        "tracepoints.data",
+        "compressed.data",
+        "lost.data",
+        "samples.data",
+    ] {
         let file = perf_file(name);
         let ours = text(&["print", "--clock-gmt", "--no-delta", path(&file)]);
         // Without CPUs in its samples perf takes all to be of the first.
@@ -88,7 +99,9 @@ fn name(event: &Value) -> &str {
 }
 
 fn comm(event: &Value) -> &str {
-    event["common_context"]["procname"].as_str().expect("a name")
+    event["common_context"]["procname"]
+        .as_str()
+        .expect("a name")
 }
 
 fn seconds(nanoseconds: i64) -> String {
@@ -119,10 +132,13 @@ fn threads_cpus_and_times_of_perf_are_those_of_perf_script() {
     }
 }
 
-/// `name=value` for each field, as `trace-cmd report -R` shows it; numbers as 64 bits without a sign.
+/// `name=value` for each field, as `trace-cmd report -R` shows it; numbers as 64 bits without a
+/// sign.
 fn fields(event: &Value) -> String {
     let payload = event["payload"].as_object().expect("a payload");
-    let own = payload.iter().filter(|(name, _)| !name.starts_with("common_"));
+    let own = payload
+        .iter()
+        .filter(|(name, _)| !name.starts_with("common_"));
     let shown = own.map(|(name, value)| format!("{name}={}", shown(value)));
     shown.collect::<Vec<_>>().join(" ")
 }
@@ -186,7 +202,11 @@ fn events_of_trace_cmd_are_those_of_its_report() {
             let (_, name) = name(event).split_once(':').expect("a system");
             let cpu = event["cpu"].as_i64().expect("a CPU");
             let tid = &event["payload"]["common_pid"];
-            format!("{}-{tid} [{cpu:03}] {time} {name} {}", comm(event), fields(event))
+            format!(
+                "{}-{tid} [{cpu:03}] {time} {name} {}",
+                comm(event),
+                fields(event)
+            )
         };
         let ours = events(&file).iter().map(line).collect();
         let report = told(&file, "report");
@@ -244,7 +264,8 @@ fn every_command_takes_the_files() {
             assert!(said.contains("event records imported"), "{command}: {said}");
             assert!(!output.stdout.is_empty(), "{command} {file}");
         }
-        let sched: Value = serde_json::from_str(&text(&["sched", "--format", "json", file])).expect("JSON");
+        let sched: Value =
+            serde_json::from_str(&text(&["sched", "--format", "json", file])).expect("JSON");
         assert!(
             sched.to_string().contains("sleep"),
             "{file}: the workload's threads are known by name"
@@ -258,7 +279,10 @@ fn an_imported_trace_is_the_same_as_the_file() {
     let to = directory.path().join("trace");
     let file = perf_file("tracepoints.data");
     let said = text(&["import", path(&file), "-o", path(&to)]);
-    assert!(said.contains("perf.data, 721 event records imported"), "{said}");
+    assert!(
+        said.contains("perf.data, 721 event records imported"),
+        "{said}"
+    );
     let options = ["print", "--clock-gmt", "--no-delta"];
     let print = |path: &str| text(&[&options[..], &[path]].concat());
     assert_eq!(print(path(&to)), print(path(&file)));
@@ -270,7 +294,8 @@ fn an_imported_trace_is_the_same_as_the_file() {
 
 #[test]
 fn what_a_file_lacks_is_said() {
-    let said = |file: &Path| String::from_utf8_lossy(&run(&["count", path(file)]).stderr).into_owned();
+    let said =
+        |file: &Path| String::from_utf8_lossy(&run(&["count", path(file)]).stderr).into_owned();
     let samples = said(&perf_file("samples.data"));
     for lack in [
         "no switches",
@@ -293,7 +318,9 @@ fn what_a_file_lacks_is_said() {
 fn with_clock(directory: &TempDir, clock: &[u8; 4]) -> PathBuf {
     let mut bytes = fs::read(trace_cmd_file("v7inst.dat")).expect("the file");
     // Behind the name of the instance.
-    let at = bytes.windows(10).rposition(|bytes| bytes == b"inst\0mono\0");
+    let at = bytes
+        .windows(10)
+        .rposition(|bytes| bytes == b"inst\0mono\0");
     let at = at.expect("an instance with a clock") + 5;
     bytes[at..at + 4].copy_from_slice(clock);
     let to = directory.path().join("two-clocks.dat");
@@ -326,7 +353,9 @@ fn instances_with_one_clock_have_one_time() {
 /// Temporary directories of that process's parent directory.
 fn left(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory");
-    entries.map(|entry| entry.expect("an entry").path()).collect()
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
 }
 
 #[test]
@@ -358,7 +387,8 @@ fn nothing_is_left_behind() {
 
 #[test]
 fn nothing_is_left_behind_by_an_interruption() {
-    // Where it is writing the last of all it ends as if nobody had interrupted it: on a busy machine that may be.
+    // Where it is writing the last of all it ends as if nobody had interrupted it: on a busy
+    // machine that may be.
     let codes: Vec<Option<i32>> = (0..5)
         .map(|_| interrupted_code())
         .take_while(|code| *code != Some(130))
@@ -412,14 +442,18 @@ fn damaged(original: &Path, change: impl FnOnce(&mut Vec<u8>)) -> (i32, String, 
 
 #[test]
 fn damage_is_told_with_its_place_and_hides_nothing_else() {
-    let whole = text(&["print", path(&perf_file("lost.data"))]).lines().count();
+    let whole = text(&["print", path(&perf_file("lost.data"))])
+        .lines()
+        .count();
     let (code, printed, said) = damaged(&perf_file("lost.data"), |bytes| bytes.truncate(200_000));
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("byte 200000: the file ends"), "{said}");
     let count = printed.lines().count();
     assert!(count > whole / 3 && count < whole, "{count} of {whole}");
 
-    let whole = text(&["print", path(&trace_cmd_file("v6.dat"))]).lines().count();
+    let whole = text(&["print", path(&trace_cmd_file("v6.dat"))])
+        .lines()
+        .count();
     let (code, printed, said) = damaged(&trace_cmd_file("v6.dat"), |bytes| bytes.truncate(60_000));
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("byte 60000: the file ends"), "{said}");
@@ -432,7 +466,10 @@ fn damage_is_told_with_its_place_and_hides_nothing_else() {
         bytes[10..12].copy_from_slice(b"9\0")
     });
     assert_eq!(code, 3);
-    assert!(said.contains("version 9 of trace.dat is not read"), "{said}");
+    assert!(
+        said.contains("version 9 of trace.dat is not read"),
+        "{said}"
+    );
 }
 
 /// The user knows the file, not the directory that it is imported to.

@@ -34,7 +34,10 @@ fn tables() {
 
 #[test]
 fn csv() {
-    insta::assert_snapshot!("streams-csv", info(&["--format", "csv", "kernel-discarded"]));
+    insta::assert_snapshot!(
+        "streams-csv",
+        info(&["--format", "csv", "kernel-discarded"])
+    );
     insta::assert_snapshot!(
         "events-csv",
         info(&["--format", "csv", "--events", "--counts", "ust-cyg-profile"])
@@ -57,7 +60,8 @@ fn json() {
     assert_eq!(trace["clocks"][0]["frequency"], 1_000_000_000u64);
     assert_eq!(trace["streams"][3]["cpu"], 3);
     assert_eq!(trace["streams"][0]["loss_counter_faults"], 1);
-    // The counter of the first stream reads 3080, 0, 3080 and in the end 3395: nothing counts twice.
+    // The counter of the first stream reads 3080, 0, 3080 and in the end 3395: nothing counts
+    // twice.
     let lost = |index: usize| trace["streams"][index]["lost_events"].as_u64().unwrap();
     assert_eq!(lost(0), 3395);
     assert_eq!((0..4).map(lost).sum::<u64>(), 98_024);

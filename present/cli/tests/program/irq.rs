@@ -18,7 +18,9 @@ fn rows<'r>(report: &'r Value, section: &str) -> &'r Vec<Value> {
 }
 
 fn sum(rows: &[Value], key: &str) -> u64 {
-    rows.iter().map(|row| row[key].as_u64().expect("a number")).sum()
+    rows.iter()
+        .map(|row| row[key].as_u64().expect("a number"))
+        .sum()
 }
 
 #[test]
@@ -31,7 +33,10 @@ fn tables() {
             .arg(trace())
             .output();
         let text = String::from_utf8(output.expect("the binary runs").stdout).expect("UTF-8");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(format!("irq-{view}"), text);
     }
     let bars = text(&["irq", "--view", "freq", "--irq", "40", &trace()]);
@@ -46,10 +51,11 @@ fn tables_and_log_are_the_same_handlers() {
     assert_eq!(sum(rows(&report, "interrupts"), "count"), 888);
     assert_eq!(sum(rows(&report, "cpus"), "interrupts"), 888);
     assert_eq!(sum(rows(&report, "cpus"), "softirqs"), 8119);
-    let all = ["interrupts", "softirqs", "functions"].map(|section| sum(rows(&report, section), "count"));
+    let all =
+        ["interrupts", "softirqs", "functions"].map(|section| sum(rows(&report, section), "count"));
     assert_eq!(rows(&report, "log").len() as u64, all.iter().sum::<u64>());
-    let times =
-        ["interrupts", "softirqs", "functions"].map(|section| sum(rows(&report, section), "total_ns"));
+    let times = ["interrupts", "softirqs", "functions"]
+        .map(|section| sum(rows(&report, section), "total_ns"));
     assert_eq!(
         sum(rows(&report, "log"), "duration_ns"),
         times.iter().sum::<u64>()

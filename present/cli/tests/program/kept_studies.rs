@@ -1,4 +1,5 @@
-//! Recordings and databases of the case studies that are kept in the repository: what slowed executions is still what stands first.
+//! Recordings and databases of the case studies that are kept in the repository: what slowed
+//! executions is still what stands first.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -108,7 +109,13 @@ const STUDIES: [Study; 4] = [
             "pg_usleep",
             "[timer]",
         ],
-        known: &["write_line", "[network]", "<postgres>", "pselect6()", "[timer]"],
+        known: &[
+            "write_line",
+            "[network]",
+            "<postgres>",
+            "pselect6()",
+            "[timer]",
+        ],
         among: 1,
     },
 ];
@@ -146,7 +153,11 @@ fn names(study: &Study, database: &Path, cause: &[&str]) {
         "{}: {first:?}",
         study.name
     );
-    assert_eq!(first[0]["groups"][1]["executions"], study.count, "{}", study.name);
+    assert_eq!(
+        first[0]["groups"][1]["executions"], study.count,
+        "{}",
+        study.name
+    );
 }
 
 #[test]

@@ -14,7 +14,11 @@ fn json(arguments: &[&str]) -> Value {
 #[test]
 fn no_limit_is_all_rows() {
     let trace = recorded_trace("kernel-mix-small");
-    let rows = |arguments: &[&str]| text(&[arguments, &[trace.as_str()]].concat()).lines().count();
+    let rows = |arguments: &[&str]| {
+        text(&[arguments, &[trace.as_str()]].concat())
+            .lines()
+            .count()
+    };
     for command in ["cpu", "io", "syscalls", "count"] {
         let (all, most) = (
             rows(&[command, "--top", "0"]),
@@ -53,9 +57,10 @@ fn cpu_shows_tables_json_and_csv() {
         Some("host,pid,tid,name,active_ns,active_share,switches,migrations,priority,priorities")
     );
     assert!(
-        csv.lines().nth(1).is_some_and(
-            |line| line.starts_with(",284,284,ab,1471131630,") && line.ends_with(",1196,17,120,120")
-        ),
+        csv.lines()
+            .nth(1)
+            .is_some_and(|line| line.starts_with(",284,284,ab,1471131630,")
+                && line.ends_with(",1196,17,120,120")),
         "{csv}"
     );
     assert_eq!(csv.lines().count(), 2);
@@ -70,7 +75,9 @@ fn cpu_counts_what_is_chosen() {
     assert_eq!(one["cpus"][0], whole["cpus"][2]);
     let sum = |report: &Value| -> u64 {
         let rows = report["threads"].as_array().expect("rows");
-        rows.iter().filter_map(|row| row["active_ns"].as_u64()).sum()
+        rows.iter()
+            .filter_map(|row| row["active_ns"].as_u64())
+            .sum()
     };
     assert_eq!(Some(sum(&one)), one["cpus"][0]["active_ns"].as_u64());
     let chosen = json(&["cpu", "--format", "json", "--procname", "nginx*,ab", &trace]);
@@ -100,9 +107,16 @@ fn processes_show_a_tree_json_and_csv() {
     let trace = trace();
     let report = json(&["processes", "--format", "json", &trace]);
     let rows = report["processes"].as_array().expect("rows");
-    let row = |tid: u64| rows.iter().find(|row| row["tid"] == tid).expect("the process");
+    let row = |tid: u64| {
+        rows.iter()
+            .find(|row| row["tid"] == tid)
+            .expect("the process")
+    };
     let (ab, shell) = (row(284), row(200));
-    assert_eq!((&ab["parent"], &ab["parent_pid"]), (&shell["id"], &shell["pid"]));
+    assert_eq!(
+        (&ab["parent"], &ab["parent_pid"]),
+        (&shell["id"], &shell["pid"])
+    );
     assert_eq!(ab["active_ns"], 1_471_131_630u64);
     let names: Vec<_> = (ab["names"].as_array().expect("names").iter())
         .map(|name| {
@@ -129,7 +143,10 @@ fn processes_show_a_tree_json_and_csv() {
     let few = few["processes"].as_array().expect("rows");
     assert_eq!(few.len(), 5);
     for row in few.iter().filter(|row| !row["parent"].is_null()) {
-        assert!(few.iter().any(|other| other["id"] == row["parent"]), "{row}");
+        assert!(
+            few.iter().any(|other| other["id"] == row["parent"]),
+            "{row}"
+        );
     }
     let table = text(&["processes", "--top", "9", &trace]);
     let line = table
@@ -174,7 +191,15 @@ fn io_shows_tables_json_and_csv() {
 #[test]
 fn threads_and_chunks_do_not_matter() {
     let trace = trace();
-    for command in ["cpu", "io", "processes", "syscalls", "irq", "memory", "waits"] {
+    for command in [
+        "cpu",
+        "io",
+        "processes",
+        "syscalls",
+        "irq",
+        "memory",
+        "waits",
+    ] {
         let expected = text(&[
             command,
             "--format",
@@ -272,7 +297,10 @@ fn everything_fits_narrow_terminals_and_no_number_is_cut() {
         for width in [80, 60] {
             let narrow = shown(width, arguments, &trace);
             for line in narrow.lines().filter(|line| !line.starts_with("Trace ")) {
-                assert!(line.chars().count() <= width, "{arguments:?} at {width}: {line}");
+                assert!(
+                    line.chars().count() <= width,
+                    "{arguments:?} at {width}: {line}"
+                );
             }
             // Bars are for other parts of the range when there are fewer.
             let rest = narrow.split("Over time").next().expect("text");
@@ -285,7 +313,10 @@ fn everything_fits_narrow_terminals_and_no_number_is_cut() {
         }
     }
     insta::assert_snapshot!("io-80", shown(80, &["io", "--top", "2"], &trace));
-    insta::assert_snapshot!("processes-100", shown(100, &["processes", "--clock-gmt"], &trace));
+    insta::assert_snapshot!(
+        "processes-100",
+        shown(100, &["processes", "--clock-gmt"], &trace)
+    );
     insta::assert_snapshot!("cpu-60", shown(60, &["cpu", "--top", "2"], &trace));
     insta::assert_snapshot!(
         "info-80",
@@ -324,7 +355,9 @@ fn traces_of_perf() {
     let trace = trace.to_str().expect("UTF-8");
     let cpu = text(&["cpu", trace]);
     assert!(
-        cpu.starts_with("2 CPUs over 9.507 ms: 69.94 % active, 28.79 % idle, 1.27 % unknown; 99 switches\n"),
+        cpu.starts_with(
+            "2 CPUs over 9.507 ms: 69.94 % active, 28.79 % idle, 1.27 % unknown; 99 switches\n"
+        ),
         "{cpu}"
     );
     let io = text(&["io", "--pid", "13864", trace]);
@@ -353,7 +386,10 @@ fn one_page() {
         }
     }
     assert_eq!(report["cpu"].as_array().map(Vec::len), Some(3));
-    assert_eq!(report["total"]["active_share"], cpu["total"]["active_share"]);
+    assert_eq!(
+        report["total"]["active_share"],
+        cpu["total"]["active_share"]
+    );
     let sched = json(&["sched", "--format", "json", "--top", "1", &trace]);
     let worst = report["worst"].as_array().expect("rows");
     let wait = worst.iter().find(|row| row["kind"] == "CPU wait");

@@ -9,7 +9,12 @@ fn trace() -> String {
 
 fn json(arguments: &[&str]) -> Value {
     let trace = trace();
-    let arguments = [&["memory", "--format", "json"], arguments, &[trace.as_str()]].concat();
+    let arguments = [
+        &["memory", "--format", "json"],
+        arguments,
+        &[trace.as_str()],
+    ]
+    .concat();
     serde_json::from_str(&text(&arguments)).expect("JSON")
 }
 
@@ -19,7 +24,10 @@ fn tables() {
     command.env("TRACEBRAID_COLUMNS", "80");
     let output = command.args(["memory", "--top", "3"]).arg(trace()).output();
     let text = String::from_utf8(output.expect("the binary runs").stdout).expect("UTF-8");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
     insta::assert_snapshot!("memory-80", text);
 }
 
@@ -33,7 +41,10 @@ fn json_and_csv() {
         (Some(25960), Some("pages"))
     );
     assert_eq!(
-        (first["allocated_pages"].as_u64(), first["balance_pages"].as_i64()),
+        (
+            first["allocated_pages"].as_u64(),
+            first["balance_pages"].as_i64()
+        ),
         (Some(141), Some(-47))
     );
     // The program touches 64 pages, its child half of them again.
@@ -62,7 +73,10 @@ fn machine_interface() {
     for table in results["results"].as_array().expect("tables") {
         let columns = &classes[table["class"].as_str().expect("a class")]["column-descriptions"];
         for row in table["data"].as_array().expect("rows") {
-            assert_eq!(row.as_array().map(Vec::len), columns.as_array().map(Vec::len));
+            assert_eq!(
+                row.as_array().map(Vec::len),
+                columns.as_array().map(Vec::len)
+            );
         }
     }
 }

@@ -28,12 +28,13 @@ pub(crate) const REPORTS: [&str; 13] = [
 /// Limit of the anonymous memory of any report with two threads, in KiB.
 const MOST: u64 = 64 << 10;
 
-/// Largest value, in KiB, of a line of a process's status file until the process ends. It is sampled: a short peak of
-/// the present size may be missed.
+/// Largest value, in KiB, of a line of a process's status file until the process ends. It is
+/// sampled: a short peak of the present size may be missed.
 pub(crate) fn largest(line: &str, child: &mut Child) -> (u64, ExitStatus) {
     let mut most = 0;
     let status = tracebraid_testkit::processes::until_some("it has ended", || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
         let line = status.lines().find(|found| found.starts_with(line));
         let kibibytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
         most = most.max(kibibytes.unwrap_or(0u64));
@@ -67,7 +68,11 @@ fn memory_of_reports_is_bounded_at_any_length() {
         let (of_short, of_long) = (peak(report, &short), peak(report, &long));
         assert!(of_long < MOST, "{report}: {of_long} KiB");
         // Each repetition creates processes of its own, and `processes` lists all of them.
-        let may_grow = if report == "processes" { MOST } else { 16 << 10 };
+        let may_grow = if report == "processes" {
+            MOST
+        } else {
+            16 << 10
+        };
         assert!(
             of_long < of_short + may_grow,
             "{report}: {of_short}, then {of_long} KiB"

@@ -45,7 +45,8 @@ fn reports_say_it_once_at_their_top() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(said.matches(NOTE).count(), 1, "{command}: {said}");
         assert!(!succeeds(&output).contains(NOTE), "{command}");
-        let json: Value = serde_json::from_str(&text(&[command, &trace, "--format", "json"])).expect("JSON");
+        let json: Value =
+            serde_json::from_str(&text(&[command, &trace, "--format", "json"])).expect("JSON");
         let cpus: Vec<u64> = json["not_recorded"]
             .as_array()
             .unwrap_or_else(|| panic!("{command}: a list"))
@@ -75,7 +76,8 @@ fn the_page_invents_nothing() {
             "json",
         ]))
         .expect("JSON");
-        let part: Value = serde_json::from_str(&text(&["sched", &trace, "--format", "json"])).expect("JSON");
+        let part: Value =
+            serde_json::from_str(&text(&["sched", &trace, "--format", "json"])).expect("JSON");
         let longest = |report: &Value| report["latency"][0]["max_ns"].as_u64().expect("a latency");
         assert!(
             longest(&part) <= longest(&whole),
@@ -97,8 +99,13 @@ fn info_lists_cpus() {
             .map(str::trim)
     };
     assert_eq!(line("Recorded CPUs"), Some("Recorded CPUs  0"), "{shown}");
-    assert_eq!(line("Not recorded"), Some("Not recorded   CPUs 1-3"), "{shown}");
-    let json: Value = serde_json::from_str(&text(&["info", &trace, "--format", "json"])).expect("JSON");
+    assert_eq!(
+        line("Not recorded"),
+        Some("Not recorded   CPUs 1-3"),
+        "{shown}"
+    );
+    let json: Value =
+        serde_json::from_str(&text(&["info", &trace, "--format", "json"])).expect("JSON");
     assert_eq!(json["traces"][0]["recorded_cpus"], serde_json::json!([0]));
     assert_eq!(
         json["traces"][0]["not_recorded"].as_array().map(Vec::len),
@@ -115,7 +122,10 @@ fn info_and_reports_have_the_same_relative_times() {
         let at = text.find("CPU 3 after ").expect("the CPU");
         text[at..].split(" s").next().expect("a time").to_owned()
     };
-    assert_eq!(after(&text(&["info", &trace])), after(&text(&["cpu", &trace])));
+    assert_eq!(
+        after(&text(&["info", &trace])),
+        after(&text(&["cpu", &trace]))
+    );
 }
 
 /// The history and SQL have no state for threads that went to an unrecorded CPU.
@@ -143,7 +153,12 @@ fn histories_and_sql_know_what_they_do_not_know() {
     };
     let question = "SELECT state, count(*) AS n FROM intervals GROUP BY state";
     let (rows, output) = ask(question);
-    assert_eq!(String::from_utf8_lossy(&output.stderr).matches(NOTE).count(), 1);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr)
+            .matches(NOTE)
+            .count(),
+        1
+    );
     let states: Vec<&str> = rows
         .as_array()
         .expect("rows")

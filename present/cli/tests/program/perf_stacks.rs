@@ -1,5 +1,5 @@
-//! `stacks` of perf's call chains, compared with `perf script` on the same file and with the recorded
-//! program's work.
+//! `stacks` of perf's call chains, compared with `perf script` on the same file and with the
+//! recorded program's work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +11,8 @@ use serde_json::Value;
 /// Samples, waits, and nanoseconds of waits.
 type Sums = (u64, u64, u64);
 
-/// By the functions of the program, the innermost first, and the number of functions of the kernel: their names are
-/// those of the kernel that recorded, which another machine does not know.
+/// By the functions of the program, the innermost first, and the number of functions of the kernel:
+/// their names are those of the kernel that recorded, which another machine does not know.
 type Stacks = BTreeMap<(Vec<String>, usize), Sums>;
 
 fn file(name: &str) -> PathBuf {
@@ -62,7 +62,8 @@ fn scripted() -> Vec<Scripted> {
     events
 }
 
-/// A plain reading: a wait goes from a switch at which the thread does not stay ready to the record of its return.
+/// A plain reading: a wait goes from a switch at which the thread does not stay ready to the record
+/// of its return.
 fn of_perf_script() -> Stacks {
     let mut stacks = Stacks::new();
     let mut asleep = BTreeMap::new();
@@ -131,7 +132,8 @@ fn stacks_are_the_same_for_all_threads_and_chunks() {
     }
     let trace = recorded("disk-contention").join("disk-contention");
     let trace = trace.to_str().expect("UTF-8");
-    let folded = |options: &[&str]| text(&[&["stacks", trace, "--format", "json"], options].concat());
+    let folded =
+        |options: &[&str]| text(&[&["stacks", trace, "--format", "json"], options].concat());
     let of_one = folded(&["-j", "1"]);
     for options in [
         ["-j", "2", "--chunk-size", "10K"],
@@ -149,10 +151,13 @@ fn functions_used_and_waited_what_the_program_does() {
         let row = functions.iter().find(|row| row["name"] == function);
         row.map_or(0, |row| row["total"][which].as_u64().expect("a number"))
     };
-    // The program calls `leaf` with 30 million rounds once, and with 10 million rounds in each of two
-    // processes.
+    // The program calls `leaf` with 30 million rounds once, and with 10 million rounds in each of
+    // two processes.
     let (much, little) = (of("burns_much", "cpu_ns"), of("burns_little", "cpu_ns"));
-    assert!((much as f64 / little as f64 - 1.5).abs() < 0.2, "{much} {little}");
+    assert!(
+        (much as f64 / little as f64 - 1.5).abs() < 0.2,
+        "{much} {little}"
+    );
     // Five naps of 2 ms, and one of 3 ms in the child, whose mappings are its parent's.
     assert_eq!((of("naps", "waits"), of("child", "waits")), (6, 1));
     assert!((13_000_000..15_000_000).contains(&of("naps", "wait_ns")));
@@ -194,7 +199,10 @@ fn folded_stacks_have_both_kinds() {
     assert_eq!(sum(&waits) / 1000, 34);
     // Selected by the same options as other stacks.
     let child = profile(&["--tid", "11194"]);
-    assert_eq!((&child["cpu_samples"], &child["waits"]), (&72.into(), &1.into()));
+    assert_eq!(
+        (&child["cpu_samples"], &child["waits"]),
+        (&72.into(), &1.into())
+    );
 }
 
 #[test]
@@ -221,11 +229,18 @@ fn waits_without_an_end_are_counted() {
     let found = profile_of(&trace);
     let number = |name: &str| found[name].as_u64().expect("a number");
     assert_eq!(
-        (number("cpu_samples"), number("waits"), number("unended_waits")),
+        (
+            number("cpu_samples"),
+            number("waits"),
+            number("unended_waits")
+        ),
         (0, 1, 1)
     );
     let table = text(&["stacks", &trace]);
-    assert!(table.contains("1 wait is left out: no switch back"), "{table}");
+    assert!(
+        table.contains("1 wait is left out: no switch back"),
+        "{table}"
+    );
 }
 
 #[test]

@@ -103,8 +103,8 @@ fn lami() {
     }
 }
 
-/// From each switch to the next one on its CPU somebody runs: by thread that is what `cpu` says, but
-/// for the last switch of each CPU, behind which `cpu` knows the end of the trace.
+/// From each switch to the next one on its CPU somebody runs: by thread that is what `cpu` says,
+/// but for the last switch of each CPU, behind which `cpu` knows the end of the trace.
 #[test]
 fn time_between_switches_is_active_time() {
     let report = periods(&["--group-by", "run.tid", "--view", "stats,log"]);
@@ -122,9 +122,15 @@ fn time_between_switches_is_active_time() {
     let cpu = json("cpu", &[]);
     let mut expected: BTreeMap<i64, u64> = BTreeMap::new();
     for row in rows(&cpu, "threads") {
-        expected.insert(row["tid"].as_i64().expect("a thread"), number(row, "active_ns"));
+        expected.insert(
+            row["tid"].as_i64().expect("a thread"),
+            number(row, "active_ns"),
+        );
     }
-    let idle: u64 = rows(&cpu, "cpus").iter().map(|row| number(row, "idle_ns")).sum();
+    let idle: u64 = rows(&cpu, "cpus")
+        .iter()
+        .map(|row| number(row, "idle_ns"))
+        .sum();
     expected.insert(0, idle);
     // What runs behind the last switches belongs to threads that are not among the periods.
     let end = number(&cpu, "end_ns");
@@ -207,11 +213,16 @@ fn what_is_chosen() {
         ),
     ] {
         let report = periods(&[&["--view", "log"], arguments].concat());
-        assert!(expected > 0 && expected < log.len(), "{arguments:?}: {expected}");
+        assert!(
+            expected > 0 && expected < log.len(),
+            "{arguments:?}: {expected}"
+        );
         assert_eq!(rows(&report, "log").len(), expected, "{arguments:?}");
     }
     let report = periods(&["--view", "log", "--order-by", "duration"]);
-    assert!(rows(&report, "log").is_sorted_by_key(|row| std::cmp::Reverse(number(row, "duration_ns"))));
+    assert!(
+        rows(&report, "log").is_sorted_by_key(|row| std::cmp::Reverse(number(row, "duration_ns")))
+    );
     assert!(log.is_sorted_by_key(|row| number(row, "begin_ns")));
     let csv = text(
         &[
@@ -243,7 +254,10 @@ fn wrong_usage() {
             &["--period", "p : x == 1", "--group-by", "p.y"],
             "captures no `y`",
         ),
-        (&["--period", "p : x == 1", "--select", "q"], "no period `q`"),
+        (
+            &["--period", "p : x == 1", "--select", "q"],
+            "no period `q`",
+        ),
         (
             &["--period", "p : x == 1", "--aggregate-by", "q"],
             "no period `q`",

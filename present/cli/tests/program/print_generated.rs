@@ -24,6 +24,10 @@ fn random_traces() {
             return;
         };
         let theirs = without_known_faults(&output.stdout, &theirs);
-        assert_eq!(first_difference(&output.stdout, &theirs), None, "seed {seed}");
+        assert_eq!(
+            first_difference(&output.stdout, &theirs),
+            None,
+            "seed {seed}"
+        );
     }
 }

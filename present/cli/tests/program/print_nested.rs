@@ -28,7 +28,11 @@ fn as_many_structs_as_are_supported() {
         " }".repeat(levels)
     );
     assert!(text == expected, "{:.200}", text);
-    let expected = format!("{}{{\"f\":7}}{}", "{\"s\":".repeat(levels), "}".repeat(levels));
+    let expected = format!(
+        "{}{{\"f\":7}}{}",
+        "{\"s\":".repeat(levels),
+        "}".repeat(levels)
+    );
     assert!(json.contains(&expected), "{:.200}", json);
 }
 

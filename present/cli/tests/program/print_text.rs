@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use crate::support::small::Small;
 use crate::support::{babeltrace2, first_difference, published, recorded, run, sha256, text};
 
-/// Hashes of what babeltrace 2.2 prints (TZ=UTC); Debian's 2.0.4 shows an earlier string for an empty one.
+/// Hashes of what babeltrace 2.2 prints (TZ=UTC); Debian's 2.0.4 shows an earlier string for an
+/// empty one.
 const RECORDED: [(&str, &str, &str); 7] = [
     (
         "kernel-mix-small",
@@ -187,7 +188,11 @@ fn options_and_pairs_of_options_are_those_of_babeltrace2() {
                 ours.extend(&options);
                 ours.push(trace);
                 let ours = run(&ours).stdout;
-                assert_eq!(first_difference(&ours, &theirs), None, "{options:?} {trace}");
+                assert_eq!(
+                    first_difference(&ours, &theirs),
+                    None,
+                    "{options:?} {trace}"
+                );
                 compared += 1;
             }
         }
@@ -228,7 +233,9 @@ fn merged_traces_are_in_the_order_of_babeltrace2() {
             .collect::<String>()
     };
     let ours = without_fields(&run(&["print", hosts[0], hosts[1]]).stdout);
-    let Some(theirs) = babeltrace2(&hosts) else { return };
+    let Some(theirs) = babeltrace2(&hosts) else {
+        return;
+    };
     assert_eq!(
         first_difference(ours.as_bytes(), without_fields(&theirs).as_bytes()),
         None

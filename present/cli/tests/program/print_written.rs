@@ -1,4 +1,5 @@
-//! What the writer writes is read by babeltrace2 without a word of warning, and shown as we show it.
+//! What the writer writes is read by babeltrace2 without a word of warning, and shown as we show
+//! it.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +24,8 @@ fn babeltrace2(path: &Path) -> Option<Vec<u8>> {
     match command.output() {
         Ok(output) => {
             let told = String::from_utf8_lossy(&output.stderr);
-            // These are about what random traces have: fields of headers that mean nothing to readers, and losses.
+            // These are about what random traces have: fields of headers that mean nothing to
+            // readers, and losses.
             let is_of_writer = |line: &&str| {
                 let known = ["WARN-MEANINGLESS-HEADER-FIELDS", "discarded"];
                 !known.iter().any(|known| line.contains(known))
@@ -95,9 +97,15 @@ fn copies_of_recorded_traces() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(archive);
         let original = recorded(archive).join(archive);
-        copy(&original, Session::create(&path).unwrap(), Options::default()).unwrap();
+        copy(
+            &original,
+            Session::create(&path).unwrap(),
+            Options::default(),
+        )
+        .unwrap();
         compare(&path, archive);
-        let [ours, theirs] = [&path, &original].map(|path| run(&["print".as_ref(), path.as_os_str()]).stdout);
+        let [ours, theirs] =
+            [&path, &original].map(|path| run(&["print".as_ref(), path.as_os_str()]).stdout);
         assert_eq!(first_difference(&ours, &theirs), None, "{archive}");
     }
 }

@@ -85,7 +85,14 @@ fn classes_are_listed_and_switched_while_a_program_runs() {
         is_on(&listed, "shop:order") && is_on(&listed, "shop:visit"),
         "{listed}"
     );
-    let listed = text(&["probes", &trace, "--disable", "shop:*", "--enable", "shop:order"]);
+    let listed = text(&[
+        "probes",
+        &trace,
+        "--disable",
+        "shop:*",
+        "--enable",
+        "shop:order",
+    ]);
     assert!(
         is_on(&listed, "shop:order") && !is_on(&listed, "shop:visit"),
         "{listed}"
@@ -142,8 +149,8 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Traces until there is a file of the first name, forks children that do, and starts programs. Writes its number to the
-/// second.
+/// Traces until there is a file of the first name, forks children that do, and starts programs.
+/// Writes its number to the second.
 const BUSY: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,7 +194,8 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         ("stacks", "--stacks"),
         ("newest", "--snapshot"),
     ] {
-        // The program runs until `goes_on` is removed, by this test or with its directory if the test fails.
+        // The program runs until `goes_on` is removed, by this test or with its directory if the
+        // test fails.
         let files = |attempt: &str| {
             ["trace", "goes_on", "number", "said"]
                 .map(|file| directory.path().join(format!("{name}.{attempt}.{file}")))
@@ -198,14 +206,18 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
             fs::write(&goes_on, "").unwrap();
             let mut record = tracebraid();
             record.args(["record", "--kernel", "none", "--syscalls", "none"]);
-            record.args(["--duration", duration, option, "-o"]).arg(&trace);
+            record
+                .args(["--duration", duration, option, "-o"])
+                .arg(&trace);
             record.arg("--").arg(&busy).args([&goes_on, &number]);
             // Its command goes on with whatever it is given here.
             record
                 .stdout(Stdio::null())
                 .stderr(fs::File::create(&said).unwrap());
             assert!(record.status().unwrap().success());
-            let has_traced = contents(&trace).keys().any(|path| path.ends_with("metadata"));
+            let has_traced = contents(&trace)
+                .keys()
+                .any(|path| path.ends_with("metadata"));
             if !has_traced {
                 fs::remove_file(&goes_on).unwrap();
             }
@@ -214,9 +226,12 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         let attempt = ["400ms", "2s", "10s", "50s"].into_iter().find(has_traced);
         let [trace, goes_on, number, said] = files(attempt.expect("the program has traced"));
         let then = contents(&trace);
-        // A recording may end after the libraries have begun to trace, but before the program has begun.
+        // A recording may end after the libraries have begun to trace, but before the program has
+        // begun.
         let written = || fs::read_to_string(&number).unwrap_or_default();
-        until("the program has written its number", || written().ends_with('\n'));
+        until("the program has written its number", || {
+            written().ends_with('\n')
+        });
         let process: u32 = written().trim().parse().unwrap();
         let used = || cpu_time(process).expect("the program goes on");
         let since = used();
@@ -232,7 +247,10 @@ fn what_goes_on_behind_its_recording_writes_nothing() {
         text(&["print", "--strict", trace.to_str().unwrap()]);
         if option != "--quiet" {
             let said = fs::read_to_string(said).unwrap();
-            assert!(said.contains("goes on, and is not recorded any more"), "{said}");
+            assert!(
+                said.contains("goes on, and is not recorded any more"),
+                "{said}"
+            );
         }
         let (_, said) = failure(&["probes", trace.to_str().unwrap(), "--enable", "*"]);
         assert!(said.contains("the recording is over"), "{said}");
@@ -250,7 +268,12 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
     let session = |arguments: &[&str]| {
         let mut command = tracebraid();
         command.args(arguments).current_dir(directory.path());
-        succeeds(&command.env("XDG_RUNTIME_DIR", directory.path()).output().unwrap())
+        succeeds(
+            &command
+                .env("XDG_RUNTIME_DIR", directory.path())
+                .output()
+                .unwrap(),
+        )
     };
     let options = [
         "--kernel",
@@ -266,7 +289,10 @@ fn the_newest_of_a_program_that_goes_on_is_written() {
     let ticks = |name: &str| {
         let trace = directory.path().join(name);
         let printed = text(&["print", "--strict", trace.to_str().unwrap()]);
-        printed.lines().filter(|line| line.contains("shop:tick")).count()
+        printed
+            .lines()
+            .filter(|line| line.contains("shop:tick"))
+            .count()
     };
     let mut copies = 0;
     let first = until_some("it has ticked", || {
@@ -325,7 +351,8 @@ fn rings_of_a_recorder_that_was_killed_are_put_in_order() {
     ]);
     record.arg(&trace).arg("--").arg(&program);
     let mut recorder = record.spawn().unwrap();
-    let has_traced = || fs::read_dir(trace.join("ust/pid")).is_ok_and(|mut traces| traces.next().is_some());
+    let has_traced =
+        || fs::read_dir(trace.join("ust/pid")).is_ok_and(|mut traces| traces.next().is_some());
     let child = (0..600).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
         // Its own child: the program.
@@ -351,7 +378,10 @@ fn rings_of_a_recorder_that_was_killed_are_put_in_order() {
     text(&["stop", trace]);
     let count: serde_json::Value =
         serde_json::from_str(&text(&["count", "--format", "json", trace])).unwrap();
-    assert!(count["by_name"]["test:tick"].as_u64().unwrap() > 100, "{count:#}");
+    assert!(
+        count["by_name"]["test:tick"].as_u64().unwrap() > 100,
+        "{count:#}"
+    );
     let output = run(&["count", trace]);
     assert!(!String::from_utf8_lossy(&output.stderr).contains("tracebraid stop"));
 }

@@ -18,8 +18,14 @@ pub(crate) fn record(directory: &Path, options: &[&str], command: &[&str]) -> (O
     record
         .env("TRACEBRAID_LIBRARIES", crate::support::libraries())
         .current_dir(directory);
-    record.arg("record").args(options).args(["-o", &trace, "--"]);
-    (record.args(command).output().expect("the binary runs"), trace)
+    record
+        .arg("record")
+        .args(options)
+        .args(["-o", &trace, "--"]);
+    (
+        record.args(command).output().expect("the binary runs"),
+        trace,
+    )
 }
 
 /// The output of `stacks` on a trace.
@@ -47,7 +53,9 @@ pub(crate) fn events(trace: &str, class: &str) -> Vec<String> {
 pub(crate) fn samples_in(folded: &str, name: &str) -> u64 {
     let stacks = folded.lines().filter_map(|line| line.rsplit_once(' '));
     let stacks = stacks.filter(|(stack, _)| stack.contains(name));
-    stacks.map(|(_, samples)| samples.parse::<u64>().unwrap()).sum()
+    stacks
+        .map(|(_, samples)| samples.parse::<u64>().unwrap())
+        .sum()
 }
 
 pub(crate) const ONLY_STACKS: [&str; 5] = ["--kernel", "none", "--syscalls", "none", "--stacks"];

@@ -47,7 +47,14 @@ fn tables_fit_terminals() {
 #[test]
 fn json_and_csv_have_everything() {
     let trace = trace();
-    let report = json(&["sched", "--format", "json", "--view", "stats,top,log", &trace]);
+    let report = json(&[
+        "sched",
+        "--format",
+        "json",
+        "--view",
+        "stats,top,log",
+        &trace,
+    ]);
     // What lttng-analyses says, too.
     assert_eq!(report["total"]["latencies"], 5080);
     assert_eq!(report["latency"][0]["max_ns"], 32_704_164);
@@ -83,7 +90,9 @@ fn json_and_csv_have_everything() {
         "{csv}"
     );
     assert!(
-        csv.contains("\nwaker_context,waker_host,waker_pid,waker_tid,waker_name,host,pid,tid,name,count,"),
+        csv.contains(
+            "\nwaker_context,waker_host,waker_pid,waker_tid,waker_name,host,pid,tid,name,count,"
+        ),
         "{csv}"
     );
     assert!(csv.contains("\n1795225394627179985,1795225394659884149,32704164,120,2,,281,281,dd,thread,,36,36,kworker/u8:2\n"), "{csv}");
@@ -95,7 +104,10 @@ fn what_is_chosen_counts() {
     let whole = json(&["sched", "--format", "json", &trace]);
     let real_time = json(&["sched", "--format", "json", "--prio", "0,100", &trace]);
     assert_eq!(real_time["total"]["latencies"], 140);
-    assert_eq!(rows(&real_time, "priorities"), &rows(&whole, "priorities")[..2]);
+    assert_eq!(
+        rows(&real_time, "priorities"),
+        &rows(&whole, "priorities")[..2]
+    );
     assert_eq!(real_time["total"]["switches"], whole["total"]["switches"]);
     let of = |cpu: &str| json(&["sched", "--format", "json", "--cpu", cpu, &trace]);
     let each = ["0", "1", "2", "3"].map(of);
@@ -156,7 +168,10 @@ fn traces_that_tell_nothing_of_it() {
     let output = run(&["sched".as_ref(), user_space.as_os_str()]);
     assert_eq!(output.status.code(), Some(0));
     let warning = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(warning.contains("sched_switch was not recorded"), "{warning}");
+    assert!(
+        warning.contains("sched_switch was not recorded"),
+        "{warning}"
+    );
     assert_eq!(failure(&["sched", "--prio", "x", &trace()]).0, 2);
 }
 

@@ -42,7 +42,10 @@ fn a_session_is_started_asked_and_stopped() {
     Command::new("/bin/true").status().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
     let status = succeeds(&command(run, &["status", "one"]));
-    assert!(status.contains("Session") && status.contains("one"), "{status}");
+    assert!(
+        status.contains("Session") && status.contains("one"),
+        "{status}"
+    );
     let (code, said) = fails(&command(run, &["snapshot", "one", "-o", "no"]));
     assert_eq!(code, 1);
     assert!(
@@ -53,7 +56,12 @@ fn a_session_is_started_asked_and_stopped() {
     let stopped = succeeds(&command(run, &["stop", "one"]));
     assert!(stopped.contains("Recorded"), "{stopped}");
     let trace = run.join("trace");
-    let executed = text(&["print", "--name", "sched_process_exec", trace.to_str().unwrap()]);
+    let executed = text(&[
+        "print",
+        "--name",
+        "sched_process_exec",
+        trace.to_str().unwrap(),
+    ]);
     assert!(executed.contains("/bin/true\""), "{executed}");
     let (code, said) = fails(&command(run, &["stop", "one"]));
     assert_eq!(code, 3);
@@ -83,9 +91,16 @@ int main(void)
 }
 ";
     let source = format!("#include <stdio.h>\n{source}");
-    let program = crate::support::compiled_with(run, "program", &source, &["-O0", "-finstrument-functions"]);
+    let program =
+        crate::support::compiled_with(run, "program", &source, &["-O0", "-finstrument-functions"]);
     let pipe = run.join("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
     let shell = format!("{} < {}", program.display(), pipe.display());
     let mut start = tracebraid();
     start
@@ -102,7 +117,14 @@ int main(void)
             "-o",
             "trace",
         ])
-        .args(["--probes", "lttng_ust_cyg_profile:*", "--", "sh", "-c", &shell]);
+        .args([
+            "--probes",
+            "lttng_ust_cyg_profile:*",
+            "--",
+            "sh",
+            "-c",
+            &shell,
+        ]);
     succeeds(&start.output().expect("the binary runs"));
     // The program waits for it until it is opened, and then for what comes.
     let open = std::fs::File::options().write(true).open(&pipe).unwrap();
@@ -164,12 +186,19 @@ fn what_is_in_rings_is_not_told_as_nothing() {
             .find(|line| line.contains(name))
             .unwrap()
             .to_owned();
-        assert_eq!(row.split_whitespace().any(|word| word == "-"), keeps, "{row}");
+        assert_eq!(
+            row.split_whitespace().any(|word| word == "-"),
+            keeps,
+            "{row}"
+        );
         let pid = status["pid"].to_string();
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
         command(run, &["stop", name]);
         for child in children.split_whitespace() {
-            Command::new("kill").args(["-KILL", child]).status().unwrap();
+            Command::new("kill")
+                .args(["-KILL", child])
+                .status()
+                .unwrap();
         }
     }
 }
@@ -229,7 +258,12 @@ fn a_snapshot_has_the_newest_and_what_is_there() {
         Command::new("/bin/true").status().unwrap();
         succeeds(&command(run, &["snapshot", "box", "-o", "first"]));
         let first = run.join("first");
-        let executed = text(&["print", "--name", "sched_process_exec", first.to_str().unwrap()]);
+        let executed = text(&[
+            "print",
+            "--name",
+            "sched_process_exec",
+            first.to_str().unwrap(),
+        ]);
         if executed.contains("/bin/true\"") {
             break;
         }
@@ -264,7 +298,10 @@ fn what_cannot_be_started_says_why() {
     let directory = TempDir::new().unwrap();
     let run = directory.path();
     for (arguments, expected) in [
-        (&["start", "a/b", "--system"][..], "cannot be a session's name"),
+        (
+            &["start", "a/b", "--system"][..],
+            "cannot be a session's name",
+        ),
         (&["start", ".x", "--system"], "cannot be a session's name"),
         (
             &["start", "x", "--system", "--syscalls", "reed"],
@@ -284,7 +321,10 @@ fn a_session_that_was_killed_is_no_more() {
         return;
     };
     let run = directory.path();
-    succeeds(&command(run, &["start", "doomed", "--system", "-o", "trace"]));
+    succeeds(&command(
+        run,
+        &["start", "doomed", "--system", "-o", "trace"],
+    ));
     let listed: serde_json::Value =
         serde_json::from_str(&succeeds(&command(run, &["list", "--format", "json"]))).unwrap();
     let pid = listed["sessions"][0]["pid"].to_string();
@@ -297,7 +337,9 @@ fn a_session_that_was_killed_is_no_more() {
             .success()
     );
     let process = pid.parse().unwrap();
-    until("it has ended", || matches!(state(process), None | Some('Z')));
+    until("it has ended", || {
+        matches!(state(process), None | Some('Z'))
+    });
     let (code, said) = fails(&command(run, &["status", "doomed"]));
     assert_eq!(code, 3);
     assert!(
@@ -307,7 +349,10 @@ fn a_session_that_was_killed_is_no_more() {
     // What had been written by then can be read, whole packets all.
     let trace = run.join("trace");
     text(&["info", "--strict", trace.to_str().unwrap()]);
-    succeeds(&command(run, &["start", "doomed", "--system", "-o", "again"]));
+    succeeds(&command(
+        run,
+        &["start", "doomed", "--system", "-o", "again"],
+    ));
     succeeds(&command(run, &["stop", "doomed"]));
 }
 
@@ -321,7 +366,10 @@ fn a_command_that_is_not_there_begins_no_session() {
         ("absent", "/there/is/no/such/program", 127),
         ("unfit", "/etc/passwd", 126),
     ] {
-        let (code, said) = fails(&command(run, &["start", name, "-o", "trace", "--", program]));
+        let (code, said) = fails(&command(
+            run,
+            &["start", name, "-o", "trace", "--", program],
+        ));
         assert_eq!(code, expected, "{said}");
         assert!(said.starts_with(&format!("error: {program}: ")), "{said}");
         let left: Vec<_> = std::fs::read_dir(run.join("tracebraid")).unwrap().collect();
@@ -359,7 +407,12 @@ fn a_snapshot_goes_into_a_directory_of_its_own() {
     // It goes on.
     std::fs::create_dir(run.join("empty")).unwrap();
     let kept = succeeds(&command(run, &["snapshot", "box", "-o", "empty"]));
-    let count = text(&["count", "--format", "json", run.join("empty").to_str().unwrap()]);
+    let count = text(&[
+        "count",
+        "--format",
+        "json",
+        run.join("empty").to_str().unwrap(),
+    ]);
     let count: serde_json::Value = serde_json::from_str(&count).unwrap();
     let events = count["events"].as_u64().unwrap();
     let told = kept
@@ -385,8 +438,8 @@ fn who_connects_and_says_nothing_keeps_nobody_waiting() {
     let silent: Vec<UnixStream> = (0..3).map(|_| connect()).collect();
     let mut slow = connect();
     slow.write_all(b"\"sta").unwrap();
-    // The client gives up after the timeout for silent callers: waiting for one after the other would be too
-    // long.
+    // The client gives up after the timeout for silent callers: waiting for one after the other
+    // would be too long.
     succeeds(&command(run, &["status", "one"]));
     // Half a line may come later.
     slow.write_all(b"tus\"\n").unwrap();

@@ -1,4 +1,5 @@
-//! Names of functions in call stacks: of compiled and interpreted programs, and of files that are gone.
+//! Names of functions in call stacks: of compiled and interpreted programs, and of files that are
+//! gone.
 
 use std::fs;
 use std::path::PathBuf;
@@ -70,9 +71,13 @@ print(sys.version_info[1])";
             .arg("-c")
             .arg("import sys; print(sys.version_info[1])")
             .output();
-        let minor = runs
-            .ok()
-            .and_then(|output| String::from_utf8(output.stdout).ok()?.trim().parse::<u32>().ok());
+        let minor = runs.ok().and_then(|output| {
+            String::from_utf8(output.stdout)
+                .ok()?
+                .trim()
+                .parse::<u32>()
+                .ok()
+        });
         if !minor.is_some_and(|minor| (11..=13).contains(&minor)) {
             continue;
         }
@@ -97,7 +102,10 @@ print(sys.version_info[1])";
         };
         // In the main thread and in the other one.
         assert!(serves("<module> (shop.py:") >= 30, "{python}: {folded}");
-        assert!(serves("Thread.run (threading.py:") >= 30, "{python}: {folded}");
+        assert!(
+            serves("Thread.run (threading.py:") >= 30,
+            "{python}: {folded}"
+        );
         assert!(folded.contains("naïve (shop.py:8);"), "{python}: {folded}");
         let waits = text(&["stacks", "--waits", "--format", "folded", &trace]);
         assert!(
@@ -133,15 +141,19 @@ int main(void) { struct timespec t; for (int i = 0; i < 10000000; i++) clock_get
     let functions = profile["functions"].as_array().unwrap();
     let named = |row: &&Value| row["name"].as_str().unwrap().contains("vdso.so");
     assert_eq!(functions.iter().find(named), None, "{profile:#}");
-    // The program does nothing else. How its time is divided between it, the C library, the kernel's and, where that
-    // cannot read the clock, the kernel itself is the machine's; but whatever is called from `main` has a name.
+    // The program does nothing else. How its time is divided between it, the C library, the
+    // kernel's and, where that cannot read the clock, the kernel itself is the machine's; but
+    // whatever is called from `main` has a name.
     let folded = text(&["stacks", "--format", "folded", &trace]);
     let below = folded.lines().filter(|line| line.contains(";main"));
     let unnamed: Vec<&str> = below
         .filter(|line| line.contains("0x") || line.contains("[unknown]"))
         .collect();
     assert!(unnamed.is_empty(), "{unnamed:?}");
-    let (main, clock) = (samples_in(&folded, ";main"), samples_in(&folded, "clock_gettime"));
+    let (main, clock) = (
+        samples_in(&folded, ";main"),
+        samples_in(&folded, "clock_gettime"),
+    );
     assert!(
         main * 10 >= all * 8 && clock * 2 >= main,
         "{clock} of {main} of {all}: {folded}"
@@ -152,7 +164,11 @@ int main(void) { struct timespec t; for (int i = 0; i < 10000000; i++) clock_get
 fn names_are_kept_for_the_next_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let program = compiled_with(directory.path(), "spins", SPINS, &["-g", "-O1"]);
-    let (said, trace) = record(directory.path(), &["--stacks"], &[&program.to_string_lossy()]);
+    let (said, trace) = record(
+        directory.path(),
+        &["--stacks"],
+        &[&program.to_string_lossy()],
+    );
     if !can_record_kernel() {
         return;
     }
@@ -161,7 +177,12 @@ fn names_are_kept_for_the_next_run() {
     let stacks = || {
         let mut stacks = tracebraid();
         stacks.env("TRACEBRAID_CACHE", &kept);
-        crate::support::succeeds(&stacks.args(["stacks", &trace]).output().expect("the binary runs"))
+        crate::support::succeeds(
+            &stacks
+                .args(["stacks", &trace])
+                .output()
+                .expect("the binary runs"),
+        )
     };
     let without = text(&["stacks", &trace]);
     assert!(without.contains("spins_inside"), "{without}");
@@ -170,7 +191,11 @@ fn names_are_kept_for_the_next_run() {
     let mut files = fs::read_dir(&kept)
         .expect("names are kept")
         .map(|entry| entry.expect("a file").path());
-    let is_ours = |file: &PathBuf| fs::read_to_string(file).expect("text").contains("spins_inside");
+    let is_ours = |file: &PathBuf| {
+        fs::read_to_string(file)
+            .expect("text")
+            .contains("spins_inside")
+    };
     let file = files.find(is_ours).expect("those of the program too");
     let names = fs::read_to_string(&file)
         .expect("text")
@@ -231,7 +256,10 @@ fn a_program_that_was_replaced_has_no_names() {
     assert_eq!(of(&profile, "first", "own", "cpu_ns"), 0);
     assert_eq!(of(&profile, "second", "own", "cpu_ns"), 0);
     let changed = &profile["changed_files"][0];
-    assert!(changed["path"].as_str().unwrap().ends_with("/first"), "{changed}");
+    assert!(
+        changed["path"].as_str().unwrap().ends_with("/first"),
+        "{changed}"
+    );
     assert!(changed["frames"].as_u64().unwrap() > 0);
 }
 
@@ -245,7 +273,13 @@ fn frames_of_files_that_do_not_exist_are_counted_with_a_remedy() {
     let program = compiled_with(directory.path(), "gone", SPINS, &options);
     let copy = directory.path().join("copy");
     fs::copy(&program, &copy).unwrap();
-    let recorded = ["--kernel", "none", "--syscalls", "none", "--stacks=waits=off"];
+    let recorded = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks=waits=off",
+    ];
     let (output, trace) = record(directory.path(), &recorded, &[program.to_str().unwrap()]);
     succeeds(&output);
     assert!(profile(&trace)["missing_files"].is_null());
@@ -308,8 +342,18 @@ fn frames_of_programs_in_memory_are_counted_with_a_remedy() {
     let directory = TempDir::new().unwrap();
     let options = ["-O1", "-static", "-Wl,--build-id"];
     let program = compiled_with(directory.path(), "program", IN_MEMORY, &options);
-    let recorded = ["--kernel", "none", "--syscalls", "none", "--stacks=waits=off"];
-    let (output, trace) = record(directory.path(), &recorded, &[program.to_str().unwrap(), "again"]);
+    let recorded = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks=waits=off",
+    ];
+    let (output, trace) = record(
+        directory.path(),
+        &recorded,
+        &[program.to_str().unwrap(), "again"],
+    );
     succeeds(&output);
     let shown = one_line(&text(&["stacks", &trace]));
     assert!(

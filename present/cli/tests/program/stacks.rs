@@ -24,11 +24,13 @@ fn chains(directory: &Path) -> PathBuf {
     )
 }
 
-/// Stacks of `chains` in a trace, as `print` shows them: but for those in the middle of becoming the program, which
-/// have none of it.
+/// Stacks of `chains` in a trace, as `print` shows them: but for those in the middle of becoming
+/// the program, which have none of it.
 fn stacks_of_chains(trace: &str) -> Vec<String> {
-    let all = ["tracebraid_cpu_stack", "tracebraid_syscall_stack"].map(|class| events(trace, class));
-    let is_it = |line: &String| line.contains("comm = \"chains\"") && !line.contains("syscall = 59,");
+    let all =
+        ["tracebraid_cpu_stack", "tracebraid_syscall_stack"].map(|class| events(trace, class));
+    let is_it =
+        |line: &String| line.contains("comm = \"chains\"") && !line.contains("syscall = 59,");
     all.concat().into_iter().filter(is_it).collect()
 }
 
@@ -41,7 +43,12 @@ fn stacks_are_whole_without_frame_pointers() {
     let program = chains(directory.path());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/plugin.c");
     let source = fs::read_to_string(source).unwrap();
-    let plugin = compiled_with(directory.path(), "plugin.so", &source, &["-shared", "-fPIC"]);
+    let plugin = compiled_with(
+        directory.path(),
+        "plugin.so",
+        &source,
+        &["-shared", "-fPIC"],
+    );
     let begin = "_start;__libc_start_main_impl;__libc_start_call_main;main;";
     let deep = format!("{begin}{}leaf;burn", "recurse;".repeat(29));
     // The C library's functions differ between its versions.
@@ -66,7 +73,9 @@ fn stacks_are_whole_without_frame_pointers() {
             .lines()
             .filter(has_all)
             .filter_map(|line| line.rsplit_once(' '));
-        let samples: u64 = samples.map(|(_, count)| count.parse::<u64>().unwrap()).sum();
+        let samples: u64 = samples
+            .map(|(_, count)| count.parse::<u64>().unwrap())
+            .sum();
         assert!(samples >= 20, "{what}: {samples} in {folded}");
         let stacks = stacks_of_chains(&trace);
         let broken: Vec<&String> = stacks
@@ -96,7 +105,11 @@ fn stacks_are_cut_where_asked_for() {
     ] {
         let run = TempDir::new().unwrap();
         let command = [program.to_str().unwrap(), "deep"];
-        let (output, trace) = record(run.path(), &[&ONLY_STACKS[..4], &[options]].concat(), &command);
+        let (output, trace) = record(
+            run.path(),
+            &[&ONLY_STACKS[..4], &[options]].concat(),
+            &command,
+        );
         assert!(output.status.success(), "{}", error(&output));
         let cut = stacks_of_chains(&trace)
             .iter()
@@ -129,8 +142,8 @@ fn waits_have_whole_stacks_and_are_not_interrupted() {
     let directory = TempDir::new().unwrap();
     let program = chains(directory.path());
     let options = [&ONLY_STACKS[..4], &["--stacks=period_us=0"]].concat();
-    // A wait is not seen where something else runs before the thread can leave its CPU and its timer is over by then: on a
-    // busy machine that may be any of them, but none is always.
+    // A wait is not seen where something else runs before the thread can leave its CPU and its
+    // timer is over by then: on a busy machine that may be any of them, but none is always.
     let mut missing: BTreeSet<&str> = WAITS.map(|(name, _)| name).into();
     for _ in 0..10 {
         let run = TempDir::new().unwrap();
@@ -171,8 +184,8 @@ const WAITS: [(&str, u32); 8] = [
     ("wait4", 61),
 ];
 
-/// Uses the CPU in one function, and waits in another one that is not the last before the C library. Prints its CPU
-/// time in microseconds after each round.
+/// Uses the CPU in one function, and waits in another one that is not the last before the C
+/// library. Prints its CPU time in microseconds after each round.
 const PLAIN: &str = r#"
 #include <stdio.h>
 #include <time.h>
@@ -232,8 +245,8 @@ fn plain(directory: &Path) -> PathBuf {
 /// Rounds of the program that are recorded whole, at least.
 const ROUNDS: u64 = 12;
 
-/// Functions of the program and of the kernel stand in what was recorded with these options during some of its rounds,
-/// however long those take.
+/// Functions of the program and of the kernel stand in what was recorded with these options during
+/// some of its rounds, however long those take.
 fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
     if !can_record_kernel() {
         return;
@@ -248,7 +261,15 @@ fn sees_plain(options: impl Fn(u32) -> Vec<String>) {
         command.env("XDG_RUNTIME_DIR", directory.path());
         succeeds(&command.output().expect("the binary runs"))
     };
-    let only_stacks = ["--kernel", "none", "--syscalls", "none", "--stacks", "-o", &trace];
+    let only_stacks = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks",
+        "-o",
+        &trace,
+    ];
     // When that has ended recording has begun.
     session(
         &[&["start", "stacks"][..], &only_stacks].concat(),
@@ -370,11 +391,14 @@ fn workers_that_give_up_root_have_stacks() {
     assert!(output.status.success(), "{}", error(&output));
     let profile = profile(&trace);
     let processes = profile["processes"].as_array().unwrap();
-    let ours = processes.iter().filter(|process| process["name"] == "drops");
+    let ours = processes
+        .iter()
+        .filter(|process| process["name"] == "drops");
     assert_eq!(ours.count(), 2, "{profile:#}");
-    // Milliseconds of CPU time that each has used in its function, with all that this calls: which part of it is spent in
-    // the kernel's library is the processor's. One sample for each, but for some that fall into signal handlers. More are
-    // possible, since the clock of samples goes on while a host takes the CPU from a virtual machine.
+    // Milliseconds of CPU time that each has used in its function, with all that this calls: which
+    // part of it is spent in the kernel's library is the processor's. One sample for each, but for
+    // some that fall into signal handlers. More are possible, since the clock of samples goes on
+    // while a host takes the CPU from a virtual machine.
     let told = String::from_utf8(output.stdout).unwrap();
     let told = told.lines().filter_map(|line| line.split_once(' '));
     let mut all = 0;
@@ -439,6 +463,9 @@ fn a_recording_with_stacks_that_has_none_is_not_told_to_have_them_recorded() {
         let directory = TempDir::new().unwrap();
         let (_, trace) = record(directory.path(), &[], &["true"]);
         let (code, said) = crate::support::failure(&["stacks", &trace]);
-        assert!(code == 3 && said.contains("record them with"), "{code}: {said}");
+        assert!(
+            code == 3 && said.contains("record them with"),
+            "{code}: {said}"
+        );
     }
 }

@@ -9,7 +9,8 @@ use serde_json::Value;
 /// The recordings of a server and of its client, whose clock is 3.7166 s ahead.
 fn two_hosts() -> [String; 2] {
     let directory = recorded("twohost");
-    ["twohost-server", "twohost-client"].map(|name| directory.join(name).to_str().unwrap().to_owned())
+    ["twohost-server", "twohost-client"]
+        .map(|name| directory.join(name).to_str().unwrap().to_owned())
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -20,8 +21,19 @@ fn json(arguments: &[&str]) -> Value {
 fn two_hosts_are_related() {
     let [server, client] = &two_hosts();
     insta::assert_snapshot!("sync-table", text(&["sync", server, client]));
-    insta::assert_snapshot!("sync-csv", text(&["sync", "--format", "csv", server, client]));
-    let found = json(&["sync", "--format", "json", "--reference", "cli", server, client]);
+    insta::assert_snapshot!(
+        "sync-csv",
+        text(&["sync", "--format", "csv", server, client])
+    );
+    let found = json(&[
+        "sync",
+        "--format",
+        "json",
+        "--reference",
+        "cli",
+        server,
+        client,
+    ]);
     assert_eq!(found["reference"], "cli");
     let host = &found["hosts"][0];
     assert_eq!(
@@ -29,7 +41,10 @@ fn two_hosts_are_related() {
         (&"srv".into(), &"cli".into())
     );
     let offset = host["offset_ns"].as_i64().unwrap();
-    assert!((3_716_590_000..=3_717_036_000).contains(&offset), "{offset}");
+    assert!(
+        (3_716_590_000..=3_717_036_000).contains(&offset),
+        "{offset}"
+    );
     // Of two hosts the table of pairs says the same, in the same direction.
     let pair = &found["pairs"][0];
     assert_eq!(
@@ -43,7 +58,8 @@ fn two_hosts_are_related() {
     assert_eq!(way("1", "1G"), way("3", "4K"));
 }
 
-/// Bytes that tell a TCP segment from others, and when it was sent or received, as `print` tells it.
+/// Bytes that tell a TCP segment from others, and when it was sent or received, as `print` tells
+/// it.
 fn segments(arguments: &[&str]) -> HashMap<(String, String), Vec<(String, i64)>> {
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
     let mut last = i64::MIN;
@@ -57,12 +73,18 @@ fn segments(arguments: &[&str]) -> HashMap<(String, String), Vec<(String, i64)>>
         };
         let payload = &event["payload"];
         let headers = match &payload["network_header"] {
-            Value::Null => format!("{} {} {}", payload["seq"], payload["ack_seq"], payload["flags"]),
+            Value::Null => format!(
+                "{} {} {}",
+                payload["seq"], payload["ack_seq"], payload["flags"]
+            ),
             header => {
                 let names = ["saddr", "daddr"].map(|name| header[name].to_string());
                 let tcp = &header["transport_header"];
                 let names_of_tcp = ["source_port", "dest_port", "seq", "ack_seq", "flags"];
-                format!("{names:?} {:?}", names_of_tcp.map(|name| tcp[name].to_string()))
+                format!(
+                    "{names:?} {:?}",
+                    names_of_tcp.map(|name| tcp[name].to_string())
+                )
             }
         };
         let name = event["name"].as_str().unwrap();
@@ -132,7 +154,8 @@ fn no_packet_of_the_scp_pair_arrives_before_it_was_sent() {
     ];
     assert_eq!(arrive_after_they_were_sent(&print), 46);
     let found = json(&["sync", "--format", "json", &source, &destination]);
-    // It lasts too short for its packets to bound the drift better than what is known of clocks does: see docs/sync.md.
+    // It lasts too short for its packets to bound the drift better than what is known of clocks
+    // does: see docs/sync.md.
     assert_eq!(found["pairs"][0]["accuracy"], "approximate");
 }
 
@@ -145,11 +168,19 @@ fn every_command_can_read_hosts_with_one_time() {
     let file = file.to_str().unwrap();
     text(&["sync", "-o", file, server, client]);
     let length = |options: &[&str]| {
-        let report = json(&[&["cpu", "--format", "json"], options, &[server.as_str(), client]].concat());
+        let report = json(
+            &[
+                &["cpu", "--format", "json"],
+                options,
+                &[server.as_str(), client],
+            ]
+            .concat(),
+        );
         report["duration_ns"].as_i64().expect("a number")
     };
     let shorter = length(&[]) - length(&["--sync", file]);
-    // By its own time the client's last event is 3.531677171 s after the server's last one; in truth it is before it.
+    // By its own time the client's last event is 3.531677171 s after the server's last one; in
+    // truth it is before it.
     assert_eq!(shorter, 3_531_677_171);
     assert_eq!(length(&["--sync", file]), length(&["--sync", "auto"]));
     for command in ["report", "count", "net", "sched", "io", "waits", "info"] {
@@ -164,11 +195,15 @@ fn every_command_can_read_hosts_with_one_time() {
         );
     }
     // The reference's own times stay.
-    let line = |options: &[&str]| text(&[&["print", "--limit", "1"], options, &[server.as_str()]].concat());
+    let line = |options: &[&str]| {
+        text(&[&["print", "--limit", "1"], options, &[server.as_str()]].concat())
+    };
     assert_eq!(line(&[]), line(&["--sync", file]));
     // From a time to a time is meant in the time that all have.
     let part = |options: &[&str]| {
-        let range = ["count", "--format", "json", "--from", "+30s", "--to", "+31s"];
+        let range = [
+            "count", "--format", "json", "--from", "+30s", "--to", "+31s",
+        ];
         json(&[&range[..], options, &[server.as_str(), client]].concat())["events"].as_u64()
     };
     assert!(part(&["--sync", file]).is_some_and(|events| events > 0));
@@ -215,14 +250,21 @@ fn wrong_files_are_refused() {
         std::fs::write(&path, content).unwrap();
         let (code, errors) = failure(&["count", "--sync", path.to_str().unwrap(), server, client]);
         assert_eq!(code, 2, "{name}: {errors}");
-        assert!(errors.contains(why) && errors.contains(name), "{name}: {errors}");
+        assert!(
+            errors.contains(why) && errors.contains(name),
+            "{name}: {errors}"
+        );
     };
     let with = |from: &str, to: &str| {
         assert!(good.contains(from), "{good}");
         good.replacen(from, to, 1)
     };
     refused("text", "hello", "this is no file of `tracebraid sync`");
-    refused("other", "{\"hosts\": []}", "this is no file of `tracebraid sync`");
+    refused(
+        "other",
+        "{\"hosts\": []}",
+        "this is no file of `tracebraid sync`",
+    );
     let newer = with("\"tracebraid_sync\": 1", "\"tracebraid_sync\": 2");
     refused("newer", &newer, "only version 1 can be read");
     let line = good.split("\"drift_e18\": ").nth(1).unwrap();

@@ -9,7 +9,12 @@ fn trace() -> String {
 
 fn json(arguments: &[&str]) -> Value {
     let trace = trace();
-    let arguments = [&["syscalls", "--format", "json"], arguments, &[trace.as_str()]].concat();
+    let arguments = [
+        &["syscalls", "--format", "json"],
+        arguments,
+        &[trace.as_str()],
+    ]
+    .concat();
     serde_json::from_str(&text(&arguments)).expect("JSON")
 }
 
@@ -18,7 +23,9 @@ fn rows<'r>(report: &'r Value, section: &str) -> &'r Vec<Value> {
 }
 
 fn sum(rows: &[Value], key: &str) -> u64 {
-    rows.iter().map(|row| row[key].as_u64().expect("a number")).sum()
+    rows.iter()
+        .map(|row| row[key].as_u64().expect("a number"))
+        .sum()
 }
 
 #[test]
@@ -34,7 +41,10 @@ fn tables() {
     };
     for view in ["stats", "top", "log"] {
         let text = narrow(view);
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(format!("syscalls-{view}"), text);
     }
     let bars = text(&["syscalls", "--view", "freq", "--syscall", "wait4", &trace()]);
@@ -87,14 +97,24 @@ fn distributions_are_those_of_the_log() {
     ] {
         let exact = durations[(durations.len() * thousandths).div_ceil(1000) - 1];
         let found = stats[key].as_u64().expect("a number");
-        assert!(found.abs_diff(exact) <= exact / 128, "{key}: {found} for {exact}");
+        assert!(
+            found.abs_diff(exact) <= exact / 128,
+            "{key}: {found} for {exact}"
+        );
     }
     let bins = rows(&report, "distribution");
-    assert_eq!((bins.len(), sum(bins, "count")), (20, durations.len() as u64));
+    assert_eq!(
+        (bins.len(), sum(bins, "count")),
+        (20, durations.len() as u64)
+    );
     for (at, bin) in bins.iter().enumerate() {
         let [from, to] = ["from_ns", "to_ns"].map(|key| bin[key].as_f64().expect("a number"));
         let inside = |&&value: &&u64| from <= value as f64 && ((value as f64) < to || at == 19);
-        assert_eq!(bin["count"], durations.iter().filter(inside).count(), "{bin}");
+        assert_eq!(
+            bin["count"],
+            durations.iter().filter(inside).count(),
+            "{bin}"
+        );
     }
 }
 
@@ -123,7 +143,10 @@ fn what_is_chosen() {
         (&["--procname", "ab"], count(&|row| row["name"] == "ab")),
     ] {
         let report = json(&[&["--view", "log"], arguments].concat());
-        assert!(expected > 0 && expected < log.len(), "{arguments:?}: {expected}");
+        assert!(
+            expected > 0 && expected < log.len(),
+            "{arguments:?}: {expected}"
+        );
         assert_eq!(rows(&report, "log").len(), expected, "{arguments:?}");
     }
     let (code, message) = failure(&["syscalls", "--min", "soon", &trace()]);
@@ -148,12 +171,22 @@ fn csv_has_a_table_for_each_section() {
         .filter_map(|section| section.lines().next())
         .collect();
     assert_eq!(heads.len(), 5, "{csv}");
-    assert_eq!(heads[4], "begin_ns,duration_ns,syscall,result,host,pid,tid,name");
-    assert!(csv.contains(",epoll_wait,1,,222,231,Client manageme"), "{csv}");
+    assert_eq!(
+        heads[4],
+        "begin_ns,duration_ns,syscall,result,host,pid,tid,name"
+    );
+    assert!(
+        csv.contains(",epoll_wait,1,,222,231,Client manageme"),
+        "{csv}"
+    );
 }
 
 /// Makes a report for machines, of which each table must fit its class; gives their number.
-fn fitting_tables(command: &str, classes: &serde_json::Map<String, Value>, arguments: &[&str]) -> usize {
+fn fitting_tables(
+    command: &str,
+    classes: &serde_json::Map<String, Value>,
+    arguments: &[&str],
+) -> usize {
     let format: &[&str] = &[command, "--format", "lami", "--output-progress"];
     let output = text(&[format, arguments].concat());
     assert!(output.starts_with("0 reading\n"), "{command}");
@@ -176,7 +209,10 @@ fn fitting_tables(command: &str, classes: &serde_json::Map<String, Value>, argum
                     cell.is_null() || cell["class"] == column["class"],
                     "{cell} {column}"
                 );
-                assert!(cell.get("value").is_none_or(|value| !value.is_null()), "{cell}");
+                assert!(
+                    cell.get("value").is_none_or(|value| !value.is_null()),
+                    "{cell}"
+                );
             }
         }
     }
@@ -199,7 +235,8 @@ fn machine_interface() {
         "syscalls",
     ] {
         let metadata: Value =
-            serde_json::from_str(&text(&[command, "--format", "lami", "--metadata"])).expect("JSON");
+            serde_json::from_str(&text(&[command, "--format", "lami", "--metadata"]))
+                .expect("JSON");
         assert_eq!(metadata["mi-version"]["major"], 1);
         let classes = metadata["table-classes"].as_object().expect("classes");
         assert_eq!(text(&[command, "--test-compatibility", &trace()]), "");
@@ -209,7 +246,12 @@ fn machine_interface() {
         } else {
             &[]
         };
-        let range = ["--begin", "1795225394500000000", "--end", "1795225395500000000"];
+        let range = [
+            "--begin",
+            "1795225394500000000",
+            "--end",
+            "1795225395500000000",
+        ];
         let used = fitting_tables(command, classes, &[views, &range, &[&trace()]].concat());
         if several && command != "sched" {
             assert_eq!(used, classes.len(), "{command}: every class occurs");
@@ -226,5 +268,8 @@ fn machine_interface() {
     ]);
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.starts_with(b"{\"error-message\":"));
-    assert!(output.stderr.is_empty(), "Trace Compass reads it with the answer");
+    assert!(
+        output.stderr.is_empty(),
+        "Trace Compass reads it with the answer"
+    );
 }

@@ -13,19 +13,32 @@ fn document(path: &Path) -> Value {
 
 fn sum(fold: &Value, list: &str, key: &str) -> u64 {
     let list = fold[list].as_array().expect("a list");
-    list.iter().map(|of| of[key].as_u64().expect("a number")).sum()
+    list.iter()
+        .map(|of| of[key].as_u64().expect("a number"))
+        .sum()
 }
 
 /// Builds a database of executions.
 fn executions<'a>(trace: &'a str, database: &'a str) -> [&'a str; 7] {
-    ["executions", "build", trace, "--call", "read", "-o", database]
+    [
+        "executions",
+        "build",
+        trace,
+        "--call",
+        "read",
+        "-o",
+        database,
+    ]
 }
 
 #[test]
 fn the_times_of_all_steps_add_up() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("timings.json");
-    let (trace, to) = (recorded_trace("kernel-mix-small"), file.to_str().expect("UTF-8"));
+    let (trace, to) = (
+        recorded_trace("kernel-mix-small"),
+        file.to_str().expect("UTF-8"),
+    );
     let plain = text(&["sched", &trace]);
     let timed = text(&[
         "sched",
@@ -52,7 +65,8 @@ fn the_times_of_all_steps_add_up() {
         + number("finish_ns");
     let seconds = |key: &str| found[key].as_f64().expect("a number");
     assert!((seconds("serial_s") - serial as f64 / 1e9).abs() < 1e-6);
-    let parallel = sum(fold, "chunks", "fold_ns") + sum(fold, "slices", "play_ns") + number("rows_ns");
+    let parallel =
+        sum(fold, "chunks", "fold_ns") + sum(fold, "slices", "play_ns") + number("rows_ns");
     let cpu = (serial + parallel) as f64 / 1e9 + seconds("outside_s");
     assert!(seconds("cpu_s") <= cpu + 1e-6, "{found}");
     assert!(seconds("serial_share") > 0.0 && seconds("serial_share") < 1.0);
@@ -63,7 +77,10 @@ fn the_times_of_all_steps_add_up() {
 fn both_passes_of_a_view_are_timed() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("timings.json");
-    let (trace, to) = (recorded_trace("kernel-mix-small"), file.to_str().expect("UTF-8"));
+    let (trace, to) = (
+        recorded_trace("kernel-mix-small"),
+        file.to_str().expect("UTF-8"),
+    );
     text(&["syscalls", &trace, "--view", "freq", "--timings", to]);
     assert_eq!(document(&file)["folds"].as_array().map(Vec::len), Some(2));
 }
@@ -72,12 +89,24 @@ fn both_passes_of_a_view_are_timed() {
 #[test]
 fn all_commands_that_fold_are_timed() {
     let directory = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let path = |name: &str| {
+        directory
+            .path()
+            .join(name)
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
+    };
     let (trace, to) = (recorded_trace("kernel-mix-small"), path("timings.json"));
     let (history, database) = (path("history"), path("executions"));
     let mut commands: Vec<Vec<&str>> = REPORTS.map(|report| vec![report, &trace]).into();
     commands.push(vec!["info", &trace, "--counts"]);
-    commands.push(vec!["periods", &trace, "--period", "sched_switch:sched_switch"]);
+    commands.push(vec![
+        "periods",
+        &trace,
+        "--period",
+        "sched_switch:sched_switch",
+    ]);
     commands.push(vec!["critical-path", &trace, "--longest", "read"]);
     commands.push(vec!["history", "build", &trace, "-o", &history]);
     commands.push(executions(&trace, &database).to_vec());
@@ -85,7 +114,8 @@ fn all_commands_that_fold_are_timed() {
     commands.push(vec!["stacks", &stacks]);
     let question = "SELECT count(*) FROM intervals";
     commands.push(vec!["executions", "sql", "--trace", &trace, question]);
-    let hosts = ["client", "server"].map(|host| recorded("twohost").join(format!("twohost-{host}")));
+    let hosts =
+        ["client", "server"].map(|host| recorded("twohost").join(format!("twohost-{host}")));
     let hosts = hosts.each_ref().map(|host| host.to_str().expect("UTF-8"));
     commands.push(vec!["sync", hosts[0], hosts[1]]);
     for command in commands {
@@ -98,7 +128,11 @@ fn all_commands_that_fold_are_timed() {
         );
         assert!(found["threads"].as_u64() > Some(0), "{command:?}");
         let folds = found["folds"].as_array().expect("folds");
-        let chunks = |fold: &Value| fold["chunks"].as_array().is_some_and(|chunks| !chunks.is_empty());
+        let chunks = |fold: &Value| {
+            fold["chunks"]
+                .as_array()
+                .is_some_and(|chunks| !chunks.is_empty())
+        };
         assert!(
             !folds.is_empty() && folds.iter().all(chunks),
             "{command:?}: {found}"
@@ -111,7 +145,14 @@ fn all_commands_that_fold_are_timed() {
 #[test]
 fn processing_call_stacks_is_serial() {
     let directory = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let path = |name: &str| {
+        directory
+            .path()
+            .join(name)
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
+    };
     let (trace, to) = (recorded_trace("disk-contention"), path("timings.json"));
     let database = path("executions");
     for command in [
@@ -119,7 +160,13 @@ fn processing_call_stacks_is_serial() {
         &["report", &trace],
         &executions(&trace, &database),
     ] {
-        text(&[command, &["--chunk-size", "100K", "-j", "2", "--timings", &to]].concat());
+        text(
+            &[
+                command,
+                &["--chunk-size", "100K", "-j", "2", "--timings", &to],
+            ]
+            .concat(),
+        );
         let found = document(Path::new(&to));
         let folds = found["folds"].as_array().expect("folds");
         let number = |fold: &Value, key: &str| fold[key].as_u64().expect("a number");
@@ -130,7 +177,9 @@ fn processing_call_stacks_is_serial() {
                 + number(fold, "finish_ns")
         };
         let parallel = |fold: &Value| {
-            sum(fold, "chunks", "fold_ns") + sum(fold, "slices", "play_ns") + number(fold, "rows_ns")
+            sum(fold, "chunks", "fold_ns")
+                + sum(fold, "slices", "play_ns")
+                + number(fold, "rows_ns")
         };
         let works = found["serial_work"].as_array().expect("work");
         let stacks: Vec<&Value> = works
@@ -149,7 +198,10 @@ fn processing_call_stacks_is_serial() {
         );
         // Nothing is counted twice.
         let all = serial + folds.iter().map(parallel).sum::<u64>();
-        assert!(all as f64 / 1e9 < seconds("cpu_s") + 1e-6, "{command:?}: {found}");
+        assert!(
+            all as f64 / 1e9 < seconds("cpu_s") + 1e-6,
+            "{command:?}: {found}"
+        );
     }
 }
 
@@ -158,7 +210,10 @@ fn processing_call_stacks_is_serial() {
 fn partial_states_of_stacks_are_measured() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("timings.json");
-    let (trace, to) = (recorded_trace("disk-contention"), file.to_str().expect("UTF-8"));
+    let (trace, to) = (
+        recorded_trace("disk-contention"),
+        file.to_str().expect("UTF-8"),
+    );
     text(&["stacks", &trace, "--timings", to]);
     assert!(document(&file)["partial_bytes"].as_u64() > Some(10_000));
 }
@@ -166,7 +221,14 @@ fn partial_states_of_stacks_are_measured() {
 #[test]
 fn making_executions_follows_from_what_was_composed() {
     let directory = tempfile::tempdir().expect("a directory");
-    let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let path = |name: &str| {
+        directory
+            .path()
+            .join(name)
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
+    };
     let (trace, to, database) = (
         recorded_trace("kernel-mix-small"),
         path("timings.json"),
@@ -200,7 +262,10 @@ fn other_files_are_not_written_over() {
     let (code, message) = failure(&["cpu", &trace, "--timings", to]);
     assert_eq!(code, 2);
     assert!(message.contains("give another name"), "{message}");
-    assert_eq!(std::fs::read_to_string(&other).expect("the file"), "precious");
+    assert_eq!(
+        std::fs::read_to_string(&other).expect("the file"),
+        "precious"
+    );
     // A file that is also the output of the command.
     std::fs::remove_file(&other).expect("the file is there");
     let (code, message) = failure(&[&executions(&trace, to)[..], &["--timings", to]].concat());

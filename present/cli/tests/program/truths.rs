@@ -33,7 +33,9 @@ fn rows<'r>(report: &'r Value, key: &str) -> &'r [Value] {
 }
 
 fn number(row: &Value, key: &str) -> u64 {
-    row[key].as_u64().unwrap_or_else(|| panic!("{key} in {row}"))
+    row[key]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{key} in {row}"))
 }
 
 fn sum(rows: &[Value], key: &str) -> u64 {
@@ -43,22 +45,28 @@ fn sum(rows: &[Value], key: &str) -> u64 {
 /// A file of comma-separated values beside a recording: rows by the names of columns.
 fn truth(archive: &str, name: &str, file: &str) -> Vec<BTreeMap<String, String>> {
     let path = recorded(archive).join(format!("{name}.truth")).join(file);
-    let content =
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let mut lines = content.lines().map(|line| line.split(',').map(str::to_owned));
+    let content = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut lines = content
+        .lines()
+        .map(|line| line.split(',').map(str::to_owned));
     let head: Vec<String> = lines.next().expect("a head").collect();
     lines
         .map(|line| head.iter().cloned().zip(line).collect())
         .collect()
 }
 
-/// Threads, idle time and time of which nobody knows are all the time of all CPUs, to the nanosecond;
-/// also of a part of the time, and of one CPU.
+/// Threads, idle time and time of which nobody knows are all the time of all CPUs, to the
+/// nanosecond; also of a part of the time, and of one CPU.
 #[test]
 fn all_time_is_somebodys() {
     for (archive, name) in RECORDINGS {
         let trace = path(archive, name);
-        for part in [&[][..], &["--from", "+1ms", "--to", "+5ms"], &["--cpu", "1"]] {
+        for part in [
+            &[][..],
+            &["--from", "+1ms", "--to", "+5ms"],
+            &["--cpu", "1"],
+        ] {
             let report = json("cpu", part, &trace);
             let duration = number(&report, "duration_ns");
             let cpus = rows(&report, "cpus");
@@ -79,17 +87,31 @@ fn all_time_is_somebodys() {
                 "{name} {part:?}"
             );
             let tree = json("processes", part, &trace);
-            assert_eq!(number(&tree["total"], "active_ns"), threads, "{name} {part:?}");
-            assert!(duration > 0 && !cpus.is_empty(), "{name} has something to add up");
+            assert_eq!(
+                number(&tree["total"], "active_ns"),
+                threads,
+                "{name} {part:?}"
+            );
+            assert!(
+                duration > 0 && !cpus.is_empty(),
+                "{name} has something to add up"
+            );
         }
     }
 }
 
-/// What went through descriptors of a type in processes of that name: calls, bytes read and written.
+/// What went through descriptors of a type in processes of that name: calls, bytes read and
+/// written.
 fn moved(io: &Value, name: &str, kind: &str) -> [u64; 3] {
     let mut sums = [0; 3];
-    for process in rows(io, "processes").iter().filter(|row| row["name"] == name) {
-        for of_type in rows(process, "types").iter().filter(|row| row["type"] == kind) {
+    for process in rows(io, "processes")
+        .iter()
+        .filter(|row| row["name"] == name)
+    {
+        for of_type in rows(process, "types")
+            .iter()
+            .filter(|row| row["type"] == kind)
+        {
             let keys = ["calls", "read_bytes", "written_bytes"];
             let own = keys.map(|key| number(of_type, key));
             sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
@@ -98,8 +120,8 @@ fn moved(io: &Value, name: &str, kind: &str) -> [u64; 3] {
     sums
 }
 
-/// Two `dd` wrote 48 blocks of 64 KiB each. `ab -n 500` got a file of 40 KiB from nginx, which sends each
-/// file by one `sendfile`: all that it sends `ab` receives.
+/// Two `dd` wrote 48 blocks of 64 KiB each. `ab -n 500` got a file of 40 KiB from nginx, which
+/// sends each file by one `sendfile`: all that it sends `ab` receives.
 #[test]
 fn dd_nginx_and_ab() {
     let trace = path("kernel-mix-small", "kernel-mix-small");
@@ -112,7 +134,10 @@ fn dd_nginx_and_ab() {
     for writer in writers {
         assert_eq!(writer["name"], "dd");
         let said = number(writer, "written_bytes") - 48 * 65_536;
-        assert!((50..150).contains(&said), "what it says at its end: {said} bytes");
+        assert!(
+            (50..150).contains(&said),
+            "what it says at its end: {said} bytes"
+        );
     }
     let [_, from_disk, _] = moved(&io, "nginx", "disk");
     assert_eq!(from_disk, 500 * 40_960);
@@ -129,7 +154,8 @@ fn dd_nginx_and_ab() {
     assert_eq!(number(&calls["total"], "errors"), 0);
 }
 
-/// The client's requests and the answers have 64 bytes; requests of kind RPC go on to another server.
+/// The client's requests and the answers have 64 bytes; requests of kind RPC go on to another
+/// server.
 #[test]
 fn requests_of_64_bytes() {
     for (archive, client, server) in [
@@ -159,8 +185,8 @@ fn requests_of_64_bytes() {
     }
 }
 
-/// What the worker threads measured of their own CPU time while they served requests is not more than
-/// what the trace tells, which has the time between requests, too.
+/// What the worker threads measured of their own CPU time while they served requests is not more
+/// than what the trace tells, which has the time between requests, too.
 #[test]
 fn cpu_time_of_workers() {
     for (archive, name) in [
@@ -170,12 +196,16 @@ fn cpu_time_of_workers() {
         let mut measured: BTreeMap<i64, u64> = BTreeMap::new();
         for row in truth(archive, name, "requests.csv") {
             let tid = row["tid"].parse().expect("a number");
-            *measured.entry(tid).or_default() += row["thread_cpu_ns"].parse::<u64>().expect("a number");
+            *measured.entry(tid).or_default() +=
+                row["thread_cpu_ns"].parse::<u64>().expect("a number");
         }
         let cpu = json("cpu", &[], &path(archive, name));
         for (tid, least) in measured {
             let threads = rows(&cpu, "threads");
-            let thread = threads.iter().find(|row| row["tid"] == tid).expect("the worker");
+            let thread = threads
+                .iter()
+                .find(|row| row["tid"] == tid)
+                .expect("the worker");
             let active = number(thread, "active_ns");
             assert!(least > 1_000_000_000, "{name}: {tid} did something");
             assert!(
@@ -234,6 +264,10 @@ fn a_clock_that_runs_ahead() {
     ] {
         let whole = text(&[report, "--format", "json", "-j", "1", trace]);
         let cut = ["--format", "json", "-j", "2", "--chunk-size", "4096"];
-        assert_eq!(text(&[&[report], &cut[..], &[trace]].concat()), whole, "{report}");
+        assert_eq!(
+            text(&[&[report], &cut[..], &[trace]].concat()),
+            whole,
+            "{report}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Traces that their recorder did not end, and call stacks that are not whole: all commands report both.
+//! Traces that their recorder did not end, and call stacks that are not whole: all commands report
+//! both.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +8,9 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::recording::{END, FILE, MAP, Recording, STACK, STATE, end, file, map, stack, state};
+use crate::support::recording::{
+    END, FILE, MAP, Recording, STACK, STATE, end, file, map, stack, state,
+};
 use crate::support::{compiled_with, run, succeeds, text};
 
 const NO_END: &str = "the trace has no end mark";
@@ -34,7 +37,10 @@ fn all_commands_report_a_trace_without_its_end() {
     let trace = Recording::of_two_seconds().write(directory.path());
     let trace = trace.to_str().unwrap();
     let database = directory.path().join("d.db");
-    let (history, database) = (directory.path().join("h.history"), database.to_str().unwrap());
+    let (history, database) = (
+        directory.path().join("h.history"),
+        database.to_str().unwrap(),
+    );
     let commands: &[&[&str]] = &[
         &["info"],
         &["report"],
@@ -64,7 +70,12 @@ fn all_commands_report_a_trace_without_its_end() {
     insta::assert_snapshot!(without(&directory, &text(&["info", "--clock-gmt", trace])));
     let info = json(&["info", "--format", "json", trace]);
     assert_eq!(info["traces"][0]["ended"], false);
-    assert!(info["notes"][0]["message"].as_str().unwrap().contains(NO_END));
+    assert!(
+        info["notes"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains(NO_END)
+    );
     let cpu = json(&["cpu", "--format", "json", trace]);
     assert_eq!(
         cpu["unended"][0]["recorded_until_ns"],
@@ -169,11 +180,15 @@ fn stacks_that_are_not_whole_are_counted_with_a_remedy() {
     let trace = trace.to_str().unwrap();
     insta::assert_snapshot!(text(&["stacks", trace]));
     let profile = json(&["stacks", "--format", "json", trace]);
-    let numbers =
-        |of: &Value| ["whole", "cut", "broken"].map(|key| of["completeness"][key].as_u64().unwrap());
+    let numbers = |of: &Value| {
+        ["whole", "cut", "broken"].map(|key| of["completeness"][key].as_u64().unwrap())
+    };
     assert_eq!(numbers(&profile), [104, 15, 84]);
     let processes = profile["processes"].as_array().unwrap();
-    let java = processes.iter().find(|process| process["pid"] == 10).unwrap();
+    let java = processes
+        .iter()
+        .find(|process| process["pid"] == 10)
+        .unwrap();
     assert_eq!(numbers(java), [1, 0, 40]);
     let remedies: Vec<(&str, u64)> = profile["remedies"]
         .as_array()
@@ -206,7 +221,11 @@ fn stacks_that_are_not_whole_are_counted_with_a_remedy() {
     ];
     let report = text(&["report", "--format", "csv", trace]);
     let built = String::from_utf8(run(&builds).stderr).unwrap();
-    for text in [said(&["stacks", "--format", "folded", trace]), report, built] {
+    for text in [
+        said(&["stacks", "--format", "folded", trace]),
+        report,
+        built,
+    ] {
         assert_eq!(text.matches("are cut at 64 frames").count(), 1, "{text}");
         for remedy in [
             "PreserveFramePointer",
@@ -228,8 +247,9 @@ fn stacks_that_are_not_whole_are_counted_with_a_remedy() {
 #[test]
 fn a_replaced_file_gives_no_names() {
     let directory = TempDir::new().unwrap();
-    let source =
-        |name: &str| format!("int {name}(int x) {{ return x * 3; }} int main(void) {{ return {name}(2); }}");
+    let source = |name: &str| {
+        format!("int {name}(int x) {{ return x * 3; }} int main(void) {{ return {name}(2); }}")
+    };
     let compile = |name: &str, build_id: &str| {
         let options = ["-O0", build_id];
         compiled_with(directory.path(), name, &source(name), &options)
@@ -270,8 +290,12 @@ fn a_replaced_file_gives_no_names() {
     let unnamed = recording(vec![identity(hash + 1)]);
     assert!(unnamed.0.starts_with("[first+0x"), "{unnamed:?}");
     assert_eq!(unnamed.1, Some(1));
-    // Of one that changed while it was recorded either may be meant; and so of one of which nothing was recorded.
-    assert_eq!(recording(vec![identity(hash), identity(hash + 1)]).1, Some(1));
+    // Of one that changed while it was recorded either may be meant; and so of one of which nothing
+    // was recorded.
+    assert_eq!(
+        recording(vec![identity(hash), identity(hash + 1)]).1,
+        Some(1)
+    );
     assert_eq!(recording(vec![]).1, Some(1));
     fs::copy(&other, &program).unwrap();
     let replaced = recording(vec![identity(hash)]);
@@ -282,12 +306,15 @@ fn a_replaced_file_gives_no_names() {
     let trace = directory.path().join("kernel");
     let shown = text(&["stacks", trace.to_str().unwrap()]);
     assert!(
-        shown.contains("has no name: the file changed since the recording, or was not identified in it"),
+        shown.contains(
+            "has no name: the file changed since the recording, or was not identified in it"
+        ),
         "{shown}"
     );
 }
 
-/// Where the executable part of a program begins in its file, and where its first function is from there.
+/// Where the executable part of a program begins in its file, and where its first function is from
+/// there.
 fn place_of_code(program: &Path) -> (u64, u64) {
     let output = |command: &str, options: &[&str]| {
         let output = std::process::Command::new(command)
@@ -306,7 +333,10 @@ fn place_of_code(program: &Path) -> (u64, u64) {
     let numbers: Vec<&str> = executed.split_whitespace().collect();
     let (offset, address) = (hexadecimal(numbers[1]), hexadecimal(numbers[2]));
     let symbols = output("nm", &[]);
-    let first = symbols.lines().find(|line| line.ends_with(" T first")).unwrap();
+    let first = symbols
+        .lines()
+        .find(|line| line.ends_with(" T first"))
+        .unwrap();
     let function = hexadecimal(first.split_whitespace().next().unwrap());
     (offset, function - address)
 }

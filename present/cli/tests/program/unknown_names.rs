@@ -1,4 +1,5 @@
-//! Names that the trace lacks: a valid query with an empty answer ends with 0, with a warning that says why.
+//! Names that the trace lacks: a valid query with an empty answer ends with 0, with a warning that
+//! says why.
 
 use crate::support::small::Small;
 
@@ -16,11 +17,23 @@ fn unknown_events_are_told_with_the_nearest_names() {
     }
     // Beside others that are there, within `!`, and as patterns.
     says(
-        &["print", "--limit", "1", "--name", "sched_swich,sched_wakeup"],
+        &[
+            "print",
+            "--limit",
+            "1",
+            "--name",
+            "sched_swich,sched_wakeup",
+        ],
         event,
     );
     says(
-        &["print", "--limit", "1", "--filter", "!(sched_swich || irq_*)"],
+        &[
+            "print",
+            "--limit",
+            "1",
+            "--filter",
+            "!(sched_swich || irq_*)",
+        ],
         event,
     );
     says(
@@ -28,14 +41,19 @@ fn unknown_events_are_told_with_the_nearest_names() {
         "warning: no event class matches 'shced_*'; did you mean 'sched_",
     );
     says(&["print", "--name", "openat"], "; did you mean '*openat'?");
-    says(&["print", "--name", "zzzzz"], "no event class matches 'zzzzz'\n");
+    says(
+        &["print", "--name", "zzzzz"],
+        "no event class matches 'zzzzz'\n",
+    );
     let period = "warning: no event class matches 'sched_swich'; did you mean 'sched_switch'?";
     says(&["periods", "--period", "p : sched_swich"], period);
 }
 
 #[test]
 fn unknown_fields_are_told_of_the_events_that_are_chosen() {
-    let of = |filter: &str, expected: &str| says(&["print", "--limit", "1", "--filter", filter], expected);
+    let of = |filter: &str, expected: &str| {
+        says(&["print", "--limit", "1", "--filter", filter], expected)
+    };
     of(
         "nxt_tid == 42",
         "warning: no event class has a field 'nxt_tid'; did you mean 'next_tid'?",
@@ -80,7 +98,10 @@ fn unknown_fields_are_told_of_the_events_that_are_chosen() {
 fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     let begin = ["periods", "--period", "p : sched_switch && ret == 3"];
     says(&begin, "warning: 'sched_switch' has no field 'ret'");
-    says(&begin, "warning: no event of the traces can begin a period p");
+    says(
+        &begin,
+        "warning: no event of the traces can begin a period p",
+    );
     let end = "p : sched_switch : sched_switch && prev_tid == $begin.next_tidd";
     says(
         &["periods", "--period", end],
@@ -103,18 +124,21 @@ fn fields_of_periods_are_looked_for_in_the_events_that_their_conditions_name() {
     );
 }
 
-/// The same periods in the language of filters and in that of lttng-analyses, with the thread of the context or of switches.
+/// The same periods in the language of filters and in that of lttng-analyses, with the thread of
+/// the context or of switches.
 #[test]
 fn filters_and_periods_are_one_language() {
     let trace = recorded_trace("kernel-mix-small");
-    let periods = |text_of: &str| text(&["periods", "--period", text_of, "--format", "json", &trace]);
+    let periods =
+        |text_of: &str| text(&["periods", "--period", text_of, "--format", "json", &trace]);
     let one = periods("run : sched_switch : sched_swit* && cpu == $begin.cpu");
     assert!(one.contains("\"run\""), "{one}");
     assert_eq!(
         one,
         periods("run : sched_switch : name ~ 'sched_swit*' && cpu == $begin.cpu")
     );
-    let one = periods("w : syscall_entry_write && fd != 1 : syscall_exit_write && tid == $begin.tid");
+    let one =
+        periods("w : syscall_entry_write && fd != 1 : syscall_exit_write && tid == $begin.tid");
     assert_eq!(
         one,
         periods("w : syscall_entry_write && !(fd == 1) : syscall_exit_write && tid == $begin.tid")
@@ -167,7 +191,10 @@ fn threads_of_contexts_are_known() {
     let trace = Small::default().write(&directory.path().join("small"));
     let output = run(&["print", "--tid", "4000000", trace.to_str().unwrap()]);
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(message.contains("no thread with the id 4000000 ran"), "{message}");
+    assert!(
+        message.contains("no thread with the id 4000000 ran"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -200,7 +227,13 @@ fn seconds_of_1970_are_refused() {
 #[test]
 fn what_chooses_nothing_says_why() {
     says(
-        &["periods", "--period", "p : sched_switch", "--from", "2030-01-01"],
+        &[
+            "periods",
+            "--period",
+            "p : sched_switch",
+            "--from",
+            "2030-01-01",
+        ],
         "the range is outside the trace, which lasts from 2026-11-21",
     );
     says(

@@ -1,4 +1,5 @@
-//! The web page of executions: who is answered, what is written. How it behaves in a browser is tested in web/e2e.
+//! The web page of executions: who is answered, what is written. How it behaves in a browser is
+//! tested in web/e2e.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -117,7 +118,11 @@ fn only_who_has_the_token_is_answered() {
     let server = served(&path);
     let token = &*authorized();
     assert_eq!(ask(&server, "/", "").0, 200);
-    for api in ["/api/pack?kind=0", "/api/path?execution=1", "/api/export?kind=0"] {
+    for api in [
+        "/api/pack?kind=0",
+        "/api/path?execution=1",
+        "/api/export?kind=0",
+    ] {
         assert_eq!(ask(&server, api, "").0, 401, "{api}");
         assert_eq!(
             ask(&server, api, "Authorization: Bearer wrong1\r\n").0,
@@ -168,7 +173,8 @@ fn the_page_is_written_as_one_file() {
     assert_eq!(failure(&["view", "/nothing.db", "--export", output]).0, 3);
 }
 
-/// Why nothing can be tested, if the program was built without its page: continuous integration always builds it.
+/// Why nothing can be tested, if the program was built without its page: continuous integration
+/// always builds it.
 fn without_page(path: &Path) -> Option<String> {
     let output = run(&[
         "view",
@@ -184,8 +190,8 @@ fn without_page(path: &Path) -> Option<String> {
 
 /// The database of a case study, a page of which can be made.
 fn kept() -> Option<PathBuf> {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/case-studies/lock-contention/requests.db");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/case-studies/lock-contention/requests.db");
     match without_page(&path) {
         Some(why) => {
             crate::support::skipped(why);
@@ -287,7 +293,11 @@ fn other_machines_are_answered_without_a_token_only_if_that_is_meant() {
     ]);
     let server = start(command);
     // An address that can be opened.
-    assert!(server.address.starts_with("127.0.0.1:"), "{}", server.address);
+    assert!(
+        server.address.starts_with("127.0.0.1:"),
+        "{}",
+        server.address
+    );
     for (host, status) in [
         ("build-7.example:8080", 200),
         ("192.0.2.7:8080", 200),
@@ -314,7 +324,11 @@ fn localhost_is_a_name_of_this_machine() {
     let server = start(command);
     for host in ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:80"] {
         let headers = format!("Host: {host}\r\n{}", authorized());
-        assert_eq!(ask(&server, "/api/path?execution=1", &headers).0, 200, "{host}");
+        assert_eq!(
+            ask(&server, "/api/path?execution=1", &headers).0,
+            200,
+            "{host}"
+        );
     }
     assert_eq!(ask(&server, "/", "Host: elsewhere.example\r\n").0, 403);
 }
@@ -362,13 +376,17 @@ fn a_page_of_very_many_executions_is_written_in_little_memory() {
     assert!(status.success());
     let html = std::fs::read_to_string(&page).expect("a page");
     assert!(
-        html.contains("id=\"pack\"") && html.contains("id=\"paths\"") && html.trim_end().ends_with("</html>")
+        html.contains("id=\"pack\"")
+            && html.contains("id=\"paths\"")
+            && html.trim_end().ends_with("</html>")
     );
     // With all executions in memory it was more than 90 MiB.
     assert!(most > 0 && most < 48 << 10, "{most} KiB");
     // No other file is left there.
     assert_eq!(
-        std::fs::read_dir(directory.path()).expect("it is there").count(),
+        std::fs::read_dir(directory.path())
+            .expect("it is there")
+            .count(),
         2
     );
 }

@@ -20,7 +20,9 @@ fn rows<'r>(report: &'r Value, section: &str) -> &'r Vec<Value> {
 }
 
 fn sum(rows: &[Value], key: &str) -> u64 {
-    rows.iter().map(|row| row[key].as_u64().expect("a number")).sum()
+    rows.iter()
+        .map(|row| row[key].as_u64().expect("a number"))
+        .sum()
 }
 
 #[test]
@@ -33,7 +35,10 @@ fn tables() {
             .arg(trace())
             .output();
         let text = String::from_utf8(output.expect("the binary runs").stdout).expect("UTF-8");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(format!("waits-{view}"), text);
     }
     let bars = text(&["waits", "--view", "freq", "--syscall", "futex", &trace()]);
@@ -84,8 +89,8 @@ fn all_ways_to_add_up_give_the_same() {
     );
 }
 
-/// What runs in the trace is known: sleepers wait for timers, those who wait for children for these,
-/// and `dd oflag=dsync` for its disk.
+/// What runs in the trace is known: sleepers wait for timers, those who wait for children for
+/// these, and `dd oflag=dsync` for its disk.
 #[test]
 fn programs_wait_for_what_they_do() {
     let report = json(&["--view", "stats", "--procname", "sleep"]);
@@ -96,7 +101,10 @@ fn programs_wait_for_what_they_do() {
     assert!(sleep["timer_ns"].as_f64() > sleep["total_ns"].as_f64().map(|total| total * 0.9));
     let report = json(&["--view", "stats", "--procname", "dd", "--syscall", "write"]);
     let write = &rows(&report, "syscalls")[0];
-    assert!(write["block_device_ns"].as_u64() > Some(100_000_000), "{write}");
+    assert!(
+        write["block_device_ns"].as_u64() > Some(100_000_000),
+        "{write}"
+    );
     assert_eq!(write["network_ns"], 0);
     let report = json(&["--view", "stats", "--syscall", "wait4"]);
     let child = &rows(&report, "reasons")[0];
@@ -114,7 +122,11 @@ fn histograms_have_all_calls() {
             .filter(|bin| bin["why"] == reason["why"]);
         let bins: Vec<Value> = bins.cloned().collect();
         assert_eq!(bins.len(), 20, "{reason}");
-        assert_eq!(Some(sum(&bins, "count")), reason["count"].as_u64(), "{reason}");
+        assert_eq!(
+            Some(sum(&bins, "count")),
+            reason["count"].as_u64(),
+            "{reason}"
+        );
     }
 }
 
@@ -133,10 +145,16 @@ fn what_is_chosen() {
     );
     let own = log.iter().filter(|row| row["tid"] == 284).count();
     assert!(own > 0 && own < log.len());
-    assert_eq!(rows(&json(&["--view", "log", "--tid", "284"]), "log").len(), own);
+    assert_eq!(
+        rows(&json(&["--view", "log", "--tid", "284"]), "log").len(),
+        own
+    );
     let top = json(&["--view", "top", "--top", "5"]);
     assert_eq!(rows(&top, "longest").len(), 5);
-    let longest = log.iter().filter_map(|row| row["duration_ns"].as_u64()).max();
+    let longest = log
+        .iter()
+        .filter_map(|row| row["duration_ns"].as_u64())
+        .max();
     assert_eq!(rows(&top, "longest")[0]["duration_ns"].as_u64(), longest);
     let (code, message) = failure(&["waits", "--min", "soon", &trace()]);
     assert_eq!(code, 2);

@@ -38,7 +38,10 @@ fn tables_fit_narrow_terminals() {
             let rows = rows(options, width);
             assert!(rows.len() > 5, "{options:?}");
             for row in rows {
-                assert!(row.chars().count() <= width, "{options:?} at {width}\n{row}");
+                assert!(
+                    row.chars().count() <= width,
+                    "{options:?} at {width}\n{row}"
+                );
             }
         }
     }

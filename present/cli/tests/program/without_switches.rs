@@ -1,5 +1,5 @@
-//! Traces without scheduling events: unknown values are reported with the reason, and no command is suggested
-//! that cannot work.
+//! Traces without scheduling events: unknown values are reported with the reason, and no command is
+//! suggested that cannot work.
 
 use crate::support::{recorded, run, text};
 use tempfile::TempDir;
@@ -14,7 +14,15 @@ fn database(directory: &TempDir) -> String {
     let file = directory.path().join("requests.db").display().to_string();
     let period = r#"request : lttng_ust_tracef:event && msg =* "begin*" :
         lttng_ust_tracef:event && msg =* "end*" && vtid == $begin.vtid"#;
-    text(&["executions", "build", &trace(), "-o", &file, "--period", period]);
+    text(&[
+        "executions",
+        "build",
+        &trace(),
+        "-o",
+        &file,
+        "--period",
+        period,
+    ]);
     file
 }
 
@@ -51,7 +59,11 @@ fn a_comparison_says_that_contexts_are_unknown() {
 
 #[test]
 fn critical_paths_are_unknown_for_one_reason() {
-    for asked in [["--longest", "read"], ["--tid", "21563"], ["--process", "faults"]] {
+    for asked in [
+        ["--longest", "read"],
+        ["--tid", "21563"],
+        ["--process", "faults"],
+    ] {
         let output = run(&[&["critical-path", &*trace()][..], &asked].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
@@ -75,7 +87,10 @@ fn calls_alone_show_no_path() {
             String::from_utf8_lossy(&output.stdout).into_owned(),
             String::from_utf8_lossy(&output.stderr).into_owned(),
         );
-        assert!(output.status.success() && !shown.contains("running"), "{shown}");
+        assert!(
+            output.status.success() && !shown.contains("running"),
+            "{shown}"
+        );
         assert!(
             said.contains("critical paths are unknown: enable sched_switch"),
             "{said}"

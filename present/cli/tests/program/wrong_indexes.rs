@@ -52,7 +52,8 @@ fn warns_once(what: &str, errors: &[u8]) {
     assert_eq!(lines.len(), errors.lines().count(), "{what}: {errors}");
 }
 
-/// Runs a command on a trace with a wrong index, asserts that it warns, and returns its standard output.
+/// Runs a command on a trace with a wrong index, asserts that it warns, and returns its standard
+/// output.
 fn warned(arguments: &[&str]) -> String {
     let output = run(arguments);
     let what = arguments.join(" ");
@@ -115,7 +116,15 @@ fn executions(trace: &str, database: &Path, cut: &[&str], builds: fn(&[&str]) ->
     let build = ["executions", "build", trace, "-o", database, "--call", "*"];
     let said = builds(&[&build[..], &["--label", "one"], cut].concat());
     assert!(said.contains("executions,"), "{said}");
-    let list = text(&["executions", "list", database, "--top", "0", "--format", "csv"]);
+    let list = text(&[
+        "executions",
+        "list",
+        database,
+        "--top",
+        "0",
+        "--format",
+        "csv",
+    ]);
     let longest = text(&["executions", "show", database, "1", "--format", "json"]);
     (list + &longest).replace(trace, "TRACE")
 }
@@ -141,10 +150,16 @@ fn databases_and_histories_do_not_depend_on_chunks() {
     };
     let expected = history(path(&bare), "bare.history", |build| text(build));
     assert!(history(path(&trace), "history", warned) == expected);
-    let appended = warned(&["history", "append", file("history").to_str().expect("UTF-8")]);
+    let appended = warned(&[
+        "history",
+        "append",
+        file("history").to_str().expect("UTF-8"),
+    ]);
     assert!(appended.contains("nothing is new"), "{appended}");
     // No other file is left.
-    let mut names: Vec<_> = std::fs::read_dir(directory.path()).expect("files").collect();
+    let mut names: Vec<_> = std::fs::read_dir(directory.path())
+        .expect("files")
+        .collect();
     names.retain(|name| {
         let name = name.as_ref().expect("a file").file_name();
         !name.to_string_lossy().ends_with(".db") && !name.to_string_lossy().ends_with("history")
@@ -159,9 +174,16 @@ fn answers_do_not_depend_on_chunks() {
     let name = "later-begin";
     let trace = PartialTrace::with_changed_index(name, way(name).change);
     let ask = |trace: &str, more: &[&str], run: fn(&[&str]) -> String| {
-        let question =
-            "SELECT tid, state, count(*), sum(duration_ns) FROM intervals GROUP BY tid, state ORDER BY 1, 2";
-        let ask = ["executions", "sql", "--trace", trace, question, "--format", "csv"];
+        let question = "SELECT tid, state, count(*), sum(duration_ns) FROM intervals GROUP BY tid, state ORDER BY 1, 2";
+        let ask = [
+            "executions",
+            "sql",
+            "--trace",
+            trace,
+            question,
+            "--format",
+            "csv",
+        ];
         run(&[&ask[..], more].concat())
     };
     let expected = ask(path(&bare), &[], |ask| text(ask));

@@ -1,4 +1,5 @@
-//! Traces whose packets tell times that cannot be: a bit is wrong, or they are beyond what is counted with.
+//! Traces whose packets tell times that cannot be: a bit is wrong, or they are beyond what is
+//! counted with.
 
 use std::path::Path;
 
@@ -24,13 +25,15 @@ fn changed(to: &Path, file: &str, change: impl FnOnce(&mut Vec<u8>)) -> String {
     to.to_str().expect("UTF-8").to_owned()
 }
 
-/// Each report is that of the sound trace, whatever bit of a packet's beginning is wrong; and it is told.
+/// Each report is that of the sound trace, whatever bit of a packet's beginning is wrong; and it is
+/// told.
 #[test]
 fn one_wrong_bit_moves_nothing() {
     let sound = tempfile::tempdir().expect("a directory");
     let sound = changed(sound.path(), "kchan_1", |_| ());
     let reports = ["count", "cpu", "waits"];
-    let expected = reports.map(|report| text(&[report, "--format", "json", &sound]).replace(&sound, "TRACE"));
+    let expected =
+        reports.map(|report| text(&[report, "--format", "json", &sound]).replace(&sound, "TRACE"));
     for (packet, bit) in [(2, 33), (1, 40), (3, 59), (2, 63)] {
         let directory = tempfile::tempdir().expect("a directory");
         let trace = changed(directory.path(), "kchan_1", |bytes| {
@@ -38,9 +41,15 @@ fn one_wrong_bit_moves_nothing() {
         });
         for (report, expected) in reports.iter().zip(&expected) {
             for threads in ["1", "3"] {
-                let output = run(&[report, "--strict", "-j", threads, "--format", "json", &trace]);
+                let output = run(&[
+                    report, "--strict", "-j", threads, "--format", "json", &trace,
+                ]);
                 let errors = String::from_utf8_lossy(&output.stderr);
-                assert_eq!(output.status.code(), Some(1), "{report}, bit {bit}: {errors}");
+                assert_eq!(
+                    output.status.code(),
+                    Some(1),
+                    "{report}, bit {bit}: {errors}"
+                );
                 assert!(
                     errors.contains("does not fit between the packets around it"),
                     "{errors}"
@@ -61,7 +70,10 @@ fn one_wrong_bit_moves_nothing() {
 fn times_beyond_the_last_one_are_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let trace = changed(directory.path(), "metadata", |bytes| {
-        let (from, to) = (b"offset = 1795225380915133022", b"offset = 9223372036854775000");
+        let (from, to) = (
+            b"offset = 1795225380915133022",
+            b"offset = 9223372036854775000",
+        );
         let at = bytes
             .windows(from.len())
             .position(|window| window == from)
@@ -76,8 +88,8 @@ fn times_beyond_the_last_one_are_counted() {
     assert_eq!(report["total"]["switches"], 9433);
 }
 
-/// A last packet that begins too late fits after the others. If the rest of the trace contradicts it, a note
-/// reports it.
+/// A last packet that begins too late fits after the others. If the rest of the trace contradicts
+/// it, a note reports it.
 #[test]
 fn a_last_packet_that_is_far_later_than_the_trace_is_told() {
     let end = BEGIN + 8;
@@ -129,11 +141,15 @@ fn links_that_lead_nowhere_are_told() {
         above.path().to_str().expect("UTF-8"),
     ]);
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(message.contains("latest: dangling symbolic link"), "{message}");
+    assert!(
+        message.contains("latest: dangling symbolic link"),
+        "{message}"
+    );
     assert_eq!(output.status.code(), Some(1), "{message}");
 }
 
-/// A trace of three event records at those clock values, with the times of the packet if `has_bounds`.
+/// A trace of three event records at those clock values, with the times of the packet if
+/// `has_bounds`.
 fn small_trace(to: &Path, clock: &str, has_bounds: bool, times: &[u64]) -> String {
     let context = if has_bounds {
         "packet.context := struct { time timestamp_begin; time timestamp_end; };"
@@ -170,7 +186,10 @@ const FAR_BACK: &str = "freq = 1000000000; offset_s = -9300000000;";
 fn times_out_of_range_are_told_as_damage() {
     for clock in [FAR, FAR_BACK] {
         for (has_bounds, commands) in [
-            (true, &[&["print"][..], &["count"], &["count", "-j", "3"]][..]),
+            (
+                true,
+                &[&["print"][..], &["count"], &["count", "-j", "3"]][..],
+            ),
             (false, &[&["print"]]),
         ] {
             let directory = tempfile::tempdir().expect("a directory");
@@ -180,7 +199,11 @@ fn times_out_of_range_are_told_as_damage() {
                 let output = run(&arguments);
                 let errors = String::from_utf8_lossy(&output.stderr);
                 assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
-                assert_eq!(errors.matches("292 years").count(), 1, "{arguments:?}: {errors}");
+                assert_eq!(
+                    errors.matches("292 years").count(),
+                    1,
+                    "{arguments:?}: {errors}"
+                );
                 assert!(errors.contains("stream: byte 0: "), "{errors}");
             }
             assert_eq!(text(&["print", &trace]).lines().count(), 3);

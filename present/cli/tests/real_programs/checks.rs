@@ -68,7 +68,8 @@ fn runs_on_cpus_that_there_are(trace: &str) {
     let cpu = json("cpu", trace);
     let duration = number(&cpu["duration_ns"]);
     for row in rows(&cpu["cpus"]) {
-        let whole = number(&row["active_ns"]) + number(&row["idle_ns"]) + number(&row["unknown_ns"]);
+        let whole =
+            number(&row["active_ns"]) + number(&row["idle_ns"]) + number(&row["unknown_ns"]);
         assert!(whole <= duration, "{row}");
     }
     for row in rows(&cpu["threads"]) {
@@ -87,7 +88,9 @@ pub(crate) fn rows(table: &Value) -> &[Value] {
 }
 
 pub(crate) fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("a number, not {value}"))
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("a number, not {value}"))
 }
 
 /// How many system calls of that name there were.
@@ -113,7 +116,9 @@ pub(crate) fn network_bytes(trace: &str) -> (u64, u64) {
 /// Bytes that all calls of that name wrote.
 pub(crate) fn written_by(trace: &str, call: &str) -> u64 {
     let report = json("io", trace);
-    let of_name = rows(&report["syscalls"]).iter().filter(|row| row["name"] == call);
+    let of_name = rows(&report["syscalls"])
+        .iter()
+        .filter(|row| row["name"] == call);
     of_name.map(|row| number(&row["written_bytes"])).sum()
 }
 
@@ -128,12 +133,15 @@ pub(crate) fn events(trace: &str, name: &str) -> Vec<String> {
 /// The value of an event's field, of its line; text without its quotes.
 pub(crate) fn field<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let payload = line.rsplit_once("}, { ")?.1.trim_end_matches(" }");
-    let mut fields = payload.split(", ").filter_map(|field| field.split_once(" = "));
+    let mut fields = payload
+        .split(", ")
+        .filter_map(|field| field.split_once(" = "));
     let value = fields.find(|(key, _)| *key == name)?.1;
     Some(value.trim_matches('"'))
 }
 
-/// Looks for a function among those with stacks. Says so if there are no stacks, which takes a privilege.
+/// Looks for a function among those with stacks. Says so if there are no stacks, which takes a
+/// privilege.
 pub(crate) fn has_stacks_of(trace: &str, names: &[&str]) {
     let report = json("stacks", trace);
     if number(&report["cpu_samples"]) == 0 {

@@ -1,4 +1,5 @@
-//! Recordings of real programs: what they, or their clients, count themselves stands in the trace, one to one.
+//! Recordings of real programs: what they, or their clients, count themselves stands in the trace,
+//! one to one.
 //!
 //! Servers that are not installed are those that `scripts/programs` unpacks.
 

@@ -1,4 +1,5 @@
-//! nginx under wrk: the server's own log has a line for each request, with the bytes that were sent.
+//! nginx under wrk: the server's own log has a line for each request, with the bytes that were
+//! sent.
 
 use std::collections::HashSet;
 use std::fs;
@@ -63,7 +64,9 @@ fn nginx_sent_what_its_log_says() {
     let options = ["--stacks", "--kernel", "sched,irq,net,block"];
     let mut recorded = Recorded::start(&directory, &server, &options, &command);
     recorded.wait_for(port);
-    recorded.wait_until("it says who it is", || process_in(&at.join("pid")).is_some());
+    recorded.wait_until("it says who it is", || {
+        process_in(&at.join("pid")).is_some()
+    });
     let page = format!("http://127.0.0.1:{port}/page");
     let process = process_in(&at.join("pid")).unwrap();
     // Until the server has done enough to be seen at it, however busy the machine is.
@@ -72,13 +75,20 @@ fn nginx_sent_what_its_log_says() {
     until("the server has worked", || {
         client(wrk.command().args(["-t1", "-c4", "-d1s", &page]));
         runs += 1;
-        let lines = fs::read_to_string(at.join("access")).unwrap().lines().count();
+        let lines = fs::read_to_string(at.join("access"))
+            .unwrap()
+            .lines()
+            .count();
         lines > 200 && cpu_time(number).is_some_and(|used| used >= Duration::from_millis(200))
     });
     signal("-QUIT", &process);
     let trace = recorded.end();
     is_sound(&trace);
-    agrees(&trace, &fs::read_to_string(at.join("access")).unwrap(), runs);
+    agrees(
+        &trace,
+        &fs::read_to_string(at.join("access")).unwrap(),
+        runs,
+    );
     has_stacks_of(&trace, &["ngx_process_events_and_timers", "ngx_writev"]);
 }
 
@@ -101,7 +111,9 @@ fn workers_of_a_daemon_are_followed() {
     // The command ends as soon as the daemon listens.
     let mut recorded = Recorded::start(&directory, &server, &["--follow-daemons"], &command);
     recorded.wait_for(port);
-    recorded.wait_until("it says who it is", || process_in(&at.join("pid")).is_some());
+    recorded.wait_until("it says who it is", || {
+        process_in(&at.join("pid")).is_some()
+    });
     let process = process_in(&at.join("pid")).unwrap();
     for _ in 0..20 {
         let mut connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -114,7 +126,10 @@ fn workers_of_a_daemon_are_followed() {
     signal("-QUIT", &process);
     let trace = recorded.end();
     is_sound(&trace);
-    let lines = fs::read_to_string(at.join("access")).unwrap().lines().count();
+    let lines = fs::read_to_string(at.join("access"))
+        .unwrap()
+        .lines()
+        .count();
     assert!(lines >= 20, "{lines}");
     assert_eq!(log_writes(&trace), lines);
 }
@@ -124,7 +139,10 @@ fn agrees(trace: &str, log: &str, runs: usize) {
     let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
     let whole = lines.iter().filter(|line| line[2] == "200").count() as u64;
     assert!(whole > 100, "{whole}");
-    let sent: u64 = lines.iter().map(|line| line[1].parse::<u64>().unwrap()).sum();
+    let sent: u64 = lines
+        .iter()
+        .map(|line| line[1].parse::<u64>().unwrap())
+        .sum();
     // Answers are all that is written in pieces.
     assert_eq!(written_by(trace, "writev"), sent);
     assert!(sent >= whole * PAGE);
@@ -134,8 +152,8 @@ fn agrees(trace: &str, log: &str, runs: usize) {
     let accepted = accepted
         .iter()
         .filter(|line| !field(line, "ret").unwrap().starts_with('-'));
-    // Who only looked whether it listens, and the first look of each wrk, ask for nothing; and connections of wrk whose first
-    // answer did not come in its time have no line either.
+    // Who only looked whether it listens, and the first look of each wrk, ask for nothing; and
+    // connections of wrk whose first answer did not come in its time have no line either.
     let idle = accepted.count() - connections.len();
     assert!(idle <= 1 + runs * 5, "{idle} in {runs} runs");
     let opened = events(trace, "syscall_entry_openat");

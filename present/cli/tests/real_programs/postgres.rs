@@ -1,4 +1,5 @@
-//! PostgreSQL under pgbench: each transaction is so many messages, and its log is on the disk when it is done.
+//! PostgreSQL under pgbench: each transaction is so many messages, and its log is on the disk when
+//! it is done.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -144,11 +145,15 @@ fn postgresql_writes_its_log_for_each_transaction() {
     recorded.wait_until("the server is ready", || cluster.is_ready());
     let transactions = TRANSACTIONS.to_string();
     let told = cluster.bench(&pgbench, &["-n", "-c", "1", "-t", &transactions]);
-    assert!(told.contains(&format!("{TRANSACTIONS}/{TRANSACTIONS}")), "{told}");
+    assert!(
+        told.contains(&format!("{TRANSACTIONS}/{TRANSACTIONS}")),
+        "{told}"
+    );
     signal("-INT", &cluster.process().unwrap());
     let trace = recorded.end();
     is_sound(&trace);
-    // Each message of the client is one, and so is each answer; what is more is said at the beginning.
+    // Each message of the client is one, and so is each answer; what is more is said at the
+    // beginning.
     let sent = calls(&trace, "sendto");
     let expected = TRANSACTIONS * MESSAGES;
     assert!((expected..expected + 50).contains(&sent), "{sent}");
@@ -158,9 +163,11 @@ fn postgresql_writes_its_log_for_each_transaction() {
     assert!(synced >= TRANSACTIONS, "{synced}");
     assert!(log_written(&trace) >= TRANSACTIONS * 8192);
     let processes = json("processes", &trace);
-    let of_server = rows(&processes["processes"])
-        .iter()
-        .filter(|row| row["name"].as_str().is_some_and(|name| name.contains("postgres")));
+    let of_server = rows(&processes["processes"]).iter().filter(|row| {
+        row["name"]
+            .as_str()
+            .is_some_and(|name| name.contains("postgres"))
+    });
     assert!(of_server.count() >= 5);
     assert!(!events(&trace, "sched_process_fork").is_empty());
 }

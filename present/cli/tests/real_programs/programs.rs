@@ -18,16 +18,21 @@ pub(crate) struct Program {
 const PLACES: [&str; 3] = ["usr/bin", "usr/sbin", "usr/lib/postgresql/15/bin"];
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// The program of that name; says loudly if there is none. What Debian has goes before what somebody put in front of
-/// it (a version manager's script is another program).
+/// The program of that name; says loudly if there is none. What Debian has goes before what
+/// somebody put in front of it (a version manager's script is another program).
 pub(crate) fn program(name: &str) -> Option<Program> {
     let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/programs");
     let below = |root: &Path| PLACES.map(|place| root.join(place).join(name));
     let installed = below(Path::new("/")).into_iter();
     let told = env::var_os("PATH").unwrap_or_default();
-    let told: Vec<PathBuf> = env::split_paths(&told).map(|place| place.join(name)).collect();
+    let told: Vec<PathBuf> = env::split_paths(&told)
+        .map(|place| place.join(name))
+        .collect();
     if let Some(path) = installed.chain(told).find(|path| path.is_file()) {
-        return Some(Program { path, unpacked: None });
+        return Some(Program {
+            path,
+            unpacked: None,
+        });
     }
     let Some(path) = below(&unpacked).into_iter().find(|path| path.is_file()) else {
         skipped(format_args!("{name} is not there: run scripts/programs"));
@@ -40,7 +45,10 @@ pub(crate) fn program(name: &str) -> Option<Program> {
 impl Program {
     /// The one at that path.
     pub(crate) fn installed(path: PathBuf) -> Program {
-        Program { path, unpacked: None }
+        Program {
+            path,
+            unpacked: None,
+        }
     }
 
     /// Its path as text.

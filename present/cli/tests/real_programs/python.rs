@@ -8,8 +8,8 @@ use crate::programs::program;
 use crate::server::Recorded;
 use crate::support::recording_directory;
 
-/// Writes and reads of known sizes, some of which fail, with work in between: it takes long enough that the recorder has found the
-/// interpreter well before the end, however busy the machine is.
+/// Writes and reads of known sizes, some of which fail, with work in between: it takes long enough
+/// that the recorder has found the interpreter well before the end, however busy the machine is.
 const PROGRAM: &str = r#"
 import os, sys
 log, path = sys.argv[1:]
@@ -39,7 +39,8 @@ fn requests_of_a_python_program_are_those_of_its_log() {
         return;
     };
     let at = directory.path();
-    let names = ["program.py", "log", "file"].map(|name| at.join(name).to_str().unwrap().to_owned());
+    let names =
+        ["program.py", "log", "file"].map(|name| at.join(name).to_str().unwrap().to_owned());
     let [source, log, file] = &names;
     fs::write(source, PROGRAM).unwrap();
     let command = [python.name(), source, log, file];
@@ -56,7 +57,9 @@ fn requests_of_a_python_program_are_those_of_its_log() {
         *bytes.get_mut(words[0]).unwrap() += words[4].parse::<i64>().unwrap().max(0) as u64;
     }
     let report = json("files", &trace);
-    let row = rows(&report["files"]).iter().find(|row| row["path"] == **file);
+    let row = rows(&report["files"])
+        .iter()
+        .find(|row| row["path"] == **file);
     let row = row.unwrap_or_else(|| panic!("{file} is in the report"));
     assert_eq!(
         (number(&row["read_bytes"]), number(&row["written_bytes"])),
@@ -67,7 +70,10 @@ fn requests_of_a_python_program_are_those_of_its_log() {
 
 /// Positioned reads and writes since the file was opened, as the program logs them.
 fn requests(trace: &str, file: &str) -> Vec<String> {
-    let lines = events(trace, "syscall_*_pread64,syscall_*_pwrite64,syscall_*_openat");
+    let lines = events(
+        trace,
+        "syscall_*_pread64,syscall_*_pwrite64,syscall_*_openat",
+    );
     let begins = lines
         .iter()
         .position(|line| field(line, "filename") == Some(file));

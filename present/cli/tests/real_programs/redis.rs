@@ -34,7 +34,10 @@ fn ask(stream: &mut TcpStream, question: &str) -> String {
 
 fn value(info: &str, key: &str) -> u64 {
     let mut lines = info.lines().filter_map(|line| line.split_once(':'));
-    let found = lines.find(|(name, _)| *name == key).expect("it tells that").1;
+    let found = lines
+        .find(|(name, _)| *name == key)
+        .expect("it tells that")
+        .1;
     found.trim().parse().expect("a number")
 }
 
@@ -42,7 +45,10 @@ fn value(info: &str, key: &str) -> u64 {
 fn answered(trace: &str) -> u64 {
     let mut connections = HashSet::new();
     let (mut writes, mut sum) = (false, 0);
-    for line in events(trace, "syscall_exit_accept4,syscall_entry_close,syscall_*_write") {
+    for line in events(
+        trace,
+        "syscall_exit_accept4,syscall_entry_close,syscall_*_write",
+    ) {
         let of = |name: &str| field(&line, name).and_then(|value| value.parse::<i64>().ok());
         if line.contains("_exit_accept4:") {
             connections.extend(of("ret"));
@@ -61,7 +67,8 @@ fn answered(trace: &str) -> u64 {
 
 #[test]
 fn redis_received_and_sent_what_it_says() {
-    let (Some(server), Some(benchmark)) = (program("redis-server"), program("redis-benchmark")) else {
+    let (Some(server), Some(benchmark)) = (program("redis-server"), program("redis-benchmark"))
+    else {
         return;
     };
     let Some(directory) = recording_directory() else {
@@ -80,11 +87,9 @@ fn redis_received_and_sent_what_it_says() {
     let mut recorded = Recorded::start(&directory, &server, &["--stacks"], &command);
     recorded.wait_for(port.parse().unwrap());
     let requests = REQUESTS.to_string();
-    client(
-        benchmark
-            .command()
-            .args(["-p", &port, "-c", "10", "-t", "set,get", "-q", "-n", &requests]),
-    );
+    client(benchmark.command().args([
+        "-p", &port, "-c", "10", "-t", "set,get", "-q", "-n", &requests,
+    ]));
     let mut stream = TcpStream::connect(("127.0.0.1", port.parse().unwrap())).unwrap();
     // The short requests above may all run between two samples of their stacks.
     ask(
@@ -103,7 +108,10 @@ fn redis_received_and_sent_what_it_says() {
     let (read, written) = network_bytes(&trace);
     assert_eq!(read, received);
     // What it says on standard output may be among what is not known.
-    assert!((sent..sent + 4096).contains(&written), "{written} and {sent}");
+    assert!(
+        (sent..sent + 4096).contains(&written),
+        "{written} and {sent}"
+    );
     assert_eq!(answered(&trace), sent);
     assert!(value(&info, "total_commands_processed") >= 2 * REQUESTS);
     // Each client has one request on its way at a time.

@@ -1,4 +1,5 @@
-//! Programs of runtimes that compile while they run, or have stacks of their own: how many of their stacks are whole.
+//! Programs of runtimes that compile while they run, or have stacks of their own: how many of their
+//! stacks are whole.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +13,12 @@ use crate::support::{self, can_record_kernel, skipped, text};
 
 /// Records the stacks of a command; gives what `stacks` reports and the folded stacks.
 fn stacks(directory: &TempDir, command: &[&str]) -> (Value, String) {
-    let trace = directory.path().join("trace").to_str().expect("UTF-8").to_owned();
+    let trace = directory
+        .path()
+        .join("trace")
+        .to_str()
+        .expect("UTF-8")
+        .to_owned();
     let mut record = support::tracebraid();
     record.current_dir(directory.path());
     record.args([
@@ -126,7 +132,10 @@ fn java_has_whole_stacks_if_it_keeps_frame_pointers() {
     };
     let directory = TempDir::new().unwrap();
     let file = source(&directory);
-    let (report, _) = stacks(&directory, &[java.name(), "-XX:+PreserveFramePointer", &file]);
+    let (report, _) = stacks(
+        &directory,
+        &[java.name(), "-XX:+PreserveFramePointer", &file],
+    );
     assert!(broken_percent(&report) <= 3, "{report:#}");
     // Without them it is said how.
     let directory = TempDir::new().unwrap();

@@ -53,7 +53,9 @@ impl Recorded {
 
     /// Waits until the server listens.
     pub(crate) fn wait_for(&mut self, port: u16) {
-        self.wait_until("it listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        self.wait_until("it listens", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
     }
 
     /// Waits until something is so.
@@ -78,7 +80,11 @@ impl Recorded {
             if let Some(status) = self.recorder.try_wait().expect("it can be asked") {
                 break status;
             }
-            assert!(since.elapsed() < PATIENCE, "it does not end: {}", self.said());
+            assert!(
+                since.elapsed() < PATIENCE,
+                "it does not end: {}",
+                self.said()
+            );
             std::thread::sleep(Duration::from_millis(20));
         };
         let said = self.said();
@@ -95,7 +101,11 @@ impl Recorded {
 impl Drop for Recorded {
     fn drop(&mut self) {
         // A test that fails leaves nothing running: the recorder ends its command, or it is ended.
-        if self.recorder.try_wait().is_ok_and(|status| status.is_none()) {
+        if self
+            .recorder
+            .try_wait()
+            .is_ok_and(|status| status.is_none())
+        {
             let children = format!("/proc/{0}/task/{0}/children", self.recorder.id());
             let children = fs::read_to_string(children).unwrap_or_default();
             for child in children.split_whitespace() {

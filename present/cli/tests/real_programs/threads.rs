@@ -87,8 +87,9 @@ fn threads_run_and_wait_as_they_say() {
             row.unwrap_or_else(|| panic!("thread {thread} is in the report"))
                 .clone()
         };
-        // From switch to switch interrupts count too, and on a guest the time that its host was elsewhere: there is no
-        // other bound above than time itself, which all recordings are held to.
+        // From switch to switch interrupts count too, and on a guest the time that its host was
+        // elsewhere: there is no other bound above than time itself, which all recordings are held
+        // to.
         let active = number(&of(&cpu["threads"])["active_ns"]);
         let unknown = number(&cpu["total"]["unknown_ns"]);
         assert!((active + unknown) * 100 >= used * 99, "{active} of {used}");

@@ -41,12 +41,16 @@ fn nothing_lasts_from_before_the_recording() {
     let report: serde_json::Value =
         serde_json::from_str(&text(&["irq", "--format", "json", &trace])).unwrap();
     assert!(!report["interrupts"].as_array().unwrap().is_empty());
-    // A handler that began before the recording ends in it, once for each kind on each CPU. From then on each has a
-    // beginning and an end, in turn: one of which the other is missing would seem to last until the next.
+    // A handler that began before the recording ends in it, once for each kind on each CPU. From
+    // then on each has a beginning and an end, in turn: one of which the other is missing would
+    // seem to last until the next.
     let mut is_open: HashMap<(String, String), bool> = HashMap::new();
     let mut began_earlier = 0;
     let printed = text(&["print", "--name", "irq_handler_*,irq_softirq_*", &trace]);
-    for line in printed.lines().filter(|line| !line.contains("softirq_raise")) {
+    for line in printed
+        .lines()
+        .filter(|line| !line.contains("softirq_raise"))
+    {
         let cpu = line
             .split("cpu_id = ")
             .nth(1)
@@ -77,7 +81,12 @@ fn whoever_is_not_there_cannot_be_recorded() {
     let trace = directory.path().join("trace");
     let failing = |options: &[&str]| {
         let mut record = tracebraid();
-        let output = record.arg("record").args(options).arg("-o").arg(&trace).output();
+        let output = record
+            .arg("record")
+            .args(options)
+            .arg("-o")
+            .arg(&trace)
+            .output();
         let output = output.unwrap();
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8_lossy(&output.stderr).into_owned()

@@ -44,7 +44,9 @@ fn every_call_of_a_program_is_there_once_with_its_arguments_and_its_result() {
         let fields = fields(line);
         match (open.take(), fields.get("ret")) {
             (None, None) => open = Some((fields["fd"].clone(), fields["count"].clone())),
-            (Some((fd, count)), Some(result)) if fd != "1" => found.push(format!("{fd} {count} {result}")),
+            (Some((fd, count)), Some(result)) if fd != "1" => {
+                found.push(format!("{fd} {count} {result}"))
+            }
             (Some(_), Some(_)) => {}
             _ => panic!("an entry without an exit, or an exit without an entry: {line}"),
         }
@@ -68,12 +70,19 @@ fn only_the_command_and_what_it_starts_are_followed() {
         .spawn()
         .unwrap();
     let script = "umask 022; (umask 027; sh -c 'umask 077')";
-    let (output, trace) = record(directory.path(), &["--syscalls", "umask"], &["sh", "-c", script]);
+    let (output, trace) = record(
+        directory.path(),
+        &["--syscalls", "umask"],
+        &["sh", "-c", script],
+    );
     other.kill().unwrap();
     other.wait().unwrap();
     succeeds(&output);
     let printed = text(&["print", "--name", "syscall_entry_umask", &trace]);
-    let mut masks: Vec<String> = printed.lines().map(|line| fields(line)["mask"].clone()).collect();
+    let mut masks: Vec<String> = printed
+        .lines()
+        .map(|line| fields(line)["mask"].clone())
+        .collect();
     // Shells look at the mask by setting it to 0 and back.
     masks.retain(|mask| mask != "0");
     masks.dedup();
@@ -119,7 +128,11 @@ fn odd_calls_are_told_as_they_are() {
         return;
     };
     let odd = compiled(directory.path(), "odd", ODD);
-    let (output, trace) = record(directory.path(), &["--kernel", "none"], &[odd.to_str().unwrap()]);
+    let (output, trace) = record(
+        directory.path(),
+        &["--kernel", "none"],
+        &[odd.to_str().unwrap()],
+    );
     succeeds(&output);
     let count = |name: &str| text(&["print", "--name", name, &trace]).lines().count();
     assert_eq!(count("syscall_entry_unknown"), 2);
@@ -176,7 +189,10 @@ fn paths_are_told_whole() {
     );
     succeeds(&output);
     let printed = text(&["print", "--name", "syscall_entry_openat", &trace]);
-    let longest = printed.lines().map(|line| fields(line)["filename"].len()).max();
+    let longest = printed
+        .lines()
+        .map(|line| fields(line)["filename"].len())
+        .max();
     // With its quotes.
     assert_eq!(longest, Some(4095 + 2));
 }
@@ -240,7 +256,9 @@ fn calls_of_32_bit_programs_have_names() {
     let rows = syscalls["syscalls"].as_array().unwrap();
     let count = |name: &str| {
         let of_name = rows.iter().filter(|row| row["syscall"] == name);
-        of_name.map(|row| row["count"].as_u64().unwrap()).sum::<u64>()
+        of_name
+            .map(|row| row["count"].as_u64().unwrap())
+            .sum::<u64>()
     };
     assert!(count("open") >= 1 && count("write") >= 10, "{rows:?}");
     // No call has that number, so it is named after the number.

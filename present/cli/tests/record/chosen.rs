@@ -87,7 +87,9 @@ fn usdt_probes_have_the_values_of_the_program() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    let program = compiled(directory.path(), "probed", USDT).display().to_string();
+    let program = compiled(directory.path(), "probed", USDT)
+        .display()
+        .to_string();
     let event = format!("usdt:{program}:shop:*");
     let (said, trace) = chosen(directory.path(), &[&event], &[&program]);
     assert!(
@@ -123,7 +125,10 @@ fn usdt_probes_have_the_values_of_the_program() {
     let unrecorded = Command::new(&program).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&unrecorded.stdout), "0\n");
     let filter = r#"name == "shop:item" && arg0 == -7"#;
-    assert_eq!(text(&["print", "--filter", filter, &trace]).lines().count(), 1);
+    assert_eq!(
+        text(&["print", "--filter", filter, &trace]).lines().count(),
+        1
+    );
 }
 
 const FUNCTIONS: &str = r"
@@ -217,7 +222,9 @@ fn tracepoints_have_the_fields_of_the_kernel() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    let program = compiled(directory.path(), "pages", PAGES).display().to_string();
+    let program = compiled(directory.path(), "pages", PAGES)
+        .display()
+        .to_string();
     let (_, trace) = chosen(
         directory.path(),
         &[
@@ -229,7 +236,11 @@ fn tracepoints_have_the_fields_of_the_kernel() {
     );
     let pages = events(&trace, "mm_page_alloc");
     assert!((800..3000).contains(&pages.len()), "{}", pages.len());
-    assert!(pages.iter().all(|page| page["common_pid"] == page["common_tgid"]));
+    assert!(
+        pages
+            .iter()
+            .all(|page| page["common_pid"] == page["common_tgid"])
+    );
     assert!(pages.iter().filter(|page| page["order"] == "0").count() >= 800);
     assert!(pages.iter().all(|page| page["pfn"] != "0x0"));
     let advice = events(&trace, "sys_enter_madvise");
@@ -301,7 +312,11 @@ fn what_the_kernel_refuses_is_left_out_of_patterns_only() {
         return;
     };
     let refused = ["--event", "tracepoint:ftrace:bprint"];
-    let (output, _) = record(directory.path(), &[&ALONE[..], &refused].concat(), &["true"]);
+    let (output, _) = record(
+        directory.path(),
+        &[&ALONE[..], &refused].concat(),
+        &["true"],
+    );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         !output.status.success() && said.contains("cannot record tracepoint ftrace:bprint"),
@@ -335,7 +350,11 @@ fn what_the_kernel_refuses_is_left_out_of_patterns_only() {
     }
     // A name that a pattern matches, too, is still a name.
     let refused = [&refused[..], &["--event", "tracepoint:ftrace:*"]].concat();
-    let (output, _) = record(directory.path(), &[&ALONE[..], &refused].concat(), &["true"]);
+    let (output, _) = record(
+        directory.path(),
+        &[&ALONE[..], &refused].concat(),
+        &["true"],
+    );
     assert!(!output.status.success());
 }
 
@@ -345,7 +364,9 @@ fn unknown_names_have_near_ones() {
         return;
     };
     let source = FUNCTIONS.replace('`', "\"");
-    let program = compiled(directory.path(), "near", &source).display().to_string();
+    let program = compiled(directory.path(), "near", &source)
+        .display()
+        .to_string();
     for (event, wanted) in [
         (
             "tracepoint:kmem:mm_page_aloc",
@@ -488,18 +509,27 @@ fn goroutines_wait_for_a_mutex_and_are_made_ready() {
             // By number, which is that of no version but the installed one.
             false => true,
         };
-        let waiting: Vec<&str> = parks.iter().filter(is_mutex).map(|park| &*park["goid"]).collect();
+        let waiting: Vec<&str> = parks
+            .iter()
+            .filter(is_mutex)
+            .map(|park| &*park["goid"])
+            .collect();
         assert!(waiting.len() >= 4, "{parks:?}");
         let readies = events(&trace, "go_ready");
         // The main goroutine has number 1. It made a waiting one ready; the others followed each
         // other.
         let by_main: Vec<_> = readies.iter().filter(|ready| ready["by"] == "1").collect();
         assert!(
-            by_main.iter().any(|ready| waiting.contains(&&*ready["goid"])),
+            by_main
+                .iter()
+                .any(|ready| waiting.contains(&&*ready["goid"])),
             "{readies:?}"
         );
         // A timer of the runtime made the main one ready after its sleep.
-        assert!(readies.iter().any(|ready| ready["goid"] == "1"), "{readies:?}");
+        assert!(
+            readies.iter().any(|ready| ready["goid"] == "1"),
+            "{readies:?}"
+        );
         support::reads_alike(&trace);
         if !has_labels {
             continue;

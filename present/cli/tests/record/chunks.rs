@@ -14,7 +14,13 @@ use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, 
 const NO_END: &str = "the trace has no end mark";
 
 /// Options by which nothing but the calls of `STORM` and marks of ends are recorded.
-pub(crate) const ONLY_CALLS: [&str; 5] = ["--kernel", "none", "--syscalls", "getppid", "--no-state-dump"];
+pub(crate) const ONLY_CALLS: [&str; 5] = [
+    "--kernel",
+    "none",
+    "--syscalls",
+    "getppid",
+    "--no-state-dump",
+];
 
 /// Events of `STORM`: entry and exit of each call.
 const CALLS: u64 = 600_000;
@@ -35,7 +41,12 @@ int main(void) {
 pub(crate) fn chunks(trace: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(trace).unwrap().flatten();
     let mut chunks: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    let is_chunk = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("chunk-");
+    let is_chunk = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with("chunk-")
+    };
     chunks.retain(is_chunk);
     chunks.sort();
     chunks
@@ -56,7 +67,12 @@ pub(crate) fn counted(trace: &Path) -> (u64, u64) {
 /// Reason of the end, and whether the trace grows.
 fn end(trace: &Path) -> (Value, bool) {
     let info = json(&["info"], trace);
-    assert_eq!(info["traces"].as_array().unwrap().len(), 1, "{}", trace.display());
+    assert_eq!(
+        info["traces"].as_array().unwrap().len(),
+        1,
+        "{}",
+        trace.display()
+    );
     let of = &info["traces"][0];
     (of["end_reason"].clone(), of["is_growing"] == true)
 }
@@ -78,9 +94,16 @@ fn chunks_have_each_event_once() {
     succeeds(&output);
     let trace = Path::new(&trace);
     let chunks = chunks(trace);
-    assert!(chunks.len() > 2, "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        chunks.len() > 2,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains(&format!("({} chunks)", chunks.len())), "{said}");
+    assert!(
+        said.contains(&format!("({} chunks)", chunks.len())),
+        "{said}"
+    );
     // All at once they are one trace, with a mark for each chunk.
     let (events, lost) = counted(trace);
     assert_eq!(events + lost, 2 * CALLS + chunks.len() as u64);
@@ -109,7 +132,10 @@ fn chunks_have_each_event_once() {
             times.collect()
         };
         let (begins, ends) = (times("begin"), times("end"));
-        assert!(begins.iter().all(|begin| *begin >= last), "{begins:?} {last}");
+        assert!(
+            begins.iter().all(|begin| *begin >= last),
+            "{begins:?} {last}"
+        );
         last = ends[0];
         assert!(ends.iter().all(|end| *end == last), "{ends:?}");
     }
@@ -130,7 +156,8 @@ fn each_chunk_has_the_state_at_its_beginning() {
     succeeds(&output);
     let chunks = chunks(Path::new(&trace));
     assert!(chunks.len() >= 3, "{chunks:?}");
-    // The first one begins before the command, and the state of the last one may be that after its end.
+    // The first one begins before the command, and the state of the last one may be that after its
+    // end.
     for chunk in chunks.iter().take(chunks.len() - 1).skip(1) {
         let chunk = chunk.to_str().unwrap();
         let print = |event: &str, what: &str| {
@@ -141,7 +168,10 @@ fn each_chunk_has_the_state_at_its_beginning() {
         print("lttng_statedump_file_descriptor", "/etc/passwd");
         print("tracebraid_map_load", "bash");
         print("tracebraid_stacks_state", "period_ns");
-        assert!(!said(&["report"], Path::new(chunk)).contains(NO_END), "{chunk}");
+        assert!(
+            !said(&["report"], Path::new(chunk)).contains(NO_END),
+            "{chunk}"
+        );
     }
     reads_alike(&trace);
 }
@@ -174,14 +204,21 @@ fn the_newest_chunks_stay() {
 /// Begins to record the machine as chunks.
 pub(crate) fn system(trace: &Path, options: &[&str]) -> Child {
     let mut record = tracebraid();
-    record.args(["record", "--system", "-o"]).arg(trace).args(options);
+    record
+        .args(["record", "--system", "-o"])
+        .arg(trace)
+        .args(options);
     record.stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Waits until there are that many chunks, of which all but the last one have ended.
 pub(crate) fn has_chunks(trace: &Path, count: usize) {
     until("there are chunks", || {
-        let chunks = if trace.is_dir() { chunks(trace) } else { Vec::new() };
+        let chunks = if trace.is_dir() {
+            chunks(trace)
+        } else {
+            Vec::new()
+        };
         let last = chunks
             .last()
             .is_some_and(|chunk| chunk.join("kernel/metadata").exists());
@@ -284,7 +321,11 @@ fn a_full_disk_ends_a_recording_of_chunks() {
             return;
         };
         let options = [&ONLY_CALLS[..], &["--rotate", "1M"]].concat();
-        let (output, trace) = record(&small.0, &options, &["sh", "-c", shell, storm.to_str().unwrap()]);
+        let (output, trace) = record(
+            &small.0,
+            &options,
+            &["sh", "-c", shell, storm.to_str().unwrap()],
+        );
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("the disk is full"), "{said}");
@@ -300,7 +341,11 @@ fn a_full_disk_ends_a_recording_of_chunks() {
         // With a bound it is not full.
         fs::remove_dir_all(trace).unwrap();
         let options = [&options[..], &["--keep", "2"]].concat();
-        let (output, _) = record(&small.0, &options, &["sh", "-c", shell, storm.to_str().unwrap()]);
+        let (output, _) = record(
+            &small.0,
+            &options,
+            &["sh", "-c", shell, storm.to_str().unwrap()],
+        );
         succeeds(&output);
     }
 }
@@ -385,7 +430,15 @@ fn a_recording_without_chunks_does_not_rotate() {
     // What could not begin leaves nothing.
     let output = session(
         run,
-        &["record", "--rotate", "1M", "-o", "none", "--", "/there/is/none"],
+        &[
+            "record",
+            "--rotate",
+            "1M",
+            "-o",
+            "none",
+            "--",
+            "/there/is/none",
+        ],
     );
     assert_eq!(output.status.code(), Some(127));
     assert!(!run.join("none").exists());

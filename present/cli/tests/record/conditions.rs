@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, text};
 use crate::{fields, record};
 
-/// Makes many short calls and some long ones: sleeps of 3 ms, a read that computes for as long as it takes to write 400 MB, a
-/// sleep of 2.5 s in another thread, and a read that lasts until the process ends.
+/// Makes many short calls and some long ones: sleeps of 3 ms, a read that computes for as long as
+/// it takes to write 400 MB, a sleep of 2.5 s in another thread, and a read that lasts until the
+/// process ends.
 const NAPS: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -60,7 +61,9 @@ struct Call {
 /// Nanoseconds of a line's time of day.
 fn time(line: &str) -> u64 {
     let text = line.trim_start_matches('[').split(']').next().unwrap();
-    let parts = text.split([':', '.']).map(|part| part.parse::<u64>().unwrap());
+    let parts = text
+        .split([':', '.'])
+        .map(|part| part.parse::<u64>().unwrap());
     let parts: Vec<u64> = parts.collect();
     ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * 1_000_000_000 + parts[3]
 }
@@ -73,7 +76,13 @@ fn calls(trace: &str) -> Vec<Call> {
     for line in printed.lines() {
         let tid = line.split(" tid = ").nth(1).unwrap();
         let tid = tid.split([',', ' ']).next().unwrap().to_owned();
-        let event = line.split(": {").next().unwrap().rsplit(' ').next().unwrap();
+        let event = line
+            .split(": {")
+            .next()
+            .unwrap()
+            .rsplit(' ')
+            .next()
+            .unwrap();
         if let Some(name) = event.strip_prefix("syscall_entry_") {
             let before = open.insert(tid, (calls.len(), time(line)));
             assert!(before.is_none(), "two entries: {line}");
@@ -83,7 +92,9 @@ fn calls(trace: &str) -> Vec<Call> {
                 exit: None,
             });
         } else {
-            let (place, entered) = open.remove(&tid).unwrap_or_else(|| panic!("no entry: {line}"));
+            let (place, entered) = open
+                .remove(&tid)
+                .unwrap_or_else(|| panic!("no entry: {line}"));
             let name = event.strip_prefix("syscall_exit_").unwrap();
             assert_eq!(calls[place].name, name, "{line}");
             calls[place].exit = Some((time(line) - entered, fields(line)));
@@ -95,7 +106,9 @@ fn calls(trace: &str) -> Vec<Call> {
 /// The number of calls that the summary says were left out.
 fn left_out(output: &std::process::Output) -> u64 {
     let said = String::from_utf8_lossy(&output.stderr);
-    let line = said.lines().find(|line| line.starts_with("Left out by --where"));
+    let line = said
+        .lines()
+        .find(|line| line.starts_with("Left out by --where"));
     let digits = line
         .unwrap_or_else(|| panic!("{said}"))
         .chars()
@@ -109,7 +122,8 @@ fn calls_that_take_long_are_recorded_with_their_entries() {
         return;
     };
     let program = compiled(directory.path(), "naps", NAPS);
-    // Other threads switch meanwhile, so that packets of each CPU are written while the long calls go on.
+    // Other threads switch meanwhile, so that packets of each CPU are written while the long calls
+    // go on.
     let options = ["--context", "tid,procname", "--where", "duration > 1ms"];
     let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
     succeeds(&output);
@@ -119,14 +133,23 @@ fn calls_that_take_long_are_recorded_with_their_entries() {
             assert!(*duration > 1_000_000, "{call:?}");
         }
     }
-    let of = |name: &str| calls.iter().filter(|call| call.name == name).collect::<Vec<_>>();
+    let of = |name: &str| {
+        calls
+            .iter()
+            .filter(|call| call.name == name)
+            .collect::<Vec<_>>()
+    };
     let lengths: Vec<u64> = calls
         .iter()
         .filter(|call| call.name.ends_with("nanosleep"))
         .filter_map(|call| call.exit.as_ref().map(|(duration, _)| *duration))
         .collect();
     assert!(
-        lengths.iter().filter(|&&length| length >= 3_000_000).count() >= 21,
+        lengths
+            .iter()
+            .filter(|&&length| length >= 3_000_000)
+            .count()
+            >= 21,
         "{lengths:?}"
     );
     // Longer than events wait in memory.
@@ -176,9 +199,12 @@ fn calls_that_fail_are_recorded_with_their_entries() {
     let failed: Vec<&Call> = calls.iter().filter(missing).collect();
     assert_eq!(failed.len(), 20, "{calls:?}");
     for call in &calls {
-        // A call that has not ended after a second is recorded, since its result is not known by then.
+        // A call that has not ended after a second is recorded, since its result is not known by
+        // then.
         match &call.exit {
-            Some((duration, exit)) => assert!(exit["ret"].starts_with('-') || *duration >= 1_000_000_000),
+            Some((duration, exit)) => {
+                assert!(exit["ret"].starts_with('-') || *duration >= 1_000_000_000)
+            }
             None => assert_eq!(call.entry["count"], "1", "{call:?}"),
         }
     }
@@ -198,11 +224,11 @@ fn short_calls_can_be_chosen_as_well() {
     assert!(calls.iter().filter(|call| call.name == "getppid").count() > 9900);
     // The record of the exit is taken a little after the call is decided.
     let slack = 2_000_000;
-    assert!(
-        calls
-            .iter()
-            .all(|call| call.exit.as_ref().is_some_and(|(length, _)| *length < slack))
-    );
+    assert!(calls.iter().all(|call| {
+        call.exit
+            .as_ref()
+            .is_some_and(|(length, _)| *length < slack)
+    }));
 }
 
 #[test]
@@ -223,10 +249,16 @@ fn conditions_on_threads_choose_calls_but_not_switches() {
     succeeds(&output);
     let printed = text(&["print", "--name", "syscall_*", &trace]);
     assert!(printed.contains("/etc/passwd"));
-    let entries = printed.lines().filter(|line| line.contains("syscall_entry_"));
+    let entries = printed
+        .lines()
+        .filter(|line| line.contains("syscall_entry_"));
     entries.for_each(|line| assert!(line.contains("procname = \"cat\""), "{line}"));
     let faults = text(&["print", "--name", "x86_exceptions_page_fault_*", &trace]);
-    assert!(faults.lines().all(|line| line.contains("procname = \"cat\"")));
+    assert!(
+        faults
+            .lines()
+            .all(|line| line.contains("procname = \"cat\""))
+    );
     let others = text(&["print", "--name", "sched_switch", &trace]);
     assert!(others.contains("procname = \"ls\""));
     assert!(left_out(&output) > 50);

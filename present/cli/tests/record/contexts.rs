@@ -8,7 +8,9 @@ use crate::support::{compiled, reads_alike, recording_directory, run, succeeds, 
 /// Values of the contexts of a line that `print` gives, by name.
 fn contexts(line: &str) -> BTreeMap<&str, &str> {
     let context = line.split("}, { ").nth(1).unwrap_or_default();
-    let fields = context.split(", ").filter_map(|field| field.split_once(" = "));
+    let fields = context
+        .split(", ")
+        .filter_map(|field| field.split_once(" = "));
     fields
         .map(|(name, value)| (name, value.trim_end_matches(['}', ' '])))
         .collect()
@@ -45,7 +47,15 @@ fn contexts_are_the_values_of_the_thread() {
     let program = compiled(directory.path(), "numbers", NUMBERS);
     let names = "vpid,vtid,vppid,pid,tid,procname,prio,nice,pid_ns,uid";
     let script = format!("readlink /proc/self/ns/pid; {}; true", program.display());
-    let command = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", &script];
+    let command = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "sh",
+        "-c",
+        &script,
+    ];
     let (output, trace) = record(directory.path(), &["--context", names], &command);
     succeeds(&output);
     let said = String::from_utf8(output.stdout).unwrap();
@@ -72,7 +82,10 @@ fn contexts_are_the_values_of_the_thread() {
         &trace,
     ]);
     assert!(by_tid.contains("syscall_entry_getpgid"));
-    let filter = format!("ctx.vtid == {} && ctx.procname == \"second\"", values["vtid"]);
+    let filter = format!(
+        "ctx.vtid == {} && ctx.procname == \"second\"",
+        values["vtid"]
+    );
     let filtered = text(&["print", "--filter", &filter, &trace]);
     assert!(
         filtered
@@ -81,7 +94,8 @@ fn contexts_are_the_values_of_the_thread() {
     );
     assert!(filtered.contains("syscall_exit_getpgid"));
     // Events of the state at the beginning are the recorder's.
-    let info: serde_json::Value = serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
+    let info: serde_json::Value =
+        serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
     let recorder = info["traces"][0]["environment"]["tracebraid_pid"].to_string();
     let states = text(&["print", "--name", "lttng_statedump_process_state", &trace]);
     assert!(states.lines().count() > 5);
@@ -97,7 +111,14 @@ fn counters_never_decrease_on_a_cpu() {
     };
     let counters = "perf:cpu:page-faults,perf:cpu:context-switches,perf:cpu:cpu-clock";
     let script = "for i in 1 2 3 4 5; do ls / > /dev/null; done";
-    let options = ["--context", counters, "--kernel", "all", "--stacks", "--ctf2"];
+    let options = [
+        "--context",
+        counters,
+        "--kernel",
+        "all",
+        "--stacks",
+        "--ctf2",
+    ];
     let (output, trace) = record(directory.path(), &options, &["sh", "-c", script]);
     succeeds(&output);
     let printed = text(&["print", &trace]);
@@ -105,12 +126,20 @@ fn counters_never_decrease_on_a_cpu() {
     let mut switches = BTreeMap::<String, u64>::new();
     let mut decreases = 0;
     for line in printed.lines() {
-        let cpu = line.split("cpu_id = ").nth(1).unwrap().split(' ').next().unwrap();
+        let cpu = line
+            .split("cpu_id = ")
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
         let values = contexts(line);
         assert_eq!(values.len(), 3, "{line}");
         for (name, value) in values {
             let value: u64 = value.parse().unwrap();
-            let before = last.insert((cpu.to_owned(), name.to_owned()), value).unwrap_or(0);
+            let before = last
+                .insert((cpu.to_owned(), name.to_owned()), value)
+                .unwrap_or(0);
             decreases += usize::from(before > value);
         }
         *switches.entry(cpu.to_owned()).or_default() += u64::from(line.contains(" sched_switch: "));
@@ -135,7 +164,11 @@ fn contexts_are_kept_in_memory_too() {
     let (output, trace) = record(directory.path(), &options, &["ls", "/"]);
     succeeds(&output);
     if let Some(printed) = reads_alike(&trace) {
-        assert!(printed.lines().all(|line| line.contains("perf_cpu_cpu_clock = ")));
+        assert!(
+            printed
+                .lines()
+                .all(|line| line.contains("perf_cpu_cpu_clock = "))
+        );
         assert!(printed.lines().last().unwrap().contains("tracebraid_end"));
     }
 }
@@ -152,7 +185,11 @@ fn unknown_contexts_and_missing_counters_are_named() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    let (output, trace) = record(directory.path(), &["--context", "perf:cpu:cycles"], &["true"]);
+    let (output, trace) = record(
+        directory.path(),
+        &["--context", "perf:cpu:cycles"],
+        &["true"],
+    );
     let said = String::from_utf8(output.stderr).unwrap();
     // Virtual machines often have no hardware counters.
     match output.status.success() {

@@ -7,8 +7,8 @@ use tracebraid_testkit::processes::until;
 
 use crate::support::{compiled, recording_directory, text, tracebraid};
 
-/// A server with two workers, which call `getppid` every 2 ms; one worker has a child that does the same. All of them end at
-/// the end of the server's standard input.
+/// A server with two workers, which call `getppid` every 2 ms; one worker has a child that does the
+/// same. All of them end at the end of the server's standard input.
 const SERVER: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -99,8 +99,9 @@ fn callers(trace: &Path, all: &[u32]) -> Vec<u32> {
         "syscall_entry_getppid",
         trace.to_str().unwrap(),
     ]);
-    let made =
-        |pid: &u32| printed.contains(&format!("pid = {pid} ")) || printed.contains(&format!("pid = {pid},"));
+    let made = |pid: &u32| {
+        printed.contains(&format!("pid = {pid} ")) || printed.contains(&format!("pid = {pid},"))
+    };
     all.iter().copied().filter(made).collect()
 }
 
@@ -113,15 +114,17 @@ fn descendants_that_run_already_are_recorded_if_they_are_wanted() {
     let trace = directory.path().join("without");
     let output = recorded(&server, &[], &trace);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let warning =
-        "warning: 3 existing descendants of the processes of --pid are not recorded: add --descendants";
+    let warning = "warning: 3 existing descendants of the processes of --pid are not recorded: add --descendants";
     assert!(said.contains(warning), "{said}");
     assert_eq!(callers(&trace, &descendants), [0; 0]);
     // The remedy works.
     let trace = directory.path().join("with");
     let output = recorded(&server, &["--descendants"], &trace);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && !said.contains("warning"), "{said}");
+    assert!(
+        output.status.success() && !said.contains("warning"),
+        "{said}"
+    );
     assert_eq!(callers(&trace, &descendants), descendants);
 }
 

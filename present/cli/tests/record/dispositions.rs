@@ -1,4 +1,5 @@
-//! A recorded command ignores and blocks the signals that the recorder was started to ignore and block.
+//! A recorded command ignores and blocks the signals that the recorder was started to ignore and
+//! block.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,8 +8,9 @@ use tempfile::TempDir;
 
 use crate::support::{compiled, recording_directory, succeeds};
 
-/// Ignores and blocks exactly the signals of two hexadecimal masks, then executes a command. The system calls are used
-/// directly to include the signals that the C library reserves (32, 33), which the test process may have inherited ignored.
+/// Ignores and blocks exactly the signals of two hexadecimal masks, then executes a command. The
+/// system calls are used directly to include the signals that the C library reserves (32, 33),
+/// which the test process may have inherited ignored.
 const STARTER: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
@@ -74,8 +76,19 @@ fn a_command_begins_with_the_signals_of_its_recorder() {
         let plain = signals(starter(masks).args(CAT));
         let mut record = starter(masks);
         record.arg(env!("CARGO_BIN_EXE_tracebraid"));
-        record.args(["record", "-q", "--kernel", "none", "--syscalls", "none", "-o"]);
-        record.arg(directory.path().join("trace")).arg("--").args(CAT);
+        record.args([
+            "record",
+            "-q",
+            "--kernel",
+            "none",
+            "--syscalls",
+            "none",
+            "-o",
+        ]);
+        record
+            .arg(directory.path().join("trace"))
+            .arg("--")
+            .args(CAT);
         assert_eq!(signals(&mut record), plain, "{masks:?}");
     }
 }
@@ -90,6 +103,9 @@ fn stacks_and_probes_leave_its_signals_alone() {
     let mut record = starter(MASKS[3]);
     record.arg(env!("CARGO_BIN_EXE_tracebraid"));
     record.args(["record", "-q", "--stacks", "-o"]);
-    record.arg(directory.path().join("trace")).arg("--").args(CAT);
+    record
+        .arg(directory.path().join("trace"))
+        .arg("--")
+        .args(CAT);
     assert_eq!(signals(&mut record), plain);
 }

@@ -34,8 +34,8 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
         return;
     };
     let (trace, end) = (directory.path().join("trace"), directory.path().join("end"));
-    // The command makes system calls until the file `end` exists, or its directory does not: it must not
-    // outlive a test that fails.
+    // The command makes system calls until the file `end` exists, or its directory does not: it
+    // must not outlive a test that fails.
     let script = "while [ -d \"${0%/*}\" ] && [ ! -e \"$0\" ]; do read -t 0.01 < /dev/zero; done";
     let mut process = Command::new("bash")
         .args(["-c", script])
@@ -68,15 +68,25 @@ fn a_recording_ends_with_the_processes_that_it_is_about() {
 /// Waits until something has been recorded, which is written at least each second.
 fn begun(trace: &Path) {
     until("something is recorded", || {
-        let streams = fs::read_dir(trace.join("kernel")).into_iter().flatten().flatten();
-        let mut streams = streams.filter(|file| file.file_name().to_string_lossy().starts_with("channel0_"));
+        let streams = fs::read_dir(trace.join("kernel"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut streams =
+            streams.filter(|file| file.file_name().to_string_lossy().starts_with("channel0_"));
         streams.any(|file| file.metadata().is_ok_and(|file| file.len() > 0))
     });
 }
 
 /// It can be read, nothing of it is damaged, and something was recorded.
 fn is_whole(trace: &Path) {
-    let counted = text(&["count", "--strict", "--format", "json", trace.to_str().unwrap()]);
+    let counted = text(&[
+        "count",
+        "--strict",
+        "--format",
+        "json",
+        trace.to_str().unwrap(),
+    ]);
     let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
     assert!(counted["events"].as_u64().unwrap() > 0);
 }
@@ -251,7 +261,8 @@ fn a_trace_contains_the_reason_of_its_end() {
             "{options:?}: {errors}"
         );
         assert!(!said(&["count", &kernel]).contains(NO_END), "{options:?}");
-        // The mark is the last event, counts those before it, and happens one nanosecond after them.
+        // The mark is the last event, counts those before it, and happens one nanosecond after
+        // them.
         let printed = text(&["print", "--format", "json", &kernel]);
         let marks = printed.matches("tracebraid_end").count();
         assert_eq!(marks, 1, "{options:?}");
@@ -265,7 +276,10 @@ fn a_trace_contains_the_reason_of_its_end() {
         let counted: Value = serde_json::from_str(&counted).unwrap();
         if !options.contains(&"--snapshot") {
             let before = counted["events"].as_u64().unwrap() - 1;
-            assert!(last.contains(&format!("events = {before},")), "{last}: {before}");
+            assert!(
+                last.contains(&format!("events = {before},")),
+                "{last}: {before}"
+            );
         }
     }
 }
@@ -285,7 +299,9 @@ fn a_recording_of_probes_without_its_end_is_told_of() {
         .arg(&trace);
     let mut child = record.arg("--").arg(&program).arg(&end).spawn().unwrap();
     let shown = trace.to_str().unwrap();
-    until("the program records", || run(&["count", shown]).status.success());
+    until("the program records", || {
+        run(&["count", shown]).status.success()
+    });
     let warning = "the recorder was killed before it ended the recording of programs with probes";
     assert!(!said(&["count", shown]).contains(warning));
     assert_eq!(ended(shown), (false.into(), Value::Null, true));
@@ -293,7 +309,11 @@ fn a_recording_of_probes_without_its_end_is_told_of() {
     child.wait().unwrap();
     fs::write(&end, "").unwrap();
     for command in ["info", "report", "count", "print"] {
-        assert_eq!(said(&[command, shown]).matches(warning).count(), 1, "{command}");
+        assert_eq!(
+            said(&[command, shown]).matches(warning).count(),
+            1,
+            "{command}"
+        );
     }
     assert_eq!(ended(shown), (false.into(), Value::Null, false));
     succeeds(&run(&["stop", shown]));
@@ -316,9 +336,11 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
     child.wait().unwrap();
     let output = run(&["print", trace.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // If the recorder had written packets before it was killed, CPUs without one are worth a warning.
-    let is_of_empty =
-        |line: &str| line.ends_with("the stream file is empty: it has no packets") || line.contains(NO_END);
+    // If the recorder had written packets before it was killed, CPUs without one are worth a
+    // warning.
+    let is_of_empty = |line: &str| {
+        line.ends_with("the stream file is empty: it has no packets") || line.contains(NO_END)
+    };
     assert!(said.lines().all(is_of_empty), "{said}");
     assert!(
         said.contains(NO_END) && said.lines().count() == 1 || !output.stdout.is_empty(),
@@ -330,8 +352,7 @@ fn of_a_recorder_that_was_killed_at_once_nothing_is_complained_of() {
 #[test]
 fn each_of_several_recordings_of_a_second_has_a_directory() {
     let directory = TempDir::new().unwrap();
-    let source =
-        "#include <stdio.h>\nint main(int count, char **words) { return !fopen(words[count - 1], \"w\"); }";
+    let source = "#include <stdio.h>\nint main(int count, char **words) { return !fopen(words[count - 1], \"w\"); }";
     let program = compiled_with(
         directory.path(),
         "program",
@@ -394,19 +415,29 @@ fn of_nothing_nothing_is_left() {
 fn nobody_waits_for_a_recorder_that_was_killed() {
     let directory = TempDir::new().unwrap();
     let gate = directory.path().join(".gate");
-    assert!(Command::new("mkfifo").arg(&gate).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&gate)
+            .status()
+            .unwrap()
+            .success()
+    );
     // A shell launches a command as the recorder does, and is killed before it says go.
     let script = r#""$0" __launch "$1" $$ 0 0 = true & echo $!; wait"#;
     let mut recorder = Command::new("sh");
     recorder
         .args(["-c", script, env!("CARGO_BIN_EXE_tracebraid")])
         .arg(&gate);
-    let mut recorder = recorder.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut recorder = recorder
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut number = String::new();
     let said = recorder.stdout.take().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut number).unwrap();
     let waits = || {
-        let status = fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
+        let status =
+            fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
         // The launcher has the name of the command. A zombie does not wait.
         status.contains("(true)") && !status.contains(") Z ")
     };
@@ -418,10 +449,14 @@ fn nobody_waits_for_a_recorder_that_was_killed() {
     until("it waits no more", || !waits());
 }
 
-/// The program with the default action of signals: tests that run in the background or under `nohup` inherit ignored ones.
+/// The program with the default action of signals: tests that run in the background or under
+/// `nohup` inherit ignored ones.
 fn recorder() -> Command {
     let mut record = Command::new("env");
-    record.args(["--default-signal=INT,HUP,QUIT", env!("CARGO_BIN_EXE_tracebraid")]);
+    record.args([
+        "--default-signal=INT,HUP,QUIT",
+        env!("CARGO_BIN_EXE_tracebraid"),
+    ]);
     for (name, value) in tracebraid().get_envs() {
         match value {
             Some(value) => record.env(name, value),
@@ -442,9 +477,17 @@ impl Begun {
     /// The command makes the file `$0` when it is ready.
     fn new(options: &[&str], command: &[&str], script: &str) -> Begun {
         let directory = TempDir::new().unwrap();
-        let (trace, ready) = (directory.path().join("trace"), directory.path().join("ready"));
+        let (trace, ready) = (
+            directory.path().join("trace"),
+            directory.path().join("ready"),
+        );
         let mut record = recorder();
-        record.arg("record").args(options).arg("-o").arg(&trace).arg("--");
+        record
+            .arg("record")
+            .args(options)
+            .arg("-o")
+            .arg(&trace)
+            .arg("--");
         record.args(command).args(["sh", "-c", script]).arg(&ready);
         record.stderr(std::process::Stdio::piped());
         let recorder = record.spawn().unwrap();
@@ -530,7 +573,8 @@ fn a_recording_without_a_command_ends_by_such_a_signal() {
         .arg(&trace);
     let recorder = record.stderr(std::process::Stdio::null()).spawn().unwrap();
     until("it records", || {
-        let status = fs::read_to_string(format!("/proc/{}/status", recorder.id())).unwrap_or_default();
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", recorder.id())).unwrap_or_default();
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
         // The recorder has blocked SIGQUIT.
         blocked.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 4 != 0)
@@ -550,16 +594,22 @@ fn a_stream_that_is_closed_is_closed_for_the_command() {
     };
     for (closed, expected) in [("", 0), (">&-", 1)] {
         let trace = directory.path().join(format!("trace{expected}"));
-        let script = format!(r#""$0" record -q -o "$1" -- sh -c 'echo said 2> /dev/null' {closed}"#);
+        let script =
+            format!(r#""$0" record -q -o "$1" -- sh -c 'echo said 2> /dev/null' {closed}"#);
         let mut shell = Command::new("sh");
         shell
             .args(["-c", &script, env!("CARGO_BIN_EXE_tracebraid")])
             .arg(&trace);
-        assert_eq!(shell.output().unwrap().status.code(), Some(expected), "{closed}");
+        assert_eq!(
+            shell.output().unwrap().status.code(),
+            Some(expected),
+            "{closed}"
+        );
     }
 }
 
-/// Otherwise the launcher's search is recorded as the command's: one execve for each directory of `PATH`.
+/// Otherwise the launcher's search is recorded as the command's: one execve for each directory of
+/// `PATH`.
 #[test]
 fn a_recorded_command_is_found_before_the_recording_begins() {
     let Some(directory) = recording_directory() else {
@@ -569,7 +619,11 @@ fn a_recorded_command_is_found_before_the_recording_begins() {
     let (output, trace) = record(directory.path(), &options, &["true"]);
     succeeds(&output);
     let printed = text(&["print", &trace]);
-    assert_eq!(printed.matches(" syscall_entry_execve: ").count(), 1, "{printed}");
+    assert_eq!(
+        printed.matches(" syscall_entry_execve: ").count(),
+        1,
+        "{printed}"
+    );
 }
 
 #[test]
@@ -678,23 +732,34 @@ fn daemons_are_named_where_they_are_not_followed() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         succeeds(&output);
         assert!(
-            said.contains("1 process started by the command still runs and is no longer recorded; record")
-                && said.contains("--follow-daemons"),
+            said.contains(
+                "1 process started by the command still runs and is no longer recorded; record"
+            ) && said.contains("--follow-daemons"),
             "{said}"
         );
     }
     fs::write(end, "").unwrap();
-    let (output, _) = record(directory.path(), &[], &["sh", "-c", "true & wait; true | cat"]);
+    let (output, _) = record(
+        directory.path(),
+        &[],
+        &["sh", "-c", "true & wait; true | cat"],
+    );
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!said.contains("still run"), "{said}");
 }
 
-/// A recorder that follows the daemons of a shell command, whose `$1` is `end`; the command has run by then.
+/// A recorder that follows the daemons of a shell command, whose `$1` is `end`; the command has run
+/// by then.
 fn follows(trace: &Path, command: &str, end: &Path) -> std::process::Child {
     let mut recorder = tracebraid();
-    recorder.args(["record", "--follow-daemons", "-o"]).arg(trace);
+    recorder
+        .args(["record", "--follow-daemons", "-o"])
+        .arg(trace);
     recorder.args(["--", "sh", "-c", command, "sh"]).arg(end);
-    let recorder = recorder.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let recorder = recorder
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     begun(trace);
     std::thread::sleep(std::time::Duration::from_millis(500));
     recorder

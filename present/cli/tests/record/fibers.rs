@@ -3,8 +3,8 @@
 use crate::support::{compiled, recording_directory, succeeds};
 use crate::{record, stack_profile, stacks_that_are, unwhole_stacks};
 
-/// Computes and waits in fibers whose stacks lie in the heap, in a separate mapping, in static memory, and on the thread's
-/// stack.
+/// Computes and waits in fibers whose stacks lie in the heap, in a separate mapping, in static
+/// memory, and on the thread's stack.
 const FIBERS: &str = r#"
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -72,6 +72,8 @@ fn stacks_of_fibers_end_where_they_begin() {
         "{completeness}: {broken:#?}"
     );
     let functions = profile["functions"].as_array().unwrap();
-    let fiber = functions.iter().find(|function| function["name"] == "fiber");
+    let fiber = functions
+        .iter()
+        .find(|function| function["name"] == "fiber");
     assert!(fiber.is_some(), "{functions:?}");
 }

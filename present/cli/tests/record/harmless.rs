@@ -1,5 +1,5 @@
-//! Programs do what they do without a recorder: they end as they would, print what they would, and get no signal
-//! that is not theirs.
+//! Programs do what they do without a recorder: they end as they would, print what they would, and
+//! get no signal that is not theirs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -64,14 +64,18 @@ fn ten_thousand_delicate_programs_end_as_ever() {
         "--syscalls",
         "none",
     ];
-    let (output, _) = record(directory.path(), &options, &[&command[..], &[ROUNDS]].concat());
+    let (output, _) = record(
+        directory.path(),
+        &options,
+        &[&command[..], &[ROUNDS]].concat(),
+    );
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(7));
 }
 
-/// The recorder's mapping events must not change the records that perf receives: perf aborted at records that were marked as
-/// having build ids.
+/// The recorder's mapping events must not change the records that perf receives: perf aborted at
+/// records that were marked as having build ids.
 #[test]
 fn perf_records_beside_stacks() {
     if !can_record_kernel() {
@@ -82,7 +86,16 @@ fn perf_records_beside_stacks() {
     }
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("perf.data").display().to_string();
-    let perf = ["perf", "record", "-q", "-e", "task-clock", "-o", &data, "--"];
+    let perf = [
+        "perf",
+        "record",
+        "-q",
+        "-e",
+        "task-clock",
+        "-o",
+        &data,
+        "--",
+    ];
     let shell = ["sh", "-c", "/bin/true; exit 3"];
     let (output, _) = record(
         directory.path(),

@@ -1,4 +1,5 @@
-//! Probes at offsets: accepted at the beginning of an instruction, refused elsewhere, where they would corrupt the program.
+//! Probes at offsets: accepted at the beginning of an instruction, refused elsewhere, where they
+//! would corrupt the program.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,8 +7,8 @@ use std::process::Command;
 use crate::chosen::{chosen, events};
 use crate::support::{compiled_with, recording_directory, skipped, tracebraid};
 
-/// A function whose instructions are known: at 0, 5, 6, 10 (with a prefix that the kernel does not probe), 14 and 15;
-/// then padding, and labels of all kinds.
+/// A function whose instructions are known: at 0, 5, 6, 10 (with a prefix that the kernel does not
+/// probe), 14 and 15; then padding, and labels of all kinds.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 __asm__(
@@ -82,13 +83,20 @@ fn offsets_that_would_corrupt_the_program_are_refused() {
     for (place, wanted) in [
         (
             "known+1",
-            &[inside, "known+0x0 and known+0x5", "offsets: known+0x1 (offset 0x"][..],
+            &[
+                inside,
+                "known+0x0 and known+0x5",
+                "offsets: known+0x1 (offset 0x",
+            ][..],
         ),
         ("known+4", &[inside, "known+0x0 and known+0x5"]),
         ("known+8", &[inside, "known+0x6 and known+0xa"]),
         ("known+11", &[inside, "known+0xa and known+0xe"]),
         // Padding after the function, and the next one.
-        ("known+20", &["beyond the end of known, which has 0x14 bytes"]),
+        (
+            "known+20",
+            &["beyond the end of known, which has 0x14 bytes"],
+        ),
         ("known+4096", &["beyond the end of known"]),
         ("known+0xffffffffffffffff", &["outside the program"]),
         (
@@ -98,7 +106,10 @@ fn offsets_that_would_corrupt_the_program_are_refused() {
         ("table+3", &["contains data at table+0x3"]),
         (
             "untyped",
-            &["does not have the type of a function", ".type NAME, @function"],
+            &[
+                "does not have the type of a function",
+                ".type NAME, @function",
+            ],
         ),
         ("constant", &["constant is data, not a function"]),
         ("own", &["own is thread-local data, not a function"]),
@@ -106,7 +117,10 @@ fn offsets_that_would_corrupt_the_program_are_refused() {
         // The kernel checks an instruction only if a process has it in memory.
         (
             "known+10",
-            &["uprobe:known+0xa", "the kernel cannot probe this instruction"],
+            &[
+                "uprobe:known+0xa",
+                "the kernel cannot probe this instruction",
+            ],
         ),
     ] {
         let said = refusal(directory.path(), &format!("uprobe:{program}:{place}"));
@@ -141,7 +155,11 @@ fn offsets_that_would_corrupt_the_program_are_refused() {
         "known+0x13",
         "sizeless",
     ] {
-        assert_eq!(events(&trace, &format!("uprobe:{place}")).len(), 50, "{place}");
+        assert_eq!(
+            events(&trace, &format!("uprobe:{place}")).len(),
+            50,
+            "{place}"
+        );
     }
 }
 
@@ -181,7 +199,12 @@ fn all_functions_of_a_name_are_recorded() {
     let source = entry("1", "first")
         + "int second(int);\nint main(void) { int sum = 0; for (int n = 0; n < 10; n++) sum += first(n) + second(n);\n\
            return sum != 240; }\n";
-    let program = compiled_with(directory.path(), "same", &source, &[other.to_str().unwrap()]);
+    let program = compiled_with(
+        directory.path(),
+        "same",
+        &source,
+        &[other.to_str().unwrap()],
+    );
     let program = program.display().to_string();
     let wanted = [
         format!("uprobe:{program}:same"),

@@ -1,4 +1,5 @@
-//! Chunks of a recording under load (`--rotate`): each is a complete trace, and together they form one trace.
+//! Chunks of a recording under load (`--rotate`): each is a complete trace, and together they form
+//! one trace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,8 @@ use crate::chunks::{ONLY_CALLS, chunks, counted, has_chunks, session, system};
 use crate::record;
 use crate::support::{compiled_with, recording_directory, run, skipped, succeeds, text};
 
-/// Four threads make 1,000 calls in each round, and pause between rounds. Arguments: rounds, pause in microseconds.
+/// Four threads make 1,000 calls in each round, and pause between rounds. Arguments: rounds, pause
+/// in microseconds.
 const CALLERS: &str = r"
 #include <pthread.h>
 #include <stdlib.h>
@@ -51,7 +53,8 @@ fn packets(index: &Path) -> Vec<Packet> {
     const HEAD: usize = 16;
     const ENTRY: usize = 72;
     let bytes = fs::read(index).unwrap();
-    let word = |entry: &[u8], at: usize| u64::from_be_bytes(*entry[8 * at..].first_chunk().unwrap());
+    let word =
+        |entry: &[u8], at: usize| u64::from_be_bytes(*entry[8 * at..].first_chunk().unwrap());
     let packet = |entry: &[u8]| Packet {
         begin: word(entry, 3),
         end: word(entry, 4),
@@ -82,8 +85,8 @@ fn packets_go_on(chunks: &[PathBuf]) {
     }
 }
 
-/// Numbers of events that babeltrace2 reads from a trace and reports as lost; losses of earlier chunks have an unknown
-/// number and count as 0. babeltrace2 must print no other warning.
+/// Numbers of events that babeltrace2 reads from a trace and reports as lost; losses of earlier
+/// chunks have an unknown number and count as 0. babeltrace2 must print no other warning.
 fn counted_by_peer(trace: &Path) -> Option<(u64, u64)> {
     let Ok(peer) = Command::new("babeltrace2").arg(trace).output() else {
         skipped("babeltrace2 does not run");
@@ -109,8 +112,8 @@ fn counted_by_peer(trace: &Path) -> Option<(u64, u64)> {
     Some((events as u64, lost))
 }
 
-/// Checks that tracebraid and babeltrace2 read the same events from all chunks together and from single chunks; returns the
-/// numbers of events and of lost events.
+/// Checks that tracebraid and babeltrace2 read the same events from all chunks together and from
+/// single chunks; returns the numbers of events and of lost events.
 fn is_one_trace(trace: &Path) -> (u64, u64) {
     let chunks = chunks(trace);
     // babeltrace2 takes 26 MB of memory for each chunk.
@@ -121,7 +124,10 @@ fn is_one_trace(trace: &Path) -> (u64, u64) {
         assert_eq!(theirs, joined);
     }
     let alone: Vec<(u64, u64)> = chunks.iter().map(|chunk| counted(chunk)).collect();
-    assert_eq!(alone.iter().map(|(events, _)| events).sum::<u64>(), joined.0);
+    assert_eq!(
+        alone.iter().map(|(events, _)| events).sum::<u64>(),
+        joined.0
+    );
     // To check all chunks would take too long.
     for at in [0, 1, chunks.len() - 1] {
         if let Some(theirs) = counted_by_peer(&chunks[at]) {
@@ -166,7 +172,11 @@ fn chunks_with_losses_are_one_trace() {
 
 #[test]
 fn the_newest_chunks_with_losses_are_one_trace() {
-    let options = [&ONLY_CALLS[..], &["--rotate", "1M", "--buffer-size", "256K"]].concat();
+    let options = [
+        &ONLY_CALLS[..],
+        &["--rotate", "1M", "--buffer-size", "256K"],
+    ]
+    .concat();
     overloaded(&[&options[..], &["--keep", "4"]].concat(), ["2000", "0"]);
 }
 
@@ -178,15 +188,19 @@ fn chunks_of_a_second_with_losses_are_one_trace() {
 #[test]
 fn chunks_with_stacks_and_contexts_are_one_trace() {
     let options = [
-        &["--stacks", "--context", "vtid,procname,perf:cpu:page-faults"][..],
+        &[
+            "--stacks",
+            "--context",
+            "vtid,procname,perf:cpu:page-faults",
+        ][..],
         &["--rotate", "1M", "--buffer-size", "256K"],
     ]
     .concat();
     overloaded(&options, ["700", "0"]);
 }
 
-/// Chunks are read while others end and are removed. How many events a reader gets depends on the machine, but it must not
-/// fail or report damage.
+/// Chunks are read while others end and are removed. How many events a reader gets depends on the
+/// machine, but it must not fail or report damage.
 #[test]
 fn the_newest_chunks_can_be_read_while_the_recording_goes_on() {
     let Some(directory) = recording_directory() else {
@@ -214,7 +228,8 @@ fn the_newest_chunks_can_be_read_while_the_recording_goes_on() {
     child.wait().unwrap();
 }
 
-/// With `--rotate manual`, chunks are removed only at a request for a new one, so that all readers read the same chunks.
+/// With `--rotate manual`, chunks are removed only at a request for a new one, so that all readers
+/// read the same chunks.
 #[test]
 fn kept_chunks_are_one_trace_while_the_recording_goes_on() {
     let Some(directory) = recording_directory() else {
@@ -235,7 +250,10 @@ fn kept_chunks_are_one_trace_while_the_recording_goes_on() {
         for chunk in &finished {
             let ours = counted(chunk);
             let theirs = counted_by_peer(chunk);
-            assert!(theirs.is_none_or(|theirs| theirs == ours), "{ours:?} {theirs:?}");
+            assert!(
+                theirs.is_none_or(|theirs| theirs == ours),
+                "{ours:?} {theirs:?}"
+            );
             assert!(!text(&["report", chunk.to_str().unwrap()]).is_empty());
         }
     }

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use crate::record;
 use crate::support::{
-    babeltrace2, compiled, compiled_with, libraries, recording_directory, skipped, succeeds, text, tracebraid,
+    babeltrace2, compiled, compiled_with, libraries, recording_directory, skipped, succeeds, text,
+    tracebraid,
 };
 
 /// Calls as fast as it can.
@@ -57,7 +58,8 @@ fn a_limit_of_the_size_of_files_is_one_of_the_trace() {
     };
     let storm = compiled(directory.path(), "storm", STORM);
     let trace = directory.path().join("limited");
-    let script = r#"ulimit -f 4000; exec "$0" record --kernel none --syscalls getppid -o "$1" -- "$2""#;
+    let script =
+        r#"ulimit -f 4000; exec "$0" record --kernel none --syscalls getppid -o "$1" -- "$2""#;
     let mut shell = Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_tracebraid")]);
     let output = shell.arg(&trace).arg(storm).output().unwrap();
@@ -83,7 +85,8 @@ fn limits_end_a_recording() {
         &["sh", "-c", "exec sleep 5 > /dev/null 2>&1"],
     );
     succeeds(&output);
-    let info: serde_json::Value = serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
+    let info: serde_json::Value =
+        serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
     let length = info["traces"][0]["duration"].as_u64().unwrap();
     assert!((200_000_000..10_000_000_000).contains(&length), "{length}");
 }
@@ -105,7 +108,11 @@ fn a_trace_is_not_larger_than_it_may_be() {
     };
     let storm = compiled(directory.path(), "storm", STORM);
     let storm = format!("{0} & {0} & {0}; wait", storm.display());
-    let (output, trace) = record(directory.path(), &["--max-size", "3M"], &["sh", "-c", &storm]);
+    let (output, trace) = record(
+        directory.path(),
+        &["--max-size", "3M"],
+        &["sh", "-c", &storm],
+    );
     succeeds(&output);
     let bytes = file_bytes(Path::new(&trace));
     // Room is kept for the gaps of what is lost, which nobody knows before.
@@ -114,7 +121,8 @@ fn a_trace_is_not_larger_than_it_may_be() {
     let counted: serde_json::Value = serde_json::from_str(&counted).unwrap();
     assert!(counted["events"].as_u64().unwrap() > 10_000);
     // All CPUs end at one time.
-    let info: serde_json::Value = serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
+    let info: serde_json::Value =
+        serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
     let streams = info["traces"][0]["streams"].as_array().unwrap();
     let mut ends: Vec<&serde_json::Value> = streams.iter().map(|stream| &stream["end"]).collect();
     assert!(!ends[0].is_null(), "{}", streams[0]);
@@ -162,7 +170,11 @@ fn a_full_disk_ends_a_recording_at_one_time() {
     // On all CPUs.
     let shell = "for i in 1 2 3 4; do $0 & done; wait";
     let options = ["--syscalls", "getppid", "--buffer-size", "1M"];
-    let (output, trace) = record(&small.0, &options, &["sh", "-c", shell, storm.to_str().unwrap()]);
+    let (output, trace) = record(
+        &small.0,
+        &options,
+        &["sh", "-c", shell, storm.to_str().unwrap()],
+    );
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
@@ -191,7 +203,10 @@ fn a_full_disk_ends_a_recording_at_one_time() {
     let events = count["events"].as_u64().unwrap();
     assert!(events > 10_000, "{count:#}");
     if let Some(lines) = babeltrace2(&[&trace]) {
-        assert_eq!(lines.iter().filter(|&&byte| byte == b'\n').count() as u64, events);
+        assert_eq!(
+            lines.iter().filter(|&&byte| byte == b'\n').count() as u64,
+            events
+        );
     }
 }
 
@@ -228,7 +243,13 @@ fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
     fs::create_dir(&disk).unwrap();
     let mut record = Command::new("unshare");
     record
-        .args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_tracebraid")])
+        .args([
+            "--mount",
+            "sh",
+            "-c",
+            script,
+            env!("CARGO_BIN_EXE_tracebraid"),
+        ])
         .args([&disk, &program])
         .env("TRACEBRAID_LIBRARIES", libraries());
     let Ok(output) = record.output() else {
@@ -268,7 +289,15 @@ fn a_full_disk_is_told_with_what_was_recorded_and_what_was_lost() {
     record
         .args(["--probes", "lttng_ust_cyg_profile:*", "-o"])
         .arg(&trace);
-    let output = record.arg("--").arg(&program).arg("200000").output().unwrap();
+    let output = record
+        .arg("--")
+        .arg(&program)
+        .arg("200000")
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("found no room: give more by --max-size"), "{said}");
+    assert!(
+        said.contains("found no room: give more by --max-size"),
+        "{said}"
+    );
 }

@@ -70,7 +70,9 @@ fn fields(line: &str) -> BTreeMap<String, String> {
         .next()
         .unwrap_or_default()
         .trim_end_matches(" }");
-    let fields = payload.split(", ").filter_map(|field| field.split_once(" = "));
+    let fields = payload
+        .split(", ")
+        .filter_map(|field| field.split_once(" = "));
     fields
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()

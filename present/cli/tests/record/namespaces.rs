@@ -8,7 +8,9 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use tracebraid_testkit::processes::until;
 
-use crate::support::{can_record_kernel, compiled_with, libraries, recording_directory, skipped, text};
+use crate::support::{
+    can_record_kernel, compiled_with, libraries, recording_directory, skipped, text,
+};
 use crate::{fields, record};
 
 /// Makes system calls until a file is there, whose name it gets.
@@ -152,7 +154,10 @@ fn a_command_in_a_pid_namespace_is_recorded() {
         let levels = numbers(&trace, &command[0]["tid"]);
         assert_eq!(levels.len(), 2, "{name}: {levels:?}");
         assert_eq!(levels[0][0], command[0]["tid"]);
-        assert!(levels[1][0].parse::<u32>().unwrap() < 1000, "{name}: {levels:?}");
+        assert!(
+            levels[1][0].parse::<u32>().unwrap() < 1000,
+            "{name}: {levels:?}"
+        );
     }
 }
 
@@ -191,7 +196,10 @@ fn a_process_of_a_container_is_recorded_from_inside_and_from_outside() {
     });
     let told = fs::read_to_string(&said).unwrap();
     assert!(!told.contains("warning"), "{told}");
-    assert!(!events(&inner, "syscall_entry_getppid").is_empty(), "{told}");
+    assert!(
+        !events(&inner, "syscall_entry_getppid").is_empty(),
+        "{told}"
+    );
     let process = &dumped(&inner, "busy")[0]["pid"].clone();
     let levels = numbers(&inner, process);
     let own = fs::read_to_string(&number).unwrap();
@@ -208,8 +216,14 @@ fn a_process_of_a_container_is_recorded_from_inside_and_from_outside() {
     record.args(["record", "--pid", process, "--duration", "300ms", "-o"]);
     let output = record.arg(&outer).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && !told.contains("warning"), "{told}");
-    assert!(!events(&outer, "syscall_entry_getppid").is_empty(), "{told}");
+    assert!(
+        output.status.success() && !told.contains("warning"),
+        "{told}"
+    );
+    assert!(
+        !events(&outer, "syscall_entry_getppid").is_empty(),
+        "{told}"
+    );
     assert_eq!(numbers(&outer, process), levels);
     fs::write(&end, "").unwrap();
 }
@@ -223,7 +237,10 @@ fn a_signal_in_a_pid_namespace_goes_on_to_the_command() {
     if !can_unshare() {
         return;
     }
-    let (trace, ready) = (directory.path().join("trace"), directory.path().join("ready"));
+    let (trace, ready) = (
+        directory.path().join("trace"),
+        directory.path().join("ready"),
+    );
     let script = r#"
         "$0" record -q -o "$1" -- sh -c ': > "$0"; exec sleep 30 > /dev/null 2>&1' "$2" & recorder=$!
         while [ ! -e "$2" ]; do sleep 0.01; done
@@ -249,9 +266,13 @@ fn a_command_that_makes_a_container_is_recorded_with_both_numbers() {
     ];
     let (output, trace) = record(&place.path("outer"), &[], &command);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && !said.contains("warning"), "{said}");
+    assert!(
+        output.status.success() && !said.contains("warning"),
+        "{said}"
+    );
     let forks = events(Path::new(&trace), "sched_process_fork");
-    let is_first = |line: &&String| line.contains("vtids = [ [0] = ") && line.contains(", [1] = 1 ]");
+    let is_first =
+        |line: &&String| line.contains("vtids = [ [0] = ") && line.contains(", [1] = 1 ]");
     assert!(forks.iter().find(is_first).is_some(), "{forks:?}");
 }
 
@@ -278,7 +299,10 @@ fn a_chroot_without_proc_is_recorded() {
     ));
     assert!(said.contains("/proc is not mounted"), "{said}");
     let trace = place.path("inner");
-    assert!(!events(&trace, "syscall_entry_exit_group").is_empty(), "{said}");
+    assert!(
+        !events(&trace, "syscall_entry_exit_group").is_empty(),
+        "{said}"
+    );
     let command = dumped(&trace, "busy");
     assert_eq!(numbers(&trace, &command[0]["tid"]).len(), 2, "{said}");
 }
@@ -289,7 +313,13 @@ fn a_user_namespace_is_named_where_it_is_the_reason() {
         return;
     };
     let trace = place.path("trace");
-    let namespaces = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let namespaces = [
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+    ];
     let script = r#""$0" record -o "$1" --pid 1 --duration 100ms"#;
     let output = inside(&namespaces, script, &[&trace]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -314,11 +344,18 @@ fn names_in_a_user_namespace_are_those_of_the_kernel() {
         return;
     };
     let busy = compiled_with(place.directory.path(), "computes", COMPUTES, &[]);
-    // In the second case /proc belongs to the outer namespace, where the same ids are other processes.
+    // In the second case /proc belongs to the outer namespace, where the same ids are other
+    // processes.
     for (name, options) in [
         (
             "inner",
-            &["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"][..],
+            &[
+                "--user",
+                "--map-root-user",
+                "--pid",
+                "--fork",
+                "--mount-proc",
+            ][..],
         ),
         ("outer", &["--user", "--map-root-user", "--pid", "--fork"]),
     ] {
@@ -410,7 +447,8 @@ fn a_map_of_compiled_code_is_kept_by_the_number_of_event_records() {
     if env!("CARGO_BIN_EXE_tracebraid").starts_with("/tmp/") {
         return skipped("the program is below /tmp, over which something is mounted here");
     }
-    // As a runtime does: the map has the number that the process itself knows, and outlives the process.
+    // As a runtime does: the map has the number that the process itself knows, and outlives the
+    // process.
     let program = r#"echo "1000 10 compiled" > /tmp/perf-$$.map; exec "$0" /"#;
     let script = r#"mount -t tmpfs none /tmp; "$0" record --stacks -o "$1" -- sh -c "$3" "$2""#;
     let said_ = said({

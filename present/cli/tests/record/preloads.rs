@@ -1,4 +1,5 @@
-//! Libraries that the recorder has a command load, so that programs which know nothing of it are recorded.
+//! Libraries that the recorder has a command load, so that programs which know nothing of it are
+//! recorded.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -65,7 +66,11 @@ fn probes_that_are_optional_are_recorded_where_patterns_name_them() {
     let directory = TempDir::new().unwrap();
     let program = ten(directory.path(), &["-DTB_OPTIONAL"]);
     let shell = format!("{0}; {0} & wait", program.display());
-    let (said, trace) = record_alone(directory.path(), &["--probes", "my:*"], &["sh", "-c", &shell]);
+    let (said, trace) = record_alone(
+        directory.path(),
+        &["--probes", "my:*"],
+        &["sh", "-c", &shell],
+    );
     assert_eq!(count(&trace, "my:event"), 20);
     // The shell has no events, and leaves nothing.
     assert_eq!(traces(&trace), 2);
@@ -74,7 +79,10 @@ fn probes_that_are_optional_are_recorded_where_patterns_name_them() {
         "{said}"
     );
     // Nobody asked for stacks.
-    assert!(said.contains("See it by: tracebraid print --symbols"), "{said}");
+    assert!(
+        said.contains("See it by: tracebraid print --symbols"),
+        "{said}"
+    );
     assert!(!said.contains("tracebraid stacks"), "{said}");
 }
 
@@ -85,8 +93,14 @@ fn nothing_is_preloaded_without_patterns() {
         // Stacks are the kernel's.
         (&["--probes", "none", "--stacks"], "none"),
         (&["--probes", "*"], "libtracebraid_modules.so"),
-        (&["--probes", "my:*", "--snapshot"], "libtracebraid_modules.so"),
-        (&["--probes", "my:*", "--stacks"], "libtracebraid_modules.so"),
+        (
+            &["--probes", "my:*", "--snapshot"],
+            "libtracebraid_modules.so",
+        ),
+        (
+            &["--probes", "my:*", "--stacks"],
+            "libtracebraid_modules.so",
+        ),
         (
             &["--probes", "lttng_ust_cyg_profile:*"],
             "libtracebraid_modules.so",
@@ -97,11 +111,16 @@ fn nothing_is_preloaded_without_patterns() {
         let shell = format!("echo ${{LD_PRELOAD:-none}} > {}", file.display());
         record_alone(directory.path(), options, &["sh", "-c", &shell]);
         let preloaded = fs::read_to_string(file).unwrap();
-        assert_eq!(preloaded.trim().rsplit('/').next(), Some(expected), "{options:?}");
+        assert_eq!(
+            preloaded.trim().rsplit('/').next(),
+            Some(expected),
+            "{options:?}"
+        );
     }
 }
 
-/// Changes the root by a raw system call, and then executes a program by the function that its second argument names.
+/// Changes the root by a raw system call, and then executes a program by the function that its
+/// second argument names.
 const CHANGES_ROOT: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -150,7 +169,8 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A program that prints nothing and ends with 7, in a root with a loader and a C library, but without ours.
+/// A program that prints nothing and ends with 7, in a root with a loader and a C library, but
+/// without ours.
 fn other_root(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let user = std::process::Command::new("id")
         .arg("-u")
@@ -223,7 +243,8 @@ fn nothing_is_preloaded_in_another_root_whatever_executes_the_program() {
     };
     let changes = compiled(directory.path(), "changes", CHANGES_ROOT);
     for function in [
-        "execve", "own", "execv", "execvp", "execvpe", "fexecve", "execveat", "spawn", "spawnp", "vfork",
+        "execve", "own", "execv", "execvp", "execvpe", "fexecve", "execveat", "spawn", "spawnp",
+        "vfork",
     ] {
         let words = [changes.as_path(), &root, Path::new(function), &program];
         let words = words.map(|word| word.to_str().unwrap());
@@ -300,7 +321,10 @@ fn what_loads_no_library_is_told_by_what_was_asked_for() {
         let (said, _) = record_alone(directory.path(), options, &[program.to_str().unwrap()]);
         assert!(said.contains(expected), "{said}");
         assert!(said.contains("(static and setuid ones do not)"), "{said}");
-        assert!(!said.contains("CAP_BPF") && !said.contains("stacks"), "{said}");
+        assert!(
+            !said.contains("CAP_BPF") && !said.contains("stacks"),
+            "{said}"
+        );
     }
 }
 
@@ -318,8 +342,8 @@ fn stacks_are_told_of_where_there_are_some() {
     let output = record.arg("--").arg(program).output().unwrap();
     succeeds(&output);
     let said = said(&output);
-    let has_cpu =
-        fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").is_ok_and(|level| level.trim() == "2");
+    let has_cpu = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .is_ok_and(|level| level.trim() == "2");
     if has_cpu {
         assert!(said.contains("See it by: tracebraid stacks "), "{said}");
         assert!(

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 use crate::record;
 use crate::support::{
-    self, can_record_kernel, compiled, compiled_with, recording_directory, succeeds, text, tracebraid,
+    self, can_record_kernel, compiled, compiled_with, recording_directory, succeeds, text,
+    tracebraid,
 };
 
 /// Fires a probe between two system calls, a thousand times.
@@ -27,7 +28,8 @@ int main(void) {
 }
 "#;
 
-/// A program with probes, linked with their library as it was built beside the program that is tested.
+/// A program with probes, linked with their library as it was built beside the program that is
+/// tested.
 fn probed_program(directory: &Path) -> PathBuf {
     let built = support::libraries();
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../record/probe/include");
@@ -41,9 +43,9 @@ fn probed_program(directory: &Path) -> PathBuf {
     )
 }
 
-/// Largest difference between the clocks of probes and kernel in the first millisecond of a process, in nanoseconds
-/// (docs/probe.md). Near the end of that millisecond, 4 of 140 runs showed a probe 4 to 16 ns before the end of the call
-/// that it follows.
+/// Largest difference between the clocks of probes and kernel in the first millisecond of a
+/// process, in nanoseconds (docs/probe.md). Near the end of that millisecond, 4 of 140 runs showed
+/// a probe 4 to 16 ns before the end of the call that it follows.
 const CLOCK_ERROR: i64 = 500;
 
 #[test]
@@ -86,14 +88,18 @@ fn probes_and_kernel_are_one_recording_in_the_order_of_time() {
     assert_eq!(times.each_ref().map(Vec::len), [1000; 5]);
     assert_eq!(events.len(), 5000);
     for number in 0..1000 {
-        let [entry, exit, between, next_entry, next_exit] = times.each_ref().map(|times| times[number]);
+        let [entry, exit, between, next_entry, next_exit] =
+            times.each_ref().map(|times| times[number]);
         let probe_is_between = exit - CLOCK_ERROR <= between && between <= next_entry + CLOCK_ERROR;
         assert!(
             entry <= exit && exit <= next_entry && next_entry <= next_exit && probe_is_between,
             "{entry} {exit} {between} {next_entry} {next_exit} in round {number}"
         );
     }
-    let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(&trace).output();
+    let peer = Command::new("babeltrace2")
+        .env("TZ", "UTC")
+        .arg(&trace)
+        .output();
     let Ok(peer) = peer else {
         return support::skipped("babeltrace2 does not run");
     };
@@ -113,7 +119,11 @@ fn without_privileges_the_probes_of_a_program_are_recorded() {
     )
     .unwrap();
     let mut command = unprivileged();
-    command.args(["record", "-o"]).arg(&trace).arg("--").arg(&program);
+    command
+        .args(["record", "-o"])
+        .arg(&trace)
+        .arg("--")
+        .arg(&program);
     let output = command.output().expect("setpriv runs");
     succeeds(&output);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -141,7 +151,9 @@ pub(crate) fn unprivileged() -> Command {
         "65534",
         "--clear-groups",
     ]);
-    command.arg(env!("CARGO_BIN_EXE_tracebraid")).env("TZ", "UTC");
+    command
+        .arg(env!("CARGO_BIN_EXE_tracebraid"))
+        .env("TZ", "UTC");
     command
 }
 
@@ -179,7 +191,11 @@ int main(void) { long x = 0; for (int i = 0; i < 10; i++) x += work() + rest(); 
 fn stacks_of_a_command_are_recorded_and_named() {
     let directory = TempDir::new().unwrap();
     let stacked = compiled(directory.path(), "stacked", STACKED);
-    let (output, trace) = record(directory.path(), &["--stacks"], &[stacked.to_str().unwrap()]);
+    let (output, trace) = record(
+        directory.path(),
+        &["--stacks"],
+        &[stacked.to_str().unwrap()],
+    );
     succeeds(&output);
     let report: serde_json::Value =
         serde_json::from_str(&text(&["stacks", "--format", "json", &trace])).unwrap();
@@ -200,10 +216,13 @@ fn stacks_of_a_command_are_recorded_and_named() {
     assert!(of("work")["total"]["cpu_samples"].as_u64().unwrap_or(0) >= burned);
     let folded = text(&["stacks", "--format", "folded", &trace]);
     let line = folded.lines().find(|line| line.contains("work;burn "));
-    assert!(line.is_some_and(|line| line.starts_with("stacked;")), "{folded}");
+    assert!(
+        line.is_some_and(|line| line.starts_with("stacked;")),
+        "{folded}"
+    );
     let waited = of("rest")["total"]["waits"].as_u64().unwrap_or(0);
-    // Waits need a privilege, or a kernel that exposes switches to unprivileged users. At most ten are recorded:
-    // pending signals merge, and some kernels omit switches.
+    // Waits need a privilege, or a kernel that exposes switches to unprivileged users. At most ten
+    // are recorded: pending signals merge, and some kernels omit switches.
     if can_record_kernel() {
         assert!((1..=10).contains(&waited), "{waited}");
     }

@@ -12,9 +12,16 @@ fn babeltrace2_reads_the_same_without_a_warning() {
         return;
     };
     let script = "ls / > /dev/null; cat /etc/passwd | wc -l > /dev/null; sleep 0.01";
-    let (output, trace) = record(directory.path(), &["--kernel", "all"], &["sh", "-c", script]);
+    let (output, trace) = record(
+        directory.path(),
+        &["--kernel", "all"],
+        &["sh", "-c", script],
+    );
     succeeds(&output);
-    let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(&trace).output();
+    let peer = Command::new("babeltrace2")
+        .env("TZ", "UTC")
+        .arg(&trace)
+        .output();
     let Ok(peer) = peer else {
         return support::skipped("babeltrace2 does not run");
     };
@@ -49,8 +56,15 @@ fn reports_know_what_the_program_did() {
         &["dd", "if=/dev/zero", &target, "bs=64k", "count=40"],
     );
     succeeds(&output);
-    let io: serde_json::Value =
-        serde_json::from_str(&text(&["io", "--procname", "dd", "--format", "json", &trace])).unwrap();
+    let io: serde_json::Value = serde_json::from_str(&text(&[
+        "io",
+        "--procname",
+        "dd",
+        "--format",
+        "json",
+        &trace,
+    ]))
+    .unwrap();
     let process = &io["processes"][0];
     assert_eq!(process["name"], "dd");
     assert!(process["written_bytes"].as_u64().unwrap() >= 40 << 16);
@@ -58,7 +72,8 @@ fn reports_know_what_the_program_did() {
     assert!(files.contains(zeros.to_str().unwrap()), "{files}");
     let processes = text(&["processes", "--format", "csv", &trace]);
     assert!(processes.contains(",dd,"), "{processes}");
-    let cpu: serde_json::Value = serde_json::from_str(&text(&["cpu", "--format", "json", &trace])).unwrap();
+    let cpu: serde_json::Value =
+        serde_json::from_str(&text(&["cpu", "--format", "json", &trace])).unwrap();
     assert!(
         cpu["processes"]
             .as_array()
@@ -73,7 +88,11 @@ fn ctf_2_has_the_same_events() {
     let Some(directory) = recording_directory() else {
         return;
     };
-    let (output, trace) = record(directory.path(), &["--ctf2"], &["sh", "-c", "ls / > /dev/null"]);
+    let (output, trace) = record(
+        directory.path(),
+        &["--ctf2"],
+        &["sh", "-c", "ls / > /dev/null"],
+    );
     succeeds(&output);
     let info = text(&["info", &trace]);
     assert!(info.contains("CTF 2"), "{info}");
@@ -88,7 +107,8 @@ fn the_recorder_can_be_left_out() {
     };
     let (output, trace) = record(directory.path(), &["--system"], &["sleep", "0.3"]);
     succeeds(&output);
-    let info: serde_json::Value = serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
+    let info: serde_json::Value =
+        serde_json::from_str(&text(&["info", "--format", "json", &trace])).unwrap();
     let recorder = &info["traces"][0]["environment"]["tracebraid_pid"];
     let pid = recorder.to_string();
     // Of whatever table, a row with its number.
@@ -160,7 +180,8 @@ for i in range(20):
 
 const RINGS: &str = include_str!("rings.c");
 
-/// What `rings.c` does: requests are seen from being submitted to their ends, and critical paths go through them.
+/// What `rings.c` does: requests are seen from being submitted to their ends, and critical paths go
+/// through them.
 #[test]
 fn requests_of_rings_are_seen_through() {
     let Some(directory) = recording_directory() else {
@@ -220,13 +241,19 @@ fn requests_of_rings_are_seen_through() {
             );
         }
         // IORING_OP_OPENAT.
-        assert_eq!((&*steps[0].1["opcode"], &*steps[1].1["opcode"]), ("18", "18"));
+        assert_eq!(
+            (&*steps[0].1["opcode"], &*steps[1].1["opcode"]),
+            ("18", "18")
+        );
         assert_eq!(&steps[2].1["res"], descriptor);
     }
-    // The waits are for the thread that opens the pipes' other ends, which works for a while before that.
+    // The waits are for the thread that opens the pipes' other ends, which works for a while before
+    // that.
     let ask = ["critical-path", "--longest", "io_uring_enter", &trace];
     let shown = text(&ask);
-    let waits = shown.matches("io_uring_enter openat, woken by iou-wrk").count();
+    let waits = shown
+        .matches("io_uring_enter openat, woken by iou-wrk")
+        .count();
     // A wait may fall into two, or be over before the worker thread comes to wait.
     assert!(waits >= 3, "{shown}");
     let paths = text(&[&ask[..], &["--format", "json"]].concat());
@@ -239,7 +266,8 @@ fn requests_of_rings_are_seen_through() {
         let of = parts
             .iter()
             .filter(|part| name.is_none_or(|name| part["thread"]["name"] == name));
-        of.filter_map(|part| part["duration_ns"].as_u64()).sum::<u64>()
+        of.filter_map(|part| part["duration_ns"].as_u64())
+            .sum::<u64>()
     };
     // The feeder uses 20 ms of CPU time for each of five, when the other thread waits already.
     let (feeder, all) = (sum(Some("feeder")), sum(None));

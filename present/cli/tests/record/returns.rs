@@ -1,4 +1,5 @@
-//! Returns of functions: all are recorded, with their values, and the program behaves as without the recorder.
+//! Returns of functions: all are recorded, with their values, and the program behaves as without
+//! the recorder.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +7,8 @@ use std::process::Command;
 use crate::chosen::{chosen, compiled_go, events};
 use crate::record;
 use crate::support::{
-    compiled_by, compiled_with, reads_alike, recording_directory, skipped, succeeds, text, tracebraid,
+    compiled_by, compiled_with, reads_alike, recording_directory, skipped, succeeds, text,
+    tracebraid,
 };
 
 /// Skips the test on machines where only the kernel's return probes are used.
@@ -22,8 +24,8 @@ macro_rules! directory {
     }};
 }
 
-/// Records the returns of functions of a program, whose output must be the same as unrecorded; returns the recorder's
-/// messages and the trace.
+/// Records the returns of functions of a program, whose output must be the same as unrecorded;
+/// returns the recorder's messages and the trace.
 fn returns(directory: &Path, program: &Path, functions: &[&str]) -> (String, String) {
     let program = program.to_str().unwrap();
     let alone = Command::new(program).output().unwrap();
@@ -62,7 +64,8 @@ fn values(trace: &str, function: &str) -> Vec<i64> {
     returns.iter().map(value).collect()
 }
 
-/// 300 calls, of which 100 end by an exception that passes through two functions, one of them with code for it.
+/// 300 calls, of which 100 end by an exception that passes through two functions, one of them with
+/// code for it.
 const EXCEPTIONS: &str = r#"
 #include <cstdio>
 #include <stdexcept>
@@ -176,7 +179,8 @@ fn calls_of_any_depth_return() {
     assert_eq!(caller["ip"], caller["ret"]);
 }
 
-/// Functions with several exits: returns, direct and indirect tail calls, a `switch` with a jump table, cold code.
+/// Functions with several exits: returns, direct and indirect tail calls, a `switch` with a jump
+/// table, cold code.
 const EXITS: &str = r#"
 #include <stdio.h>
 #define APART __attribute__((noinline, noclone))
@@ -271,7 +275,10 @@ fn every_exit_of_a_function_is_recorded_once() {
             );
             continue;
         }
-        assert!(said.contains("uretprobe:tails: 1 of the "), "{name}: {said}");
+        assert!(
+            said.contains("uretprobe:tails: 1 of the "),
+            "{name}: {said}"
+        );
         for (n, exit) in (-2i64..).zip(events(&trace, "uretprobe:tails")) {
             match n & 1 {
                 0 => assert_eq!(exit["ret"], format!("0x{n:X}"), "{name}"),
@@ -330,8 +337,8 @@ fn two_recorders_have_the_same_returns() {
     assert_eq!(of(&inner), of(&outer));
 }
 
-/// A function with conditional tail calls, one that takes its argument from the stack, and one with an exit in the
-/// middle of another function.
+/// A function with conditional tail calls, one that takes its argument from the stack, and one with
+/// an exit in the middle of another function.
 const ASSEMBLY: &str = r#"
 #include <stdio.h>
 __asm__(
@@ -441,7 +448,11 @@ fn functions_of_go_return_while_their_stacks_move() {
             return;
         };
         let _ = std::fs::remove_dir_all(directory.path().join("trace"));
-        let (said, trace) = returns(directory.path(), &program, &["main.nested", "main.recovers"]);
+        let (said, trace) = returns(
+            directory.path(),
+            &program,
+            &["main.nested", "main.recovers"],
+        );
         assert!(!said.contains("warning"), "{said}");
         let mut nested = values(&trace, "main.nested");
         nested.sort_unstable();
@@ -482,8 +493,8 @@ int main(int count, char **) { if (count > 5) never(); try { strange(count); } c
     }
 }
 
-/// Computes in a function that is called by `known`, whose exits are all found, or by `odd`, which ends in the middle of
-/// another function.
+/// Computes in a function that is called by `known`, whose exits are all found, or by `odd`, which
+/// ends in the middle of another function.
 const WORKING: &str = r#"
 __asm__(
     ".text\n.globl known, odd\n"

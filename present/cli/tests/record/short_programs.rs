@@ -3,7 +3,8 @@
 use crate::support::{compiled, recording_directory, succeeds, text};
 use crate::{record, stack_profile, stacks_that_are, unwhole_stacks};
 
-/// Starts short programs as shells do: the parent waits in `vfork` until the child has executed another program.
+/// Starts short programs as shells do: the parent waits in `vfork` until the child has executed
+/// another program.
 const STARTER: &str = r#"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +23,13 @@ fn stacks_of_starting_and_ending_programs_are_whole() {
         return;
     };
     let program = compiled(directory.path(), "starter", STARTER);
-    let options = ["--kernel", "none", "--syscalls", "none", "--stacks=period_us=100"];
+    let options = [
+        "--kernel",
+        "none",
+        "--syscalls",
+        "none",
+        "--stacks=period_us=100",
+    ];
     let (output, trace) = record(directory.path(), &options, &[program.to_str().unwrap()]);
     succeeds(&output);
     let profile = stack_profile(&trace);

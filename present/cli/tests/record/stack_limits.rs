@@ -35,7 +35,12 @@ fn profile(trace: &str) -> (Value, String) {
 
 /// Records the program with options of `--stacks`; returns its profile as JSON and as text.
 fn recorded(directory: &Path, options: &str, levels: &str) -> (Value, String) {
-    let program = compiled_with(directory, "large", LARGE_FRAMES, &["-fno-optimize-sibling-calls"]);
+    let program = compiled_with(
+        directory,
+        "large",
+        LARGE_FRAMES,
+        &["-fno-optimize-sibling-calls"],
+    );
     let directory = directory.join(options.replace('=', "-"));
     std::fs::create_dir(&directory).unwrap();
     let options = format!("--stacks=waits=off,{options}");
@@ -54,7 +59,9 @@ fn a_stack_that_was_copied_in_part_names_the_option_for_bytes() {
     assert!(stacks_that_are(&usual, "cut_by_bytes") > 50, "{usual}");
     assert_eq!(usual["stack_bytes"], 65536);
     assert!(
-        said.contains("are cut after 65,536 bytes: copy more of each stack by --stacks=stack_bytes=SIZE"),
+        said.contains(
+            "are cut after 65,536 bytes: copy more of each stack by --stacks=stack_bytes=SIZE"
+        ),
         "{said}"
     );
     assert!(!said.contains("depth=N"), "{said}");

@@ -56,7 +56,11 @@ fn a_long_call_leads_to_a_snapshot() {
         "--snapshots",
         "1",
     ];
-    let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "2"]);
+    let (output, trace) = record(
+        directory.path(),
+        &options,
+        &[sleeper.to_str().unwrap(), "2"],
+    );
     succeeds(&output);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let snapshots = snapshots(&trace);
@@ -68,7 +72,10 @@ fn a_long_call_leads_to_a_snapshot() {
     let info = info(&snapshots[0]);
     let of = &info["traces"][0];
     assert_eq!(of["end_reason"], "snapshot");
-    assert_eq!(of["environment"]["tracebraid_when"], "syscall(nanosleep) > 250ms");
+    assert_eq!(
+        of["environment"]["tracebraid_when"],
+        "syscall(nanosleep) > 250ms"
+    );
     let triggers = of["triggers"].as_array().unwrap();
     assert_eq!(triggers.len(), 1);
     assert_eq!(triggers[0]["condition"], "syscall(nanosleep) > 250ms");
@@ -84,7 +91,11 @@ fn a_long_call_leads_to_a_snapshot() {
         printed.contains("condition = \"syscall(nanosleep) > 250ms\""),
         "{printed}"
     );
-    let time = |line: &str| line.split_once(']').map(|(time, _)| time.to_owned()).unwrap();
+    let time = |line: &str| {
+        line.split_once(']')
+            .map(|(time, _)| time.to_owned())
+            .unwrap()
+    };
     let exits = text(&["print", "--name", "syscall_exit_nanosleep", chunk]);
     assert!(
         exits.lines().any(|line| time(line) == time(&printed)),
@@ -112,12 +123,22 @@ fn conditions_of_snapshots_and_of_calls_go_together() {
     };
     let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
     let options = [
-        &["--snapshot", "--where", "duration > 100ms", "--snapshots", "1"][..],
+        &[
+            "--snapshot",
+            "--where",
+            "duration > 100ms",
+            "--snapshots",
+            "1",
+        ][..],
         &["--when", "rate(syscall_entry_nanosleep) > 8/s"],
         &["--when", "syscall(nanosleep) > 250ms"],
     ]
     .concat();
-    let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "3"]);
+    let (output, trace) = record(
+        directory.path(),
+        &options,
+        &[sleeper.to_str().unwrap(), "3"],
+    );
     succeeds(&output);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     // 40 calls of 20 ms in each round reach that rate, but only long calls are recorded.
@@ -125,7 +146,10 @@ fn conditions_of_snapshots_and_of_calls_go_together() {
         said.contains("syscall(nanosleep) > 250ms (nanosleep of thread "),
         "{said}"
     );
-    assert!(!said.contains("rate(syscall_entry_nanosleep) > 8/s ("), "{said}");
+    assert!(
+        !said.contains("rate(syscall_entry_nanosleep) > 8/s ("),
+        "{said}"
+    );
     assert!(said.contains("Left out by --where"), "{said}");
     let snapshots = snapshots(&trace);
     assert_eq!(snapshots.len(), 1, "{said}");
@@ -168,7 +192,11 @@ fn conditions_that_do_not_hold_lead_to_nothing() {
         ],
     ]
     .concat();
-    let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "1"]);
+    let (output, trace) = record(
+        directory.path(),
+        &options,
+        &[sleeper.to_str().unwrap(), "1"],
+    );
     succeeds(&output);
     assert_eq!(snapshots(&trace), Vec::<PathBuf>::new());
     let info = info(Path::new(&trace));
@@ -182,12 +210,17 @@ fn rates_and_loads_lead_to_snapshots() {
     };
     let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
     for (condition, expected) in [
-        ("rate(syscall_entry_nanosleep) > 5/s", "6 events in a second"),
+        (
+            "rate(syscall_entry_nanosleep) > 5/s",
+            "6 events in a second",
+        ),
         ("cpu > 0%", "of all CPUs are used"),
         ("runnable > 0", "threads run or could run"),
         ("latency > 1ns", " for a CPU"),
     ] {
-        let name = directory.path().join(condition.split(['(', ' ']).next().unwrap());
+        let name = directory
+            .path()
+            .join(condition.split(['(', ' ']).next().unwrap());
         fs::create_dir(&name).unwrap();
         let options = [
             &["--snapshot", "--max-size", "8M", "--when", condition][..],
@@ -209,8 +242,16 @@ fn the_rate_of_an_event_that_was_chosen_by_name_can_be_compared() {
     };
     let sleeper = compiled(directory.path(), "sleeper", SLEEPER);
     let event = ["--kernel", "none", "--event", "tracepoint:task:task_rename"];
-    let options = [&["--snapshot", "--when", "rate(task_rename) > 0/s"], &event[..]].concat();
-    let (output, trace) = record(directory.path(), &options, &[sleeper.to_str().unwrap(), "1"]);
+    let options = [
+        &["--snapshot", "--when", "rate(task_rename) > 0/s"],
+        &event[..],
+    ]
+    .concat();
+    let (output, trace) = record(
+        directory.path(),
+        &options,
+        &[sleeper.to_str().unwrap(), "1"],
+    );
     succeeds(&output);
     assert_eq!(
         snapshots(&trace).len(),
@@ -262,7 +303,13 @@ fn conditions_that_cannot_hold_are_refused() {
             "does not return",
         ),
         (
-            &["--snapshot", "--when", "syscall > 3s", "--where", "duration < 1s"],
+            &[
+                "--snapshot",
+                "--when",
+                "syscall > 3s",
+                "--where",
+                "duration < 1s",
+            ],
             "--where leaves out",
         ),
         (

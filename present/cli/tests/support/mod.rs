@@ -31,7 +31,10 @@ pub fn tracebraid() -> Command {
 
 /// Runs it.
 pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
-    tracebraid().args(arguments).output().expect("the binary runs")
+    tracebraid()
+        .args(arguments)
+        .output()
+        .expect("the binary runs")
 }
 
 /// Its standard output; it must succeed.
@@ -111,7 +114,8 @@ pub fn published(below: &str) -> Option<PathBuf> {
     None
 }
 
-/// Where cargo put the libraries that programs load: beside the program, or where it keeps what was built for tests.
+/// Where cargo put the libraries that programs load: beside the program, or where it keeps what was
+/// built for tests.
 pub fn libraries() -> PathBuf {
     let beside = Path::new(env!("CARGO_BIN_EXE_tracebraid"))
         .parent()
@@ -123,7 +127,8 @@ pub fn libraries() -> PathBuf {
     }
 }
 
-/// True if kernel events can be recorded here, which takes privileges and a kernel with BTF; says loudly if not.
+/// True if kernel events can be recorded here, which takes privileges and a kernel with BTF; says
+/// loudly if not.
 pub fn can_record_kernel() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
@@ -160,12 +165,21 @@ pub fn compiled_with(directory: &Path, name: &str, source: &str, options: &[&str
 }
 
 /// Compiles a source of that name, whose extension selects the language; returns the program.
-pub fn compiled_by(compiler: &str, directory: &Path, name: &str, source: &str, options: &[&str]) -> PathBuf {
+pub fn compiled_by(
+    compiler: &str,
+    directory: &Path,
+    name: &str,
+    source: &str,
+    options: &[&str],
+) -> PathBuf {
     let file = directory.join(name);
     let path = file.with_extension("");
     std::fs::write(&file, source).expect("the source can be written");
     let mut compile = Command::new(compiler);
-    compile.args(["-O2", "-pthread", "-o"]).arg(&path).arg(&file);
+    compile
+        .args(["-O2", "-pthread", "-o"])
+        .arg(&path)
+        .arg(&file);
     compile.args(options);
     let output = compile.output().expect("the compiler runs");
     assert!(
@@ -176,9 +190,13 @@ pub fn compiled_by(compiler: &str, directory: &Path, name: &str, source: &str, o
     path
 }
 
-/// That a trace's text is that of babeltrace2, which has nothing to warn of; gives it. None where there is no babeltrace2.
+/// That a trace's text is that of babeltrace2, which has nothing to warn of; gives it. None where
+/// there is no babeltrace2.
 pub fn reads_alike(trace: &str) -> Option<String> {
-    let peer = Command::new("babeltrace2").env("TZ", "UTC").arg(trace).output();
+    let peer = Command::new("babeltrace2")
+        .env("TZ", "UTC")
+        .arg(trace)
+        .output();
     let Ok(peer) = peer else {
         skipped("babeltrace2 does not run");
         return None;
@@ -204,7 +222,10 @@ pub fn sha256(bytes: &[u8]) -> String {
         .write_all(bytes)
         .expect("sha256sum reads");
     let output = child.wait_with_output().expect("sha256sum ends");
-    String::from_utf8_lossy(&output.stdout).chars().take(64).collect()
+    String::from_utf8_lossy(&output.stdout)
+        .chars()
+        .take(64)
+        .collect()
 }
 
 /// What babeltrace2 prints; `None`, and a loud word, if it is not installed.
@@ -213,8 +234,14 @@ pub fn babeltrace2<S: AsRef<OsStr>>(arguments: &[S]) -> Option<Vec<u8>> {
         .iter()
         .any(|argument| argument.as_ref() == OsStr::new("--color=always"));
     let mut command = Command::new("babeltrace2");
-    command.env("BABELTRACE_TERM_COLOR", if coloured { "always" } else { "never" });
-    command.env("TZ", "UTC").env("TERM", "xterm").args(arguments);
+    command.env(
+        "BABELTRACE_TERM_COLOR",
+        if coloured { "always" } else { "never" },
+    );
+    command
+        .env("TZ", "UTC")
+        .env("TERM", "xterm")
+        .args(arguments);
     match command.stderr(Stdio::null()).output() {
         Ok(output) => Some(output.stdout),
         Err(error) => {
@@ -237,7 +264,12 @@ pub fn first_difference(ours: &[u8], theirs: &[u8]) -> Option<String> {
     };
     let (ours, theirs) = (lines(ours), lines(theirs));
     let at = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
-    let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_else(|| "(nothing)".to_owned());
+    let line = |lines: &[String]| {
+        lines
+            .get(at)
+            .cloned()
+            .unwrap_or_else(|| "(nothing)".to_owned())
+    };
     Some(format!(
         "line {}:\n  ours:   {}\n  theirs: {}",
         at + 1,
@@ -256,7 +288,11 @@ pub fn without_known_faults(ours: &[u8], theirs: &[u8]) -> Vec<u8> {
         let (token, rest) = token(theirs);
         let empty = byte == b'"' && our_token == b"\"\"";
         let long_digits = token == b"0x0" && our_token.starts_with(b"0x");
-        repaired.extend(if empty || long_digits { our_token } else { token });
+        repaired.extend(if empty || long_digits {
+            our_token
+        } else {
+            token
+        });
         (ours, theirs) = (our_rest, rest);
     }
     repaired
@@ -274,7 +310,12 @@ fn token(text: &[u8]) -> (&[u8], &[u8]) {
             });
             end.map_or(text.len(), |end| end + 2)
         }
-        [b'0', b'x', rest @ ..] => 2 + rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count(),
+        [b'0', b'x', rest @ ..] => {
+            2 + rest
+                .iter()
+                .take_while(|byte| byte.is_ascii_hexdigit())
+                .count()
+        }
         rest => rest.len().min(1),
     };
     text.split_at(length)

@@ -1,4 +1,5 @@
-//! Small traces as tracebraid's recorder writes them, made here: they need no privileges, and are always the same.
+//! Small traces as tracebraid's recorder writes them, made here: they need no privileges, and are
+//! always the same.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// A thread runs for two seconds; with the environment of a recorder that ends traces with a mark.
+    /// A thread runs for two seconds; with the environment of a recorder that ends traces with a
+    /// mark.
     pub fn of_two_seconds() -> Recording {
         Recording {
             environment: "tracebraid_end_mark = 1;",
@@ -88,7 +90,8 @@ impl Recording {
         let trace = directory.join("kernel");
         fs::create_dir_all(&trace).unwrap();
         let environment = self.environment;
-        let environment = format!("env {{ domain = \"kernel\"; hostname = \"host\"; {environment} }};\n");
+        let environment =
+            format!("env {{ domain = \"kernel\"; hostname = \"host\"; {environment} }};\n");
         let end = if self.has_end_class { END_CLASS } else { "" };
         fs::write(
             trace.join("metadata"),

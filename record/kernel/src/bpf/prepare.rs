@@ -2,7 +2,9 @@
 
 use libbpf_rs::{OpenMapMut, OpenObject};
 
-use super::{CHOSEN_PROBE, CHOSEN_TRACEPOINT, CLOCK, TASKS, WATCHES, failed, is_named, no_map, tracepoint};
+use super::{
+    CHOSEN_PROBE, CHOSEN_TRACEPOINT, CLOCK, TASKS, WATCHES, failed, is_named, no_map, tracepoint,
+};
 use crate::chosen::{Attachment, Point};
 use crate::contexts::ContextLayout;
 use crate::error::RecordError;
@@ -14,9 +16,14 @@ use crate::shared;
 use crate::stacks::Stacks;
 use crate::uring::Completion;
 
-/// Disables the programs that are not needed; returns the needed tracepoints that the kernel lacks, or whose arguments differ
-/// from those that the programs expect.
-pub(super) fn choose(open: &mut OpenObject, options: &Options, btf: &[u8], knows_rings: bool) -> Vec<String> {
+/// Disables the programs that are not needed; returns the needed tracepoints that the kernel lacks,
+/// or whose arguments differ from those that the programs expect.
+pub(super) fn choose(
+    open: &mut OpenObject,
+    options: &Options,
+    btf: &[u8],
+    knows_rings: bool,
+) -> Vec<String> {
     let mut missing = Vec::new();
     for mut program in open.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
@@ -26,7 +33,8 @@ pub(super) fn choose(open: &mut OpenObject, options: &Options, btf: &[u8], knows
         }
         if [CHOSEN_TRACEPOINT, CHOSEN_PROBE].contains(&name) {
             let is_tracepoint = |point: &Point| matches!(point, Point::Tracepoint(_));
-            let is_wanted = |event: &Attachment| is_tracepoint(&event.point) == (name == CHOSEN_TRACEPOINT);
+            let is_wanted =
+                |event: &Attachment| is_tracepoint(&event.point) == (name == CHOSEN_TRACEPOINT);
             program.set_autoload(options.events.attachments().iter().any(is_wanted));
             continue;
         }
@@ -82,13 +90,18 @@ fn can_resume(stacks: &Stacks, btf: &[u8]) -> bool {
 /// Maps with a buffer for each CPU in which stacks are built.
 const SCRATCH: [&str; 2] = ["clock_scratch", "waits_scratch"];
 
-/// Reduces the buffers to the number of CPUs and the size of copies; without stacks, to one element.
+/// Reduces the buffers to the number of CPUs and the size of copies; without stacks, to one
+/// element.
 pub(super) fn size_scratch(
     open: &mut OpenObject,
     stacks: Option<&Stacks>,
     cpus: usize,
 ) -> Result<(), RecordError> {
-    let count = if stacks.is_some() { cpus.max(1) as u32 } else { 1 };
+    let count = if stacks.is_some() {
+        cpus.max(1) as u32
+    } else {
+        1
+    };
     let longer = stacks.map_or(0, Stacks::longer);
     let unused = (shared::MOST_COPY - shared::USUAL_COPY) as u32 - longer;
     for mut map in open
@@ -96,7 +109,8 @@ pub(super) fn size_scratch(
         .filter(|map| SCRATCH.iter().any(|name| map.name() == *name))
     {
         map.set_max_entries(count).map_err(failed)?;
-        map.set_value_size(map.value_size() - unused).map_err(failed)?;
+        map.set_value_size(map.value_size() - unused)
+            .map_err(failed)?;
     }
     Ok(())
 }
@@ -106,7 +120,11 @@ pub(super) fn size_chosen(open: &mut OpenObject, options: &Options) -> Result<()
     map(open, "chosen")?.set_max_entries(count).map_err(failed)
 }
 
-pub(super) fn size_rings(open: &mut OpenObject, shape: RingShape, cpus: usize) -> Result<(), RecordError> {
+pub(super) fn size_rings(
+    open: &mut OpenObject,
+    shape: RingShape,
+    cpus: usize,
+) -> Result<(), RecordError> {
     let too_large = |_| RecordError::Load("the rings are too large".into());
     let value_size = u32::try_from(shape.element_bytes()).map_err(too_large)?;
     let max_entries = u32::try_from(shape.elements(cpus)).map_err(too_large)?;
@@ -134,7 +152,11 @@ pub(super) fn set_options(
     let Some(stacks) = &options.stacks else {
         return Ok(());
     };
-    set_constants(open, ".rodata.stacks", &stacks.encode(can_resume(stacks, btf)))
+    set_constants(
+        open,
+        ".rodata.stacks",
+        &stacks.encode(can_resume(stacks, btf)),
+    )
 }
 
 pub(super) fn set_contexts(
@@ -143,7 +165,9 @@ pub(super) fn set_contexts(
     cpus: usize,
 ) -> Result<(), RecordError> {
     let count = contexts.elements(cpus);
-    map(open, "counters")?.set_max_entries(count).map_err(failed)?;
+    map(open, "counters")?
+        .set_max_entries(count)
+        .map_err(failed)?;
     set_constants(open, ".rodata.contexts", &contexts.encode(cpus))
 }
 
@@ -155,6 +179,8 @@ fn map<'o>(open: &'o mut OpenObject, name: &str) -> Result<OpenMapMut<'o>, Recor
 fn set_constants(open: &mut OpenObject, section: &str, values: &[u8]) -> Result<(), RecordError> {
     let mut map = map(open, section)?;
     let places = map.initial_value_mut().into_iter().flatten();
-    places.zip(values).for_each(|(place, value)| *place = *value);
+    places
+        .zip(values)
+        .for_each(|(place, value)| *place = *value);
     Ok(())
 }

@@ -57,8 +57,8 @@ impl Architecture {
 
 /// General registers in the order of `struct pt_regs` (arch/x86/include/uapi/asm/ptrace.h).
 const X86: [&str; 20] = [
-    "r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8", "ax", "cx", "dx", "si", "di", "", "ip",
-    "", "", "sp",
+    "r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8", "ax", "cx", "dx", "si", "di",
+    "", "ip", "", "", "sp",
 ];
 
 fn x86_register(name: &str) -> Option<u16> {
@@ -71,7 +71,10 @@ fn x86_register(name: &str) -> Option<u16> {
         _ => name,
     };
     // r10 to r15 have three letters too.
-    let find = |name: &str| X86.iter().position(|known| *known == name && !name.is_empty());
+    let find = |name: &str| {
+        X86.iter()
+            .position(|known| *known == name && !name.is_empty())
+    };
     let place = find(name).or_else(|| find(plain))?;
     Some(8 * place as u16)
 }
@@ -187,7 +190,10 @@ impl Argument {
                 shared::SOURCE_MEMORY
             }
             Source::Symbol { .. } => return None,
-            Source::Chain { base, displacements } => {
+            Source::Chain {
+                base,
+                displacements,
+            } => {
                 registers[0] = *base;
                 value = displacements[0].into();
                 more = [displacements[1], displacements[2]];
@@ -351,7 +357,11 @@ fn number(text: &str) -> Option<i64> {
         Some(_) => return None,
         None => digits.parse().ok()?,
     } as i64;
-    Some(if is_negative { value.wrapping_neg() } else { value })
+    Some(if is_negative {
+        value.wrapping_neg()
+    } else {
+        value
+    })
 }
 
 #[cfg(test)]
@@ -437,7 +447,11 @@ mod tests {
     fn arguments_are_separated_outside_brackets() {
         let all = parse_all(" -4@%edi 8@8(%rax, %rbx, 8)\t8f@%xmm0", Architecture::X86);
         assert_eq!(all.len(), 3);
-        assert!(all[0].as_ref().is_some_and(|argument| argument.class.signed));
+        assert!(
+            all[0]
+                .as_ref()
+                .is_some_and(|argument| argument.class.signed)
+        );
         assert_eq!(
             all[1].as_ref().unwrap().source,
             memory(80, Some((40, 3)), 8).unwrap()
@@ -454,7 +468,10 @@ mod tests {
         argument.encode(&mut to).unwrap();
         assert_eq!(to.len(), CHOSEN_ARGUMENT_SIZE);
         assert_eq!(to[..8], 8i64.to_le_bytes());
-        assert_eq!(to[16..], [80, 0, 40, 0, shared::SOURCE_MEMORY as u8, 4, 2, 0]);
+        assert_eq!(
+            to[16..],
+            [80, 0, 40, 0, shared::SOURCE_MEMORY as u8, 4, 2, 0]
+        );
         let symbol = parse("4@a(%rip)", Architecture::X86).unwrap();
         assert_eq!(symbol.encode(&mut to), None);
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use object::read::elf::ElfFile64;
 use object::{
-    Architecture, LittleEndian, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolFlags,
-    SymbolKind,
+    Architecture, LittleEndian, Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache,
+    SymbolFlags, SymbolKind,
 };
 
 use super::usdt::{self, Probe};
@@ -74,7 +74,9 @@ const INDIRECT: u8 = 10;
 
 fn class<'d>(symbol: &impl ObjectSymbol<'d>) -> SymbolClass {
     match symbol.flags() {
-        SymbolFlags::Elf { st_info, .. } if st_info.0 & 15 == INDIRECT => return SymbolClass::Indirect,
+        SymbolFlags::Elf { st_info, .. } if st_info.0 & 15 == INDIRECT => {
+            return SymbolClass::Indirect;
+        }
         _ => {}
     }
     match symbol.kind() {
@@ -109,8 +111,9 @@ impl Executable {
         let path = path.canonicalize().map_err(|error| wrong(&error))?;
         let file = File::open(&path).map_err(|error| wrong(&error))?;
         let cache = ReadCache::new(file);
-        let elf = ElfFile64::<LittleEndian, _>::parse(&cache)
-            .map_err(|_| wrong(&"not a 64-bit ELF file; if it is a script, name the program that runs it"))?;
+        let elf = ElfFile64::<LittleEndian, _>::parse(&cache).map_err(|_| {
+            wrong(&"not a 64-bit ELF file; if it is a script, name the program that runs it")
+        })?;
         let own = match cfg!(target_arch = "x86_64") {
             true => Architecture::X86_64,
             false => Architecture::Aarch64,

@@ -1,4 +1,5 @@
-//! Probes in functions of programs and of the kernel: at the beginning, at an instruction, at returns.
+//! Probes in functions of programs and of the kernel: at the beginning, at an instruction, at
+//! returns.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +21,8 @@ impl ChosenEvents {
     ) -> Result<(), String> {
         let program = Executable::read(path)?;
         let text = Text::new(&program);
-        let is_indirect = |symbol: &&Symbol| symbol.name == function && symbol.class == SymbolClass::Indirect;
+        let is_indirect =
+            |symbol: &&Symbol| symbol.name == function && symbol.class == SymbolClass::Indirect;
         let is_partial = program.symbols.iter().any(|symbol| is_indirect(&symbol));
         for begin in addresses(&program, function)? {
             match at_return {
@@ -49,7 +51,9 @@ impl ChosenEvents {
         let outside = || format!("{shown}: {function}+{offset:#x} is outside the program");
         let address = begin.checked_add(offset).ok_or_else(outside)?;
         if offset > 0 {
-            let extent = text.extent(begin).filter(|extent| !extent.contains(&address));
+            let extent = text
+                .extent(begin)
+                .filter(|extent| !extent.contains(&address));
             if let Some(extent) = extent {
                 return Err(format!(
                     "{shown}: {function}+{offset:#x} is beyond the end of {function}, which has {:#x} bytes",
@@ -61,7 +65,8 @@ impl ChosenEvents {
             0 => function.to_owned(),
             _ => format!("{function}+{offset:#x}"),
         };
-        // A function symbol is the beginning of an instruction even if the code after it does not decode.
+        // A function symbol is the beginning of an instruction even if the code after it does not
+        // decode.
         if offset > 0 || text.program.code_offset(address).is_none() {
             text.check(&name, address)?;
         }
@@ -73,7 +78,14 @@ impl ChosenEvents {
         };
         let name = format!("uprobe:{name}");
         let point = self.program_point(text, in_file, false);
-        self.add(name.clone(), name, point, fields, &arguments, &Condition::Hit);
+        self.add(
+            name.clone(),
+            name,
+            point,
+            fields,
+            &arguments,
+            &Condition::Hit,
+        );
         Ok(())
     }
 
@@ -105,7 +117,8 @@ impl ChosenEvents {
         self.note_tail_calls(text, &name, exits);
         for exit in &exits.exits {
             let offset = text.program.code_offset(exit.address);
-            let offset = offset.ok_or_else(|| format!("{shown}: {function} is outside the program"))?;
+            let offset =
+                offset.ok_or_else(|| format!("{shown}: {function} is outside the program"))?;
             let relative = |address: u64| address.wrapping_sub(exit.address).cast_signed();
             let target = |address: u64| Source::Address {
                 base: Architecture::OWN.instruction_pointer(),
@@ -117,19 +130,32 @@ impl ChosenEvents {
                     ("ret", result, Condition::Exit)
                 }
                 ExitKind::Jump(to) => ("tail_call", target(*to), Condition::Exit),
-                ExitKind::Branch(to, number) => ("tail_call", target(*to), Condition::Taken(*number)),
+                ExitKind::Branch(to, number) => {
+                    ("tail_call", target(*to), Condition::Taken(*number))
+                }
                 ExitKind::Indirect(source) => {
                     let part = |address: u64| relative(address) as i32;
                     let parts = exits.parts.iter();
                     let parts = parts.map(|range| [part(range.start), part(range.end)]);
-                    ("tail_call", source.clone(), Condition::Outside(parts.collect()))
+                    (
+                        "tail_call",
+                        source.clone(),
+                        Condition::Outside(parts.collect()),
+                    )
                 }
             };
             let class = ValueClass::ADDRESS;
             let point = self.program_point(text, offset, false);
             let fields = vec![ValueField::named(field, class)];
             let argument = Argument { source, class };
-            self.add(name.clone(), name.clone(), point, fields, &[argument], &condition);
+            self.add(
+                name.clone(),
+                name.clone(),
+                point,
+                fields,
+                &[argument],
+                &condition,
+            );
         }
         Ok(())
     }
@@ -139,7 +165,11 @@ impl ChosenEvents {
             ExitKind::Jump(target) | ExitKind::Branch(target, _) => Some(*target),
             ExitKind::Return | ExitKind::Indirect(_) => None,
         };
-        let targets: Vec<u64> = exits.exits.iter().filter_map(|exit| target(&exit.kind)).collect();
+        let targets: Vec<u64> = exits
+            .exits
+            .iter()
+            .filter_map(|exit| target(&exit.kind))
+            .collect();
         if targets.is_empty() {
             return;
         }
@@ -212,7 +242,11 @@ impl ChosenEvents {
         }
     }
 
-    pub(super) fn kernel_function(&mut self, function: &str, at_return: bool) -> Result<(), String> {
+    pub(super) fn kernel_function(
+        &mut self,
+        function: &str,
+        at_return: bool,
+    ) -> Result<(), String> {
         if !Path::new(KPROBES).exists() {
             return Err(format!(
                 "kprobe:{function}: this kernel has no kprobes (CONFIG_KPROBES); use a tracepoint"
@@ -233,13 +267,20 @@ impl ChosenEvents {
             name: function.to_owned(),
             at_return,
         };
-        self.add(name.clone(), name, point, fields, &arguments, &Condition::Hit);
+        self.add(
+            name.clone(),
+            name,
+            point,
+            fields,
+            &arguments,
+            &Condition::Hit,
+        );
         Ok(())
     }
 }
 
-/// Addresses of all functions with a name, which static functions of several files and versions of a
-/// library function share.
+/// Addresses of all functions with a name, which static functions of several files and versions of
+/// a library function share.
 fn addresses(program: &Executable, function: &str) -> Result<BTreeSet<u64>, String> {
     let shown = program.path.display();
     let named: Vec<&Symbol> = program
@@ -260,7 +301,9 @@ fn addresses(program: &Executable, function: &str) -> Result<BTreeSet<u64>, Stri
             "is an indirect function (IFUNC), which selects another one when the program starts: name that one"
         }
         Some(SymbolClass::Data) => "is data, not a function: a probe would change it",
-        Some(SymbolClass::ThreadLocal) => "is thread-local data, not a function: a probe would change it",
+        Some(SymbolClass::ThreadLocal) => {
+            "is thread-local data, not a function: a probe would change it"
+        }
         Some(_) => {
             "does not have the type of a function, so its content is unknown; in assembly, `.type NAME, @function` declares one"
         }
@@ -276,7 +319,10 @@ fn missing(program: &Executable, function: &str) -> String {
         .iter()
         .filter(|symbol| symbol.is_function())
         .collect();
-    let near = did_you_mean(function, functions.iter().map(|symbol| symbol.name.as_str()));
+    let near = did_you_mean(
+        function,
+        functions.iter().map(|symbol| symbol.name.as_str()),
+    );
     let hint = match functions.is_empty() {
         true => ": it has no symbols (stripped)",
         false => "",
@@ -287,7 +333,10 @@ fn missing(program: &Executable, function: &str) -> String {
 /// Fields of an event at the beginning of a function, and the registers of its arguments.
 fn arguments() -> (Vec<ValueField>, Vec<Argument>) {
     let class = ValueClass::ADDRESS;
-    let registers = Architecture::OWN.argument_registers().into_iter().enumerate();
+    let registers = Architecture::OWN
+        .argument_registers()
+        .into_iter()
+        .enumerate();
     let argument = |(number, register)| {
         (
             ValueField::numbered(number, class),

@@ -63,8 +63,10 @@ impl Offsets {
     pub(crate) fn of(program: &Executable) -> Result<Offsets, String> {
         let path = program.path.display();
         let version = program.go_build.as_deref().and_then(version);
-        let version = version.ok_or_else(|| format!("{path}: not a Go program, or built before Go 1.18"))?;
-        let minor = minor(&version).ok_or_else(|| format!("{path}: unknown version of Go: {version}"))?;
+        let version =
+            version.ok_or_else(|| format!("{path}: not a Go program, or built before Go 1.18"))?;
+        let minor =
+            minor(&version).ok_or_else(|| format!("{path}: unknown version of Go: {version}"))?;
         match minor {
             LEAST..=22 => Ok(Offsets {
                 goid: 152,

@@ -7,7 +7,9 @@
 
 use std::ops::Range;
 
-use iced_x86::{Code as Form, Decoder, DecoderOptions, Instruction as Decoded, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Code as Form, Decoder, DecoderOptions, Instruction as Decoded, Mnemonic, OpKind, Register,
+};
 
 use super::argument::{Architecture, Source};
 
@@ -99,10 +101,13 @@ impl Code {
                 && self.at(target).is_none()
                 && !target.checked_sub(1).is_some_and(is_prefix)
         };
-        let mut targets = self.instructions.iter().filter_map(|found| match found.flow {
-            Flow::Jump(target) | Flow::Branch(target, _) => Some(target),
-            _ => None,
-        });
+        let mut targets = self
+            .instructions
+            .iter()
+            .filter_map(|found| match found.flow {
+                Flow::Jump(target) | Flow::Branch(target, _) => Some(target),
+                _ => None,
+            });
         if let Some(wrong) = targets.find(|&target| is_wrong(target)) {
             self.fault = Some(Fault::Overlap(wrong));
         }
@@ -125,7 +130,10 @@ fn decode_x86(address: u64, bytes: &[u8]) -> Code {
         code.instructions.push(Instruction {
             address: decoded.ip(),
             bytes: decoded.len() as u64,
-            flow: flow(&decoded, bytes.get((decoded.ip() - address) as usize).copied()),
+            flow: flow(
+                &decoded,
+                bytes.get((decoded.ip() - address) as usize).copied(),
+            ),
         });
     }
     let end = address.saturating_add(bytes.len() as u64);
@@ -151,7 +159,9 @@ fn flow(decoded: &Decoded, first: Option<u8>) -> Flow {
         | Mnemonic::Sysretq
         | Mnemonic::Xbegin => Flow::Far,
         Mnemonic::Call => Flow::Call,
-        Mnemonic::Ud2 | Mnemonic::Ud1 | Mnemonic::Ud0 | Mnemonic::Hlt | Mnemonic::Int3 => Flow::Trap,
+        Mnemonic::Ud2 | Mnemonic::Ud1 | Mnemonic::Ud0 | Mnemonic::Hlt | Mnemonic::Int3 => {
+            Flow::Trap
+        }
         mnemonic if is_near => Flow::Branch(decoded.near_branch64(), condition(mnemonic)),
         _ => Flow::Next,
     }
@@ -264,12 +274,18 @@ mod tests {
     fn flows(bytes: &[u8]) -> Vec<Flow> {
         let code = Code::decode(Architecture::X86, 0x1000, bytes);
         assert_eq!(code.fault, None, "{code:?}");
-        code.instructions.into_iter().map(|found| found.flow).collect()
+        code.instructions
+            .into_iter()
+            .map(|found| found.flow)
+            .collect()
     }
 
     #[test]
     fn instructions_lead_where_the_instruction_set_says() {
-        assert_eq!(flows(&[0xc3, 0xf3, 0xc3, 0xc2, 8, 0]), vec![Flow::Return; 3]);
+        assert_eq!(
+            flows(&[0xc3, 0xf3, 0xc3, 0xc2, 8, 0]),
+            vec![Flow::Return; 3]
+        );
         assert_eq!(flows(&[0x90, 0x0f, 0x1f, 0x44, 0, 0]), vec![Flow::Nop; 2]);
         // call; jmp; jne; jrcxz
         assert_eq!(
@@ -321,7 +337,12 @@ mod tests {
         );
         // jmp +1, over a byte that decodes as the beginning of `mov`.
         assert_eq!(
-            Code::decode(Architecture::X86, 0, &[0xeb, 1, 0xb8, 0x90, 0x90, 0x90, 0x90]).fault,
+            Code::decode(
+                Architecture::X86,
+                0,
+                &[0xeb, 1, 0xb8, 0x90, 0x90, 0x90, 0x90]
+            )
+            .fault,
             Some(Fault::Overlap(3))
         );
         // je +1; lock inc (%rax)

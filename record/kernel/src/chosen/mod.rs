@@ -114,7 +114,11 @@ impl ChosenEvents {
         for spec in specs {
             match spec {
                 EventSpec::Tracepoint { category, name } => events.tracepoints(category, name)?,
-                EventSpec::Usdt { path, provider, name } => events.usdt(path, provider.as_deref(), name)?,
+                EventSpec::Usdt {
+                    path,
+                    provider,
+                    name,
+                } => events.usdt(path, provider.as_deref(), name)?,
                 EventSpec::Function {
                     path: Some(path),
                     function,
@@ -159,7 +163,9 @@ impl ChosenEvents {
 
     /// Whether one is chosen whose name begins so.
     pub(crate) fn has_own_like(&self, start: &str) -> bool {
-        self.own.iter().any(|tracepoint| tracepoint.starts_with(start))
+        self.own
+            .iter()
+            .any(|tracepoint| tracepoint.starts_with(start))
     }
 
     /// Adds the event classes to the schema.
@@ -172,8 +178,8 @@ impl ChosenEvents {
         }
     }
 
-    /// Writes the payload of a record of a chosen event; `None` if `kind` is that of another event, or the record is too
-    /// short or malformed.
+    /// Writes the payload of a record of a chosen event; `None` if `kind` is that of another event,
+    /// or the record is too short or malformed.
     pub(crate) fn encode(&self, kind: u16, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
         let place = usize::from(kind).checked_sub(shared::FIRST_CHOSEN)?;
         self.classes.get(place)?.encode(record, to)?;
@@ -194,10 +200,13 @@ impl ChosenEvents {
         let program = Executable::read(path)?;
         let shown = program.path.display();
         if program.probes.is_empty() {
-            return Err(format!("{shown} has no USDT probes (no section .note.stapsdt)"));
+            return Err(format!(
+                "{shown} has no USDT probes (no section .note.stapsdt)"
+            ));
         }
         let is_chosen = |probe: &&usdt::Probe| {
-            provider.is_none_or(|provider| matches(provider, &probe.provider)) && matches(name, &probe.name)
+            provider.is_none_or(|provider| matches(provider, &probe.provider))
+                && matches(name, &probe.name)
         };
         let probes: Vec<&usdt::Probe> = program.probes.iter().filter(is_chosen).collect();
         if probes.is_empty() {
@@ -206,7 +215,8 @@ impl ChosenEvents {
                 None => probe.name.clone(),
             });
             let full: BTreeSet<String> = full.collect();
-            let wanted = provider.map_or_else(|| name.to_owned(), |provider| format!("{provider}:{name}"));
+            let wanted =
+                provider.map_or_else(|| name.to_owned(), |provider| format!("{provider}:{name}"));
             let near = did_you_mean(&wanted, full.iter().map(String::as_str));
             return Err(format!("{shown} has no USDT probe {wanted}{near}"));
         }
@@ -291,17 +301,27 @@ impl ChosenEvents {
                 at_return: false,
                 semaphore: None,
             };
-            let fields = fields.iter().zip(&arguments).map(|(field, argument)| ValueField {
-                labels: if *field == "reason" {
-                    labels.clone()
-                } else {
-                    Vec::new()
-                },
-                ..ValueField::named(field, argument.class)
-            });
+            let fields = fields
+                .iter()
+                .zip(&arguments)
+                .map(|(field, argument)| ValueField {
+                    labels: if *field == "reason" {
+                        labels.clone()
+                    } else {
+                        Vec::new()
+                    },
+                    ..ValueField::named(field, argument.class)
+                });
             let fields = fields.collect();
             let named = format!("{function} of {shown}");
-            self.add(name.to_owned(), named, point, fields, &arguments, &Condition::Hit);
+            self.add(
+                name.to_owned(),
+                named,
+                point,
+                fields,
+                &arguments,
+                &Condition::Hit,
+            );
         }
         Ok(())
     }
@@ -337,8 +357,8 @@ pub(crate) enum Condition {
     Exit,
     /// A jump is taken, by the number of its condition, which ends the function.
     Taken(u8),
-    /// The first argument, the target of a jump, lies outside of the function, whose begins and ends
-    /// are relative to the probe.
+    /// The first argument, the target of a jump, lies outside of the function, whose begins and
+    /// ends are relative to the probe.
     Outside(Vec<[i32; 2]>),
     /// Nothing is recorded, but the kernel's own probe at the return of this call finds no room.
     Omitted,
@@ -355,7 +375,8 @@ impl Condition {
             .iter()
             .chain(std::iter::repeat(&[0; 2]))
             .take(MOST_EXIT_PARTS);
-        all.flatten().for_each(|number| to.extend(number.to_le_bytes()));
+        all.flatten()
+            .for_each(|number| to.extend(number.to_le_bytes()));
         let exit = match self {
             Condition::Hit => shared::EXIT_NONE,
             Condition::Exit => shared::EXIT_ALWAYS,
@@ -417,8 +438,18 @@ fn describe_tracepoint(kind: u16, format: &Format) -> Vec<u8> {
         .filter_map(dynamic)
         .take(MOST_CHOSEN_ARGUMENTS);
     let dynamic: Vec<(u32, usize)> = dynamic.collect();
-    let size = format.fields.iter().map(|field| field.offset + field.size).max();
-    let mut to = head(kind, false, dynamic.len(), size.unwrap_or(0), &Condition::Hit);
+    let size = format
+        .fields
+        .iter()
+        .map(|field| field.offset + field.size)
+        .max();
+    let mut to = head(
+        kind,
+        false,
+        dynamic.len(),
+        size.unwrap_or(0),
+        &Condition::Hit,
+    );
     for (offset, source) in dynamic {
         to.extend(u64::from(offset).to_le_bytes());
         to.extend([0; 12]);
@@ -445,7 +476,9 @@ impl ValueField {
         if self.labels.is_empty() {
             return self.class.add_to(fields, &self.name);
         }
-        let labels = (0i64..).zip(&self.labels).filter(|(_, label)| !label.is_empty());
+        let labels = (0i64..)
+            .zip(&self.labels)
+            .filter(|(_, label)| !label.is_empty());
         let labels: Vec<(&str, i64, i64)> = labels
             .map(|(number, label)| (label.as_str(), number, number))
             .collect();
@@ -461,10 +494,14 @@ impl ChosenClass {
     fn fields(&self) -> Fields {
         let fields = Fields::new(Scope::Payload, ByteOrder::Little, Align::Bytes);
         match &self.layout {
-            Layout::Tracepoint(format) => format.add_to(fields.int("common_pid", 32).int("common_tgid", 32)),
+            Layout::Tracepoint(format) => {
+                format.add_to(fields.int("common_pid", 32).int("common_tgid", 32))
+            }
             Layout::Values(values) => {
                 let fields = fields.int("tid", 32).int("pid", 32).hex("ip", 64);
-                values.iter().fold(fields, |fields, value| value.add_to(fields))
+                values
+                    .iter()
+                    .fold(fields, |fields, value| value.add_to(fields))
             }
         }
     }

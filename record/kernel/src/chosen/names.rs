@@ -58,8 +58,8 @@ pub(crate) fn did_you_mean<'n>(wanted: &str, names: impl Iterator<Item = &'n str
     let distance = |name: &'n str| {
         let distance = strsim::osa_distance(wanted, name);
         // A name that contains the other one is near as well.
-        let is_longer =
-            wanted.len() >= 4 && (name.contains(wanted) || wanted.contains(name) && name.len() >= 4);
+        let is_longer = wanted.len() >= 4
+            && (name.contains(wanted) || wanted.contains(name) && name.len() >= 4);
         (distance <= most)
             .then_some((distance, name))
             .or(is_longer.then_some((most + distance, name)))

@@ -2,12 +2,14 @@
 //!
 //! The kernel's return probes replace the return address on the stack with an address that belongs
 //! to no function, which breaks every stack walk through the function: C++ exceptions and
-//! `pthread_cancel` abort the program, the Go runtime stops it when it moves the stack, and recorded
-//! stacks end there. Probes at the instructions that end the function leave the stack unchanged.
+//! `pthread_cancel` abort the program, the Go runtime stops it when it moves the stack, and
+//! recorded stacks end there. Probes at the instructions that end the function leave the stack
+//! unchanged.
 //!
 //! A function ends at each `ret`, and at each jump to another function (a tail call). Jumps to
 //! parts of the function that the compiler has moved elsewhere (`f.cold`) do not end it. If an
-//! indirect jump may be a jump through the table of a `switch` or a tail call, BPF checks the target.
+//! indirect jump may be a jump through the table of a `switch` or a tail call, BPF checks the
+//! target.
 
 use std::ops::Range;
 
@@ -81,7 +83,8 @@ struct Search<'t> {
 impl Search<'_> {
     fn add(&mut self, range: Range<u64>) -> Result<(), String> {
         let code = self.text.code(&range);
-        let code = code.ok_or_else(|| format!("its code at {:#x} is not in the file", range.start))?;
+        let code =
+            code.ok_or_else(|| format!("its code at {:#x} is not in the file", range.start))?;
         if let Some(Fault::Undecodable(fault) | Fault::Overlap(fault)) = code.fault {
             return Err(format!("its code contains data at {fault:#x}"));
         }
@@ -99,8 +102,10 @@ impl Search<'_> {
         for name in self.names.clone() {
             let cold = format!("{name}.cold");
             let mut parts = self.text.named(&cold);
-            // Static functions of several files may have the same name; `follow` finds their parts by jumps.
-            if let (Some(part), None, 1) = (parts.next(), parts.next(), self.text.named(name).count())
+            // Static functions of several files may have the same name; `follow` finds their parts
+            // by jumps.
+            if let (Some(part), None, 1) =
+                (parts.next(), parts.next(), self.text.named(name).count())
                 && !self.contains(part.address)
             {
                 self.add(part.range())?;
@@ -133,7 +138,9 @@ impl Search<'_> {
     fn target(&self, from: u64, target: u64) -> Result<Target, String> {
         let text = self.text;
         let jumps = |to: &str| Err(format!("it jumps at {from:#x} to {to}"));
-        let is_at_end = text.frame(from).and_then(|frame| frame.is_at_return_address);
+        let is_at_end = text
+            .frame(from)
+            .and_then(|frame| frame.is_at_return_address);
         if let Some(symbol) = text.symbol(target) {
             return match symbol.address == target {
                 _ if self.is_part(&symbol.name) => Ok(Target::Part(symbol.range())),
@@ -194,11 +201,16 @@ impl Search<'_> {
             Flow::Return => Some(ExitKind::Return),
             Flow::Jump(target) if !self.contains(*target) => Some(ExitKind::Jump(*target)),
             Flow::Branch(target, condition) if !self.contains(*target) => {
-                let unknown = || format!("it ends with a conditional jump on a register at {address:#x}");
+                let unknown =
+                    || format!("it ends with a conditional jump on a register at {address:#x}");
                 Some(ExitKind::Branch(*target, condition.ok_or_else(unknown)?))
             }
             Flow::Indirect(source) => self.indirect(address, source.as_ref())?,
-            Flow::Far => return Err(format!("it has an unsupported jump or return at {address:#x}")),
+            Flow::Far => {
+                return Err(format!(
+                    "it has an unsupported jump or return at {address:#x}"
+                ));
+            }
             Flow::Next
             | Flow::Nop
             | Flow::Call

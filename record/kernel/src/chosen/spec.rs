@@ -153,7 +153,10 @@ mod tests {
                 name: "r".into()
             }
         );
-        assert_eq!(parse("uprobe:/a:f+0x10"), function(Some("/a"), "f", 16, false));
+        assert_eq!(
+            parse("uprobe:/a:f+0x10"),
+            function(Some("/a"), "f", 16, false)
+        );
         assert_eq!(
             parse("uprobe:a:main.(*T).f"),
             function(Some("a"), "main.(*T).f", 0, false)
@@ -163,8 +166,14 @@ mod tests {
             function(Some("a"), "A::operator+", 0, false)
         );
         assert_eq!(parse("uretprobe:/a:f"), function(Some("/a"), "f", 0, true));
-        assert_eq!(parse("kprobe:vfs_read"), function(None, "vfs_read", 0, false));
-        assert_eq!(parse("kretprobe:vfs_read"), function(None, "vfs_read", 0, true));
+        assert_eq!(
+            parse("kprobe:vfs_read"),
+            function(None, "vfs_read", 0, false)
+        );
+        assert_eq!(
+            parse("kretprobe:vfs_read"),
+            function(None, "vfs_read", 0, true)
+        );
         assert_eq!(parse("go:./p"), EventSpec::Go { path: "./p".into() });
     }
 

@@ -42,7 +42,9 @@ impl<'e> Text<'e> {
 
     /// The function that contains an address; of several symbols, the one that begins last.
     pub(crate) fn symbol(&self, address: u64) -> Option<&'e Symbol> {
-        let after = self.functions.partition_point(|symbol| symbol.address <= address);
+        let after = self
+            .functions
+            .partition_point(|symbol| symbol.address <= address);
         let before = self.functions.get(..after)?.iter().rev();
         // Symbols may lie within others, but not in many.
         before
@@ -59,7 +61,9 @@ impl<'e> Text<'e> {
 
     /// Names of the functions that begin at an address.
     pub(crate) fn names(&self, address: u64) -> Vec<&'e str> {
-        let first = self.functions.partition_point(|symbol| symbol.address < address);
+        let first = self
+            .functions
+            .partition_point(|symbol| symbol.address < address);
         let functions = self.functions.get(first..).unwrap_or_default().iter();
         let functions = functions.take_while(|symbol| symbol.address == address);
         functions.map(|symbol| symbol.name.as_str()).collect()
@@ -77,13 +81,18 @@ impl<'e> Text<'e> {
 
     /// Whether an address lies in the PLT.
     pub(crate) fn is_stub(&self, address: u64) -> bool {
-        self.program.stubs.iter().any(|stubs| stubs.contains(&address))
+        self.program
+            .stubs
+            .iter()
+            .any(|stubs| stubs.contains(&address))
     }
 
     /// Instructions of a range of addresses; `None` if the file does not contain it as code.
     pub(crate) fn code(&self, range: &Range<u64>) -> Option<Code> {
         let bytes = range.end.checked_sub(range.start)?;
-        let bytes = usize::try_from(bytes).ok().filter(|_| bytes <= MOST_BYTES)?;
+        let bytes = usize::try_from(bytes)
+            .ok()
+            .filter(|_| bytes <= MOST_BYTES)?;
         self.program.code_offset(range.start)?;
         let content = self.program.bytes(range.start, bytes)?;
         Some(Code::decode(Architecture::OWN, range.start, &content))
@@ -152,6 +161,8 @@ impl<'e> Text<'e> {
             .find_map(|bytes| program.bytes(address, bytes));
         let code = Code::decode(Architecture::OWN, address, &bytes.unwrap_or_default());
         program.code_offset(address).is_some()
-            && code.at(address).is_some_and(|found| found.flow == Flow::Nop)
+            && code
+                .at(address)
+                .is_some_and(|found| found.flow == Flow::Nop)
     }
 }

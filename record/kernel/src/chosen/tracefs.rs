@@ -33,7 +33,11 @@ impl TraceFs {
         }
         let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
         fsconfig_create(&context)?;
-        let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+        let mount = fsmount(
+            &context,
+            FsMountFlags::FSMOUNT_CLOEXEC,
+            MountAttrFlags::empty(),
+        )?;
         Ok(TraceFs {
             root: format!("/proc/self/fd/{}", mount.as_raw_fd()).into(),
             _detached: Some(mount),
@@ -53,15 +57,25 @@ impl TraceFs {
 
     /// The id of a tracepoint, and the fields that programs find in its records.
     pub(crate) fn format(&self, category: &str, name: &str) -> io::Result<Format> {
-        let path = self.root.join("events").join(category).join(name).join("format");
+        let path = self
+            .root
+            .join("events")
+            .join(category)
+            .join(name)
+            .join("format");
         let text = std::fs::read_to_string(&path)?;
-        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "its format file is not understood");
+        let unknown = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "its format file is not understood",
+            )
+        };
         let mut format = Format::parse(category, &text, 8).ok_or_else(unknown)?;
         // The kernel overwrites the first eight bytes, and the length of a tail is known to the
         // kernel only.
-        format
-            .fields
-            .retain(|field| field.offset >= OVERWRITTEN && !matches!(field.kind, FieldContent::Tail(_)));
+        format.fields.retain(|field| {
+            field.offset >= OVERWRITTEN && !matches!(field.kind, FieldContent::Tail(_))
+        });
         Ok(format)
     }
 }

@@ -18,8 +18,9 @@ impl ChosenEvents {
         };
         let tracefs = TraceFs::open().map_err(unread)?;
         let all = tracefs.tracepoints().map_err(unread)?;
-        let is_chosen =
-            |[found, tracepoint]: &&[String; 2]| matches(category, found) && matches(name, tracepoint);
+        let is_chosen = |[found, tracepoint]: &&[String; 2]| {
+            matches(category, found) && matches(name, tracepoint)
+        };
         let found: Vec<&[String; 2]> = all.iter().filter(is_chosen).collect();
         if found.is_empty() {
             return Err(unknown(&all, category, name));
@@ -77,7 +78,8 @@ fn unknown(all: &[[String; 2]], category: &str, name: &str) -> String {
         // The name may be known in another category.
         let others = all.iter().filter(|[_, other]| other == name);
         let others: Vec<String> = others.map(|pair| pair.join(":")).collect();
-        let categories: BTreeSet<&str> = all.iter().map(|[category, _]| category.as_str()).collect();
+        let categories: BTreeSet<&str> =
+            all.iter().map(|[category, _]| category.as_str()).collect();
         near = match others.is_empty() {
             false => format!("; did you mean '{}'?", others.join("' or '")),
             true => did_you_mean(category, categories.into_iter()),

@@ -5,7 +5,8 @@ use std::fmt;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Software};
 use perf_event::{Builder, Counter as PerfCounter};
 
-/// A performance counter, by the name that `lttng add-context --list` has for it, without `perf:cpu:`.
+/// A performance counter, by the name that `lttng add-context --list` has for it, without
+/// `perf:cpu:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter(&'static str);
 
@@ -48,8 +49,18 @@ const CACHES: [(&str, CacheId, CacheOp, CacheResult); 8] = [
         CacheResult::MISS,
     ),
     ("LLC-loads", CacheId::LL, CacheOp::READ, CacheResult::ACCESS),
-    ("LLC-load-misses", CacheId::LL, CacheOp::READ, CacheResult::MISS),
-    ("dTLB-loads", CacheId::DTLB, CacheOp::READ, CacheResult::ACCESS),
+    (
+        "LLC-load-misses",
+        CacheId::LL,
+        CacheOp::READ,
+        CacheResult::MISS,
+    ),
+    (
+        "dTLB-loads",
+        CacheId::DTLB,
+        CacheOp::READ,
+        CacheResult::ACCESS,
+    ),
     (
         "dTLB-load-misses",
         CacheId::DTLB,

@@ -1,4 +1,5 @@
-//! The state dump at the beginning of a recording, a chunk or a snapshot: threads, open files, mappings.
+//! The state dump at the beginning of a recording, a chunk or a snapshot: threads, open files,
+//! mappings.
 
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 
@@ -41,7 +42,8 @@ impl Drain<'_> {
         self.begin_dump();
     }
 
-    /// Repeats the state dump at the end of a recording whose beginning has been dropped, and waits for it.
+    /// Repeats the state dump at the end of a recording whose beginning has been dropped, and waits
+    /// for it.
     pub(super) fn last_dump(&mut self, counters: &Counters) -> Result<(), RecordError> {
         if !self.output.keeps() {
             return Ok(());
@@ -90,8 +92,9 @@ impl Drain<'_> {
     }
 }
 
-/// Runs the state dump in a separate thread, since it takes long with ten thousand processes. `mappings` is the event id for
-/// mappings of the followed processes, or of all; `None` leaves them out.
+/// Runs the state dump in a separate thread, since it takes long with ten thousand processes.
+/// `mappings` is the event id for mappings of the followed processes, or of all; `None` leaves them
+/// out.
 fn dump_state(options: &Options, mappings: Option<u16>, tasks: Vec<Task>) -> Receiver<Found> {
     let unprivileged = options.unprivileged;
     struct Tell(Sender<Found>);

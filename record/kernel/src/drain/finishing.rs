@@ -7,22 +7,25 @@ use crate::machine::now;
 use crate::recorder::Progress;
 
 impl Drain<'_> {
-    /// Ends the trace with the given reason, unless a limit is the reason; returns the totals, and by CPU the number of lost
-    /// events.
+    /// Ends the trace with the given reason, unless a limit is the reason; returns the totals, and
+    /// by CPU the number of lost events.
     pub(crate) fn finish(
         mut self,
         lost: &[u32],
         given: EndReason,
     ) -> Result<(Progress, Vec<u64>), RecordError> {
         self.rotations.is_over = true;
-        // BPF programs that were running when they were detached have written their last records after this pause.
+        // BPF programs that were running when they were detached have written their last records
+        // after this pause.
         std::thread::sleep(BUSY);
         while self.take_all()? == AT_ONCE {
             self.write(Some(0))?;
         }
         self.take_samples();
         if let (Some(meanings), Some(lane)) = (self.meanings, self.lanes.first()) {
-            meanings.rest(&mut lane.borrow_mut(), |number| self.processes.initial(number));
+            meanings.rest(&mut lane.borrow_mut(), |number| {
+                self.processes.initial(number)
+            });
         }
         // Calls in progress are recorded if they have taken long enough.
         let newest = self.lanes.iter().map(|lane| lane.borrow().newest()).max();

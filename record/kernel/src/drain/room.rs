@@ -19,10 +19,15 @@ impl Drain<'_> {
         limit.saturating_sub(file_bytes + packets)
     }
 
-    /// Time of the first event before `until` that does not fit. The events of all CPUs end there, so that the
-    /// trace does not end earlier on one of them.
+    /// Time of the first event before `until` that does not fit. The events of all CPUs end there,
+    /// so that the trace does not end earlier on one of them.
     pub(super) fn over(&self, mut room: u64, until: Option<u64>) -> Option<u64> {
-        let sum = |lane: &RefCell<CpuQueue>| lane.borrow().sizes(until).map(|(_, size)| size).sum::<u64>();
+        let sum = |lane: &RefCell<CpuQueue>| {
+            lane.borrow()
+                .sizes(until)
+                .map(|(_, size)| size)
+                .sum::<u64>()
+        };
         if self.lanes.iter().map(sum).sum::<u64>() <= room {
             return None;
         }
@@ -31,13 +36,15 @@ impl Drain<'_> {
             waiting.extend(lane.borrow().sizes(until));
         }
         waiting.sort_unstable();
-        let over = waiting.iter().find(|&&(_, size)| match room.checked_sub(size) {
-            Some(left) => {
-                room = left;
-                false
-            }
-            None => true,
-        });
+        let over = waiting
+            .iter()
+            .find(|&&(_, size)| match room.checked_sub(size) {
+                Some(left) => {
+                    room = left;
+                    false
+                }
+                None => true,
+            });
         over.map(|&(time, _)| time)
     }
 }

@@ -27,7 +27,8 @@ pub(super) struct Rotations {
     pub(super) is_over: bool,
 }
 
-/// Upper bound, in nanoseconds, of the time between an event's timestamp and its arrival in the ring.
+/// Upper bound, in nanoseconds, of the time between an event's timestamp and its arrival in the
+/// ring.
 const LATE: u64 = 200_000_000;
 
 impl Rotations {
@@ -54,8 +55,9 @@ impl Rotations {
         self.least_bytes = bytes + chunk_bytes / 4;
         let period = rotation.and_then(|rotation| rotation.period);
         let period = period.map(|period| period.as_nanos() as u64);
-        // Counted from the time at which the chunk was due, so that chunks do not drift. A chunk that began for another
-        // reason has the full length; after this process was stopped, chunks that would be empty are skipped.
+        // Counted from the time at which the chunk was due, so that chunks do not drift. A chunk
+        // that began for another reason has the full length; after this process was stopped, chunks
+        // that would be empty are skipped.
         self.next = period.map(|period| match self.next {
             Some(due) if due == time && due + 2 * period > now() => due + period,
             _ => time.max(now().saturating_sub(period)) + period,
@@ -69,14 +71,15 @@ impl Rotations {
 }
 
 impl Drain<'_> {
-    /// Begins the chunks that are due before `until`. No chunk begins during a state dump, so that each chunk contains a
-    /// complete one.
+    /// Begins the chunks that are due before `until`. No chunk begins during a state dump, so that
+    /// each chunk contains a complete one.
     pub(super) fn rotate(&mut self, until: Option<u64>) -> Result<(), RecordError> {
         while self.dump.is_none()
             && self.full_since.is_none()
             && let Some(time) = self.due(until)
         {
-            if let (Some(meanings), true) = (self.meanings, until.is_some_and(|until| until < time)) {
+            if let (Some(meanings), true) = (self.meanings, until.is_some_and(|until| until < time))
+            {
                 meanings.unwind(self.lanes, Some(time));
             }
             self.release(Some(time))?;
@@ -91,17 +94,20 @@ impl Drain<'_> {
     fn due(&self, until: Option<u64>) -> Option<u64> {
         let options = self.options.rotation.filter(|_| !self.rotations.is_over)?;
         let rotations = &self.rotations;
-        let is_settled = |time: &u64| until.is_some_and(|until| *time <= until) || rotations.is_past(*time);
+        let is_settled =
+            |time: &u64| until.is_some_and(|until| *time <= until) || rotations.is_past(*time);
         let timed = rotations.asked.into_iter().chain(rotations.next);
         let timed = timed.min().filter(is_settled);
         let bytes = options.bytes.map(|bytes| bytes.max(rotations.least_bytes));
-        let full = bytes.and_then(|bytes| self.over(self.room(bytes, self.output.chunk_bytes()), until));
+        let full =
+            bytes.and_then(|bytes| self.over(self.room(bytes, self.output.chunk_bytes()), until));
         // A chunk without events does not end by its size.
         let full = full.filter(|time| *time > rotations.begun);
-        // Events lost just before this event are reported in the new chunk, between its beginning and the event.
+        // Events lost just before this event are reported in the new chunk, between its beginning
+        // and the event.
         let full = full.map(|time| time - 1);
-        // Events of the state dump arrive late: the first one that does not fit may be older than events that have been
-        // written. The chunk must not end before these.
+        // Events of the state dump arrive late: the first one that does not fit may be older than
+        // events that have been written. The chunk must not end before these.
         let due = timed.into_iter().chain(full).min();
         due.map(|time| time.max(self.output.newest() + 1))
     }
@@ -109,18 +115,22 @@ impl Drain<'_> {
     fn begin_chunk(&mut self, time: u64) -> Result<(), RecordError> {
         let ended = self.output.chunk().map(Path::to_owned).unwrap_or_default();
         let (output, reserve) = (&mut self.output, &mut self.reserve);
-        let mut is_full = output.rotate(time, &mut |error| reserve.gives(error))? == Rotated::DiskFull;
-        // Before all other events of the chunk, and not through the CPU's lane, which may already hold later events.
+        let mut is_full =
+            output.rotate(time, &mut |error| reserve.gives(error))? == Rotated::DiskFull;
+        // Before all other events of the chunk, and not through the CPU's lane, which may already
+        // hold later events.
         if let (Some(meanings), Some(first), false) = (self.meanings, self.lanes.first(), is_full) {
             let mut lane = CpuQueue::new(self.own_context.clone());
             meanings.again(time, &mut lane);
             let lost = first.borrow().lost();
-            lane.release(None, |event| match output.event(0, &Event { lost, ..event }) {
-                Err(error) if is_full || reserve.gives(&error) => {
-                    is_full = true;
-                    Ok(())
+            lane.release(None, |event| {
+                match output.event(0, &Event { lost, ..event }) {
+                    Err(error) if is_full || reserve.gives(&error) => {
+                        is_full = true;
+                        Ok(())
+                    }
+                    result => result,
                 }
-                result => result,
             })?;
         }
         if is_full {

@@ -25,12 +25,15 @@ impl Drain<'_> {
             return Ok(());
         }
         let room = |limit: u64| self.room(limit, self.output.file_bytes());
-        self.full_since = self.options.limit.and_then(|limit| self.over(room(limit), until));
+        self.full_since = self
+            .options
+            .limit
+            .and_then(|limit| self.over(room(limit), until));
         self.release(self.full_since.or(until))
     }
 
-    /// Evaluates the conditions on the events that are about to be written, and inserts an event for one that held, at the time
-    /// of the event that fulfilled it.
+    /// Evaluates the conditions on the events that are about to be written, and inserts an event
+    /// for one that held, at the time of the event that fulfilled it.
     fn trigger(&mut self, until: Option<u64>) {
         let Some(triggers) = &mut self.triggers else {
             return;
@@ -81,8 +84,8 @@ impl Drain<'_> {
         Ok(())
     }
 
-    /// Enters Python interpreters that have been found into the map from which BPF reads their frames. If the map is full,
-    /// stacks contain the interpreters' native frames.
+    /// Enters Python interpreters that have been found into the map from which BPF reads their
+    /// frames. If the map is full, stacks contain the interpreters' native frames.
     fn put_pythons(&self, meanings: &Meanings) {
         for (pid, python) in meanings.pythons() {
             if let Some(map) = &self.pythons {

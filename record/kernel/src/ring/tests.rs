@@ -29,7 +29,13 @@ fn room(size: u64) -> u64 {
 }
 
 fn region(bytes: u64) -> Region {
-    Region(MmapOptions::new().len(bytes as usize).map_anon().unwrap().into())
+    Region(
+        MmapOptions::new()
+            .len(bytes as usize)
+            .map_anon()
+            .unwrap()
+            .into(),
+    )
 }
 
 fn pairs(ring_bytes: u32, cpus: usize) -> Vec<(Writer, Ring)> {
@@ -47,7 +53,10 @@ fn pairs(ring_bytes: u32, cpus: usize) -> Vec<(Writer, Ring)> {
         cpu: ring.cpu,
         lost: 0,
     };
-    rings.into_iter().map(|ring| (writer(&ring), ring)).collect()
+    rings
+        .into_iter()
+        .map(|ring| (writer(&ring), ring))
+        .collect()
 }
 
 fn pair(ring_bytes: u32) -> (Writer, Ring) {
@@ -66,7 +75,9 @@ impl Writer {
 
     fn move_written(&self, from: u64, to: u64) -> bool {
         let order = Ordering::SeqCst;
-        self.written().compare_exchange(from, to, order, order).is_ok()
+        self.written()
+            .compare_exchange(from, to, order, order)
+            .is_ok()
     }
 
     /// `take_room`; `interrupt` runs between reading the position and moving it.
@@ -267,10 +278,15 @@ fn interrupts_while_room_is_taken() {
 fn each_cpu_has_its_ring() {
     let mut pairs = pairs(16 << 10, 3);
     for (number, (writer, _)) in (1..).zip(&mut pairs) {
-        assert!(writer.send(8, number) && writer.send(16000, number) && writer.send(70_000, number));
+        assert!(
+            writer.send(8, number) && writer.send(16000, number) && writer.send(70_000, number)
+        );
     }
     for (number, (_, ring)) in (1..).zip(&mut pairs) {
-        assert_eq!(taken(ring), [(8, number), (16000, number), (70_000, number)]);
+        assert_eq!(
+            taken(ring),
+            [(8, number), (16000, number), (70_000, number)]
+        );
     }
 }
 
@@ -382,6 +398,9 @@ fn a_writer_with_interrupts_beside_the_consumer() {
             ring.shape.element_bytes() * ring.shape.chunks,
         );
         let is_zero = |at| chunks.word(at).unwrap().load(Ordering::Relaxed) == 0;
-        assert!((0..bytes).step_by(8).all(is_zero), "a ring that is empty is zero");
+        assert!(
+            (0..bytes).step_by(8).all(is_zero),
+            "a ring that is empty is zero"
+        );
     }
 }

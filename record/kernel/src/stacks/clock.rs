@@ -5,8 +5,9 @@ use std::io;
 use perf_event::events::Software;
 use perf_event::{Builder, Counter};
 
-/// An event of this thread alone. While there is one, the kernel watches context switches, and begins to do so for
-/// nobody else: that takes it some milliseconds, for which a command that takes its own stacks would have to wait.
+/// An event of this thread alone. While there is one, the kernel watches context switches, and
+/// begins to do so for nobody else: that takes it some milliseconds, for which a command that takes
+/// its own stacks would have to wait.
 pub(crate) fn readiness() -> io::Result<Counter> {
     Builder::new(Software::DUMMY).enabled(true).build()
 }

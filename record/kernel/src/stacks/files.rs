@@ -111,7 +111,10 @@ mod tests {
             (found.begin, found.bytes, found.offset),
             (0x55d0_c0a0_0000, 0x10_0000, 0x1f000)
         );
-        assert_eq!((found.inode, &*found.path), (1234, &b"/usr/bin/a program"[..]));
+        assert_eq!(
+            (found.inode, &*found.path),
+            (1234, &b"/usr/bin/a program"[..])
+        );
         assert_eq!(
             mapping(SEVEN, b"7000-8000 rw-p 00000000 fe:00 1234    /usr/bin/a"),
             None

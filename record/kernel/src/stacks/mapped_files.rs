@@ -1,8 +1,9 @@
 //! Identities of mapped files without a build id, as events `tracebraid_map_file`.
 //!
-//! Names of functions are looked up after the recording, when another file may have the path. Where a build id is missing, size,
-//! time of modification and a hash of both ends of the file show whether it is still the same. Reading a file can wait for a disk,
-//! which the thread that empties the rings must not: another thread does it. A process may end before its file is read, so the
+//! Names of functions are looked up after the recording, when another file may have the path. Where
+//! a build id is missing, size, time of modification and a hash of both ends of the file show
+//! whether it is still the same. Reading a file can wait for a disk, which the thread that empties
+//! the rings must not: another thread does it. A process may end before its file is read, so the
 //! path is then opened as the recorder sees it, if the inode is the same.
 
 use std::collections::HashSet;
@@ -57,7 +58,10 @@ impl MappedFiles {
 
     /// A process has mapped something.
     pub(crate) fn meet(&mut self, mapping: &Mapping) {
-        if !lacks_identity(mapping) || self.met.len() >= MOST_FILES || self.met.contains(&mapping.path) {
+        if !lacks_identity(mapping)
+            || self.met.len() >= MOST_FILES
+            || self.met.contains(&mapping.path)
+        {
             return;
         }
         self.met.insert(mapping.path.clone());

@@ -1,4 +1,5 @@
-//! What processes map to execute it, while the kernel tells of it (perf events without anything to count).
+//! What processes map to execute it, while the kernel tells of it (perf events without anything to
+//! count).
 
 use std::io;
 
@@ -51,7 +52,8 @@ impl Mappings {
         }
     }
 
-    /// Gives what has happened since the last call, with the time in nanoseconds of CLOCK_MONOTONIC.
+    /// Gives what has happened since the last call, with the time in nanoseconds of
+    /// CLOCK_MONOTONIC.
     pub(crate) fn take(&mut self, mut to: impl FnMut(u64, Change)) {
         for ring in &mut self.rings {
             while let Some(record) = ring.next_record() {
@@ -86,8 +88,9 @@ fn ring(cpu: usize, pid: Option<u32>) -> io::Result<Sampler> {
         }
     };
     builder.one_cpu(cpu);
-    // Build ids are not requested: if one listener requests them, the kernel also marks the records of all other listeners as
-    // containing build ids, which aborts perf ("assertion failed at util/build-id.c").
+    // Build ids are not requested: if one listener requests them, the kernel also marks the records
+    // of all other listeners as containing build ids, which aborts perf ("assertion failed at
+    // util/build-id.c").
     builder.mmap(true).mmap2(true);
     builder.comm(true).comm_exec(true).task(true);
     builder.sample(SampleFlag::TIME).sample_id_all(true);

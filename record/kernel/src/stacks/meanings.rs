@@ -1,4 +1,5 @@
-//! What addresses of stacks mean: mappings of programs and functions of the kernel, as events of the trace.
+//! What addresses of stacks mean: mappings of programs and functions of the kernel, as events of
+//! the trace.
 
 use std::cell::RefCell;
 
@@ -25,7 +26,8 @@ pub(crate) struct Meanings {
 }
 
 impl Meanings {
-    /// Begins to listen on that number of CPUs, to all processes or to one and those that it makes; says first, in the lane, how stacks are taken.
+    /// Begins to listen on that number of CPUs, to all processes or to one and those that it makes;
+    /// says first, in the lane, how stacks are taken.
     pub(crate) fn begin(
         stacks: &Stacks,
         cpus: usize,
@@ -33,7 +35,8 @@ impl Meanings {
         time: u64,
         lane: &mut CpuQueue,
     ) -> Result<Meanings, RecordError> {
-        let failed = |error| RecordError::Load(format!("the kernel does not tell what is mapped: {error}"));
+        let failed =
+            |error| RecordError::Load(format!("the kernel does not tell what is mapped: {error}"));
         let mappings = Mappings::open(cpus, pid).map_err(failed)?;
         let state = stacks.state(pid.is_some());
         add(lane, time, kinds::TRACEBRAID_STACKS_STATE, &state);
@@ -48,8 +51,8 @@ impl Meanings {
         })
     }
 
-    /// Adds events that a record's addresses need: functions of the kernel in a stack that were not met before,
-    /// and functions of Python.
+    /// Adds events that a record's addresses need: functions of the kernel in a stack that were not
+    /// met before, and functions of Python.
     pub(crate) fn symbols(&self, head: &Head, record: &[u8], lane: &mut CpuQueue) {
         if usize::from(head.kind) == shared::KIND_PYTHON_FUNCTION {
             if let Some(payload) = self.functions.borrow_mut().add(record) {
@@ -57,7 +60,8 @@ impl Meanings {
             }
             return;
         }
-        let is_stack = [kinds::TRACEBRAID_CPU_STACK, kinds::TRACEBRAID_SYSCALL_STACK].contains(&head.kind);
+        let is_stack =
+            [kinds::TRACEBRAID_CPU_STACK, kinds::TRACEBRAID_SYSCALL_STACK].contains(&head.kind);
         if !is_stack && !is_copy(head.kind) {
             return;
         }
@@ -77,25 +81,29 @@ impl Meanings {
             .for_each(|&[pid, number, _]| processes.know(pid, number));
     }
 
-    /// Reads the mappings of a process that will be recorded, before it can change them: a command is another program
-    /// by the time its first stack is unwound.
+    /// Reads the mappings of a process that will be recorded, before it can change them: a command
+    /// is another program by the time its first stack is unwound.
     pub(crate) fn read(&self, pid: u32) {
         self.unwinding.borrow_mut().processes.read(pid);
     }
 
-    /// Records what has been mapped since the last time. Perf events have the numbers of the PID namespace of this process;
-    /// `initial` gives those of event records. Changes of processes outside of the namespace have no number and are left
-    /// out.
+    /// Records what has been mapped since the last time. Perf events have the numbers of the PID
+    /// namespace of this process; `initial` gives those of event records. Changes of processes
+    /// outside of the namespace have no number and are left out.
     pub(crate) fn mappings(&self, lane: &mut CpuQueue, initial: impl Fn(u32) -> Option<u32>) {
         let processes = &mut self.unwinding.borrow_mut().processes;
         let numbered = |change| match change {
-            Change::Load(mapping) => initial(mapping.pid).map(|pid| Change::Load(Mapping { pid, ..mapping })),
+            Change::Load(mapping) => {
+                initial(mapping.pid).map(|pid| Change::Load(Mapping { pid, ..mapping }))
+            }
             Change::Fork { parent, pid } => {
                 let parent = initial(parent)?;
                 initial(pid).map(|pid| Change::Fork { parent, pid })
             }
             Change::Exec { pid } => initial(pid).map(|pid| Change::Exec { pid }),
-            Change::Exit { pid, is_first } => initial(pid).map(|pid| Change::Exit { pid, is_first }),
+            Change::Exit { pid, is_first } => {
+                initial(pid).map(|pid| Change::Exit { pid, is_first })
+            }
         };
         let (mut files, mut ids) = (self.files.borrow_mut(), self.ids.borrow_mut());
         self.mappings.borrow_mut().take(|time, change| {
@@ -119,7 +127,10 @@ impl Meanings {
                     let payload = Payload::default().int(*pid as i32);
                     add(lane, time, kinds::TRACEBRAID_MAP_EXEC, &payload.bytes_of());
                 }
-                Change::Exit { pid, is_first: true } => self.functions.borrow_mut().forget(*pid),
+                Change::Exit {
+                    pid,
+                    is_first: true,
+                } => self.functions.borrow_mut().forget(*pid),
                 Change::Exit { .. } => {}
             }
             processes.add(time, change);
@@ -134,8 +145,8 @@ impl Meanings {
         files.take_rest(|payload| add(lane, now(), kinds::TRACEBRAID_MAP_FILE, payload));
     }
 
-    /// Unwinds the copies of stacks that were taken before a time, or all. What was mapped by then must have been
-    /// taken.
+    /// Unwinds the copies of stacks that were taken before a time, or all. What was mapped by then
+    /// must have been taken.
     pub(crate) fn unwind(&self, lanes: &[RefCell<CpuQueue>], until: Option<u64>) {
         let mut unwinding = self.unwinding.borrow_mut();
         unwinding.processes.advance(until);
@@ -178,7 +189,8 @@ fn add(lane: &mut CpuQueue, time: u64, id: u16, payload: &[u8]) {
     });
 }
 
-/// Where the kernel's frames are in a record (`struct stack`), behind the four bytes that say how many.
+/// Where the kernel's frames are in a record (`struct stack`), behind the four bytes that say how
+/// many.
 const KERNEL_COUNT: usize = 36;
 
 fn kernel_frames(record: &[u8]) -> impl Iterator<Item = u64> {

@@ -53,11 +53,12 @@ pub struct Stacks {
     pub threshold_ns: u64,
     /// Frames of a program at most, up to [`MOST_DEPTH`]; 127 where frame pointers are followed.
     pub depth: u32,
-    /// Largest number of bytes of a program's stack that are copied for unwinding, up to [`MOST_COPY`];
-    /// 0: the kernel follows frame pointers. Other machines than x86-64 always do.
+    /// Largest number of bytes of a program's stack that are copied for unwinding, up to
+    /// [`MOST_COPY`]; 0: the kernel follows frame pointers. Other machines than x86-64 always do.
     pub copy_bytes: u32,
-    /// Uses the newest kernels' ability to let a thread do something when it goes back to its program; else,
-    /// and where they lack it, the stack of a wait is taken when the thread leaves its system call.
+    /// Uses the newest kernels' ability to let a thread do something when it goes back to its
+    /// program; else, and where they lack it, the stack of a wait is taken when the thread leaves
+    /// its system call.
     pub resumes: bool,
 }
 
@@ -104,11 +105,15 @@ impl Stacks {
     /// Bytes that are copied on this machine.
     pub(crate) fn copied(&self) -> u32 {
         let copies = cfg!(target_arch = "x86_64");
-        if copies { self.copy_bytes.min(MOST_COPY) } else { 0 }
+        if copies {
+            self.copy_bytes.min(MOST_COPY)
+        } else {
+            0
+        }
     }
 
-    /// Largest number of bytes that are copied of a mapping too large to be a stack: a fixed share of the bytes of a stack,
-    /// so that the option `stack_bytes` changes both.
+    /// Largest number of bytes that are copied of a mapping too large to be a stack: a fixed share
+    /// of the bytes of a stack, so that the option `stack_bytes` changes both.
     fn heap_bytes(&self) -> u32 {
         const PART: u32 = (shared::USUAL_COPY / shared::USUAL_HEAP_COPY) as u32;
         (self.copied() / PART).max(shared::USUAL_HEAP_COPY as u32)
@@ -136,8 +141,13 @@ impl Stacks {
         } else {
             self.copied()
         };
-        let times = Payload::default().long(self.period_ns).long(self.threshold_ns);
-        times.int(self.most_frames() as i32).int(bytes as i32).bytes_of()
+        let times = Payload::default()
+            .long(self.period_ns)
+            .long(self.threshold_ns);
+        times
+            .int(self.most_frames() as i32)
+            .int(bytes as i32)
+            .bytes_of()
     }
 }
 
@@ -166,7 +176,9 @@ impl Mapping {
 
     /// The payload of `tracebraid_map_load`.
     pub(crate) fn payload(&self) -> Vec<u8> {
-        let id = self.build_id.get(..self.build_id.len().min(usize::from(u8::MAX)));
+        let id = self
+            .build_id
+            .get(..self.build_id.len().min(usize::from(u8::MAX)));
         let id = id.unwrap_or_default();
         let payload = Payload::default()
             .int(self.pid as i32)

@@ -30,7 +30,8 @@ struct Key {
 const DELETED: &[u8] = b" (deleted)";
 
 impl Modules {
-    /// The file of a mapping; `None` if it is no ELF file, cannot be opened any more, or is another one now.
+    /// The file of a mapping; `None` if it is no ELF file, cannot be opened any more, or is another
+    /// one now.
     pub(crate) fn of(&mut self, mapping: &Mapping) -> Option<Rc<Module>> {
         let is_vdso = mapping.path == b"[vdso]";
         if !is_vdso && !mapping.path.starts_with(b"/") {
@@ -45,7 +46,9 @@ impl Modules {
             return module.clone();
         }
         let module = match is_vdso {
-            true => vdso::image().ok().and_then(|image| Module::parse(&image).ok()),
+            true => vdso::image()
+                .ok()
+                .and_then(|image| Module::parse(&image).ok()),
             // Another process may have it open still, or again.
             false => Module::read(open(mapping)?).ok(),
         };
@@ -61,8 +64,8 @@ fn is_same_id(of_file: &[u8], of_mapping: &[u8]) -> bool {
     of_mapping.is_empty() || of_file.starts_with(of_mapping)
 }
 
-/// Opens the file: as the process has mapped it, or by its path as the process or this one sees it, if that is still
-/// the same file.
+/// Opens the file: as the process has mapped it, or by its path as the process or this one sees it,
+/// if that is still the same file.
 pub(crate) fn open(mapping: &Mapping) -> Option<File> {
     let process = PathBuf::from(format!("/proc/{}", mapping.number));
     let end = mapping.begin.wrapping_add(mapping.bytes);
@@ -73,7 +76,9 @@ pub(crate) fn open(mapping: &Mapping) -> Option<File> {
     }
     let path = mapping.path.strip_suffix(DELETED).unwrap_or(&mapping.path);
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
-    let seen = process.join("root").join(path.strip_prefix("/").unwrap_or(path));
+    let seen = process
+        .join("root")
+        .join(path.strip_prefix("/").unwrap_or(path));
     [seen.as_path(), path]
         .into_iter()
         .filter_map(|path| open_now(path).ok())

@@ -1,8 +1,10 @@
-//! Stacks of a command without privileges: perf events of its own threads, which sample registers and stacks.
+//! Stacks of a command without privileges: perf events of its own threads, which sample registers
+//! and stacks.
 //!
-//! CPU time is sampled in user mode only. A wait begins with a sample at the context switch and ends with the record of
-//! the switch back; the kernel lets others than privileged users sample context switches only where
-//! `kernel.perf_event_paranoid` is at most 1. No signal is sent and nothing is loaded into the command.
+//! CPU time is sampled in user mode only. A wait begins with a sample at the context switch and
+//! ends with the record of the switch back; the kernel lets others than privileged users sample
+//! context switches only where `kernel.perf_event_paranoid` is at most 1. No signal is sent and
+//! nothing is loaded into the command.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,23 +19,26 @@ use super::unwinding::{CPU, Copied, WAIT};
 use crate::lane::CpuQueue;
 use crate::shared;
 
-/// Bytes of a CPU's rings. All rings of a user have a common limit (`kernel.perf_event_mlock_kb`), of 512 KiB for each
-/// CPU as a rule.
+/// Bytes of a CPU's rings. All rings of a user have a common limit (`kernel.perf_event_mlock_kb`),
+/// of 512 KiB for each CPU as a rule.
 const CLOCK_BYTES: usize = 256 << 10;
 const SWITCH_BYTES: usize = 128 << 10;
-/// Bytes of a stack that a sample takes at most; the kernel's limit is below 64 KiB, and a ring has room for few of those.
+/// Bytes of a stack that a sample takes at most; the kernel's limit is below 64 KiB, and a ring has
+/// room for few of those.
 const MOST_BYTES: u32 = 16 << 10;
 /// Registers by their bits in `sample_regs_user`: rax to rip, r8 to r15.
 const REGISTERS: u64 = 0xFF_01FF;
 /// Where the registers of DWARF's order stand among those.
-const ORDER: [usize; shared::REGISTERS] = [0, 3, 2, 1, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 8];
+const ORDER: [usize; shared::REGISTERS] =
+    [0, 3, 2, 1, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 8];
 
 /// `PERF_RECORD_SWITCH`, and its flags.
 const SWITCH: u32 = 14;
 const IS_OUT: u16 = 1 << 13;
 const IS_PREEMPTED: u16 = 1 << 14;
 
-/// Bytes from the timestamp to the end of records other than samples, without and with the CPU field after it.
+/// Bytes from the timestamp to the end of records other than samples, without and with the CPU
+/// field after it.
 const TIME_AT_END: usize = 8;
 const TIME_BEFORE_CPU: usize = 16;
 
@@ -68,7 +73,8 @@ enum Found {
     In {
         tid: u32,
     },
-    /// A thread has been renamed, or has been created (`Made`) and inherits the name of its creator.
+    /// A thread has been renamed, or has been created (`Made`) and inherits the name of its
+    /// creator.
     Named {
         tid: u32,
         name: [u8; 16],
@@ -128,7 +134,9 @@ impl PerfStacks {
                     Ok(Record::Lost(lost)) => self.lost = self.lost.wrapping_add(lost.lost as u32),
                     Ok(Record::Sample(sample)) => found.extend(of_sample(&sample)),
                     Ok(Record::Comm(comm)) => {
-                        found.extend(time_of(&bytes, *time_at).zip(Some(named(comm.tid, &comm.comm))));
+                        found.extend(
+                            time_of(&bytes, *time_at).zip(Some(named(comm.tid, &comm.comm))),
+                        );
                     }
                     Ok(Record::Fork(fork)) => {
                         let (tid, by) = (fork.tid, fork.ptid);
@@ -195,15 +203,16 @@ pub(super) fn sampled_bytes(stacks: &Stacks) -> u32 {
 #[derive(Default)]
 struct Waits(HashMap<u32, (u64, Copied)>);
 
-/// Thread names as perf events report them. `/proc` may be missing, or belong to another PID namespace, in which the same id
-/// is another process.
+/// Thread names as perf events report them. `/proc` may be missing, or belong to another PID
+/// namespace, in which the same id is another process.
 #[derive(Default)]
 struct Names(HashMap<u32, [u8; 16]>);
 
 impl Names {
     /// The name that the command has when sampling starts.
     fn of_command(pid: u32) -> Names {
-        let name = number_under_proc(pid).and_then(|number| fs::read(format!("/proc/{number}/comm")).ok());
+        let name =
+            number_under_proc(pid).and_then(|number| fs::read(format!("/proc/{number}/comm")).ok());
         Names(name.map(|name| (pid, name_of(&name))).into_iter().collect())
     }
 
@@ -230,7 +239,9 @@ fn number_under_proc(child: u32) -> Option<u32> {
 /// The id of a process in its own PID namespace.
 fn own_number(number: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{number}/status")).ok()?;
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    let numbers = status
+        .lines()
+        .find_map(|line| line.strip_prefix("NSpid:"))?;
     numbers.split_whitespace().last()?.parse().ok()
 }
 
@@ -286,7 +297,10 @@ fn switches(pid: u32, cpu: usize, bytes: u32) -> io::Result<Sampler> {
     let mut builder = base(Software::CONTEXT_SWITCHES, pid, cpu);
     builder.sample(SampleFlag::REGS_USER | SampleFlag::STACK_USER);
     builder.sample_regs_user(REGISTERS).sample_stack_user(bytes);
-    builder.sample_period(1).include_kernel().context_switch(true);
+    builder
+        .sample_period(1)
+        .include_kernel()
+        .context_switch(true);
     // Marks these samples.
     builder.sample(SampleFlag::CPU);
     builder.build()?.sampled(SWITCH_BYTES)

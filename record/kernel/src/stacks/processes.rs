@@ -1,8 +1,8 @@
 //! What each process has mapped to execute it, and since when.
 //!
-//! Changes come from the kernel (`mappings`); a process that was there before is read from `/proc` when a stack of it
-//! is met first. Stacks of one CPU are unwound after those of another, so a mapping that was replaced is kept until
-//! no earlier stack can come.
+//! Changes come from the kernel (`mappings`); a process that was there before is read from `/proc`
+//! when a stack of it is met first. Stacks of one CPU are unwound after those of another, so a
+//! mapping that was replaced is kept until no earlier stack can come.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -68,19 +68,24 @@ impl Entry {
     }
 
     fn code(&self, address: u64, modules: &RefCell<Modules>) -> Code<'_> {
-        let module = self.module.get_or_init(|| modules.borrow_mut().of(&self.mapping));
+        let module = self
+            .module
+            .get_or_init(|| modules.borrow_mut().of(&self.mapping));
         match module {
-            Some(module) => Code::Module(module, address - self.mapping.begin + self.mapping.offset),
+            Some(module) => {
+                Code::Module(module, address - self.mapping.begin + self.mapping.offset)
+            }
             None => Code::Other,
         }
     }
 }
 
-/// Nanoseconds for which mappings outlive the process: the kernel reports the exit of a thread some microseconds before its last
-/// stack can be taken.
+/// Nanoseconds for which mappings outlive the process: the kernel reports the exit of a thread some
+/// microseconds before its last stack can be taken.
 const EXIT_NS: u64 = 10_000_000;
 
-/// Whether threads other than the main thread, which has ended and is still listed, run in a process.
+/// Whether threads other than the main thread, which has ended and is still listed, run in a
+/// process.
 fn has_threads(number: u32) -> bool {
     let listed = std::fs::read_dir(format!("/proc/{number}/task"));
     listed.is_ok_and(|threads| threads.count() > 1)
@@ -111,8 +116,8 @@ impl Processes {
         }
     }
 
-    /// Forgets mappings that were replaced, and processes that ended, before a time from which on all has been
-    /// unwound.
+    /// Forgets mappings that were replaced, and processes that ended, before a time from which on
+    /// all has been unwound.
     pub(crate) fn forget(&mut self, before: u64) {
         self.processes.retain(|_, process| {
             process.replaced.retain(|&(time, _)| time >= before);
@@ -134,14 +139,18 @@ impl Processes {
                 process.replace_all(time);
                 process.mapped = inherited;
                 process.python = python;
-                process.mapped.iter_mut().for_each(|entry| entry.since = time);
+                process
+                    .mapped
+                    .iter_mut()
+                    .for_each(|entry| entry.since = time);
             }
             Change::Exec { pid } => self.processes.entry(pid).or_default().replace_all(time),
             Change::Exit { pid, is_first } => self.exit(pid, is_first, time),
         }
     }
 
-    /// A process ends with its last thread, which need not be the main thread; the kernel does not report which is the last.
+    /// A process ends with its last thread, which need not be the main thread; the kernel does not
+    /// report which is the last.
     fn exit(&mut self, pid: u32, is_first: bool, time: u64) {
         let number = self.numbers.get(&pid).copied().unwrap_or(pid);
         let Some(process) = self.processes.get_mut(&pid) else {
@@ -173,7 +182,9 @@ impl Processes {
             for mapping in found {
                 self.found.extend(process.load(0, mapping));
             }
-            known.into_iter().for_each(|entry| process.insert(now, entry));
+            known
+                .into_iter()
+                .for_each(|entry| process.insert(now, entry));
         }
         process
     }
@@ -214,7 +225,9 @@ impl Process {
 
     /// Puts a mapping in its place; parts of others that it does not cover stay.
     fn insert(&mut self, time: u64, entry: Entry) {
-        let first = self.mapped.partition_point(|other| other.end <= entry.begin);
+        let first = self
+            .mapped
+            .partition_point(|other| other.end <= entry.begin);
         let after = self.mapped.partition_point(|other| other.begin < entry.end);
         let covered: Vec<Entry> = self.mapped.drain(first..after.max(first)).collect();
         let mut parts = Vec::new();
@@ -250,8 +263,9 @@ impl Process {
         if let Some(entry) = entry.filter(|entry| entry.has(address) && entry.since <= time) {
             return entry.code(address, modules);
         }
-        let was_there =
-            |(until, entry): &&(u64, Entry)| entry.has(address) && entry.since <= time && time <= *until;
+        let was_there = |(until, entry): &&(u64, Entry)| {
+            entry.has(address) && entry.since <= time && time <= *until
+        };
         match self.replaced.iter().rev().find(was_there) {
             Some((_, entry)) => entry.code(address, modules),
             None => Code::None,
@@ -279,7 +293,10 @@ mod tests {
     fn path(processes: &Processes, pid: u32, time: u64, address: u64) -> Option<String> {
         let process = &processes.processes[&pid];
         let now = process.mapped.iter().map(|entry| (u64::MAX, entry));
-        let before = process.replaced.iter().map(|(until, entry)| (*until, entry));
+        let before = process
+            .replaced
+            .iter()
+            .map(|(until, entry)| (*until, entry));
         let mut found = now
             .chain(before)
             .filter(|(until, entry)| entry.has(address) && entry.since <= time && time <= *until);
@@ -309,7 +326,10 @@ mod tests {
         ] {
             assert_eq!(at(5, 5, address).as_deref(), expected, "{address:#x}");
         }
-        assert_eq!((at(6, 2, 0x2000), at(6, 5, 0x2000).as_deref()), (None, Some("a")));
+        assert_eq!(
+            (at(6, 2, 0x2000), at(6, 5, 0x2000).as_deref()),
+            (None, Some("a"))
+        );
         processes.advance(None);
         assert_eq!(path(&processes, 5, 10, 0x2000), None);
         assert_eq!(path(&processes, 5, 8, 0x2000).as_deref(), Some("b"));

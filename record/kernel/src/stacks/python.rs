@@ -1,8 +1,9 @@
-//! Python's interpreter in a process: where it keeps the frames of its functions, and what these are called.
+//! Python's interpreter in a process: where it keeps the frames of its functions, and what these
+//! are called.
 //!
-//! BPF reads the frames (`bpf/python.h`) of processes that this module has found: whose program or library exports the
-//! interpreter's state. Offsets are those of CPython 3.11 and 3.12 on 64-bit machines; from 3.13 on the interpreter
-//! contains them itself (`_Py_DebugOffsets`).
+//! BPF reads the frames (`bpf/python.h`) of processes that this module has found: whose program or
+//! library exports the interpreter's state. Offsets are those of CPython 3.11 and 3.12 on 64-bit
+//! machines; from 3.13 on the interpreter contains them itself (`_Py_DebugOffsets`).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -39,13 +40,17 @@ const NONE: u16 = 0xFFFF;
 /// CPython 3.11 (`Include/internal/pycore_*.h`, by `offsetof`).
 const PYTHON_3_11: Offsets = Offsets {
     interpreters: 40,
-    others: [0, 16, 8, 152, 56, 8, 48, 32, 69, 68, 112, 128, 72, 16, 32, 48, 72],
+    others: [
+        0, 16, 8, 152, 56, 8, 48, 32, 69, 68, 112, 128, 72, 16, 32, 48, 72,
+    ],
 };
 
 /// CPython 3.12.
 const PYTHON_3_12: Offsets = Offsets {
     interpreters: 40,
-    others: [0, 72, 8, 136, 56, 0, 8, 0, 70, NONE, 112, 128, 68, 16, 32, 40, 56],
+    others: [
+        0, 72, 8, 136, 56, 0, 8, 0, 70, NONE, 112, 128, 68, 16, 32, 40, 56,
+    ],
 };
 
 /// What an interpreter of 3.13 and later begins with.
@@ -134,7 +139,8 @@ pub(crate) fn find(mapping: &Mapping) -> Option<Python> {
         (offset..offset + bytes).contains(&mapping.offset)
     })?;
     let (offset, _) = object::ObjectSegment::file_range(&segment);
-    let address = object::ObjectSegment::address(&segment).wrapping_add(mapping.offset.wrapping_sub(offset));
+    let address =
+        object::ObjectSegment::address(&segment).wrapping_add(mapping.offset.wrapping_sub(offset));
     let bias = mapping.begin.wrapping_sub(address);
     let runtime = runtime.address().wrapping_add(bias);
     let begin = evaluates.address().wrapping_add(bias);
@@ -154,7 +160,8 @@ pub(crate) fn find(mapping: &Mapping) -> Option<Python> {
     })
 }
 
-/// Functions whose names have been recorded, to be recorded once more where the beginning of a trace is not kept.
+/// Functions whose names have been recorded, to be recorded once more where the beginning of a
+/// trace is not kept.
 #[derive(Debug, Default)]
 pub(crate) struct Functions(HashMap<(u32, u64), Vec<u8>>);
 
@@ -193,20 +200,23 @@ impl Functions {
     }
 }
 
-/// Text of the interpreter; `width` is the bytes of each character: 1 (Latin-1), 2 (UCS-2) or 4 (UCS-4).
+/// Text of the interpreter; `width` is the bytes of each character: 1 (Latin-1), 2 (UCS-2) or 4
+/// (UCS-4).
 fn decoded(bytes: &[u8], width: u32) -> String {
-    let letters = bytes.chunks_exact(width.clamp(1, 4) as usize).map(|letter| {
-        let number = letter
-            .iter()
-            .rev()
-            .fold(0, |number, &byte| number << 8 | u32::from(byte));
-        char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
-    });
+    let letters = bytes
+        .chunks_exact(width.clamp(1, 4) as usize)
+        .map(|letter| {
+            let number = letter
+                .iter()
+                .rev()
+                .fold(0, |number, &byte| number << 8 | u32::from(byte));
+            char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
+        });
     letters.collect()
 }
 
-/// Puts functions of Python in the place of the interpreter's frames. `functions` are innermost first, with the lowest bit
-/// set on each that the interpreter was called for by C.
+/// Puts functions of Python in the place of the interpreter's frames. `functions` are innermost
+/// first, with the lowest bit set on each that the interpreter was called for by C.
 pub(crate) fn merge(frames: &mut Vec<u64>, functions: &[u64], evaluates: [u64; 2]) {
     let mut rest = functions;
     let mut merged = Vec::with_capacity(frames.len() + functions.len());

@@ -1,4 +1,5 @@
-//! Names of the kernel's functions, which nobody else can know later: they are told of when they are met.
+//! Names of the kernel's functions, which nobody else can know later: they are told of when they
+//! are met.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,8 +13,8 @@ type Symbols = Vec<(u64, Box<str>)>;
 /// The kernel's functions.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSymbols {
-    /// Reads the symbols in the background, until the first is needed: they take megabytes, and would delay the start of
-    /// the recording.
+    /// Reads the symbols in the background, until the first is needed: they take megabytes, and
+    /// would delay the start of the recording.
     reading: Option<JoinHandle<Symbols>>,
     symbols: Symbols,
     /// Those that have been told of.
@@ -24,14 +25,17 @@ impl KernelSymbols {
     /// As `/proc/kallsyms` has them; none where it hides addresses.
     pub(crate) fn read() -> KernelSymbols {
         let read = || parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
-        let reading = thread::Builder::new().name("tracebraid-names".into()).spawn(read);
+        let reading = thread::Builder::new()
+            .name("tracebraid-names".into())
+            .spawn(read);
         KernelSymbols {
             reading: reading.ok(),
             ..KernelSymbols::default()
         }
     }
 
-    /// The payload of `tracebraid_kernel_symbol` for the function at an address, if it was not told of yet.
+    /// The payload of `tracebraid_kernel_symbol` for the function at an address, if it was not told
+    /// of yet.
     pub(crate) fn tell(&mut self, address: u64) -> Option<Vec<u8>> {
         if let Some(reading) = self.reading.take() {
             self.symbols = reading.join().unwrap_or_default();

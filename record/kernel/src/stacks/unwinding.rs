@@ -101,9 +101,15 @@ impl Unwinding {
         }
     }
 
-    /// Writes the payload of the event for a record of that time; gives the id of its class, or `None` if the record
-    /// makes no sense.
-    pub(crate) fn event(&mut self, time: u64, kind: u16, record: &[u8], to: &mut Vec<u8>) -> Option<u16> {
+    /// Writes the payload of the event for a record of that time; gives the id of its class, or
+    /// `None` if the record makes no sense.
+    pub(crate) fn event(
+        &mut self,
+        time: u64,
+        kind: u16,
+        record: &[u8],
+        to: &mut Vec<u8>,
+    ) -> Option<u16> {
         let kernel = u32_at(record, KERNEL_COUNT)? as usize;
         let kernel = record.get(..KERNEL + 8 * kernel.min(shared::MOST_KERNEL_FRAMES))?;
         let status = self.unwind(time, record)?;
@@ -148,11 +154,12 @@ impl Unwinding {
         }
         let state = u32_at(record, STATE)?;
         let is_cut = state & shared::COPY_IS_CUT as u32 != 0;
-        // A return address of 0 marks the outermost function, or a page that was not in memory.
-        // In the middle of `execve` the stack of the calling program is gone, but its registers are still there.
+        // A return address of 0 marks the outermost function, or a page that was not in memory. In
+        // the middle of `execve` the stack of the calling program is gone, but its registers are
+        // still there.
         let is_cut_off = matches!(end, End::Copy | End::Lost | End::Zero);
-        let is_exec =
-            EXECS.contains(&u32_at(record, CALL)?) || self.frames.is_empty() && are_cleared(&registers);
+        let is_exec = EXECS.contains(&u32_at(record, CALL)?)
+            || self.frames.is_empty() && are_cleared(&registers);
         if is_cut_off && is_exec {
             self.frames.clear();
             return Some(WHOLE);
@@ -168,8 +175,8 @@ impl Unwinding {
     }
 }
 
-/// Near the end of `execve` the kernel clears the registers, including the system call number, and then sets the address of
-/// the new program's first instruction.
+/// Near the end of `execve` the kernel clears the registers, including the system call number, and
+/// then sets the address of the new program's first instruction.
 fn are_cleared(registers: &Registers) -> bool {
     let others = registers.0.iter().enumerate();
     others

@@ -14,7 +14,11 @@ const MOST_BYTES: u64 = 1 << 20;
 pub fn image() -> io::Result<Vec<u8>> {
     let maps = std::fs::read_to_string("/proc/self/maps")?;
     let range = maps.lines().find_map(|line| {
-        let (begin, end) = line.strip_suffix("[vdso]")?.split(' ').next()?.split_once('-')?;
+        let (begin, end) = line
+            .strip_suffix("[vdso]")?
+            .split(' ')
+            .next()?
+            .split_once('-')?;
         let number = |text| u64::from_str_radix(text, 16).ok();
         Some((number(begin)?, number(end)?))
     });

@@ -24,7 +24,10 @@ fn names(directory: &Path) -> Vec<OsString> {
 }
 
 fn line(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim_end()
+        .to_owned()
 }
 
 /// One event for each handler.
@@ -75,7 +78,9 @@ fn interfaces(directory: &Path, to: &mut impl Sink) {
             own
         };
         for address in own {
-            let event = Payload::default().text(name.as_bytes()).bytes(&address.octets());
+            let event = Payload::default()
+                .text(name.as_bytes())
+                .bytes(&address.octets());
             to.event(ids::INTERFACE, &event.0);
         }
     }
@@ -108,6 +113,10 @@ mod tests {
     fn the_loopback_is_told_of() {
         let mut found = Collected::default();
         dump(Path::new("/sys"), &mut found);
-        assert!(found.0.contains(&(ids::INTERFACE, b"lo\0\x7f\0\0\x01".to_vec())));
+        assert!(
+            found
+                .0
+                .contains(&(ids::INTERFACE, b"lo\0\x7f\0\0\x01".to_vec()))
+        );
     }
 }

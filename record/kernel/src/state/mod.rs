@@ -1,7 +1,8 @@
 //! What is there when a recording begins: processes, their files, devices, interfaces, interrupts.
 //!
-//! Events of lttng-modules' state dump: threads as the kernel lists them ([`crate::tasks`]), files as `/proc` has them, the
-//! rest as `/sys` has it. A process that ends in the meantime is passed over.
+//! Events of lttng-modules' state dump: threads as the kernel lists them ([`crate::tasks`]), files
+//! as `/proc` has them, the rest as `/sys` has it. A process that ends in the meantime is passed
+//! over.
 
 mod devices;
 mod processes;
@@ -35,7 +36,9 @@ pub(crate) struct Process {
 pub(crate) fn processes(tasks: &[Task], proc: Option<Proc>, is_of_followed: bool) -> Vec<Process> {
     let is_wanted = |task: &&Task| task.is_leader() && (task.is_target || !is_of_followed);
     let wanted = tasks.iter().filter(is_wanted);
-    wanted.filter_map(|task| processes::of_task(task, proc)).collect()
+    wanted
+        .filter_map(|task| processes::of_task(task, proc))
+        .collect()
 }
 
 /// Ids of event classes, by short names.
@@ -43,8 +46,9 @@ mod ids {
     pub(super) use crate::shared::kinds::{
         LTTNG_STATEDUMP_BLOCK_DEVICE as BLOCK, LTTNG_STATEDUMP_END as END,
         LTTNG_STATEDUMP_FILE_DESCRIPTOR as FILE, LTTNG_STATEDUMP_INTERRUPT as INTERRUPT,
-        LTTNG_STATEDUMP_NETWORK_INTERFACE as INTERFACE, LTTNG_STATEDUMP_PROCESS_PID_NS as NAMESPACE,
-        LTTNG_STATEDUMP_PROCESS_STATE as PROCESS, LTTNG_STATEDUMP_START as START,
+        LTTNG_STATEDUMP_NETWORK_INTERFACE as INTERFACE,
+        LTTNG_STATEDUMP_PROCESS_PID_NS as NAMESPACE, LTTNG_STATEDUMP_PROCESS_STATE as PROCESS,
+        LTTNG_STATEDUMP_START as START,
     };
 }
 
@@ -78,7 +82,8 @@ impl Payload {
 
     /// Text up to a null, which it must not have within.
     pub(crate) fn text(mut self, value: &[u8]) -> Self {
-        self.0.extend(value.iter().copied().filter(|&byte| byte != 0));
+        self.0
+            .extend(value.iter().copied().filter(|&byte| byte != 0));
         self.0.push(0);
         self
     }

@@ -16,7 +16,8 @@ const ZOMBIE: u32 = 0x20;
 const MODE_UNKNOWN: i32 = 5;
 const SUBMODE_NONE: i32 = 0;
 
-/// Gives all threads of this PID namespace, then the open files of their processes, in the order of lttng-modules.
+/// Gives all threads of this PID namespace, then the open files of their processes, in the order of
+/// lttng-modules.
 pub(super) fn dump(tasks: &[Task], proc: Option<Proc>, to: &mut impl Sink) {
     tasks.iter().for_each(|task| thread(task, to));
     for process in super::processes(tasks, proc, false) {
@@ -45,7 +46,11 @@ fn status(task: &Task) -> i32 {
 
 fn thread(task: &Task, to: &mut impl Sink) {
     let is_kernel = task.flags & KERNEL_THREAD != 0;
-    let name = task.name.split(|&byte| byte == 0).next().unwrap_or_default();
+    let name = task
+        .name
+        .split(|&byte| byte == 0)
+        .next()
+        .unwrap_or_default();
     let state = Payload::default()
         .int(task.tid as i32)
         .int(task.pid as i32)
@@ -110,7 +115,9 @@ mod tests {
         files(Process { pid: 7, number }, &mut found);
         let path = file.path().as_os_str().as_bytes();
         let has_path = |(id, payload): &&(u16, Vec<u8>)| {
-            *id == ids::FILE && payload[..8] == 7u64.to_le_bytes() && payload[20..].starts_with(path)
+            *id == ids::FILE
+                && payload[..8] == 7u64.to_le_bytes()
+                && payload[20..].starts_with(path)
         };
         assert_eq!(found.0.iter().filter(has_path).count(), 1);
     }

@@ -40,7 +40,8 @@ impl MachineLoad {
     }
 }
 
-/// Used and all time of all CPUs from `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+/// Used and all time of all CPUs from `/proc/stat`: user, nice, system, idle, iowait, irq, softirq,
+/// steal.
 fn ticks() -> Option<(u64, u64)> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let words = stat.lines().next()?.split_whitespace().skip(1).take(8);

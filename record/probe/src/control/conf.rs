@@ -1,4 +1,5 @@
-//! Changing a session's `probe.conf` while processes read it, so that those that begin later do as those that run.
+//! Changing a session's `probe.conf` while processes read it, so that those that begin later do as
+//! those that run.
 //!
 //! It is written aside and renamed: whoever reads it finds the old text or the new one.
 
@@ -74,8 +75,13 @@ fn with_rule(old: &str, pattern: &str, on: bool) -> String {
         .collect();
     let is_same = |line: &&&str| key_of(line).is_some_and(|(_, is_same)| is_same);
     let enables = |line: &&str| key_of(line).is_some_and(|(enables, _)| enables);
-    let kept: Vec<&str> = lines.iter().filter(|line| !is_same(line)).copied().collect();
-    // With nothing that is switched on, all is; so what else would change by this rule is said before all others.
+    let kept: Vec<&str> = lines
+        .iter()
+        .filter(|line| !is_same(line))
+        .copied()
+        .collect();
+    // With nothing that is switched on, all is; so what else would change by this rule is said
+    // before all others.
     let base = match (lines.iter().any(enables), on || kept.iter().any(enables)) {
         (false, true) => "enable = *\n",
         (true, false) => "disable = *\n",
@@ -139,15 +145,26 @@ mod tests {
                 for on in [true, false] {
                     let new = with_rule(text, pattern, on);
                     let mut expected = decisions(text);
-                    for (decision, _) in expected.iter_mut().zip(changes).filter(|(_, changes)| *changes) {
+                    for (decision, _) in expected
+                        .iter_mut()
+                        .zip(changes)
+                        .filter(|(_, changes)| *changes)
+                    {
                         *decision = on;
                     }
-                    assert_eq!(decisions(&new), expected, "{text:?} and {on} {pattern}: {new:?}");
+                    assert_eq!(
+                        decisions(&new),
+                        expected,
+                        "{text:?} and {on} {pattern}: {new:?}"
+                    );
                     // Doing it again, or the contrary, does not make it grow.
                     let again = with_rule(&with_rule(&new, pattern, !on), pattern, on);
                     assert_eq!(decisions(&again), expected, "{again:?}");
                     let third = with_rule(&with_rule(&again, pattern, !on), pattern, on);
-                    assert!(third.len() <= again.len() + "enable = *\n".len(), "{third:?}");
+                    assert!(
+                        third.len() <= again.len() + "enable = *\n".len(),
+                        "{third:?}"
+                    );
                 }
             }
         }
@@ -156,7 +173,10 @@ mod tests {
     #[test]
     fn other_options_stay() {
         let text = with_rule("mode = ring\nenable=a:*;limit = 3M\n", "a:*", false);
-        assert_eq!(text, "disable = *\nmode = ring\nlimit = 3M\ndisable = a:*\n");
+        assert_eq!(
+            text,
+            "disable = *\nmode = ring\nlimit = 3M\ndisable = a:*\n"
+        );
         let mut config = Config::new();
         config.take(text.as_bytes());
         assert_eq!(config.limit, 3 << 20);

@@ -1,4 +1,5 @@
-//! The control file of a process's trace, `.control`: what has been registered, what is switched on.
+//! The control file of a process's trace, `.control`: what has been registered, what is switched
+//! on.
 //!
 //! | offset | what |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | 4096 | a byte for each class: 1 if it is on |
 //! | 20480 | names of classes, 256 bytes each, up to a NUL |
 //!
-//! The process maps the part before the names, and sites look at the bytes there. Who changes it holds a `flock`.
+//! The process maps the part before the names, and sites look at the bytes there. Who changes it
+//! holds a `flock`.
 //!
 //! Safety: the mapping is [`MAPPED`] bytes and is never taken away.
 
@@ -61,9 +63,13 @@ fn start_of_process() -> u64 {
     start_in_stat(text.get(..count.unwrap_or(0)).unwrap_or_default())
 }
 
-/// When a process began, in what the kernel tells of it in `stat`: the name in parentheses may hold anything.
+/// When a process began, in what the kernel tells of it in `stat`: the name in parentheses may hold
+/// anything.
 pub(crate) fn start_in_stat(stat: &[u8]) -> u64 {
-    let behind = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 2);
+    let behind = stat
+        .iter()
+        .rposition(|&byte| byte == b')')
+        .map_or(0, |at| at + 2);
     let field = stat
         .get(behind..)
         .unwrap_or_default()
@@ -94,9 +100,13 @@ impl ControlMap {
         unsafe { AtomicU8::from_ptr(self.0.add(ENDED)) }.load(Ordering::Relaxed) != 0
     }
 
-    /// Writes the rules that `now` gives, if it gives some. No class is registered yet. Who switches meanwhile waits, and has
-    /// the last word.
-    pub(crate) fn renew(&self, path: &Path, now: impl FnOnce() -> Option<Rules>) -> Result<(), Errno> {
+    /// Writes the rules that `now` gives, if it gives some. No class is registered yet. Who
+    /// switches meanwhile waits, and has the last word.
+    pub(crate) fn renew(
+        &self,
+        path: &Path,
+        now: impl FnOnce() -> Option<Rules>,
+    ) -> Result<(), Errno> {
         let file = sys::open(path, libc::O_RDWR)?;
         lock(&file);
         let Some(rules) = now() else { return Ok(()) };
@@ -107,8 +117,8 @@ impl ControlMap {
 
     /// What its rules say of a class.
     pub(crate) fn decide(&self, name: &[u8]) -> bool {
-        // SAFETY: within the mapping; another process may write meanwhile if the lock was not to be had, then a
-        // rule is read in part.
+        // SAFETY: within the mapping; another process may write meanwhile if the lock was not to be
+        // had, then a rule is read in part.
         let rules = unsafe { core::slice::from_raw_parts(self.0.add(RULES), STATES - RULES) };
         decide(sys::until_nul(rules), name)
     }

@@ -3,8 +3,8 @@
 use crate::class::Class;
 use crate::emit;
 
-/// Takes room for a record of a class with that many bytes of fields; null when there is none, or the class is off:
-/// then nothing is left to be done.
+/// Takes room for a record of a class with that many bytes of fields; null when there is none, or
+/// the class is off: then nothing is left to be done.
 #[inline(always)]
 pub(crate) fn reserve(class: &Class, payload: usize) -> *mut u8 {
     // SAFETY: none is needed.

@@ -21,7 +21,10 @@ enum When {
 fn kill(session: &Session, when: When) -> u64 {
     let progress = session.path().join("progress");
     let path = progress.to_str().unwrap();
-    let mut child = session.command(&traced(), &["killed", path]).spawn().unwrap();
+    let mut child = session
+        .command(&traced(), &["killed", path])
+        .spawn()
+        .unwrap();
     match when {
         When::After(microseconds) => std::thread::sleep(Duration::from_micros(microseconds)),
         When::Written(events) => until("it has written", || progress_in(&progress) >= events),
@@ -49,7 +52,9 @@ fn killed_at_random_moments() {
         let size = [512, 2048, 4096, 65536][round % 4];
         let session = Session::new(&format!("packet_size = {size}\ncorrelation = off\n"));
         let session = session.without_sequences(round % 3 == 0);
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         let random = random >> 33;
         let progress = kill(
             &session,
@@ -118,7 +123,11 @@ struct Disk<'a>(&'a Path);
 
 impl Drop for Disk<'_> {
     fn drop(&mut self) {
-        Command::new("umount").arg("-l").arg(self.0).status().unwrap();
+        Command::new("umount")
+            .arg("-l")
+            .arg(self.0)
+            .status()
+            .unwrap();
     }
 }
 
@@ -153,6 +162,9 @@ fn a_full_disk_is_not_the_programs_end() {
     // Not even room for a directory: the program runs untraced.
     let rest = session.path().join("rest");
     while std::fs::write(&rest, vec![0; 4 << 20]).is_ok() {}
-    let again = session.command(&traced(), &["limited", "1000"]).output().unwrap();
+    let again = session
+        .command(&traced(), &["limited", "1000"])
+        .output()
+        .unwrap();
     assert_eq!(numbers(&again), [1000]);
 }

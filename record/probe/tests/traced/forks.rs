@@ -47,7 +47,10 @@ fn a_child_that_traces_before_the_library_knows_of_the_fork() {
         match read.count("test:after") {
             0 => {
                 let numbers = read.numbers("test:numbered");
-                let wrong = numbers.iter().zip(0..).find(|(number, place)| **number != *place);
+                let wrong = numbers
+                    .iter()
+                    .zip(0..)
+                    .find(|(number, place)| **number != *place);
                 assert_eq!((numbers.len(), wrong), (50_000, None));
             }
             count => assert_eq!((count, read.count("test:numbered")), (2, 0)),
@@ -84,7 +87,12 @@ fn ten_thousand_threads() {
 fn threads_whose_exits_are_not_told() {
     // A program with many keys leaves none that could tell of exits without allocating.
     let session = Session::new("correlation = off\n");
-    let program = compile("cc", "traced.c", "traced-keys", &["-std=c11", "-DMANY_KEYS"]);
+    let program = compile(
+        "cc",
+        "traced.c",
+        "traced-keys",
+        &["-std=c11", "-DMANY_KEYS"],
+    );
     assert!(
         session
             .command(&program, &["threads", "2000"])
@@ -104,10 +112,20 @@ fn programs_that_clear_their_environment_are_recorded() {
     let program = compile("cc", "cleared.c", "cleared", &[]);
     for when in ["never", "before", "parent", "child"] {
         let session = Session::new("");
-        assert!(session.command(&program, &[when]).status().unwrap().success());
+        assert!(
+            session
+                .command(&program, &[when])
+                .status()
+                .unwrap()
+                .success()
+        );
         let mut steps: Vec<u64> = Vec::new();
         for trace in session.traces() {
-            steps.extend(read(&trace).of("cleared:step").map(|record| record.value("n")));
+            steps.extend(
+                read(&trace)
+                    .of("cleared:step")
+                    .map(|record| record.value("n")),
+            );
         }
         steps.sort_unstable();
         assert_eq!(steps, [0, 1], "{when}");

@@ -36,7 +36,9 @@ fn a_session_that_cannot_be_written_is_none() {
 fn a_relative_directory_is_that_of_the_beginning() {
     let session = Session::new("");
     let mut command = session.command(&traced(), &["values"]);
-    command.current_dir(session.path()).env("TRACEBRAID_SESSION", ".");
+    command
+        .current_dir(session.path())
+        .env("TRACEBRAID_SESSION", ".");
     assert!(command.status().unwrap().success());
     assert_eq!(session.read().count("test:none"), 1);
 }
@@ -46,7 +48,10 @@ fn libraries_come_and_go() {
     let session = Session::new("");
     session.run(&["loads", &plugin()]);
     let read = session.read();
-    let numbers: Vec<u64> = read.of("plugin:traced").map(|record| record.value("n")).collect();
+    let numbers: Vec<u64> = read
+        .of("plugin:traced")
+        .map(|record| record.value("n"))
+        .collect();
     assert_eq!(numbers, [0, 1, 2]);
     let metadata = std::fs::read_to_string(session.trace().join("metadata")).unwrap();
     assert_eq!(
@@ -64,10 +69,18 @@ fn the_library_is_optional() {
     assert!(session.command(&program, &[]).status().unwrap().success());
     assert!(session.traces().is_empty());
     let mut command = session.command(&program, &[]);
-    command.env("LD_PRELOAD", library_directory().join("libtracebraid_probe.so"));
+    command.env(
+        "LD_PRELOAD",
+        library_directory().join("libtracebraid_probe.so"),
+    );
     assert!(command.status().unwrap().success());
     assert_eq!(
-        session.read().of("optional:traced").next().unwrap().value("n"),
+        session
+            .read()
+            .of("optional:traced")
+            .next()
+            .unwrap()
+            .value("n"),
         42
     );
 }
@@ -118,10 +131,22 @@ fn functions_are_traced_where_a_pattern_names_them() {
 #[test]
 fn a_static_library_serves_as_well() {
     let archive = library_directory().join("libtracebraid_probe.a");
-    let options = ["-std=c11", "-DALONE", archive.to_str().unwrap(), "-ldl", "-lm"];
+    let options = [
+        "-std=c11",
+        "-DALONE",
+        archive.to_str().unwrap(),
+        "-ldl",
+        "-lm",
+    ];
     let program = compile("cc", "traced.c", "traced-static", &options);
     let session = Session::new("");
-    assert!(session.command(&program, &["values"]).status().unwrap().success());
+    assert!(
+        session
+            .command(&program, &["values"])
+            .status()
+            .unwrap()
+            .success()
+    );
     assert_eq!(session.read().count("test:none"), 1);
     assert!(source("traced.c").exists());
 }

@@ -9,7 +9,8 @@ use crate::support::{Session, babeltrace, compile, numbers, progress_in, read, t
 
 #[test]
 fn overrun_is_counted_exactly() {
-    let session = Session::new("mode = discard\npacket_size = 16K\npackets = 8\ncorrelation = off\n");
+    let session =
+        Session::new("mode = discard\npacket_size = 16K\npackets = 8\ncorrelation = off\n");
     let printed = session.run(&["overrun", "1000000"]);
     let read = session.read();
     let written = read.numbers("test:numbered").len() as u64;
@@ -129,7 +130,10 @@ fn a_ring_never_writes_over_a_record_that_is_not_finished() {
         session.run(&["held", "100000"]);
         session.finish();
         let read = read(&session.trace());
-        let held: Vec<u64> = read.of("test:after").map(|record| record.value("n")).collect();
+        let held: Vec<u64> = read
+            .of("test:after")
+            .map(|record| record.value("n"))
+            .collect();
         assert_eq!(held, [7], "kept by its packet");
         assert_eq!(read.count("tracebraid:unfinished"), 0);
         let numbers = read.numbers("test:numbered");
@@ -144,8 +148,11 @@ fn a_ring_never_writes_over_a_record_that_is_not_finished() {
 fn a_ring_that_goes_from_thread_to_thread_keeps_records_that_are_not_finished() {
     let program = compile("cc", "handed.c", "handed", &[]);
     // Who left records open, who wrote meanwhile: threads that the kernel watches, and others.
-    for threads in ["OF", "oNF", "oNfF", "ONF", "oF", "oN", "ON", "oFNF", "OfoNF"] {
-        let session = Session::new("mode = ring\npacket_size = 4K\npackets = 16\ncorrelation = off\n");
+    for threads in [
+        "OF", "oNF", "oNfF", "ONF", "oF", "oN", "ON", "oFNF", "OfoNF",
+    ] {
+        let session =
+            Session::new("mode = ring\npacket_size = 4K\npackets = 16\ncorrelation = off\n");
         let output = session.command(&program, &[threads]).output().unwrap();
         let left = numbers(&output)[0];
         session.finish();
@@ -172,7 +179,10 @@ fn a_ring_keeps_what_many_threads_wrote_one_after_the_other() {
     let program = compile("cc", "handed.c", "handed", &[]);
     for without in [false, true] {
         let session = Session::new("mode = ring\n").without_sequences(without);
-        let output = session.command(&program, &[&"s".repeat(3000)]).output().unwrap();
+        let output = session
+            .command(&program, &[&"s".repeat(3000)])
+            .output()
+            .unwrap();
         numbers(&output);
         session.finish();
         let found = read(&session.trace());
@@ -187,7 +197,10 @@ fn a_ring_keeps_what_many_threads_wrote_one_after_the_other() {
 fn a_ring_of_many_threads_is_full_of_the_newest() {
     let program = compile("cc", "handed.c", "handed", &[]);
     let session = Session::new("mode = ring\npacket_size = 4K\npackets = 16\ncorrelation = off\n");
-    let output = session.command(&program, &[&"s".repeat(3000)]).output().unwrap();
+    let output = session
+        .command(&program, &[&"s".repeat(3000)])
+        .output()
+        .unwrap();
     numbers(&output);
     session.finish();
     let found = read(&session.trace()).numbers("test:numbered");
@@ -237,7 +250,10 @@ fn a_ring_of_many_threads_is_copied_while_it_is_written() {
 #[test]
 fn a_copy_has_the_classes_of_all_its_records() {
     let session = Session::new("mode = ring\npacket_size = 64K\npackets = 16\ncorrelation = off\n");
-    let mut child = session.command(&traced(), &["late", "100000"]).spawn().unwrap();
+    let mut child = session
+        .command(&traced(), &["late", "100000"])
+        .spawn()
+        .unwrap();
     let (mut newest, mut round) = (0, 0);
     until("copies have many classes", || {
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -259,12 +275,19 @@ fn a_copy_has_the_classes_of_all_its_records() {
 #[test]
 fn a_ring_with_handlers_that_jump_away() {
     let session = Session::new(RING);
-    let output = session.command(&traced(), &["jump", "3000"]).output().unwrap();
+    let output = session
+        .command(&traced(), &["jump", "3000"])
+        .output()
+        .unwrap();
     numbers(&output);
     session.finish();
     let found = read(&session.trace());
-    // The newest thousand are 20 KB; a packet whose last writer jumped away is kept beside the newest.
-    let after: Vec<u64> = found.of("test:after").map(|record| record.value("n")).collect();
+    // The newest thousand are 20 KB; a packet whose last writer jumped away is kept beside the
+    // newest.
+    let after: Vec<u64> = found
+        .of("test:after")
+        .map(|record| record.value("n"))
+        .collect();
     assert_eq!(after.last(), Some(&999));
     let newest = after
         .chunk_by(|early, late| early + 1 == *late)

@@ -32,8 +32,10 @@ fn program() {
 #[test]
 fn the_macro_records_its_fields() {
     let session = Session::new("enable = *\ndisable = quiet:*\ncorrelation = off\n");
-    let mut command: Command =
-        session.command(&std::env::current_exe().unwrap(), &["--exact", "rust::program"]);
+    let mut command: Command = session.command(
+        &std::env::current_exe().unwrap(),
+        &["--exact", "rust::program"],
+    );
     assert!(
         command
             .env("TRACED_PROGRAM", "1")

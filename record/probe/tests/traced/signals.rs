@@ -57,7 +57,10 @@ fn jump_away(session: &Session) {
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
     let abandoned = read.count("tracebraid:unfinished") as u64;
     let complete = numbers.len() as u64;
-    println!("{} tried, {complete} complete, {abandoned} abandoned", fired[0]);
+    println!(
+        "{} tried, {complete} complete, {abandoned} abandoned",
+        fired[0]
+    );
     // What is missing was left between the count and the reservation.
     assert!(complete + abandoned <= fired[0]);
     assert!(complete + abandoned + 1000 >= fired[0]);

@@ -106,7 +106,9 @@ impl Session {
 
     pub fn command(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.args(arguments).env("TRACEBRAID_SESSION", self.path());
+        command
+            .args(arguments)
+            .env("TRACEBRAID_SESSION", self.path());
         command.env_remove("TRACEBRAID_PROBE");
         // Cargo's would lead to an older library, of a build that was no test.
         command.env_remove("LD_LIBRARY_PATH");
@@ -127,7 +129,13 @@ impl Session {
             return Vec::new();
         };
         let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-        found.retain(|path| !path.file_name().unwrap().as_encoded_bytes().starts_with(b"."));
+        found.retain(|path| {
+            !path
+                .file_name()
+                .unwrap()
+                .as_encoded_bytes()
+                .starts_with(b".")
+        });
         found.sort();
         found
     }
@@ -144,7 +152,10 @@ impl Session {
         let before = read(&self.trace());
         self.finish();
         let after = read(&self.trace());
-        assert_eq!(before.records, after.records, "finishing changed event records");
+        assert_eq!(
+            before.records, after.records,
+            "finishing changed event records"
+        );
         assert_eq!(before.discarded, after.discarded);
         after
     }
@@ -200,7 +211,9 @@ pub struct Read {
 
 impl Read {
     pub fn of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Record> {
-        self.records.iter().filter(move |record| record.name == name)
+        self.records
+            .iter()
+            .filter(move |record| record.name == name)
     }
 
     pub fn count(&self, name: &str) -> usize {
@@ -211,7 +224,11 @@ impl Read {
     pub fn numbers(&self, name: &str) -> Vec<u64> {
         let numbers = self.of(name).map(|record| {
             let n = record.value("n");
-            assert_eq!(record.value("check"), check_of(n), "a torn record: {record:?}");
+            assert_eq!(
+                record.value("check"),
+                check_of(n),
+                "a torn record: {record:?}"
+            );
             n
         });
         numbers.collect()
@@ -313,7 +330,9 @@ impl Visitor for Shown {
         let bits = class.length;
         match class.base {
             DisplayBase::Hexadecimal => write!(self.text, "0x{raw:X}").unwrap(),
-            _ if class.signed => write!(self.text, "{}", (raw << (64 - bits)) as i64 >> (64 - bits)).unwrap(),
+            _ if class.signed => {
+                write!(self.text, "{}", (raw << (64 - bits)) as i64 >> (64 - bits)).unwrap()
+            }
             _ => write!(self.text, "{raw}").unwrap(),
         }
     }
@@ -359,12 +378,13 @@ impl Visitor for Shown {
 fn general(value: f64) -> String {
     let mut text = [0u8; 64];
     // SAFETY: the buffer and its length; the format takes one double.
-    let length = unsafe { libc::snprintf(text.as_mut_ptr().cast(), text.len(), c"%g".as_ptr(), value) };
+    let length =
+        unsafe { libc::snprintf(text.as_mut_ptr().cast(), text.len(), c"%g".as_ptr(), value) };
     String::from_utf8_lossy(&text[..length as usize]).into_owned()
 }
 
-/// What babeltrace2 says of a trace: each event record as (clock value, name, fields). It must have nothing to
-/// complain about but lost events.
+/// What babeltrace2 says of a trace: each event record as (clock value, name, fields). It must have
+/// nothing to complain about but lost events.
 pub fn babeltrace(directory: &Path) -> Vec<(u64, String, String)> {
     let output = Command::new("babeltrace2")
         .args([

@@ -93,7 +93,10 @@ fn classes_are_switched_while_the_program_runs() {
 fn a_session_is_switched_for_processes_to_come() {
     let session = Session::new("");
     let mut program = Commanded::start(&session);
-    assert_eq!(switch_session(session.path(), "test:numbered", false).unwrap(), 1);
+    assert_eq!(
+        switch_session(session.path(), "test:numbered", false).unwrap(),
+        1
+    );
     program.command("");
     let mut later = Commanded::start(&session);
     later.command("");
@@ -145,7 +148,10 @@ fn a_process_that_is_just_beginning_is_switched_too() {
 #[test]
 fn what_the_session_has_switched_off_stays_off() {
     let session = Session::new("disable = test:numbered\n");
-    assert_eq!(switch_session(session.path(), "plugin:*", false).unwrap(), 0);
+    assert_eq!(
+        switch_session(session.path(), "plugin:*", false).unwrap(),
+        0
+    );
     let mut program = Commanded::start(&session);
     program.command("");
     program.end();
@@ -219,7 +225,8 @@ fn what_goes_on_when_a_session_has_ended_writes_nothing() {
         for _ in 0..100 {
             program.command("");
         }
-        // Nor does it when it would register another class, or switch one on; and others do not begin.
+        // Nor does it when it would register another class, or switch one on; and others do not
+        // begin.
         let plugin = compile("cc", "plugin.c", "libplugin.so", &["-shared", "-fPIC"]);
         program.command(plugin.to_str().unwrap());
         let control = Control::open(&traces(session.path()).unwrap()[0]).unwrap();

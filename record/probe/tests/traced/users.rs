@@ -1,4 +1,5 @@
-//! Programs that give up root: they are recorded as the user that they become, or it is said that they are not.
+//! Programs that give up root: they are recorded as the user that they become, or it is said that
+//! they are not.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -55,7 +56,10 @@ fn a_worker_that_gives_up_root_is_recorded() {
             let read = read(&trace);
             assert_eq!(read.discarded, 0);
             if owner(&trace) == 0 {
-                assert_eq!((read.count("test:master"), read.count("test:numbered")), (2, 0));
+                assert_eq!(
+                    (read.count("test:master"), read.count("test:numbered")),
+                    (2, 0)
+                );
             } else {
                 assert_eq!(owner(&trace), 65534);
                 assert_eq!(read.numbers("test:numbered"), Vec::from_iter(0..COUNT));
@@ -66,7 +70,9 @@ fn a_worker_that_gives_up_root_is_recorded() {
 
 #[test]
 fn what_others_may_do_in_the_directories_is_no_more_than_they_need() {
-    let Some(session) = session("", 0o755) else { return };
+    let Some(session) = session("", 0o755) else {
+        return;
+    };
     run(&session, "worker");
     let mode = |name: &str| fs::metadata(session.path().join(name)).unwrap().mode() & 0o7777;
     assert_eq!((mode("ust"), mode("ust/pid")), (0o711, 0o1733));
@@ -103,10 +109,15 @@ fn a_process_that_gives_up_root_begins_anew() {
 
 #[test]
 fn what_cannot_be_recorded_of_a_worker_is_counted_as_lost() {
-    let Some(session) = session("", 0o700) else { return };
+    let Some(session) = session("", 0o700) else {
+        return;
+    };
     assert_eq!(run(&session, "worker"), "");
     let read = session.read();
-    assert_eq!((read.count("test:master"), read.count("test:numbered")), (2, 0));
+    assert_eq!(
+        (read.count("test:master"), read.count("test:numbered")),
+        (2, 0)
+    );
     assert_eq!(read.discarded, COUNT);
 }
 
@@ -142,7 +153,9 @@ fn as_another(session: &Session, place: &Path) -> String {
 #[test]
 fn a_program_of_another_user_is_recorded_or_says_that_it_is_not() {
     let place = tempfile::tempdir().unwrap();
-    let Some(reached) = session("", 0o755) else { return };
+    let Some(reached) = session("", 0o755) else {
+        return;
+    };
     tracebraid_probe::parents::prepare(reached.path()).unwrap();
     assert_eq!(as_another(&reached, place.path()), "");
     assert_eq!(reached.read().numbers("test:numbered").len() as u64, COUNT);
@@ -187,8 +200,16 @@ fn what_another_user_puts_there_leads_nowhere_else() {
     symlink(&precious, trace.join("stream_1_0")).unwrap();
     fs::hard_link(&precious, trace.join("stream_2_0")).unwrap();
     symlink(elsewhere.path().join("metadata"), trace.join("metadata")).unwrap();
-    symlink(elsewhere.path(), trace.with_file_name("link-1-20260101-000000")).unwrap();
-    symlink(elsewhere.path(), trace.with_file_name(".link-1-20260101-000000")).unwrap();
+    symlink(
+        elsewhere.path(),
+        trace.with_file_name("link-1-20260101-000000"),
+    )
+    .unwrap();
+    symlink(
+        elsewhere.path(),
+        trace.with_file_name(".link-1-20260101-000000"),
+    )
+    .unwrap();
     let pipe = std::ffi::CString::new(trace.join(".control").to_str().unwrap()).unwrap();
     // SAFETY: a path with a NUL.
     assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
@@ -197,13 +218,21 @@ fn what_another_user_puts_there_leads_nowhere_else() {
     assert_eq!(finish::copy(session.path(), &copy).unwrap(), 0);
     assert_eq!(fs::read_dir(copy.join("ust/pid")).unwrap().count(), 0);
     let finished = finish::finish(session.path()).unwrap();
-    assert_eq!((finished.traces, finished.failed.len()), (0, 1), "{finished:?}");
+    assert_eq!(
+        (finished.traces, finished.failed.len()),
+        (0, 1),
+        "{finished:?}"
+    );
     fs::remove_file(trace.join(".control")).unwrap();
     fs::remove_file(trace.join("stream_1_0")).unwrap();
     finish::finish(session.path()).unwrap();
     fs::remove_file(trace.join("stream_2_0")).unwrap();
     let finished = finish::finish(session.path()).unwrap();
-    assert_eq!((finished.traces, finished.failed.len()), (1, 0), "{finished:?}");
+    assert_eq!(
+        (finished.traces, finished.failed.len()),
+        (1, 0),
+        "{finished:?}"
+    );
     assert!(trace.join("stream_0_0").metadata().unwrap().len() > 100);
     assert_eq!(fs::read(&precious).unwrap(), vec![7; 100_000]);
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 2);

@@ -96,8 +96,8 @@ fn standard_events_are_there() {
     assert_eq!(read.records[15].fields, "{ name = \"values\" }");
 }
 
-/// How far times of event records lie outside of what the clock was before and after they were written, over some
-/// stretches of its line: the most, in nanoseconds.
+/// How far times of event records lie outside of what the clock was before and after they were
+/// written, over some stretches of its line: the most, in nanoseconds.
 fn check_clock(options: &str) -> u64 {
     let session = Session::new(options);
     session.run(&["clocks"]);
@@ -129,8 +129,8 @@ fn clocks_are_compared_in_the_trace() {
     let mut records = read.records.iter();
     let record = records.find(|record| record.name == "tracebraid:clock_correlation");
     let record = record.expect("one at the beginning of a buffer");
-    // The clocks are read one after the other, and then the record gets its time: the program may be kept from running
-    // between any of them. What comes next is later than all.
+    // The clocks are read one after the other, and then the record gets its time: the program may
+    // be kept from running between any of them. What comes next is later than all.
     let next = records.next().expect("events of the program").time;
     let (monotonic, uncertain) = (record.value("monotonic"), 1000);
     assert!(
@@ -149,7 +149,10 @@ fn clocks_are_compared_in_the_trace() {
     // A clock that is being set right moves by less than a millisecond meanwhile.
     let realtime = i128::from(record.value("realtime")) - offset;
     let possible = i128::from(monotonic) - 1_000_000..=i128::from(next) + 1_000_000;
-    assert!(possible.contains(&realtime), "{realtime} is not in {possible:?}");
+    assert!(
+        possible.contains(&realtime),
+        "{realtime} is not in {possible:?}"
+    );
 }
 
 #[test]

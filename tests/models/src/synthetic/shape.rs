@@ -20,10 +20,11 @@ pub struct Shape {
     pub naming: Naming,
     /// Exits record values in memory: the two descriptors of a pipe, the peer of a connection.
     pub told_memory: bool,
-    /// The life of every thread is recorded: each is created by a `clone` with its flags, and ids are not reused.
+    /// The life of every thread is recorded: each is created by a `clone` with its flags, and ids
+    /// are not reused.
     pub told_threads: bool,
-    /// Threads are created by `clone3`, whose flags are in memory and not recorded. No thread then gets a descriptor table of
-    /// its own, since nothing in the trace would show it.
+    /// Threads are created by `clone3`, whose flags are in memory and not recorded. No thread then
+    /// gets a descriptor table of its own, since nothing in the trace would show it.
     pub clone3: bool,
     /// Each event has the context `tid`.
     pub tid_context: bool,

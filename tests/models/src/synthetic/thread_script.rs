@@ -187,7 +187,8 @@ impl ThreadScript {
         ];
         self.write(cpu, prev.maker(), "sched_switch", fields);
         now.into_iter().for_each(|task| self.tasks[task].on = None);
-        next.into_iter().for_each(|task| self.tasks[task].on = Some(cpu));
+        next.into_iter()
+            .for_each(|task| self.tasks[task].on = Some(cpu));
         self.running[cpu as usize] = next;
     }
 
@@ -370,7 +371,8 @@ impl ThreadScript {
             ("file_table_address", 64, Int(address)),
         ];
         self.write(cpu, task.maker(), "lttng_statedump_process_state", fields);
-        let path = ["/tmp/file", "socket:[12]", "pipe:[7]", "anon_inode:[e]"][self.random.below(4) as usize];
+        let path = ["/tmp/file", "socket:[12]", "pipe:[7]", "anon_inode:[e]"]
+            [self.random.below(4) as usize];
         let fields = vec![
             ("file_table_address", 64, Int(address)),
             ("fd", 32, Int(self.random.below(8) as i64)),
@@ -390,7 +392,10 @@ fn arguments(random: &mut Random, name: &str) -> (Vec<Field<'static>>, i64) {
     let one_of = |random: &mut Random, list: [i64; 4]| list[random.below(4) as usize];
     let made = 3 + random.below(5) as i64;
     match name {
-        "read" | "write" | "recvmsg" => (vec![("fd", 32, fd(random)), ("count", 64, Int(4096))], made * 100),
+        "read" | "write" | "recvmsg" => (
+            vec![("fd", 32, fd(random)), ("count", 64, Int(4096))],
+            made * 100,
+        ),
         "sendfile64" => (
             vec![("out_fd", 32, fd(random)), ("in_fd", 32, fd(random))],
             made * 1000,
@@ -418,20 +423,33 @@ fn arguments(random: &mut Random, name: &str) -> (Vec<Field<'static>>, i64) {
             ];
             (fields, 0)
         }
-        "dup2" => (vec![("oldfd", 32, fd(random)), ("newfd", 32, Int(made))], made),
+        "dup2" => (
+            vec![("oldfd", 32, fd(random)), ("newfd", 32, Int(made))],
+            made,
+        ),
         "socket" => {
             let family = one_of(random, [1, 2, 10, 16]);
-            (vec![("family", 32, Int(family)), ("type", 32, Int(1))], made)
+            (
+                vec![("family", 32, Int(family)), ("type", 32, Int(1))],
+                made,
+            )
         }
         "pipe2" => (vec![("flags", 32, Int(0x80000))], made),
         "fcntl" => {
             let cmd = one_of(random, [0, 1, 2, 1030]);
-            let fields = vec![("fd", 32, fd(random)), ("cmd", 32, Int(cmd)), ("arg", 64, Int(1))];
+            let fields = vec![
+                ("fd", 32, fd(random)),
+                ("cmd", 32, Int(cmd)),
+                ("arg", 64, Int(1)),
+            ];
             (fields, made)
         }
         "accept" => (vec![("fd", 32, fd(random))], made),
         "clone" => {
-            let flags = one_of(random, [0, CLONE_FILES, CLONE_THREAD, CLONE_FILES | CLONE_THREAD]);
+            let flags = one_of(
+                random,
+                [0, CLONE_FILES, CLONE_THREAD, CLONE_FILES | CLONE_THREAD],
+            );
             (vec![("clone_flags", 64, Int(flags | 17))], made)
         }
         "unshare" => {

@@ -89,7 +89,14 @@ impl Tracer {
     }
 
     /// The fields are those of LTTng.
-    pub(super) fn write(&mut self, cpu: u64, time: u64, maker: Maker, name: &str, fields: Vec<Field<'_>>) {
+    pub(super) fn write(
+        &mut self,
+        cpu: u64,
+        time: u64,
+        maker: Maker,
+        name: &str,
+        fields: Vec<Field<'_>>,
+    ) {
         let (name, mut fields) = self.shape.naming.event(maker, name, fields);
         if let CpuPlace::Payload(field) = self.place {
             fields.insert(0, (field, 32, Value::Int(cpu as i64)));
@@ -123,13 +130,18 @@ impl Tracer {
                 }
                 Value::Text(text) => {
                     let mut bytes = [0u8; 16];
-                    bytes[..text.len().min(15)].copy_from_slice(&text.as_bytes()[..text.len().min(15)]);
+                    bytes[..text.len().min(15)]
+                        .copy_from_slice(&text.as_bytes()[..text.len().min(15)]);
                     record.extend(bytes);
                 }
             }
         }
         let calls = self.shape.two_streams && is_call;
-        let own = if self.place == CpuPlace::Packets { cpu } else { 0 };
+        let own = if self.place == CpuPlace::Packets {
+            cpu
+        } else {
+            0
+        };
         let at = own + if calls { self.shape.cpus } else { 0 };
         let (packet, lost) = (
             self.shape.packet,
@@ -199,7 +211,9 @@ impl Tracer {
                         "integer {{ size = 8; align = 8; signed = true; encoding = UTF8; }} _{name}[16];\n"
                     ),
                     bits => {
-                        format!("integer {{ size = {bits}; align = 8; signed = true; }} _{name}{list};\n")
+                        format!(
+                            "integer {{ size = {bits}; align = 8; signed = true; }} _{name}{list};\n"
+                        )
                     }
                 };
             }
@@ -223,7 +237,8 @@ impl Tracer {
         let packet = self.shape.packet;
         // Whatever became of the others: the classes are there.
         std::fs::create_dir_all(directory).expect("a directory");
-        std::fs::write(directory.join("metadata"), self.metadata()).expect("the metadata can be written");
+        std::fs::write(directory.join("metadata"), self.metadata())
+            .expect("the metadata can be written");
         let is_shared = self.place != CpuPlace::Packets;
         for (at, stream) in self.streams.iter_mut().enumerate() {
             if is_shared && stream.body.is_empty() && stream.bytes.is_empty() {

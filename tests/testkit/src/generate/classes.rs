@@ -6,8 +6,8 @@ use super::needs::Needs;
 use crate::rng::Rng;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{
-    ByteOrder, ClockClass, ClockOrigin, CtfVersion, EnvValue, EventClass, FieldClass, Member, Name, Roles,
-    Scope, StreamClass, TraceClass, Uuid,
+    ByteOrder, ClockClass, ClockOrigin, CtfVersion, EnvValue, EventClass, FieldClass, Member, Name,
+    Roles, Scope, StreamClass, TraceClass, Uuid,
 };
 
 /// How the headers of a stream class's event records tell the time.
@@ -81,14 +81,19 @@ pub(super) fn make(rng: &mut Rng, options: &Options) -> Classes {
         name: (is_ctf2 && rng.chance(50)).then(|| "random".into()),
         uid: (is_ctf2 && rng.chance(50)).then(|| "the-trace-1".into()),
         uuid: rng.chance(80).then(|| random_uuid(rng)),
-        byte_order: if is_ctf2 { ByteOrder::Little } else { byte_order },
+        byte_order: if is_ctf2 {
+            ByteOrder::Little
+        } else {
+            byte_order
+        },
         environment: maker.environment(rng),
         packet_header: None,
         clocks,
         streams: Vec::new(),
     };
     let mut fields = FieldMaker::new(rng, options, byte_order);
-    let (header, has_stream_ids) = maker.packet_header(&mut fields, class.uuid.is_some(), stream_classes > 1);
+    let (header, has_stream_ids) =
+        maker.packet_header(&mut fields, class.uuid.is_some(), stream_classes > 1);
     class.packet_header = header;
     let mut plans = Vec::new();
     let of_trace = fields.candidates.len();
@@ -118,7 +123,14 @@ fn random_uuid(rng: &mut Rng) -> Uuid {
 
 fn uuid_text(uuid: &Uuid) -> String {
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-")
 }
 
 impl Maker<'_> {
@@ -229,7 +241,8 @@ impl Maker<'_> {
         let no_padding = !(has_total && has_content);
         fields.only_bytes = no_padding;
         // babeltrace2 does not mix streams with and without a clock.
-        let has_begin = !is_bare && clock.is_some() && (self.options.babeltrace || fields.rng.chance(80));
+        let has_begin =
+            !is_bare && clock.is_some() && (self.options.babeltrace || fields.rng.chance(80));
         let packet_context = match is_bare {
             true => None,
             false => self.packet_context(fields, clock, has_total, has_content, has_begin),
@@ -256,11 +269,20 @@ impl Maker<'_> {
             HeaderStyle::Plain {
                 timestamp_bits: Some(bits),
             } => bits < 64,
-            HeaderStyle::Plain { timestamp_bits: None } => false,
+            HeaderStyle::Plain {
+                timestamp_bits: None,
+            } => false,
             HeaderStyle::Escaped { .. } => true,
         };
-        let one_packet = (!has_total && !has_content) || (clock.is_some() && !has_begin && short_time);
-        let uses_clock = has_begin || !matches!(header, HeaderStyle::Plain { timestamp_bits: None });
+        let one_packet =
+            (!has_total && !has_content) || (clock.is_some() && !has_begin && short_time);
+        let uses_clock = has_begin
+            || !matches!(
+                header,
+                HeaderStyle::Plain {
+                    timestamp_bits: None
+                }
+            );
         let stream = StreamClass {
             id,
             namespace: (is_ctf2 && fields.rng.chance(20)).then(|| "example.com,2026".into()),
@@ -283,7 +305,12 @@ impl Maker<'_> {
         )
     }
 
-    fn context(&self, fields: &mut FieldMaker<'_>, scope: Scope, percent: u64) -> Option<FieldClass> {
+    fn context(
+        &self,
+        fields: &mut FieldMaker<'_>,
+        scope: Scope,
+        percent: u64,
+    ) -> Option<FieldClass> {
         if !fields.rng.chance(percent) {
             return None;
         }
@@ -305,7 +332,9 @@ impl Maker<'_> {
         let has_payload = !slots.is_empty() || fields.rng.chance(50);
         let payload = has_payload.then(|| fields.root(Scope::Payload, slots));
         let is_ctf2 = self.is_ctf2();
-        let name = fields.rng.pick(&["sched_switch", "app:request", "my event", "x"]);
+        let name = fields
+            .rng
+            .pick(&["sched_switch", "app:request", "my event", "x"]);
         let has_name = self.options.babeltrace || fields.rng.chance(95);
         EventClass {
             id,
@@ -317,7 +346,8 @@ impl Maker<'_> {
             namespace: (is_ctf2 && fields.rng.chance(20)).then(|| "example.com,2026".into()),
             uid: (is_ctf2 && fields.rng.chance(20)).then(|| format!("e{id}").into()),
             log_level: (!is_ctf2 && fields.rng.chance(30)).then(|| fields.rng.below(15) as i64),
-            model_emf_uri: (!is_ctf2 && fields.rng.chance(20)).then(|| "http://example.com/model".into()),
+            model_emf_uri: (!is_ctf2 && fields.rng.chance(20))
+                .then(|| "http://example.com/model".into()),
             specific_context,
             payload,
         }
@@ -328,8 +358,14 @@ impl Maker<'_> {
 fn has_role(class: &FieldClass, role: Roles) -> bool {
     match class {
         FieldClass::Int(int) | FieldClass::VarInt(int) => int.roles.contains(role),
-        FieldClass::Struct(class) => class.members.iter().any(|member| has_role(&member.class, role)),
-        FieldClass::Variant(class) => class.options.iter().any(|option| has_role(&option.class, role)),
+        FieldClass::Struct(class) => class
+            .members
+            .iter()
+            .any(|member| has_role(&member.class, role)),
+        FieldClass::Variant(class) => class
+            .options
+            .iter()
+            .any(|option| has_role(&option.class, role)),
         _ => false,
     }
 }

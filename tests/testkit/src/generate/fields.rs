@@ -6,8 +6,8 @@ use super::needs::{Candidate, CandidateKind, Need, Needs};
 use crate::rng::Rng;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{
-    ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange, Mapping,
-    Member, Name, OptionalClass, Roles, Scope, StructClass, VariantClass, VariantOption,
+    ByteOrder, CtfVersion, DisplayBase, Encoding, FieldClass, FieldLocation, IntClass, IntRange,
+    Mapping, Member, Name, OptionalClass, Roles, Scope, StructClass, VariantClass, VariantOption,
 };
 
 /// Deepest nesting of random classes.
@@ -105,7 +105,9 @@ impl<'a> FieldMaker<'a> {
     fn field(&mut self, may_be_array: bool) -> FieldClass {
         let is_deep = self.path.len() >= MAX_DEPTH;
         match self.rng.below(if self.is_ctf2() { 130 } else { 100 }) {
-            0..2 if !self.is_ctf2() && !self.options.babeltrace => FieldClass::Int(Arc::new(self.wide_int())),
+            0..2 if !self.is_ctf2() && !self.options.babeltrace => {
+                FieldClass::Int(Arc::new(self.wide_int()))
+            }
             0..35 => FieldClass::Int(Arc::new(self.random_int())),
             35..45 => self.enumeration(),
             45..57 => self.float(),
@@ -156,7 +158,11 @@ impl<'a> FieldMaker<'a> {
         if self.only_bytes || self.rng.chance(40) {
             let length = length.next_multiple_of(8).min(64);
             let align = self.rng.pick(&[8, 8, 8, 16, 32, 64]);
-            return (length, align, self.rng.pick(&[ByteOrder::Little, ByteOrder::Big]));
+            return (
+                length,
+                align,
+                self.rng.pick(&[ByteOrder::Little, ByteOrder::Big]),
+            );
         }
         (
             length,
@@ -166,7 +172,9 @@ impl<'a> FieldMaker<'a> {
     }
 
     fn int_class(&mut self, signed: bool) -> IntClass {
-        let lengths: Vec<u32> = (1..=64).chain([8, 16, 32, 64, 8, 16, 32, 64, 64, 32]).collect();
+        let lengths: Vec<u32> = (1..=64)
+            .chain([8, 16, 32, 64, 8, 16, 32, 64, 64, 32])
+            .collect();
         let (length, align, byte_order) = self.layout(&lengths);
         IntClass {
             length,
@@ -241,7 +249,10 @@ impl<'a> FieldMaker<'a> {
         let mut mappings = Vec::new();
         for flag in 0..self.rng.between(1, 4) {
             let lower = i128::from(self.rng.below(u64::from(class.length)));
-            let ranges = vec![IntRange { lower, upper: lower }];
+            let ranges = vec![IntRange {
+                lower,
+                upper: lower,
+            }];
             mappings.push(Mapping {
                 label: format!("flag {flag}"),
                 ranges,
@@ -415,7 +426,9 @@ impl<'a> FieldMaker<'a> {
     /// A field that depends on an earlier one.
     fn dependent(&mut self) -> FieldClass {
         let candidate = self.rng.pick(&self.candidates);
-        if self.path.len() > MAX_DEPTH || (self.options.babeltrace && !self.babeltrace_finds(&candidate)) {
+        if self.path.len() > MAX_DEPTH
+            || (self.options.babeltrace && !self.babeltrace_finds(&candidate))
+        {
             return FieldClass::Int(Arc::new(self.random_int()));
         }
         match &candidate.kind {
@@ -462,7 +475,8 @@ impl<'a> FieldMaker<'a> {
             }
             2 => {
                 let encoding = self.encoding();
-                self.needs.raise_unit(candidate, encoding.unit_bytes() as u64);
+                self.needs
+                    .raise_unit(candidate, encoding.unit_bytes() as u64);
                 FieldClass::DynStr { length, encoding }
             }
             _ => FieldClass::DynBlob {
@@ -485,7 +499,11 @@ impl<'a> FieldMaker<'a> {
         }))
     }
 
-    fn variant(&mut self, candidate: &Candidate, choices: &[(Option<String>, Vec<IntRange>)]) -> FieldClass {
+    fn variant(
+        &mut self,
+        candidate: &Candidate,
+        choices: &[(Option<String>, Vec<IntRange>)],
+    ) -> FieldClass {
         let mut options = Vec::new();
         let has_common_length = self.is_ctf2() && self.rng.chance(30);
         let common_name = self.names.fresh(self.rng);

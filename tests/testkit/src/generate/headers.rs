@@ -4,16 +4,25 @@ use super::classes::{HeaderStyle, Maker};
 use super::fields::{FieldMaker, Slot};
 use std::sync::Arc;
 use tracebraid_ctf::schema::{
-    ByteOrder, DisplayBase, FieldClass, FieldLocation, IntClass, IntRange, Mapping, Member, Roles, Scope,
-    StructClass, VariantClass, VariantOption,
+    ByteOrder, DisplayBase, FieldClass, FieldLocation, IntClass, IntRange, Mapping, Member, Roles,
+    Scope, StructClass, VariantClass, VariantOption,
 };
 
 impl Maker<'_> {
     /// An unsigned integer with a role, in whole bytes if the maker says so.
-    pub(super) fn int(&self, fields: &mut FieldMaker<'_>, lengths: &[u32], roles: Roles) -> IntClass {
+    pub(super) fn int(
+        &self,
+        fields: &mut FieldMaker<'_>,
+        lengths: &[u32],
+        roles: Roles,
+    ) -> IntClass {
         let length = fields.rng.pick(lengths);
         let whole = fields.only_bytes || (length.is_multiple_of(8) && fields.rng.chance(60));
-        let length = if whole { length.next_multiple_of(8) } else { length };
+        let length = if whole {
+            length.next_multiple_of(8)
+        } else {
+            length
+        };
         let align = if whole {
             fields.rng.pick(&[8, 8, 16, 32])
         } else {
@@ -258,7 +267,12 @@ impl Maker<'_> {
         clock: Option<usize>,
     ) -> (Option<FieldClass>, HeaderStyle) {
         match fields.rng.below(10) {
-            0 => (None, HeaderStyle::Plain { timestamp_bits: None }),
+            0 => (
+                None,
+                HeaderStyle::Plain {
+                    timestamp_bits: None,
+                },
+            ),
             1..5 if clock.is_some() => self.escaped_header(fields, clock),
             _ => self.plain_header(fields, clock),
         }
@@ -281,7 +295,8 @@ impl Maker<'_> {
         }
         if clock.is_some() && fields.rng.chance(85) {
             let length = fields.rng.pick(&[64, 64, 32, 27, 16, 48, 8, 3, 1, 63]);
-            let mut member = self.timestamp(fields, "timestamp", length, Roles::CLOCK_TIMESTAMP, clock);
+            let mut member =
+                self.timestamp(fields, "timestamp", length, Roles::CLOCK_TIMESTAMP, clock);
             timestamp_bits = Some(match &member.class {
                 FieldClass::Int(int) => int.length,
                 _ => 64,
@@ -296,7 +311,12 @@ impl Maker<'_> {
             slots.push(Slot::Given(member));
         }
         if slots.is_empty() {
-            return (None, HeaderStyle::Plain { timestamp_bits: None });
+            return (
+                None,
+                HeaderStyle::Plain {
+                    timestamp_bits: None,
+                },
+            );
         }
         self.scatter(fields, &mut slots, 25);
         (

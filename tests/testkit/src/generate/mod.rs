@@ -137,13 +137,15 @@ impl Generated {
     /// # Errors
     /// When a file cannot be written.
     pub fn save(&self, directory: &Path) -> Result<()> {
-        let make =
-            |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
+        let make = |path: &Path| {
+            fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
+        };
         make(directory)?;
         fs::write(directory.join("metadata"), &self.metadata)?;
         for stream in &self.streams {
             let path = directory.join(&stream.file_name);
-            fs::write(&path, &stream.data).with_context(|| format!("cannot write {}", path.display()))?;
+            fs::write(&path, &stream.data)
+                .with_context(|| format!("cannot write {}", path.display()))?;
             if let Some(index) = &stream.index {
                 make(&directory.join("index"))?;
                 fs::write(crate::directory::index_path(&path), index)?;
@@ -173,7 +175,15 @@ pub fn generate(options: &Options) -> Result<Generated> {
     for (class, &count) in counts.iter().enumerate() {
         let base = packets::base_time(&mut rng, &classes, class);
         for number in 0..count {
-            let mut stream = packets::make(&mut rng, options, &classes, class, number, base, events_each)?;
+            let mut stream = packets::make(
+                &mut rng,
+                options,
+                &classes,
+                class,
+                number,
+                base,
+                events_each,
+            )?;
             stream.index = index_of(&mut rng, &classes.class, &stream);
             streams.push(stream);
         }

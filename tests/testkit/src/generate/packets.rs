@@ -91,12 +91,14 @@ struct PacketMaker<'a> {
 impl PacketMaker<'_> {
     fn packet(&mut self, state: &mut State, count: u64) -> Result<(GeneratedPacket, Vec<u8>)> {
         self.values.start_packet();
-        let mut header = self
-            .values
-            .scope(Scope::PacketHeader, self.classes.class.packet_header.as_ref());
-        let mut context = self
-            .values
-            .scope(Scope::PacketContext, self.stream_class.packet_context.as_ref());
+        let mut header = self.values.scope(
+            Scope::PacketHeader,
+            self.classes.class.packet_header.as_ref(),
+        );
+        let mut context = self.values.scope(
+            Scope::PacketContext,
+            self.stream_class.packet_context.as_ref(),
+        );
         let begin = self.begin(state);
         // The end, the counts and the lengths are set when the events are known: first the times.
         let times = self.times(begin, count);
@@ -133,7 +135,8 @@ impl PacketMaker<'_> {
         )?;
 
         let class = &self.classes.class;
-        let mut writer = PacketWriter::new(class, self.stream_class, header.as_ref(), context.as_ref())?;
+        let mut writer =
+            PacketWriter::new(class, self.stream_class, header.as_ref(), context.as_ref())?;
         let mut clock = if self.plan.has_begin { begin } else { 0 };
         let mut events = Vec::new();
         for time in times {
@@ -218,7 +221,12 @@ impl PacketMaker<'_> {
 
     /// Times of `count` event records from `begin` on.
     fn times(&mut self, begin: u64, count: u64) -> Vec<u64> {
-        let has_time = !matches!(self.plan.header, HeaderStyle::Plain { timestamp_bits: None });
+        let has_time = !matches!(
+            self.plan.header,
+            HeaderStyle::Plain {
+                timestamp_bits: None
+            }
+        );
         let frequency = self
             .stream_class
             .default_clock
@@ -254,7 +262,12 @@ impl PacketMaker<'_> {
         vec![junk; self.values.rng.sized(10) as usize]
     }
 
-    fn event(&mut self, writer: &mut PacketWriter<'_>, clock: &mut u64, time: u64) -> Result<GeneratedEvent> {
+    fn event(
+        &mut self,
+        writer: &mut PacketWriter<'_>,
+        clock: &mut u64,
+        time: u64,
+    ) -> Result<GeneratedEvent> {
         let class = self.values.rng.below(self.stream_class.events.len() as u64) as usize;
         let event_class = &self.stream_class.events[class];
         self.values.start_event(class);
@@ -275,17 +288,26 @@ impl PacketMaker<'_> {
                 ))
             }
         };
-        let has_time = !matches!(self.plan.header, HeaderStyle::Plain { timestamp_bits: None });
+        let has_time = !matches!(
+            self.plan.header,
+            HeaderStyle::Plain {
+                timestamp_bits: None
+            }
+        );
         if has_time {
             *clock = time;
         }
-        let common_context = self
+        let common_context = self.values.scope(
+            Scope::CommonContext,
+            self.stream_class.common_context.as_ref(),
+        );
+        let specific_context = self.values.scope(
+            Scope::SpecificContext,
+            event_class.specific_context.as_ref(),
+        );
+        let payload = self
             .values
-            .scope(Scope::CommonContext, self.stream_class.common_context.as_ref());
-        let specific_context = self
-            .values
-            .scope(Scope::SpecificContext, event_class.specific_context.as_ref());
-        let payload = self.values.scope(Scope::Payload, event_class.payload.as_ref());
+            .scope(Scope::Payload, event_class.payload.as_ref());
         let values = EventValues {
             header,
             common_context,
@@ -297,7 +319,8 @@ impl PacketMaker<'_> {
             .stream_class
             .default_clock
             .map(|index| &self.classes.class.clocks[index]);
-        let nanoseconds = clock_class.map(|class| i64::try_from(nanoseconds_from_origin(class, *clock)));
+        let nanoseconds =
+            clock_class.map(|class| i64::try_from(nanoseconds_from_origin(class, *clock)));
         let time = clock_class.map(|_| *clock);
         Ok(GeneratedEvent {
             class,
@@ -344,7 +367,10 @@ fn escaped_header(id: u64, time: u64, escape_id: u64, timestamp_bits: u32, is_lo
 fn contains(class: &FieldClass, role: Roles) -> bool {
     match class {
         FieldClass::Int(int) | FieldClass::VarInt(int) => int.roles.contains(role),
-        FieldClass::Struct(class) => class.members.iter().any(|member| contains(&member.class, role)),
+        FieldClass::Struct(class) => class
+            .members
+            .iter()
+            .any(|member| contains(&member.class, role)),
         _ => false,
     }
 }

@@ -5,7 +5,9 @@ use super::needs::{FieldPath, Need, Needs};
 use crate::bits;
 use crate::rng::Rng;
 use crate::value::Value;
-use tracebraid_ctf::schema::{Encoding, FieldClass, FieldLocation, IntClass, IntRange, Roles, Scope};
+use tracebraid_ctf::schema::{
+    Encoding, FieldClass, FieldLocation, IntClass, IntRange, Roles, Scope,
+};
 
 /// A field that was given a value.
 struct Given {
@@ -27,7 +29,12 @@ pub(super) struct ValueMaker<'a> {
 }
 
 impl<'a> ValueMaker<'a> {
-    pub(super) fn new(rng: &'a mut Rng, options: &'a Options, needs: &'a Needs, stream: usize) -> Self {
+    pub(super) fn new(
+        rng: &'a mut Rng,
+        options: &'a Options,
+        needs: &'a Needs,
+        stream: usize,
+    ) -> Self {
         let (scope, path, given) = (Scope::PacketHeader, Vec::new(), Vec::new());
         ValueMaker {
             rng,
@@ -49,7 +56,8 @@ impl<'a> ValueMaker<'a> {
 
     /// Starts an event record of the class at index `class`.
     pub(super) fn start_event(&mut self, class: usize) {
-        self.given.retain(|given| given.scope <= Scope::PacketContext);
+        self.given
+            .retain(|given| given.scope <= Scope::PacketContext);
         self.event = Some(class);
     }
 
@@ -77,8 +85,13 @@ impl<'a> ValueMaker<'a> {
     }
 
     fn lookup(&self, location: &FieldLocation) -> i128 {
-        let is_it = |given: &&Given| given.scope == location.scope && location.paths.contains(&given.path);
-        self.given.iter().rev().find(is_it).map_or(0, |given| given.value)
+        let is_it =
+            |given: &&Given| given.scope == location.scope && location.paths.contains(&given.path);
+        self.given
+            .iter()
+            .rev()
+            .find(is_it)
+            .map_or(0, |given| given.value)
     }
 
     fn field(&mut self, class: &FieldClass) -> Value {
@@ -121,8 +134,12 @@ impl<'a> ValueMaker<'a> {
                 let length = self.lookup(length);
                 Value::Blob(self.bytes(length as u64))
             }
-            FieldClass::Array { element, length, .. } => self.elements(element, *length),
-            FieldClass::Sequence { element, length, .. } => {
+            FieldClass::Array {
+                element, length, ..
+            } => self.elements(element, *length),
+            FieldClass::Sequence {
+                element, length, ..
+            } => {
                 let length = self.lookup(length);
                 self.elements(element, length as u64)
             }
@@ -136,7 +153,8 @@ impl<'a> ValueMaker<'a> {
             }
             FieldClass::Variant(class) => {
                 let selector = self.lookup(&class.selector);
-                let is_selected = |ranges: &[IntRange]| ranges.iter().any(|range| range.contains(selector));
+                let is_selected =
+                    |ranges: &[IntRange]| ranges.iter().any(|range| range.contains(selector));
                 let option = class
                     .options
                     .iter()
@@ -229,7 +247,9 @@ impl<'a> ValueMaker<'a> {
     fn float(&mut self, length: u32) -> Value {
         let bits = match (length, self.rng.below(4)) {
             (32, 0) => u128::from((self.rng.below(2_000_001) as f32 / 8.0 - 125_000.0).to_bits()),
-            (64, 0 | 1) => u128::from((self.rng.below(2_000_001) as f64 / 8.0 - 125_000.0).to_bits()),
+            (64, 0 | 1) => {
+                u128::from((self.rng.below(2_000_001) as f64 / 8.0 - 125_000.0).to_bits())
+            }
             (32, 1) => u128::from(
                 self.rng
                     .pick(&[0.0f32, -0.0, 1.0, f32::INFINITY, f32::MIN_POSITIVE])
@@ -254,10 +274,13 @@ impl<'a> ValueMaker<'a> {
         let printable = |rng: &mut Rng| char::from(rng.between(0x20, 0x7e) as u8);
         (0..length)
             .map(|_| match self.rng.below(5) {
-                0 if !is_ascii => self
-                    .rng
-                    .pick(&['é', 'ß', '→', '漢', '🦀', '\u{10ffff}', '\u{fffd}']),
-                1 if !self.options.babeltrace => self.rng.pick(&['\n', '\t', '\\', '"', '\u{1b}', '\u{7f}']),
+                0 if !is_ascii => {
+                    self.rng
+                        .pick(&['é', 'ß', '→', '漢', '🦀', '\u{10ffff}', '\u{fffd}'])
+                }
+                1 if !self.options.babeltrace => {
+                    self.rng.pick(&['\n', '\t', '\\', '"', '\u{1b}', '\u{7f}'])
+                }
                 _ => printable(self.rng),
             })
             .collect()
@@ -322,7 +345,11 @@ impl<'a> ValueMaker<'a> {
 
 /// Sets all fields with roles, in any structure and selected option, to what `fact` says of their
 /// role. Returns false if a fact does not fit its field.
-pub(super) fn set_facts(class: &FieldClass, value: &mut Value, fact: &impl Fn(Roles) -> Option<u64>) -> bool {
+pub(super) fn set_facts(
+    class: &FieldClass,
+    value: &mut Value,
+    fact: &impl Fn(Roles) -> Option<u64>,
+) -> bool {
     match (class, value) {
         (FieldClass::Int(int), value) => set_fact(int, int.length, value, fact),
         (FieldClass::VarInt(int), value) => set_fact(int, 64, value, fact),
@@ -338,7 +365,12 @@ pub(super) fn set_facts(class: &FieldClass, value: &mut Value, fact: &impl Fn(Ro
     }
 }
 
-fn set_fact(class: &IntClass, length: u32, value: &mut Value, fact: &impl Fn(Roles) -> Option<u64>) -> bool {
+fn set_fact(
+    class: &IntClass,
+    length: u32,
+    value: &mut Value,
+    fact: &impl Fn(Roles) -> Option<u64>,
+) -> bool {
     let all = (0..16)
         .map(|bit| Roles(1 << bit))
         .filter(|role| class.roles.contains(*role));
@@ -360,8 +392,13 @@ pub(super) fn set_uuid(class: &FieldClass, value: &mut Value, uuid: &[u8; 16]) {
         {
             *bytes = uuid.to_vec();
         }
-        (FieldClass::Array { roles, .. }, Value::Array(bytes)) if roles.contains(Roles::METADATA_UUID) => {
-            *bytes = uuid.iter().map(|&byte| Value::UInt(u64::from(byte))).collect();
+        (FieldClass::Array { roles, .. }, Value::Array(bytes))
+            if roles.contains(Roles::METADATA_UUID) =>
+        {
+            *bytes = uuid
+                .iter()
+                .map(|&byte| Value::UInt(u64::from(byte)))
+                .collect();
         }
         (FieldClass::Struct(class), Value::Struct(values)) => {
             for (member, value) in class.members.iter().zip(values) {

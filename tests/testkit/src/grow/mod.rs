@@ -53,7 +53,8 @@ pub struct GrowReport {
 pub fn grow(source: &Path, destination: &Path, target: Target) -> Result<GrowReport> {
     let mut surveys = Vec::new();
     for directory in crate::directory::find_traces(source)? {
-        let survey = survey::survey(&directory).with_context(|| format!("in {}", directory.display()))?;
+        let survey =
+            survey::survey(&directory).with_context(|| format!("in {}", directory.display()))?;
         surveys.push((directory, survey));
     }
     let plan = plan(&surveys, target)?;
@@ -127,7 +128,11 @@ fn plan(surveys: &[(PathBuf, TraceSurvey)], target: Target) -> Result<Plan> {
         bail!("the clocks' frequencies differ ({frequencies:?} Hz): grow each trace alone");
     }
     // Traces of different hosts have unrelated clocks: the span is that of the longest one.
-    let span = surveys.iter().map(|(_, survey)| survey.span()).max().unwrap_or(0);
+    let span = surveys
+        .iter()
+        .map(|(_, survey)| survey.span())
+        .max()
+        .unwrap_or(0);
     let shift = (span + 1)
         .checked_next_multiple_of(SHIFT_UNIT)
         .context("the trace spans the whole clock")?;
@@ -153,7 +158,8 @@ fn plan(surveys: &[(PathBuf, TraceSurvey)], target: Target) -> Result<Plan> {
 
 /// Makes the destination, which must not hold anything yet.
 fn prepare(destination: &Path) -> Result<()> {
-    fs::create_dir_all(destination).with_context(|| format!("cannot make {}", destination.display()))?;
+    fs::create_dir_all(destination)
+        .with_context(|| format!("cannot make {}", destination.display()))?;
     if fs::read_dir(destination)?.next().is_some() {
         bail!("{} is not empty", destination.display());
     }

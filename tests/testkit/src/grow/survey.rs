@@ -66,7 +66,10 @@ impl StreamSurvey {
 
     /// Packets from one repetition to the next.
     pub(super) fn sequence_step(&self) -> u64 {
-        let numbers = || self.packets().filter_map(|packet| packet.head.sequence_number);
+        let numbers = || {
+            self.packets()
+                .filter_map(|packet| packet.head.sequence_number)
+        };
         match (numbers().min(), numbers().max()) {
             (Some(first), Some(last)) => (last - first).saturating_add(1),
             _ => 0,
@@ -136,8 +139,8 @@ pub(super) fn survey(directory: &Path) -> Result<TraceSurvey> {
     let reader = Reader::new(&class);
     let mut rotated: BTreeMap<(usize, u64), StreamSurvey> = BTreeMap::new();
     for path in directory::stream_files(directory)? {
-        let file =
-            survey_file(&reader, &path, &mut survey).with_context(|| format!("in {}", path.display()))?;
+        let file = survey_file(&reader, &path, &mut survey)
+            .with_context(|| format!("in {}", path.display()))?;
         let identity = file.packets.first().map(|packet| &packet.head);
         match identity.and_then(|head| Some((head.stream_class, head.stream_id?))) {
             Some(identity) => rotated.entry(identity).or_default().files.push(file),
@@ -166,7 +169,10 @@ fn survey_file(reader: &Reader<'_>, path: &Path, survey: &mut TraceSurvey) -> Re
         let mut packet = reader.packet(&data[offset..]).with_context(place)?;
         let mut patches = patches_of(&packet.head().marks)?;
         let has_full_begin = packet.head().marks.iter().any(is_full_clock);
-        for time in [packet.head().begin, packet.head().end].into_iter().flatten() {
+        for time in [packet.head().begin, packet.head().end]
+            .into_iter()
+            .flatten()
+        {
             survey.note_time(time);
         }
         let mut events = 0;
@@ -211,8 +217,8 @@ fn is_full_clock(mark: &Mark) -> bool {
 fn patches_of(marks: &[Mark]) -> Result<Vec<Patch>> {
     let mut patches = Vec::new();
     for mark in marks {
-        let is_clock =
-            mark.roles.contains(Roles::CLOCK_TIMESTAMP) || mark.roles.contains(Roles::PACKET_END_TIMESTAMP);
+        let is_clock = mark.roles.contains(Roles::CLOCK_TIMESTAMP)
+            || mark.roles.contains(Roles::PACKET_END_TIMESTAMP);
         let counter = if is_clock && mark.length > UNCHANGED_BITS {
             Counter::Clock
         } else if mark.roles.contains(Roles::PACKET_SEQUENCE_NUMBER) {

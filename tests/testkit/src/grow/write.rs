@@ -30,9 +30,15 @@ struct Added {
 }
 
 /// Writes the trace surveyed in `source` to the directory `destination`.
-pub(super) fn write(source: &Path, destination: &Path, survey: &TraceSurvey, plan: &Plan) -> Result<Written> {
+pub(super) fn write(
+    source: &Path,
+    destination: &Path,
+    survey: &TraceSurvey,
+    plan: &Plan,
+) -> Result<Written> {
     fs::create_dir_all(destination)?;
-    fs::copy(source.join("metadata"), destination.join("metadata")).context("cannot copy the metadata")?;
+    fs::copy(source.join("metadata"), destination.join("metadata"))
+        .context("cannot copy the metadata")?;
     let mut written = Written::default();
     for stream in &survey.streams {
         write_stream(destination, survey, stream, plan, &mut written)?;
@@ -97,7 +103,8 @@ struct Output<'a> {
 
 impl<'a> Output<'a> {
     fn create(survey: &'a TraceSurvey, path: &Path) -> Result<Self> {
-        let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        let file =
+            File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let buffer = Vec::with_capacity(BUFFER_BYTES);
         Ok(Output {
             survey,
@@ -147,12 +154,20 @@ impl<'a> Output<'a> {
             offset: self.offset,
             total_length: head.total_length,
             content_length: head.content_length,
-            begin: head.begin.map_or(0, |begin| begin.wrapping_add(added.clock)),
+            begin: head
+                .begin
+                .map_or(0, |begin| begin.wrapping_add(added.clock)),
             end: head.end.map_or(0, |end| end.wrapping_add(added.clock)),
-            discarded_events: head.discarded_events.unwrap_or(0).wrapping_add(added.discarded),
+            discarded_events: head
+                .discarded_events
+                .unwrap_or(0)
+                .wrapping_add(added.discarded),
             stream_class_id: self.survey.class.streams[head.stream_class].id,
             stream_id: head.stream_id.unwrap_or(0),
-            sequence_number: head.sequence_number.unwrap_or(0).wrapping_add(added.sequence),
+            sequence_number: head
+                .sequence_number
+                .unwrap_or(0)
+                .wrapping_add(added.sequence),
         }
     }
 

@@ -7,8 +7,8 @@ use crate::value::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tracebraid_ctf::schema::{
-    ByteOrder, Encoding, FieldClass, FieldLocation, IntClass, Roles, Scope, StructClass, TraceClass,
-    VariantClass,
+    ByteOrder, Encoding, FieldClass, FieldLocation, IntClass, Roles, Scope, StructClass,
+    TraceClass, VariantClass,
 };
 
 /// Deepest nesting of classes that is followed.
@@ -49,13 +49,19 @@ impl Targets {
     /// Adds what `class` itself refers to; pushes the classes in it to `inner`.
     fn add_needs_of<'c>(&mut self, class: &'c FieldClass, inner: &mut Vec<&'c FieldClass>) {
         match class {
-            FieldClass::DynStr { length, .. } | FieldClass::DynBlob { length, .. } => self.add(length),
+            FieldClass::DynStr { length, .. } | FieldClass::DynBlob { length, .. } => {
+                self.add(length)
+            }
             FieldClass::Array { element, .. } => inner.push(element),
-            FieldClass::Sequence { element, length, .. } => {
+            FieldClass::Sequence {
+                element, length, ..
+            } => {
                 self.add(length);
                 inner.push(element);
             }
-            FieldClass::Struct(class) => inner.extend(class.members.iter().map(|member| &member.class)),
+            FieldClass::Struct(class) => {
+                inner.extend(class.members.iter().map(|member| &member.class))
+            }
             FieldClass::Variant(class) => {
                 self.add(&class.selector);
                 inner.extend(class.options.iter().map(|option| &option.class));
@@ -187,7 +193,9 @@ impl<'r> Cursor<'r> {
             FieldClass::Int(int) if int.length > 64 => self.wide(int),
             FieldClass::Int(int) => self.int(int),
             FieldClass::Bool(int) => Ok(Value::Bool(self.raw(int)? != 0)),
-            FieldClass::BitArray(int) | FieldClass::BitMap(int) => Ok(Value::Bits(self.raw(int)? as u64)),
+            FieldClass::BitArray(int) | FieldClass::BitMap(int) => {
+                Ok(Value::Bits(self.raw(int)? as u64))
+            }
             FieldClass::VarInt(int) => self.variable_int(int),
             FieldClass::Float {
                 length,
@@ -202,7 +210,9 @@ impl<'r> Cursor<'r> {
                 })
             }
             FieldClass::Str { encoding } => self.terminated_string(*encoding),
-            FieldClass::StaticStr { length, encoding } => self.sized_string(i128::from(*length), *encoding),
+            FieldClass::StaticStr { length, encoding } => {
+                self.sized_string(i128::from(*length), *encoding)
+            }
             FieldClass::DynStr { length, encoding } => {
                 let length = self.lookup_length(length)?;
                 self.sized_string(length, *encoding)
@@ -230,7 +240,9 @@ impl<'r> Cursor<'r> {
                 }
                 Ok(value)
             }
-            FieldClass::Sequence { element, length, .. } => {
+            FieldClass::Sequence {
+                element, length, ..
+            } => {
                 let length = self.lookup_length(length)?;
                 match u64::try_from(length) {
                     Ok(length) => self.elements(element, length),
@@ -320,7 +332,14 @@ impl<'r> Cursor<'r> {
     }
 
     /// Keeps an integer that has a role, or that others depend on.
-    fn keep(&mut self, class: &Arc<IntClass>, position: u64, length: u32, value: i128, fixed: bool) {
+    fn keep(
+        &mut self,
+        class: &Arc<IntClass>,
+        position: u64,
+        length: u32,
+        value: i128,
+        fixed: bool,
+    ) {
         let is_target = self.targets.contains(self.scope, &self.path);
         if !is_target && class.roles.is_empty() {
             return;
@@ -350,12 +369,21 @@ impl<'r> Cursor<'r> {
     }
 
     /// Raw bits of a number.
-    fn number(&mut self, length: u32, order: ByteOrder, reversed: bool) -> Result<u128, DecodeError> {
+    fn number(
+        &mut self,
+        length: u32,
+        order: ByteOrder,
+        reversed: bool,
+    ) -> Result<u128, DecodeError> {
         let position = self.advance(u64::from(length))?;
         let Some(raw) = bits::read(self.data, position, length, order) else {
             return Err(self.error(DecodeErrorKind::OutOfContent));
         };
-        Ok(if reversed { bits::reverse(raw, length) } else { raw })
+        Ok(if reversed {
+            bits::reverse(raw, length)
+        } else {
+            raw
+        })
     }
 
     /// Raw bits of an integer, boolean, bit array or bit map.
@@ -386,7 +414,8 @@ impl<'r> Cursor<'r> {
         let mut bytes = vec![0u8; class.length.div_ceil(8) as usize];
         let lowest_first = (class.byte_order == ByteOrder::Little) != class.reversed_bits;
         for index in 0..class.length {
-            let bit = bits::read(self.data, position + u64::from(index), 1, class.byte_order).unwrap_or(0);
+            let bit = bits::read(self.data, position + u64::from(index), 1, class.byte_order)
+                .unwrap_or(0);
             let significance = if lowest_first {
                 index
             } else {

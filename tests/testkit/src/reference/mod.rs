@@ -193,5 +193,6 @@ impl<'a> Reader<'a> {
 pub fn nanoseconds_from_origin(clock: &ClockClass, cycles: u64) -> i128 {
     let frequency = i128::from(clock.frequency.max(1));
     let all_cycles = i128::from(clock.offset_cycles) + i128::from(cycles);
-    i128::from(clock.offset_seconds) * 1_000_000_000 + (all_cycles * 1_000_000_000).div_euclid(frequency)
+    i128::from(clock.offset_seconds) * 1_000_000_000
+        + (all_cycles * 1_000_000_000).div_euclid(frequency)
 }

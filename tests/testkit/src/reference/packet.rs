@@ -77,11 +77,19 @@ impl<'r> PacketReader<'r> {
         data: &'r [u8],
     ) -> Result<Self, DecodeError> {
         let mut cursor = Cursor::new(data, targets);
-        let header = decode_scope(&mut cursor, Scope::PacketHeader, class.packet_header.as_ref())?;
+        let header = decode_scope(
+            &mut cursor,
+            Scope::PacketHeader,
+            class.packet_header.as_ref(),
+        )?;
         check_identity(class, &cursor)?;
         let stream_class = find_stream_class(class, &cursor)?;
         let stream = &class.streams[stream_class];
-        let context = decode_scope(&mut cursor, Scope::PacketContext, stream.packet_context.as_ref())?;
+        let context = decode_scope(
+            &mut cursor,
+            Scope::PacketContext,
+            stream.packet_context.as_ref(),
+        )?;
 
         let (total_length, content_length) = lengths(&cursor)?;
         cursor.set_limit(content_length);
@@ -162,7 +170,8 @@ impl<'r> PacketReader<'r> {
         let mut clock = self.clock;
         let marks = cursor.marks.clone();
         update_clock(&mut clock, &marks);
-        let common_context = decode_scope(cursor, Scope::CommonContext, stream.common_context.as_ref())?;
+        let common_context =
+            decode_scope(cursor, Scope::CommonContext, stream.common_context.as_ref())?;
         let event_class = &stream.events[class];
         let specific_context = decode_scope(
             cursor,
@@ -210,7 +219,9 @@ fn last_value(marks: &[Mark], role: Roles) -> Option<u64> {
 
 /// Checks magic number and UUID where the header has them.
 fn check_identity(class: &TraceClass, cursor: &Cursor<'_>) -> Result<(), DecodeError> {
-    if let Some(magic) = last_value(&cursor.marks, Roles::PACKET_MAGIC).filter(|&magic| magic != MAGIC) {
+    if let Some(magic) =
+        last_value(&cursor.marks, Roles::PACKET_MAGIC).filter(|&magic| magic != MAGIC)
+    {
         return Err(DecodeError {
             position: 0,
             kind: DecodeErrorKind::BadMagic(magic),

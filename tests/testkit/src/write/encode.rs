@@ -39,8 +39,12 @@ impl Encoder {
             (FieldClass::Int(int), Value::Wide(bytes)) => self.wide(int, bytes),
             (FieldClass::Int(int), Value::Int(_) | Value::UInt(_))
             | (FieldClass::Bool(int), Value::Bool(_))
-            | (FieldClass::BitArray(int) | FieldClass::BitMap(int), Value::Bits(_)) => self.int(int, value),
-            (FieldClass::VarInt(int), Value::Int(_) | Value::UInt(_)) => self.variable_int(int, value),
+            | (FieldClass::BitArray(int) | FieldClass::BitMap(int), Value::Bits(_)) => {
+                self.int(int, value)
+            }
+            (FieldClass::VarInt(int), Value::Int(_) | Value::UInt(_)) => {
+                self.variable_int(int, value)
+            }
             (
                 FieldClass::Float {
                     length,
@@ -77,8 +81,12 @@ impl Encoder {
             (
                 FieldClass::Array { element, .. } | FieldClass::Sequence { element, .. },
                 Value::Array(values),
-            ) => values.iter().try_for_each(|value| self.field(element, value)),
-            (FieldClass::Struct(class), Value::Struct(values)) if class.members.len() == values.len() => {
+            ) => values
+                .iter()
+                .try_for_each(|value| self.field(element, value)),
+            (FieldClass::Struct(class), Value::Struct(values))
+                if class.members.len() == values.len() =>
+            {
                 let mut members = class.members.iter().zip(values);
                 members.try_for_each(|(member, value)| self.field(&member.class, value))
             }
@@ -89,7 +97,9 @@ impl Encoder {
                 self.field(&option.class, value)
             }
             (FieldClass::Optional(_), Value::Optional(None)) => Ok(()),
-            (FieldClass::Optional(class), Value::Optional(Some(value))) => self.field(&class.element, value),
+            (FieldClass::Optional(class), Value::Optional(Some(value))) => {
+                self.field(&class.element, value)
+            }
             (class, value) => Err(EncodeError(format!("{value:?} in {class:?}"))),
         }
     }
@@ -174,7 +184,11 @@ impl Encoder {
                     class.length
                 )));
             };
-            self.put(1, class.byte_order, u128::from(byte >> (significance % 8) & 1));
+            self.put(
+                1,
+                class.byte_order,
+                u128::from(byte >> (significance % 8) & 1),
+            );
         }
         Ok(())
     }
@@ -190,7 +204,12 @@ impl Encoder {
         Ok(())
     }
 
-    fn padded_string(&mut self, text: &str, encoding: Encoding, length: u64) -> Result<(), EncodeError> {
+    fn padded_string(
+        &mut self,
+        text: &str,
+        encoding: Encoding,
+        length: u64,
+    ) -> Result<(), EncodeError> {
         let mut bytes = encode_text(text, encoding);
         if bytes.len() as u64 > length {
             return Err(EncodeError(format!("{text:?} in {length} bytes")));
@@ -227,8 +246,14 @@ pub(super) fn encode_text(text: &str, encoding: Encoding) -> Vec<u8> {
         Encoding::Utf8 => text.as_bytes().to_vec(),
         Encoding::Utf16Be => text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
         Encoding::Utf16Le => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
-        Encoding::Utf32Be => text.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect(),
-        Encoding::Utf32Le => text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect(),
+        Encoding::Utf32Be => text
+            .chars()
+            .flat_map(|c| u32::from(c).to_be_bytes())
+            .collect(),
+        Encoding::Utf32Le => text
+            .chars()
+            .flat_map(|c| u32::from(c).to_le_bytes())
+            .collect(),
     }
 }
 

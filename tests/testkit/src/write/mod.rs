@@ -13,8 +13,8 @@ pub use packet::{EventValues, PacketWriter};
 use tracebraid_ctf::schema::{CtfVersion, FieldClass, Scope, TraceClass};
 use tracebraid_ctf::write::WriteError;
 
-/// The metadata text that describes `class`: TSDL with as many of its equivalent forms as there are,
-/// or the JSON text sequence of `tracebraid_ctf`'s own writer.
+/// The metadata text that describes `class`: TSDL with as many of its equivalent forms as there
+/// are, or the JSON text sequence of `tracebraid_ctf`'s own writer.
 ///
 /// # Errors
 /// When CTF 2 cannot express the class.

@@ -60,11 +60,17 @@ impl<'a> PacketWriter<'a> {
     /// When there is no such class, or a value does not fit its class.
     pub fn event(&mut self, class: usize, values: &EventValues) -> Result<(u64, u64), EncodeError> {
         let Some(event) = self.stream.events.get(class) else {
-            return Err(EncodeError(format!("no event record class at index {class}")));
+            return Err(EncodeError(format!(
+                "no event record class at index {class}"
+            )));
         };
         let start = self.encoder.position;
         let encoder = &mut self.encoder;
-        encode(encoder, self.stream.event_header.as_ref(), values.header.as_ref())?;
+        encode(
+            encoder,
+            self.stream.event_header.as_ref(),
+            values.header.as_ref(),
+        )?;
         encode(
             encoder,
             self.stream.common_context.as_ref(),

@@ -3,7 +3,8 @@
 use super::tsdl_fields::{Fields, quoted};
 use std::fmt::Write;
 use tracebraid_ctf::schema::{
-    ByteOrder, ClockClass, ClockOrigin, EnvValue, FieldClass, Roles, Scope, StreamClass, TraceClass, Uuid,
+    ByteOrder, ClockClass, ClockOrigin, EnvValue, FieldClass, Roles, Scope, StreamClass,
+    TraceClass, Uuid,
 };
 
 /// The TSDL text that describes `class`.
@@ -108,9 +109,17 @@ fn stream(text: &mut String, fields: &mut Fields<'_>, class: &TraceClass, index:
     }
     fields.set_place(Some(index), None);
     let scopes = [
-        ("packet.context", Scope::PacketContext, &stream.packet_context),
+        (
+            "packet.context",
+            Scope::PacketContext,
+            &stream.packet_context,
+        ),
         ("event.header", Scope::EventHeader, &stream.event_header),
-        ("event.context", Scope::CommonContext, &stream.common_context),
+        (
+            "event.context",
+            Scope::CommonContext,
+            &stream.common_context,
+        ),
     ];
     for (name, scope, root) in scopes {
         if let Some(root) = root {
@@ -157,7 +166,11 @@ fn event_class(
         );
     }
     if let Some(payload) = &event.payload {
-        let _ = writeln!(text, "\tfields := {};", fields.root(Scope::Payload, payload));
+        let _ = writeln!(
+            text,
+            "\tfields := {};",
+            fields.root(Scope::Payload, payload)
+        );
     }
     text.push_str("};\n\n");
 }

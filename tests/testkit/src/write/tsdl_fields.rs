@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use tracebraid_ctf::schema::{
-    ByteOrder, DisplayBase, FieldClass, FieldLocation, IntClass, Scope, StructClass, TraceClass, VariantClass,
+    ByteOrder, DisplayBase, FieldClass, FieldLocation, IntClass, Scope, StructClass, TraceClass,
+    VariantClass,
 };
 
 /// Words that are no identifiers.
@@ -141,13 +142,17 @@ impl<'a> Fields<'a> {
     /// A declaration of a member or an option: specifier, name, and lengths of arrays.
     fn declaration(&mut self, identifier: &str, class: &FieldClass, depth: usize) -> String {
         match class {
-            FieldClass::Array { element, length, .. } => {
+            FieldClass::Array {
+                element, length, ..
+            } => {
                 self.path.push(0);
                 let element = self.specifier(element, depth);
                 self.path.pop();
                 format!("{element} {identifier}[{length}]")
             }
-            FieldClass::Sequence { element, length, .. } => {
+            FieldClass::Sequence {
+                element, length, ..
+            } => {
                 let length = self.location(length);
                 self.path.push(0);
                 let element = self.specifier(element, depth);
@@ -210,7 +215,10 @@ impl<'a> Fields<'a> {
     }
 
     fn integer(&self, class: &IntClass) -> String {
-        let mut text = format!("integer {{ size = {}; align = {};", class.length, class.align);
+        let mut text = format!(
+            "integer {{ size = {}; align = {};",
+            class.length, class.align
+        );
         if class.signed {
             text.push_str(" signed = true;");
         }
@@ -243,7 +251,11 @@ impl<'a> Fields<'a> {
                 let _ = if range.lower == range.upper {
                     write!(text, "\n{indent}{label} = {},", range.lower)
                 } else {
-                    write!(text, "\n{indent}{label} = {} ... {},", range.lower, range.upper)
+                    write!(
+                        text,
+                        "\n{indent}{label} = {} ... {},",
+                        range.lower, range.upper
+                    )
                 };
             }
         }
@@ -283,7 +295,8 @@ impl<'a> Fields<'a> {
     /// The location relative to the current field where they share a scope, else absolute.
     fn location(&self, location: &FieldLocation) -> String {
         let path = location.paths.first().map(Vec::as_slice).unwrap_or(&[]);
-        let Some(root) = super::scope_root(self.class, location.scope, self.stream, self.event) else {
+        let Some(root) = super::scope_root(self.class, location.scope, self.stream, self.event)
+        else {
             return "nowhere".into();
         };
         let names: Vec<String> = super::member_names(root, path)

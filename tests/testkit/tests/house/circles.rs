@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::manifests::root;
 use crate::modules::{Module, imports};
 
-/// Crates and how many files of each may import each other in a circle. A language's grammar is recursive: so are what parses a
-/// type and what parses its parts.
+/// Crates and how many files of each may import each other in a circle. A language's grammar is
+/// recursive: so are what parses a type and what parses its parts.
 const LARGEST: &[(&str, usize)] = &[("analyze/kernel/model", 1), ("record/probe", 1), ("ctf", 2)];
 
 /// What can be reached from a module.
@@ -35,7 +35,11 @@ fn circles(graph: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> 
         if is_known || !others.contains(*module) {
             continue;
         }
-        let back = |other: &&Module| reach.get(other).is_some_and(|reach| reach.contains(*module));
+        let back = |other: &&Module| {
+            reach
+                .get(other)
+                .is_some_and(|reach| reach.contains(*module))
+        };
         found.push(others.iter().filter(back).cloned().collect());
     }
     found

@@ -11,7 +11,8 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Folders of the crates of the program in layers, the lowest first: a crate depends only on crates of lower layers.
+/// Folders of the crates of the program in layers, the lowest first: a crate depends only on crates
+/// of lower layers.
 const LAYERS: &[&[&str]] = &[
     &[
         "analyze/storage",
@@ -21,8 +22,17 @@ const LAYERS: &[&[&str]] = &[
         "present/allocator",
     ],
     &["ctf", "analyze/symbols", "record/modules"],
-    &["import/tracepoint", "analyze/engine", "analyze/kernel/model"],
-    &["import", "analyze/language", "analyze/profile", "record/kernel"],
+    &[
+        "import/tracepoint",
+        "analyze/engine",
+        "analyze/kernel/model",
+    ],
+    &[
+        "import",
+        "analyze/language",
+        "analyze/profile",
+        "record/kernel",
+    ],
     &["analyze/kernel/follow", "record/session"],
     &[
         "analyze/kernel/threads",
@@ -66,11 +76,17 @@ fn crates() -> Vec<Crate> {
         .filter_map(|(name, how)| Some((name.clone(), how.get("path")?.as_str()?.to_owned())))
         .collect();
     let members = workspace["members"].as_array().expect("members");
-    let folders = members.iter().map(|member| member.as_str().expect("a folder"));
+    let folders = members
+        .iter()
+        .map(|member| member.as_str().expect("a folder"));
     let needs = |manifest: &Table, kinds: &[&str]| -> BTreeSet<String> {
-        let tables = kinds.iter().filter_map(|kind| manifest.get(*kind)?.as_table());
+        let tables = kinds
+            .iter()
+            .filter_map(|kind| manifest.get(*kind)?.as_table());
         let names = tables.flat_map(|table| table.keys());
-        names.filter_map(|name| folder_of.get(name).cloned()).collect()
+        names
+            .filter_map(|name| folder_of.get(name).cloned())
+            .collect()
     };
     let found = |folder: &str| {
         let manifest = table(&root().join(folder).join("Cargo.toml"));
@@ -84,7 +100,8 @@ fn crates() -> Vec<Crate> {
 }
 
 fn table(path: &Path) -> Table {
-    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.parse()
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -117,7 +134,9 @@ fn every_crate_has_its_place() {
 #[test]
 fn crates_depend_on_lower_layers_only() {
     for found in crates() {
-        let Some(own) = layer(&found.folder) else { continue };
+        let Some(own) = layer(&found.folder) else {
+            continue;
+        };
         for need in &found.needs {
             let below = layer(need);
             assert!(
@@ -134,14 +153,21 @@ fn top_folder(folder: &str) -> &str {
     folder.split('/').next().unwrap_or_default()
 }
 
-/// Top folders and crates that a crate may depend on. Crates that write traces and crates that analyze them have only `ctf` in
-/// common: writers do not depend on analyses, nor analyses on the tracer.
+/// Top folders and crates that a crate may depend on. Crates that write traces and crates that
+/// analyze them have only `ctf` in common: writers do not depend on analyses, nor analyses on the
+/// tracer.
 fn may_need(folder: &str) -> &'static [&'static str] {
     match (folder, top_folder(folder)) {
         (_, "ctf") => &[],
         (_, "import") => &["ctf", "import"],
-        // Recorders and readers share the descriptions of tracepoints and the identity of recorded files.
-        (_, "record") => &["record", "ctf", "import/tracepoint", "analyze/file-identity"],
+        // Recorders and readers share the descriptions of tracepoints and the identity of recorded
+        // files.
+        (_, "record") => &[
+            "record",
+            "ctf",
+            "import/tracepoint",
+            "analyze/file-identity",
+        ],
         (_, "analyze") => &["analyze", "ctf"],
         ("present/cli", _) => &["present", "analyze", "import", "record", "ctf"],
         (_, "present") => &["present", "analyze", "ctf"],
@@ -155,7 +181,8 @@ fn may_need(folder: &str) -> &'static [&'static str] {
 }
 
 fn is_among(need: &str, may: &[&str]) -> bool {
-    may.iter().any(|may| *may == need || *may == top_folder(need))
+    may.iter()
+        .any(|may| *may == need || *may == top_folder(need))
 }
 
 #[test]
@@ -185,7 +212,11 @@ fn tests_depend_on_allowed_crates_and_test_crates() {
             used.extend(is_exception.then(|| need.clone()));
         }
     }
-    assert_eq!(used.len(), NEEDED_BY_TESTS.len(), "all exceptions are needed");
+    assert_eq!(
+        used.len(),
+        NEEDED_BY_TESTS.len(),
+        "all exceptions are needed"
+    );
 }
 
 /// The server and the exporters get results and do not read traces.
@@ -206,6 +237,10 @@ fn reports_are_leaves() {
     for found in crates() {
         let is_outside = found.folder == "present/cli" || BESIDE.contains(&&*found.folder);
         let needs = found.needs.contains("analyze/reports");
-        assert!(is_outside || !needs, "{} depends on the reports", found.folder);
+        assert!(
+            is_outside || !needs,
+            "{} depends on the reports",
+            found.folder
+        );
     }
 }

@@ -36,7 +36,9 @@ fn resolve(names: &BTreeMap<Module, Names>, path: &[String], hops: u32) -> Optio
         .rev()
         .find(|&length| names.contains_key(&path[..length]))?;
     let (module, rest) = path.split_at(length);
-    let handed_on = rest.first().and_then(|name| names[module].hands_on.get(name));
+    let handed_on = rest
+        .first()
+        .and_then(|name| names[module].hands_on.get(name));
     match handed_on.filter(|_| hops > 0) {
         Some(target) => {
             let mut target = target.clone();
@@ -68,7 +70,8 @@ fn read(folder: &Path, module: &Module, into: &mut BTreeMap<Module, Names>) {
                 inner.push(stem);
             }
             let text = fs::read_to_string(&path).expect("a source file can be read");
-            let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let file = syn::parse_file(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             let mut names = Names::default();
             Collector {
                 module: inner.clone(),
@@ -135,7 +138,11 @@ impl Collector<'_> {
                 self.used(&with(&name.ident), Some(&name.ident.to_string()), hands_on)
             }
             syn::UseTree::Rename(rename) => {
-                self.used(&with(&rename.ident), Some(&rename.rename.to_string()), hands_on);
+                self.used(
+                    &with(&rename.ident),
+                    Some(&rename.rename.to_string()),
+                    hands_on,
+                );
             }
             syn::UseTree::Glob(_) => self.used(prefix, None, hands_on),
             syn::UseTree::Group(group) => group

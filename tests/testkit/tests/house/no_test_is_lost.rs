@@ -1,5 +1,6 @@
-//! Manifests name few test programs (`autotests = false`), and leave some targets untested (`test = false`): a file of tests
-//! that nothing includes, or a test in such a target, would never run and never fail.
+//! Manifests name few test programs (`autotests = false`), and leave some targets untested (`test =
+//! false`): a file of tests that nothing includes, or a test in such a target, would never run and
+//! never fail.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +31,10 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     };
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let (directories, files): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
-    let mut found: Vec<_> = directories.iter().flat_map(|below| sources(below)).collect();
+    let mut found: Vec<_> = directories
+        .iter()
+        .flat_map(|below| sources(below))
+        .collect();
     found.extend(
         files
             .into_iter()

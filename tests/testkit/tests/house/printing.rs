@@ -1,4 +1,5 @@
-//! Libraries return results and do not print: the program decides on format, width and the wording of errors.
+//! Libraries return results and do not print: the program decides on format, width and the wording
+//! of errors.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +10,13 @@ use crate::manifests::root;
 use crate::modules::is_test;
 
 /// Folders of crates that must not print.
-const SILENT: &[&str] = &["analyze", "ctf", "import", "present/export", "present/server"];
+const SILENT: &[&str] = &[
+    "analyze",
+    "ctf",
+    "import",
+    "present/export",
+    "present/server",
+];
 
 /// Macros that write to standard output or standard error.
 const PRINTS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
@@ -37,7 +44,10 @@ impl Visit<'_> for Prints {
     }
 
     fn visit_path(&mut self, path: &syn::Path) {
-        let mut names = path.segments.iter().map(|segment| segment.ident.to_string());
+        let mut names = path
+            .segments
+            .iter()
+            .map(|segment| segment.ident.to_string());
         self.0
             .extend(names.find(|name| name == "stdout" || name == "stderr"));
         visit::visit_path(self, path);
@@ -66,7 +76,10 @@ fn check(folder: &Path, is_source: bool) -> usize {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             files += check(&path, is_source || path.ends_with("src"));
-        } else if is_source && path.extension().is_some_and(|kind| kind == "rs") && !is_of_tests(&path) {
+        } else if is_source
+            && path.extension().is_some_and(|kind| kind == "rs")
+            && !is_of_tests(&path)
+        {
             let found = prints(&fs::read_to_string(&path).expect("text"));
             assert!(found.is_empty(), "{} uses {found:?}", path.display());
             files += 1;

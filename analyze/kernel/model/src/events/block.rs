@@ -5,7 +5,9 @@ use crate::finder::Finder;
 use crate::rwbs::RwbsField;
 
 /// Number of a block device as the kernel keeps it: 12 bits of major, 20 of minor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct Device(pub u32);
 
 impl Device {
@@ -19,8 +21,8 @@ impl Device {
         self.0 & 0xf_ffff
     }
 
-    /// The name of a device: the recorded one, or else the one that the kernel assigns to the number, or
-    /// `MAJOR:MINOR` where the number is assigned at run time.
+    /// The name of a device: the recorded one, or else the one that the kernel assigns to the
+    /// number, or `MAJOR:MINOR` where the number is assigned at run time.
     pub fn name(self, recorded: Option<&str>) -> String {
         if let Some(name) = recorded {
             return name.to_owned();
@@ -29,12 +31,15 @@ impl Device {
         self.assigned_name().unwrap_or_else(numbers)
     }
 
-    /// The name of a number that the kernel's list of static assignments gives (Documentation/admin-guide/devices.txt). Majors
-    /// whose minors depend on a module's parameters (nbd, mmc) or that are dynamic (virtio, device mapper, nvme) have none.
+    /// The name of a number that the kernel's list of static assignments gives
+    /// (Documentation/admin-guide/devices.txt). Majors whose minors depend on a module's parameters
+    /// (nbd, mmc) or that are dynamic (virtio, device mapper, nvme) have none.
     fn assigned_name(self) -> Option<String> {
         let minor = self.minor();
-        // Blocks of 16 SCSI disks with 16 minors each; greater minors belong to the disks from 256 on.
-        let scsi = |block: u32| (minor < 256).then(|| scsi_name(block * 16 + minor / 16, minor % 16));
+        // Blocks of 16 SCSI disks with 16 minors each; greater minors belong to the disks from 256
+        // on.
+        let scsi =
+            |block: u32| (minor < 256).then(|| scsi_name(block * 16 + minor / 16, minor % 16));
         match self.major() {
             1 => Some(format!("ram{minor}")),
             7 => Some(format!("loop{minor}")),
@@ -163,7 +168,10 @@ impl Block {
 
     /// Device before it went to another one.
     pub fn old_device(&self, body: &mut Body<'_, '_>) -> Option<Device> {
-        self.old_dev.as_ref()?.get(body).map(|dev| Device(dev as u32))
+        self.old_dev
+            .as_ref()?
+            .get(body)
+            .map(|dev| Device(dev as u32))
     }
 }
 

@@ -78,8 +78,8 @@ impl SyscallEntry {
         self.which.get(body)
     }
 
-    /// The argument in that place of [`crate::Action`]'s description, from 0 to `u32::MAX`. Those of
-    /// calls that do something to files are integers of 32 bits to the kernel; tracers that give
+    /// The argument in that place of [`crate::Action`]'s description, from 0 to `u32::MAX`. Those
+    /// of calls that do something to files are integers of 32 bits to the kernel; tracers that give
     /// whole registers give whatever the caller left in the rest.
     #[inline(always)]
     pub fn argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
@@ -89,7 +89,12 @@ impl SyscallEntry {
 
     /// The same of 64 bits: an address.
     #[inline(always)]
-    pub fn wide_argument(&self, call: Syscall, place: usize, body: &mut Body<'_, '_>) -> Option<i64> {
+    pub fn wide_argument(
+        &self,
+        call: Syscall,
+        place: usize,
+        body: &mut Body<'_, '_>,
+    ) -> Option<i64> {
         match self.arguments.get(place) {
             Some(Some(field)) => field.get(body),
             _ => {

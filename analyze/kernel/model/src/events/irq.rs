@@ -148,7 +148,11 @@ pub struct VectorIrq {
 impl VectorIrq {
     pub(crate) fn find(finder: &Finder<'_>, vector: Vector, edge: Edge) -> Option<VectorIrq> {
         let number = finder.int(&["vector"]);
-        Some(VectorIrq { vector, edge, number })
+        Some(VectorIrq {
+            vector,
+            edge,
+            number,
+        })
     }
 }
 

@@ -79,7 +79,11 @@ pub struct PageFault {
 }
 
 impl PageFault {
-    pub(crate) fn find(finder: &Finder<'_>, user: Option<bool>, edge: Edge) -> Option<Box<PageFault>> {
+    pub(crate) fn find(
+        finder: &Finder<'_>,
+        user: Option<bool>,
+        edge: Edge,
+    ) -> Option<Box<PageFault>> {
         Some(Box::new(PageFault {
             user,
             edge,

@@ -151,7 +151,11 @@ pub struct Wakeup {
 
 impl Wakeup {
     /// `in_kernel_scale`: if priorities count as in the kernel, whatever the tracer does otherwise.
-    pub(crate) fn find(finder: &Finder<'_>, step: WakeStep, in_kernel_scale: bool) -> Option<Box<Wakeup>> {
+    pub(crate) fn find(
+        finder: &Finder<'_>,
+        step: WakeStep,
+        in_kernel_scale: bool,
+    ) -> Option<Box<Wakeup>> {
         let priority = PriorityField::find(finder, "prio").map(|priority| PriorityField {
             is_lttng: priority.is_lttng && !in_kernel_scale,
             ..priority

@@ -19,8 +19,8 @@ const CALLS: Column = Column::new("calls", "Calls", Unit::Count);
 const TOTAL: Column = Column::new("total_ns", "Total", Unit::Duration);
 const SHARE: Column = Column::new("share", "Share", Unit::Share);
 
-/// Reasons of which the report tells calls' times, in the order of [`WaitReason::ALL`], and their columns; what is seldom is
-/// left out first.
+/// Reasons of which the report tells calls' times, in the order of [`WaitReason::ALL`], and their
+/// columns; what is seldom is left out first.
 const PARTS: [(WaitReason, Column); 15] = [
     (WaitReason::Running, part("running_ns", "Running", 0)),
     (WaitReason::Preempted, part("preempted_ns", "Preempted", 12)),
@@ -31,7 +31,10 @@ const PARTS: [(WaitReason, Column); 15] = [
     ),
     (WaitReason::Network, part("network_ns", "Network", 11)),
     (WaitReason::Timer, part("timer_ns", "Timer", 10)),
-    (WaitReason::UserInput, part("user_input_ns", "User input", 1)),
+    (
+        WaitReason::UserInput,
+        part("user_input_ns", "User input", 1),
+    ),
     (WaitReason::Device, part("device_ns", "Device", 3)),
     (WaitReason::Ipi, part("ipi_ns", "IPI", 2)),
     (WaitReason::Futex, part("futex_ns", "Futex", 9)),
@@ -58,7 +61,9 @@ fn parts(about: Column) -> Vec<Column> {
 }
 
 fn parts_row(about: Value, totals: &CallTotals) -> Vec<Value> {
-    let parts = PARTS.iter().map(|part| time(totals.parts[part.0.index()]).into());
+    let parts = PARTS
+        .iter()
+        .map(|part| time(totals.parts[part.0.index()]).into());
     [about, totals.calls.into(), time(totals.time).into()]
         .into_iter()
         .chain(parts)
@@ -78,9 +83,17 @@ fn reason_rows(about: &[Value], sums: &CallSums) -> Vec<Vec<Value>> {
     parts.retain(|(_, part)| part.summary().count() > 0);
     parts.sort_by_key(|(why, part)| (Reverse(time(part.summary().sum())), *why));
     let row = |(why, part): (WaitReason, Cow<'_, Distribution>)| {
-        let own = [why.name().into(), share(time(part.summary().sum()), whole).into()];
+        let own = [
+            why.name().into(),
+            share(time(part.summary().sum()), whole).into(),
+        ];
         let distribution = distribution_values(&part);
-        about.iter().cloned().chain(own).chain(distribution).collect()
+        about
+            .iter()
+            .cloned()
+            .chain(own)
+            .chain(distribution)
+            .collect()
     };
     parts.into_iter().map(row).collect()
 }
@@ -92,7 +105,9 @@ pub(crate) fn reasons(all: &CallSums) -> Section {
 }
 
 fn sorted(by_call: &BTreeMap<Syscall, CallSums>) -> Vec<(Syscall, &CallSums, CallTotals)> {
-    let all = by_call.iter().map(|(call, sums)| (*call, sums, sums.totals()));
+    let all = by_call
+        .iter()
+        .map(|(call, sums)| (*call, sums, sums.totals()));
     let mut sorted: Vec<_> = all.collect();
     sorted.sort_by_key(|(call, _, totals)| (Reverse(time(totals.time)), call.user_name()));
     sorted
@@ -116,7 +131,9 @@ pub(crate) fn of_calls_and_reasons(by_call: &BTreeMap<Syscall, CallSums>) -> Sec
 pub(crate) fn by_thread(rows: &[Row]) -> Vec<ThreadCalls<'_>> {
     let mut sorted: Vec<ThreadCalls<'_>> = parallel::map(rows.iter().collect(), |row| {
         let mut totals = CallTotals::default();
-        row.calls.iter().for_each(|(_, sums)| totals.add(&sums.totals()));
+        row.calls
+            .iter()
+            .for_each(|(_, sums)| totals.add(&sums.totals()));
         ThreadCalls { row, totals }
     });
     sorted.sort_by_key(|of| {
@@ -139,7 +156,10 @@ impl ThreadCalls<'_> {
     /// All together.
     fn sums(&self) -> CallSums {
         let mut sums = CallSums::default();
-        self.row.calls.iter().for_each(|(_, of_call)| sums.merge(of_call));
+        self.row
+            .calls
+            .iter()
+            .for_each(|(_, of_call)| sums.merge(of_call));
         sums
     }
 }
@@ -167,8 +187,16 @@ pub(crate) fn of_processes(who: &Who<'_>, threads: &[ThreadCalls<'_>]) -> Sectio
     let people = who.people;
     let mut sums: Vec<(Process, CallTotals)> =
         people.processes(threads, |sum: &mut CallTotals, totals| sum.add(&totals));
-    sums.sort_by_key(|(process, sum)| (Reverse(time(sum.time)), process.trace, process.pid, process.tid));
-    let row = |(process, sums): &(Process, CallTotals)| parts_row(Thread::from(process).into(), sums);
+    sums.sort_by_key(|(process, sum)| {
+        (
+            Reverse(time(sum.time)),
+            process.trace,
+            process.pid,
+            process.tid,
+        )
+    });
+    let row =
+        |(process, sums): &(Process, CallTotals)| parts_row(Thread::from(process).into(), sums);
     let rows = sums.iter().map(row).collect();
     Section::new("processes", "By process", parts(PROCESS), rows)
 }

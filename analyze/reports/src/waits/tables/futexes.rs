@@ -135,8 +135,14 @@ fn operations(sums: Vec<(Process, BTreeMap<Operation, FutexSums>)>) -> Section {
             *operation,
         )
     });
-    let columns = [PROCESS, OPERATION].into_iter().chain(distribution_columns());
-    let columns = columns.chain([AGAIN.left_out(9), TIMEOUTS.left_out(10), INTERRUPTED.left_out(8)]);
+    let columns = [PROCESS, OPERATION]
+        .into_iter()
+        .chain(distribution_columns());
+    let columns = columns.chain([
+        AGAIN.left_out(9),
+        TIMEOUTS.left_out(10),
+        INTERRUPTED.left_out(8),
+    ]);
     let row = |(process, operation, sums): &(Thread, Operation, FutexSums)| {
         let own = [process.clone().into(), operation.name().into()];
         let ends = [sums.again, sums.timeouts, sums.interrupted];
@@ -146,5 +152,10 @@ fn operations(sums: Vec<(Process, BTreeMap<Operation, FutexSums>)>) -> Section {
             .collect()
     };
     let rows = rows.iter().map(row).collect();
-    Section::new("futex_operations", "Futex operations", columns.collect(), rows)
+    Section::new(
+        "futex_operations",
+        "Futex operations",
+        columns.collect(),
+        rows,
+    )
 }

@@ -8,7 +8,8 @@ mod waits;
 use tracebraid_tables::{Column, Unit};
 
 pub(super) use calls::{
-    by_thread, of_calls, of_calls_and_reasons, of_processes, of_threads, of_threads_and_reasons, reasons,
+    by_thread, of_calls, of_calls_and_reasons, of_processes, of_threads, of_threads_and_reasons,
+    reasons,
 };
 pub(super) use futexes::of_futexes;
 pub(super) use sockets::of_sockets;

@@ -17,8 +17,9 @@ type Key = (End, Measure);
 
 pub(crate) fn of_sockets(who: &Who<'_>, sockets: &SocketSums) -> Section {
     let parts = sockets.entries().iter();
-    let parts = parts
-        .filter_map(|((thread, end, measure), sums)| Some((who.shown(*thread)?, ((*end, *measure), sums))));
+    let parts = parts.filter_map(|((thread, end, measure), sums)| {
+        Some((who.shown(*thread)?, ((*end, *measure), sums)))
+    });
     let add = |sums: &mut BTreeMap<Key, Distribution>, (key, part): (Key, &Distribution)| {
         sums.entry(key).or_default().merge(part);
     };
@@ -31,7 +32,13 @@ pub(crate) fn of_sockets(who: &Who<'_>, sockets: &SocketSums) -> Section {
     let mut rows: Vec<(Thread, Key, Distribution)> = rows.collect();
     rows.sort_by_key(|(process, key, sums)| {
         let total = sums.summary().sum();
-        (Reverse(total), process.trace, process.pid, process.tid, *key)
+        (
+            Reverse(total),
+            process.trace,
+            process.pid,
+            process.tid,
+            *key,
+        )
     });
     let columns = [
         PROCESS,
@@ -49,7 +56,12 @@ pub(crate) fn of_sockets(who: &Who<'_>, sockets: &SocketSums) -> Section {
         ];
         own.into_iter().chain(distribution_values(sums)).collect()
     };
-    Section::new("sockets", "Sockets", columns, rows.iter().map(row).collect())
+    Section::new(
+        "sockets",
+        "Sockets",
+        columns,
+        rows.iter().map(row).collect(),
+    )
 }
 
 /// A peer for people; those that connected to this machine have no port.
@@ -58,7 +70,9 @@ fn text(peer: Peer) -> String {
         (Some(IpAddr::V6(address)), 0) => format!("[{address}]"),
         (Some(address), 0) => address.to_string(),
         (Some(address), port) => SocketAddr::new(address, port).to_string(),
-        (None, _) => family_name(peer.family.into()).map_or_else(|| peer.family.to_string(), str::to_owned),
+        (None, _) => {
+            family_name(peer.family.into()).map_or_else(|| peer.family.to_string(), str::to_owned)
+        }
     }
 }
 

@@ -8,7 +8,13 @@ use crate::waits::sums::{Wait, Waker};
 use crate::waits::tables::{SYSCALL, THREAD, WHY};
 use tracebraid_tables::{Column, Section, Unit, Value, View};
 
-pub(crate) fn list(who: &Who<'_>, key: &'static str, title: &str, view: View, waits: &[Wait]) -> Section {
+pub(crate) fn list(
+    who: &Who<'_>,
+    key: &'static str,
+    title: &str,
+    view: View,
+    waits: &[Wait],
+) -> Section {
     let row = |wait: &Wait| {
         vec![
             Timestamp(wait.begin).into(),

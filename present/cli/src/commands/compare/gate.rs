@@ -11,7 +11,9 @@ use crate::units::number_of;
 pub(super) fn why(decision: &Decision, compared: &Compared<'_>) -> Option<String> {
     let found = match &decision.reason {
         Reason::Excess => return excess(decision, compared),
-        Reason::Nowhere(what) => return Some(format!("passed: no execution of either group has {what}")),
+        Reason::Nowhere(what) => {
+            return Some(format!("passed: no execution of either group has {what}"));
+        }
         Reason::FewExecutions(group, executions) => {
             let name = compared.names.get(*group).map_or("", String::as_str);
             let count = number_of(*executions as u64, "execution", "executions");

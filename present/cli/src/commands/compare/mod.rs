@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tracebraid_executions::database::{Database, Table};
-use tracebraid_executions::{Apart, Difference, Group, compare, separations, times, typical_and_slow};
+use tracebraid_executions::{
+    Apart, Difference, Group, compare, separations, times, typical_and_slow,
+};
 
 use tracebraid_executions::gate::{Decision, Gate, Outcome, Pair, decisions};
 
@@ -16,13 +18,15 @@ use crate::commands::executions::{Format, open, rows, table};
 use crate::failure::{Failure, REGRESSION, USAGE};
 use crate::output::{Output, say};
 
-/// Compares two groups of executions: in which calling contexts they differ, and which figures and texts tell them apart.
+/// Compares two groups of executions: in which calling contexts they differ, and which figures and
+/// texts tell them apart.
 ///
-/// Without groups, the slowest hundredth (B) is compared with the half around the median (A). A difference is
-/// significant if p, the probability that random groups of the same sizes differ as much, is below 1 %; p is
-/// corrected for the number of contexts, figures or texts. Rows that are not significant have a ~ before p.
-/// Intervals are 95 %; the effect is Hedges' g (the difference divided by the common standard deviation), for
-/// texts (threads, hosts, labels, captured texts) Cramér's V. Conditions are those of `executions list`.
+/// Without groups, the slowest hundredth (B) is compared with the half around the median (A). A
+/// difference is significant if p, the probability that random groups of the same sizes differ as
+/// much, is below 1 %; p is corrected for the number of contexts, figures or texts. Rows that are
+/// not significant have a ~ before p. Intervals are 95 %; the effect is Hedges' g (the difference
+/// divided by the common standard deviation), for texts (threads, hosts, labels, captured texts)
+/// Cramér's V. Conditions are those of `executions list`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid compare requests.db
@@ -35,7 +39,8 @@ pub(crate) struct CompareArgs {
     /// The database
     #[arg(value_name = "DB")]
     file: PathBuf,
-    /// The first group, with which the other one is compared: executions of which this holds; without --b all others
+    /// The first group, with which the other one is compared: executions of which this holds;
+    /// without --b all others
     #[arg(long, value_name = "CONDITION")]
     a: Option<String>,
     /// The second group; without --a all others are the first
@@ -50,9 +55,9 @@ pub(crate) struct CompareArgs {
     /// Rows of each table at most; 0 for all
     #[arg(long, value_name = "N", default_value_t = 15)]
     top: usize,
-    /// End with exit code 4 if B significantly exceeds A by more than AMOUNT: a percentage of A's mean (5%) or a
-    /// number, with the figure's unit if it has one (2ms, 64KiB). `ctx.FRAME > AMOUNT` tests the time in frames of a
-    /// name, `context > AMOUNT` any calling context
+    /// End with exit code 4 if B significantly exceeds A by more than AMOUNT: a percentage of A's
+    /// mean (5%) or a number, with the figure's unit if it has one (2ms, 64KiB). `ctx.FRAME >
+    /// AMOUNT` tests the time in frames of a name, `context > AMOUNT` any calling context
     #[arg(long, value_name = "FIGURE > AMOUNT", value_parser = Gate::parse)]
     fail_if: Vec<Gate>,
     /// How to show it
@@ -92,7 +97,8 @@ pub(super) fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let both = groups.iter().flatten().count();
     let all: std::collections::BTreeSet<_> = groups.iter().flatten().collect();
     if all.len() < both {
-        let shared = crate::units::number_of((both - all.len()) as u64, "execution is", "executions are");
+        let shared =
+            crate::units::number_of((both - all.len()) as u64, "execution is", "executions are");
         say!("warning: {shared} in both groups");
     }
     let of_groups = [0, 1].map(|at: usize| times(&table, &groups[at]));
@@ -139,13 +145,15 @@ fn groups(
     database: &Database,
     table: &Table,
 ) -> Result<([String; 2], [Group; 2]), Failure> {
-    let chosen = |option, condition: &Option<String>| rows(option, condition.as_deref(), database, table);
+    let chosen =
+        |option, condition: &Option<String>| rows(option, condition.as_deref(), database, table);
     let others = |group: &Group| {
         (0..table.len())
             .filter(|row| group.binary_search(row).is_err())
             .collect()
     };
-    let named = |condition: &Option<String>| condition.clone().unwrap_or_else(|| "all others".to_owned());
+    let named =
+        |condition: &Option<String>| condition.clone().unwrap_or_else(|| "all others".to_owned());
     let groups = match (&args.a, &args.b) {
         (None, None) => {
             let groups = typical_and_slow(table).ok_or_else(|| {

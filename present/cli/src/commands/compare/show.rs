@@ -32,7 +32,9 @@ fn chance(chance: f64) -> String {
 
 fn effect(test: &Test) -> String {
     match test.effect {
-        effect if effect.abs() >= 1000.0 => if effect > 0.0 { "> 999" } else { "< -999" }.to_owned(),
+        effect if effect.abs() >= 1000.0 => {
+            if effect > 0.0 { "> 999" } else { "< -999" }.to_owned()
+        }
         effect => format!("{effect:.2}"),
     }
 }
@@ -61,14 +63,22 @@ fn interval(test: &Test, unit: &str) -> String {
 /// For people.
 pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
     let mut text = format!("{}\n", terminal_text::safe(compared.kind));
-    for (letter, (name, group)) in ["A", "B"].iter().zip(compared.names.iter().zip(&compared.groups)) {
-        text.push_str(&format!("  {letter}: {} ({name})\n", grouped(group.len() as u64)));
+    for (letter, (name, group)) in ["A", "B"]
+        .iter()
+        .zip(compared.names.iter().zip(&compared.groups))
+    {
+        text.push_str(&format!(
+            "  {letter}: {} ({name})\n",
+            grouped(group.len() as u64)
+        ));
     }
     text.push_str("\nCalling contexts that differ (average execution)\n");
     let all = ranked(&compared.differences, args.whole);
     let listed = worth_showing(&all);
     if !compared.has_times {
-        text.push_str("  unknown: the trace has no scheduling events (sched_switch) for these executions\n");
+        text.push_str(
+            "  unknown: the trace has no scheduling events (sched_switch) for these executions\n",
+        );
     } else if !all.iter().any(Difference::is_sure) {
         text.push_str("  no significant difference\n");
     }
@@ -79,12 +89,22 @@ pub(super) fn text(args: &CompareArgs, compared: &Compared<'_>) -> String {
         text.push_str(&notes(doubtful, listed.len() - list.len()));
     }
     text.push_str("\nMetrics that differ\n");
-    let telling: Vec<_> = compared.apart.figures.iter().filter(|of| of.tells()).collect();
+    let telling: Vec<_> = compared
+        .apart
+        .figures
+        .iter()
+        .filter(|of| of.tells())
+        .collect();
     let list = shown(args, telling.clone());
     text.push_str(&figures(&list));
     let doubtful = list.iter().filter(|of| !of.is_sure()).count();
     text.push_str(&notes(doubtful, telling.len() - list.len()));
-    let telling: Vec<_> = compared.apart.texts.iter().filter(|of| of.tells()).collect();
+    let telling: Vec<_> = compared
+        .apart
+        .texts
+        .iter()
+        .filter(|of| of.tells())
+        .collect();
     let list = shown(args, telling.clone());
     if !list.is_empty() {
         text.push('\n');
@@ -135,7 +155,9 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
     };
     let numbers = table::render(&columns, list.iter().map(row));
     let width = terminal_text::terminal_width();
-    let words = list.iter().map(|of| compared.database.union.words(of.context));
+    let words = list
+        .iter()
+        .map(|of| compared.database.union.words(of.context));
     let words: Vec<Vec<String>> = words.collect();
     let shared = shared(&words);
     let mut text = String::new();
@@ -145,21 +167,28 @@ fn contexts(compared: &Compared<'_>, list: &[Difference]) -> String {
         text.push_str(&terminal_text::way(around.unwrap_or_default(), width));
     }
     let mut lines = numbers.lines();
-    lines.by_ref().take(HEAD).for_each(|line| put(&mut text, line));
+    lines
+        .by_ref()
+        .take(HEAD)
+        .for_each(|line| put(&mut text, line));
     // In this order: what has no line any more takes none away.
     for (words, line) in words.iter().zip(lines.by_ref()) {
         put(&mut text, line);
         let own = words.get(shared..).unwrap_or_default();
         match shared {
             0 => text.push_str(&terminal_text::way(own, width)),
-            _ => text.push_str(&terminal_text::way(&[&["…".to_owned()][..], own].concat(), width)),
+            _ => text.push_str(&terminal_text::way(
+                &[&["…".to_owned()][..], own].concat(),
+                width,
+            )),
         }
     }
     lines.for_each(|line| put(&mut text, line));
     text
 }
 
-/// How many frames all contexts of a table begin with, if those are worth a line of their own. Something is left of each.
+/// How many frames all contexts of a table begin with, if those are worth a line of their own.
+/// Something is left of each.
 fn shared(contexts: &[Vec<String>]) -> usize {
     const WORTH: usize = 3;
     let Some((first, others)) = contexts.split_first() else {
@@ -308,9 +337,9 @@ pub(super) fn json(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Dec
     })
 }
 
-/// For spreadsheets: contexts, then figures, then texts: of these the text that tells most, which parts of the groups have it, and how
-/// much it tells (the effect); then gates: of these the condition, and what came of it as the value, and how much was
-/// allowed.
+/// For spreadsheets: contexts, then figures, then texts: of these the text that tells most, which
+/// parts of the groups have it, and how much it tells (the effect); then gates: of these the
+/// condition, and what came of it as the value, and how much was allowed.
 pub(super) fn csv(args: &CompareArgs, compared: &Compared<'_>, decisions: &[Decision]) -> String {
     let mut rows = csv::Rows::new(&[
         "what",
@@ -384,7 +413,10 @@ fn text_cells(of: &TextSeparation) -> [String; 12] {
 }
 
 fn gate_cells(of: &Decision) -> [String; 12] {
-    let [a, b] = of.means.map_or([None, None], |means| means.map(Some)).map(cell);
+    let [a, b] = of
+        .means
+        .map_or([None, None], |means| means.map(Some))
+        .map(cell);
     let none = String::new;
     [
         "gate".to_owned(),

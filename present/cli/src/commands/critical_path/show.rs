@@ -53,7 +53,10 @@ fn path(head: &Head, row: &PathRow, zone: &TimeZone) -> String {
 fn tree(node: &Node, whole: u64, depth: usize, text: &mut String) {
     let mut line = |duration: u64, what: &str| {
         let indent = "  ".repeat(depth);
-        text.push_str(&format!("{:>12}{indent}{what}\n", units::duration(duration)));
+        text.push_str(&format!(
+            "{:>12}{indent}{what}\n",
+            units::duration(duration)
+        ));
     };
     let large = node.large_parts(whole);
     for part in large.parts {
@@ -129,7 +132,11 @@ fn hosts(head: &Head, row: &PathRow) -> String {
     if head.hosts.len() < 2 {
         return String::new();
     }
-    let columns = [Column::number("Time"), Column::number("%"), Column::text("Host")];
+    let columns = [
+        Column::number("Time"),
+        Column::number("%"),
+        Column::text("Host"),
+    ];
     let cells = row.summary.hosts.iter().map(|&(trace, duration)| {
         vec![
             units::duration(duration),
@@ -204,6 +211,10 @@ pub(super) fn csv(report: &PathReport) -> String {
 
 /// Folded stacks of all paths.
 pub(super) fn folded(report: &PathReport) -> String {
-    let stacks: Vec<(Vec<String>, u64)> = report.paths.iter().flat_map(|row| row.tree.stacks()).collect();
+    let stacks: Vec<(Vec<String>, u64)> = report
+        .paths
+        .iter()
+        .flat_map(|row| row.tree.stacks())
+        .collect();
     tracebraid_export::folded(stacks.iter().map(|(stack, time)| (stack.as_slice(), *time)))
 }

@@ -9,8 +9,8 @@ use clap::Args;
 use tracebraid_ctf::trace::{Trace, TraceSet};
 use tracebraid_executions::database::{APPLICATION, About, Database, Writer, delimits_alike};
 use tracebraid_executions::{
-    BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames, Made, Sink,
-    SinkJob, Union, build,
+    BuildError, BuildRules, Built, ContextId, ExtraMetric, Finished, FrameKind, FunctionNames,
+    Made, Sink, SinkJob, Union, build,
 };
 use tracebraid_graph::Graph;
 use tracebraid_language::executions::{Definitions, Delimiter};
@@ -50,7 +50,8 @@ pub(super) struct BuildArgs {
     /// Keep what is in the database, and add to it
     #[arg(long)]
     append: bool,
-    /// What to call these traces: a version of the program, for instance; their directory's name if not given
+    /// What to call these traces: a version of the program, for instance; their directory's name if
+    /// not given
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,
     #[command(flatten)]
@@ -66,7 +67,8 @@ pub(super) struct BuildArgs {
     /// More directories with debug information, which has .build-id below
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps otherwise
+    /// More directories with maps of just-in-time compilers (perf-PID.map), which a recording keeps
+    /// otherwise
     #[arg(long, value_name = "DIR")]
     perf_map_dir: Vec<PathBuf>,
     /// Read times in UTC, not in the local time zone
@@ -121,7 +123,8 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
              `tracebraid stop` or `snapshot`)",
         );
     }
-    let is_outside = counting.executions == 0 && hints::told_outside(&set, (range, &zone), &mut warnings);
+    let is_outside =
+        counting.executions == 0 && hints::told_outside(&set, (range, &zone), &mut warnings);
     // Of nothing there is nothing else to tell.
     if !is_outside && packets > 0 {
         tell(&mut warnings, &set, &definitions, &built, &counting);
@@ -139,7 +142,12 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The summary line. `size`: bytes of the database; `packets`: bytes of all packets of the traces.
-fn summary(args: &BuildArgs, executions: u64, contexts: u64, (size, packets): (u64, u64)) -> String {
+fn summary(
+    args: &BuildArgs,
+    executions: u64,
+    contexts: u64,
+    (size, packets): (u64, u64),
+) -> String {
     let added = if args.append { " added" } else { "" };
     let of_packets = match args.append || packets == 0 {
         // What was there before is of other packets.
@@ -160,9 +168,13 @@ fn summary(args: &BuildArgs, executions: u64, contexts: u64, (size, packets): (u
     )
 }
 
-/// Tells which kinds are delimited otherwise than those of that name that are in the database: compared with each other, they
-/// differ by that. Gives their places.
-fn other_definitions(before: &Database, definitions: &Definitions, warnings: &mut Warnings) -> Vec<usize> {
+/// Tells which kinds are delimited otherwise than those of that name that are in the database:
+/// compared with each other, they differ by that. Gives their places.
+fn other_definitions(
+    before: &Database,
+    definitions: &Definitions,
+    warnings: &mut Warnings,
+) -> Vec<usize> {
     let mut otherwise = Vec::new();
     for kind in 0..definitions.list.len() {
         let name = definitions.path(kind);
@@ -203,8 +215,8 @@ fn before(args: &BuildArgs) -> Result<Option<Database>, Failure> {
     }
 }
 
-/// Whether a file holds something that is no database of executions: one of SQLite is told by its head, in which the
-/// application stands whose it is.
+/// Whether a file holds something that is no database of executions: one of SQLite is told by its
+/// head, in which the application stands whose it is.
 fn is_something_else(path: &Path) -> bool {
     const SQLITE: &[u8] = b"SQLite format 3\0";
     const APPLICATION_AT: usize = 68;
@@ -213,7 +225,10 @@ fn is_something_else(path: &Path) -> bool {
         .is_ok_and(|about| about.is_file() && about.len() > 0);
     let mut head = [0; APPLICATION_AT + 4];
     let mut read = || File::open(path)?.read_exact(&mut head);
-    is_file && (read().is_err() || !head.starts_with(SQLITE) || !head.ends_with(&APPLICATION.to_be_bytes()))
+    is_file
+        && (read().is_err()
+            || !head.starts_with(SQLITE)
+            || !head.ends_with(&APPLICATION.to_be_bytes()))
 }
 
 fn open(args: &BuildArgs, about: &About) -> Result<(Counting, Union), Failure> {
@@ -289,7 +304,9 @@ fn tell(
 ) {
     built.doubts.iter().for_each(|doubt| warnings.note(doubt));
     built.lacks.iter().for_each(|lack| warnings.note(lack));
-    for (kind, (definition, &unfinished)) in definitions.list.iter().zip(&built.unfinished).enumerate() {
+    for (kind, (definition, &unfinished)) in
+        definitions.list.iter().zip(&built.unfinished).enumerate()
+    {
         if unfinished == 0 && counting.of_kinds.get(kind).is_none_or(|&count| count == 0) {
             let nothing = nothing(set, &definition.delimiter);
             warnings.note(&format!("{}: {nothing}", definition.name));
@@ -305,7 +322,9 @@ fn tell(
     }
     if built.refused > 0 {
         let refused = number_of(built.refused, "execution was", "executions were");
-        warnings.note(&format!("{refused} not begun, since too many were going on"));
+        warnings.note(&format!(
+            "{refused} not begun, since too many were going on"
+        ));
     }
     if built.given_up > 0 {
         let given_up = number_of(built.given_up, "execution", "executions");
@@ -418,7 +437,8 @@ fn of_writer(job: SinkJob<Writer>) -> SinkJob<Counting> {
     )
 }
 
-/// What the recording is called that a trace is of: that directory of those that were given in which it is.
+/// What the recording is called that a trace is of: that directory of those that were given in
+/// which it is.
 fn label(args: &BuildArgs, trace: &Trace) -> String {
     let is_of = |path: &&PathBuf| trace.paths.iter().any(|of| of.starts_with(path));
     let mut paths = args.input.paths.iter();

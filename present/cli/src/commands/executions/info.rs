@@ -87,15 +87,22 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
         Column::number("longest"),
     ];
     let row = |of: &Durations<'_>| {
-        let quantiles =
-            (0..SHARES.len()).map(|at| of.quantiles.get(at).map_or_else(String::new, |&ns| duration(ns)));
+        let quantiles = (0..SHARES.len()).map(|at| {
+            of.quantiles
+                .get(at)
+                .map_or_else(String::new, |&ns| duration(ns))
+        });
         [of.kind.name.clone(), grouped(of.kind.executions)]
             .into_iter()
             .chain(quantiles)
             .collect()
     };
     let mut text = table::render(&columns, kinds.iter().map(row));
-    let columns = [Column::text("label"), Column::text("host"), Column::text("trace")];
+    let columns = [
+        Column::text("label"),
+        Column::text("host"),
+        Column::text("trace"),
+    ];
     let sources = database.sources.iter();
     let sources = sources.map(|of| vec![of.label.clone(), host(database, of), of.path.clone()]);
     text.push('\n');
@@ -125,15 +132,20 @@ fn text(database: &Database, kinds: &[Durations<'_>]) -> String {
     text
 }
 
-/// The machine of a trace; of several traces of one machine with what tells their paths apart, which may not be seen where there are
-/// few columns.
+/// The machine of a trace; of several traces of one machine with what tells their paths apart,
+/// which may not be seen where there are few columns.
 fn host(database: &Database, source: &Source) -> String {
     let Some(name) = source.host.clone() else {
         return String::new();
     };
-    let of_host = database.sources.iter().filter(|other| other.host == source.host);
+    let of_host = database
+        .sources
+        .iter()
+        .filter(|other| other.host == source.host);
     let same: Vec<&Path> = of_host.map(|other| Path::new(&other.path)).collect();
-    let place = same.iter().position(|path| *path == Path::new(&source.path));
+    let place = same
+        .iter()
+        .position(|path| *path == Path::new(&source.path));
     let apart = paths_apart(&same);
     let apart = place
         .and_then(|place| apart.get(place))
@@ -144,7 +156,8 @@ fn host(database: &Database, source: &Source) -> String {
     }
 }
 
-/// The definitions of kinds, of which several may stand in one text: as they were given, so that they can be given again.
+/// The definitions of kinds, of which several may stand in one text: as they were given, so that
+/// they can be given again.
 fn definitions(kinds: &[ExecutionKind]) -> String {
     let mut text = String::new();
     let mut told: Vec<&str> = Vec::new();
@@ -159,7 +172,9 @@ fn definitions(kinds: &[ExecutionKind]) -> String {
             continue;
         }
         told.push(&kind.definition);
-        let same = kinds.iter().filter(|other| other.definition == kind.definition);
+        let same = kinds
+            .iter()
+            .filter(|other| other.definition == kind.definition);
         let names: Vec<&str> = same.map(|other| other.name.as_str()).collect();
         let whose = format!("{}, as defined", names.join(", "));
         defined(&mut text, &whose, &kind.definition);

@@ -33,18 +33,19 @@ pub(super) struct ListArgs {
     /// Of this kind, where there are several
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only those of which this holds: figures, values, label, host, thread, and ctx.FRAME, the time in frames of that name
+    /// Only those of which this holds: figures, values, label, host, thread, and ctx.FRAME, the
+    /// time in frames of that name
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
-    /// By this figure, the greatest first, or by this text (what was captured, thread, label, host), in the order of the
-    /// alphabet; `begin` for the order of time
+    /// By this figure, the greatest first, or by this text (what was captured, thread, label,
+    /// host), in the order of the alphabet; `begin` for the order of time
     #[arg(long, value_name = "NAME", default_value = "duration")]
     sort: String,
     /// Rows at most; 0 for all
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
-    /// These figures and texts (what was captured, thread, tid, label, host, trace), and ctx.FRAME, in this order (in JSON and
-    /// CSV all figures and what was captured, if not given)
+    /// These figures and texts (what was captured, thread, tid, label, host, trace), and ctx.FRAME,
+    /// in this order (in JSON and CSV all figures and what was captured, if not given)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     columns: Vec<String>,
     /// How to show them
@@ -77,7 +78,10 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         Format::Table => {
             let mut text = shown.text(&chosen);
             if args.top > 0 && more > 0 {
-                text.push_str(&format!("{} more; --top 0 shows all\n", grouped(more as u64)));
+                text.push_str(&format!(
+                    "{} more; --top 0 shows all\n",
+                    grouped(more as u64)
+                ));
             }
             output.write(text.as_bytes())?
         }
@@ -93,7 +97,8 @@ fn column<'t>(
     database: &'t Database,
     table: &'t Table,
 ) -> Result<Named<'t>, Failure> {
-    named(name.trim(), database, table).map_err(|error| Failure::usage(format!("{option}: {error}")))
+    named(name.trim(), database, table)
+        .map_err(|error| Failure::usage(format!("{option}: {error}")))
 }
 
 fn sort(by: &str, database: &Database, table: &Table, chosen: &mut [usize]) -> Result<(), Failure> {
@@ -107,7 +112,11 @@ fn sort(by: &str, database: &Database, table: &Table, chosen: &mut [usize]) -> R
 }
 
 /// What is shown besides what an execution is.
-fn columns<'t>(args: &ListArgs, database: &'t Database, table: &'t Table) -> Result<Vec<Named<'t>>, Failure> {
+fn columns<'t>(
+    args: &ListArgs,
+    database: &'t Database,
+    table: &'t Table,
+) -> Result<Vec<Named<'t>>, Failure> {
     if !args.columns.is_empty() {
         let asked = args.columns.iter();
         let mut asked = asked
@@ -200,7 +209,10 @@ impl Shown<'_> {
                 }));
             }
             if has_label {
-                cells.push(self.source(row).map_or_else(String::new, |of| of.label.clone()));
+                cells.push(
+                    self.source(row)
+                        .map_or_else(String::new, |of| of.label.clone()),
+                );
             }
             cells
         };
@@ -212,7 +224,10 @@ impl Shown<'_> {
             let mut object = Map::new();
             object.insert("id".to_owned(), json!(self.table.ids.get(row)));
             object.insert("begin_ns".to_owned(), json!(self.table.begins.get(row)));
-            object.insert("label".to_owned(), json!(self.source(row).map(|of| &of.label)));
+            object.insert(
+                "label".to_owned(),
+                json!(self.source(row).map(|of| &of.label)),
+            );
             object.insert(
                 "host".to_owned(),
                 json!(self.source(row).and_then(|of| of.host.as_ref())),
@@ -238,7 +253,10 @@ impl Shown<'_> {
             let source = self.source(row);
             let thread = self.thread(row);
             let first = [
-                self.table.ids.get(row).map_or_else(String::new, u32::to_string),
+                self.table
+                    .ids
+                    .get(row)
+                    .map_or_else(String::new, u32::to_string),
                 self.table
                     .begins
                     .get(row)

@@ -19,12 +19,15 @@ use crate::failure::Failure;
 
 pub(super) use list::{amount, title};
 
-/// Keeps executions of tasks (requests, frames, jobs) with where the time of each went, and tells of them.
+/// Keeps executions of tasks (requests, frames, jobs) with where the time of each went, and tells
+/// of them.
 ///
-/// An execution goes from an event that one condition chooses to one that another chooses, as periods do; or it is a system
-/// call, a function, a span, the life of a process. `build` follows its critical path across threads, and writes one SQLite file: for each execution the time in each calling context (functions,
-/// system calls, reasons to wait, threads that it waited for), figures, and captured values. `compare` tells what makes slow
-/// executions slow; `view` shows that in a web page. See docs/executions.md.
+/// An execution goes from an event that one condition chooses to one that another chooses, as
+/// periods do; or it is a system call, a function, a span, the life of a process. `build` follows
+/// its critical path across threads, and writes one SQLite file: for each execution the time in
+/// each calling context (functions, system calls, reasons to wait, threads that it waited for),
+/// figures, and captured values. `compare` tells what makes slow executions slow; `view` shows that
+/// in a web page. See docs/executions.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions build TRACE -o requests.db --period 'request : srv:begin :
@@ -112,9 +115,9 @@ pub(super) fn kind_with_executions<'d>(
     database: &'d Database,
     kind: Option<&str>,
 ) -> Result<&'d ExecutionKind, Failure> {
-    let kind = database
-        .kind(kind)
-        .map_err(|error| Failure::usage(format!("{}: {error} (--kind)", database.path().display())))?;
+    let kind = database.kind(kind).map_err(|error| {
+        Failure::usage(format!("{}: {error} (--kind)", database.path().display()))
+    })?;
     match kind.executions {
         0 => Err(nothing_of(database, kind)),
         _ => Ok(kind),

@@ -54,8 +54,8 @@ pub(super) fn all(options: &[Renamed], files: &[PathBuf]) -> Result<Vec<Renamed>
     for path in files {
         let wrong = |place: String, error: String| Failure::usage(format!("{place}: {error}"));
         let name = path.display();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| wrong(name.to_string(), error.to_string()))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| wrong(name.to_string(), error.to_string()))?;
         for (line, number) in text.lines().map(str::trim).zip(1..) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
@@ -68,8 +68,8 @@ pub(super) fn all(options: &[Renamed], files: &[PathBuf]) -> Result<Vec<Renamed>
     Ok(renames)
 }
 
-/// That they contradict neither each other nor those of the database that they are added to: a function has one other name, and
-/// following names comes to an end.
+/// That they contradict neither each other nor those of the database that they are added to: a
+/// function has one other name, and following names comes to an end.
 ///
 /// # Errors
 /// When two do, with both.
@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn contradictions_are_told_with_both() {
-        let expected = "names:3 (a=c) contradicts names:1 (a=b): a function can be taken for one other only";
+        let expected =
+            "names:3 (a=c) contradicts names:1 (a=b): a function can be taken for one other only";
         assert_eq!(wrong(&["a=b", "x = y", "a=c"]).unwrap(), expected);
         let circle = wrong(&["a=b", "b=c", "c=a"]).unwrap();
         assert!(

@@ -17,7 +17,8 @@ use crate::terminal_text;
 use crate::time;
 use crate::units::{duration, grouped};
 
-/// Shows one execution: where it is in the trace, and what came one behind the other on its critical path.
+/// Shows one execution: where it is in the trace, and what came one behind the other on its
+/// critical path.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions show requests.db 17
@@ -43,7 +44,9 @@ pub(super) struct ShowArgs {
 /// Runs it.
 pub(super) fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let database = open(&args.file)?;
-    let found = database.execution(args.id).map_err(|error| unreadable(&error))?;
+    let found = database
+        .execution(args.id)
+        .map_err(|error| unreadable(&error))?;
     let Some(found) = found else {
         return Err(Failure::usage(format!(
             "{}: there is no execution {}",
@@ -126,7 +129,8 @@ fn text(args: &ShowArgs, database: &Database, found: &Recorded) -> String {
     text
 }
 
-/// Where there are fewer columns, contexts stand below the numbers: beside them there is no room for frames.
+/// Where there are fewer columns, contexts stand below the numbers: beside them there is no room
+/// for frames.
 const NARROW: usize = 80;
 
 /// A step's context, the outermost frame first.

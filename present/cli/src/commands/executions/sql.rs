@@ -24,10 +24,11 @@ use crate::warnings::Warnings;
 
 /// Answers questions in SQL about a database of executions, and about traces.
 ///
-/// Without a question, it shows the tables: executions with their figures, the steps of their critical paths (segments),
-/// their times by calling context (times, contexts), their threads; and of the traces that they come from, where those are still
-/// there, or of those that --trace names, the event records (events), what threads did when (intervals), and the threads
-/// (trace_threads). Nothing is ever written. See docs/executions-sql.md.
+/// Without a question, it shows the tables: executions with their figures, the steps of their
+/// critical paths (segments), their times by calling context (times, contexts), their threads; and
+/// of the traces that they come from, where those are still there, or of those that --trace names,
+/// the event records (events), what threads did when (intervals), and the threads (trace_threads).
+/// Nothing is ever written. See docs/executions-sql.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions sql requests.db
@@ -46,7 +47,8 @@ pub(super) struct SqlArgs {
     /// The question; - for standard input; without one, the tables are shown
     #[arg(value_name = "SQL")]
     question: Option<String>,
-    /// A trace that is asked about, in place of those that the executions come from; may be given several times
+    /// A trace that is asked about, in place of those that the executions come from; may be given
+    /// several times
     #[arg(long, value_name = "PATH")]
     trace: Vec<PathBuf>,
     /// Let the traces of several hosts have one time, as `tracebraid executions build` does
@@ -136,7 +138,8 @@ fn traces(args: &SqlArgs, file: Option<&Path>) -> Traces {
     Traces::new(Box::new(open), Box::new(heard), args.fold.options(None))
 }
 
-/// The traces that executions come from, as far as they are still there, and what related their clocks, if that was the same.
+/// The traces that executions come from, as far as they are still there, and what related their
+/// clocks, if that was the same.
 fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
     let database = Database::open(file).map_err(|error| error.to_string())?;
     let mut paths: Vec<PathBuf> = Vec::new();
@@ -146,7 +149,8 @@ fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
             paths.push(path);
         }
     }
-    let (there, gone): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| path.exists());
+    let (there, gone): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.into_iter().partition(|path| path.exists());
     let gone: Vec<String> = gone.iter().map(|path| path.display().to_string()).collect();
     let gone = gone.join(", ");
     let mut syncs = database.sources.iter().map(|source| source.sync.as_deref());
@@ -154,7 +158,9 @@ fn sources(file: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), String> {
     let sync = first.filter(|first| syncs.all(|sync| sync == Some(*first)));
     let sync = sync.map(PathBuf::from);
     match (there.is_empty(), gone.is_empty()) {
-        (true, true) => Err("the database names no traces: --trace says which to ask about".to_owned()),
+        (true, true) => {
+            Err("the database names no traces: --trace says which to ask about".to_owned())
+        }
         (true, false) => Err(format!(
             "{gone}: not there any more; --trace says where the traces are now"
         )),

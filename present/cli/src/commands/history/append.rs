@@ -15,10 +15,12 @@ use crate::output::Output;
 use crate::units::{bytes, grouped, number_of};
 use crate::warnings::Warnings;
 
-/// Brings a history up to date with a trace that has grown since, such as one that is being recorded.
+/// Brings a history up to date with a trace that has grown since, such as one that is being
+/// recorded.
 ///
-/// Of the trace only what is new is read, and what is about as old. Then the history says what one says that is built of the
-/// whole trace. Whoever queries it meanwhile sees the old state or the new one; an interrupted append leaves the old one.
+/// Of the trace only what is new is read, and what is about as old. Then the history says what one
+/// says that is built of the whole trace. Whoever queries it meanwhile sees the old state or the
+/// new one; an interrupted append leaves the old one.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history append TRACE.history
@@ -28,13 +30,15 @@ pub(crate) struct AppendArgs {
     /// The history
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the traces are now, in the order in which they were given to build, if they are no longer where they were
+    /// Where the traces are now, in the order in which they were given to build, if they are no
+    /// longer where they were
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// End with exit code 1 if anything was damaged
     #[arg(long)]
     strict: bool,
-    /// If build had that: let the traces of several hosts have one time, as this file of `tracebraid sync -o` says
+    /// If build had that: let the traces of several hosts have one time, as this file of
+    /// `tracebraid sync -o` says
     #[arg(long, value_name = "FILE")]
     sync: Option<PathBuf>,
     #[command(flatten)]
@@ -99,7 +103,8 @@ fn failure(error: &AppendError) -> Failure {
     let message = error.to_string();
     match error {
         AppendError::Build(error) => build::failure(error),
-        // The history may have been built without a wrong index; here, that index gives other packets.
+        // The history may have been built without a wrong index; here, that index gives other
+        // packets.
         AppendError::Other { .. } => Failure::usage(format!(
             "{message}; if build had --sync FILE, append needs the same file"
         ))

@@ -16,7 +16,8 @@ use crate::warnings::Warnings;
 
 /// Builds the history of a kernel trace.
 ///
-/// The file is complete when it has its name: an interrupted build leaves none. It is the same for any number of threads.
+/// The file is complete when it has its name: an interrupted build leaves none. It is the same for
+/// any number of threads.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
@@ -29,10 +30,12 @@ pub(crate) struct BuildArgs {
     /// The file to write
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
-    /// Keep what this analysis says, too: a file in TOML, or in Trace Compass's XML (docs/user-analyses.md)
+    /// Keep what this analysis says, too: a file in TOML, or in Trace Compass's XML
+    /// (docs/user-analyses.md)
     #[arg(long, value_name = "FILE")]
     analysis: Option<PathBuf>,
-    /// Keep what the descriptors of processes are, and what is read and written: takes about twice as long
+    /// Keep what the descriptors of processes are, and what is read and written: takes about twice
+    /// as long
     #[arg(long)]
     files: bool,
     #[command(flatten)]

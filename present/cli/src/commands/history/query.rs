@@ -22,8 +22,9 @@ use crate::units::{grouped, number_of};
 
 /// Tells what attributes were: all at a time, or some over a range.
 ///
-/// Attributes are paths: cpu/0/state, thread/1234/syscall, disk/8,0/depth; patterns with * and ? name many. With several
-/// machines, the machine's name stands before: srv/cpu/0/state. Without any other choice, tells the changes in the range.
+/// Attributes are paths: cpu/0/state, thread/1234/syscall, disk/8,0/depth; patterns with * and ?
+/// name many. With several machines, the machine's name stands before: srv/cpu/0/state. Without any
+/// other choice, tells the changes in the range.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("what"), after_help = "Examples:
   # everything at a moment
@@ -52,8 +53,14 @@ pub(crate) struct QueryArgs {
     /// Their last change before that time
     #[arg(long, value_name = "TIME", group = "what", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     previous: Option<TimeSpec>,
-    /// The first time in the range at which a condition holds: ==, !=, <, <=, >, >= and a value (- is no value), as '> 4'
-    #[arg(long, value_name = "CONDITION", group = "what", allow_hyphen_values = true)]
+    /// The first time in the range at which a condition holds: ==, !=, <, <=, >, >= and a value (-
+    /// is no value), as '> 4'
+    #[arg(
+        long,
+        value_name = "CONDITION",
+        group = "what",
+        allow_hyphen_values = true
+    )]
     first: Option<String>,
     /// What they are at so many times in the range, in equal steps
     #[arg(long, value_name = "N", group = "what", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -91,20 +98,30 @@ impl QueryArgs {
         if is_empty {
             self.tell_of_unknown(&history)?;
         }
-        let answer = show(&history, self.format, &options::zone(self.range.gmt), answer)?;
+        let answer = show(
+            &history,
+            self.format,
+            &options::zone(self.range.gmt),
+            answer,
+        )?;
         self.write(&answer)?;
         Ok(ExitCode::SUCCESS)
     }
 
     /// Neither the history nor a file of its trace is written over.
     fn spare(&self, history: &History) -> Result<(), Failure> {
-        let Some(target) = &self.output else { return Ok(()) };
+        let Some(target) = &self.output else {
+            return Ok(());
+        };
         spare::check_read(target, &[&self.file])?;
         let Ok(there) = target.canonicalize() else {
             return Ok(());
         };
         let paths = &history.meta().paths;
-        let holds = |path: &PathBuf| path.canonicalize().is_ok_and(|path| there.starts_with(path));
+        let holds = |path: &PathBuf| {
+            path.canonicalize()
+                .is_ok_and(|path| there.starts_with(path))
+        };
         // Most are elsewhere, and the trace need not even be there.
         match paths.iter().any(holds) {
             true => spare::check(target, &options::open_paths(paths)?, paths),
@@ -124,7 +141,8 @@ impl QueryArgs {
         output::replace(file, answer)
     }
 
-    /// Says which of what was asked for the history has never heard of: a typing error looks like an attribute without changes.
+    /// Says which of what was asked for the history has never heard of: a typing error looks like
+    /// an attribute without changes.
     fn tell_of_unknown(&self, history: &History) -> Result<(), Failure> {
         let (begin, end) = (history.meta().begin, history.meta().end);
         for pattern in &self.attributes {
@@ -169,7 +187,9 @@ impl QueryArgs {
         }
         if let Some(next) = self.next {
             let next = time(next)?;
-            return each(&attributes, |attribute| history.next_change(attribute, next));
+            return each(&attributes, |attribute| {
+                history.next_change(attribute, next)
+            });
         }
         if let Some(previous) = self.previous {
             let previous = time(previous)?;
@@ -254,7 +274,11 @@ fn first_times(
     })
 }
 
-fn changes(history: &History, attributes: &[Attribute], (from, to): (i64, i64)) -> Result<Answer, Failure> {
+fn changes(
+    history: &History,
+    attributes: &[Attribute],
+    (from, to): (i64, i64),
+) -> Result<Answer, Failure> {
     let mut rows = Vec::new();
     for &attribute in attributes {
         let changes = history

@@ -59,8 +59,12 @@ impl RangeArgs {
     /// From its beginning until before its end, in nanoseconds from the origin.
     pub(super) fn of(&self, history: &History) -> Result<(i64, i64), Failure> {
         let (begin, end) = (history.meta().begin, history.meta().end);
-        let from = self.from.map_or(Ok(begin), |spec| self.time(history, spec))?;
-        let to = self.to.map_or(Ok(end), |spec| self.resolve(history, spec))?;
+        let from = self
+            .from
+            .map_or(Ok(begin), |spec| self.time(history, spec))?;
+        let to = self
+            .to
+            .map_or(Ok(end), |spec| self.resolve(history, spec))?;
         // The end belongs to the range; what is behind that of the trace is not asked for.
         let to = to.min(end).saturating_add(1);
         match from < to {

@@ -11,9 +11,12 @@ use crate::fold::{self, FoldArgs};
 use crate::options;
 use crate::output::say;
 
-/// Does something with a history. If that fails since the history is damaged, and its trace is still there, the history is
-/// built again, and it is done once more.
-pub(super) fn mending<T>(file: &Path, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+/// Does something with a history. If that fails since the history is damaged, and its trace is
+/// still there, the history is built again, and it is done once more.
+pub(super) fn mending<T>(
+    file: &Path,
+    mut work: impl FnMut() -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let refused = match work() {
         Err(refused) => refused,
         done => return done,
@@ -39,7 +42,11 @@ fn damage(file: &Path) -> Option<(HistoryError, Meta)> {
 
 fn again(file: &Path, meta: &Meta) -> Result<(), Failure> {
     let set = options::open_paths(&meta.paths)?;
-    let paths: Vec<String> = meta.paths.iter().map(|path| path.display().to_string()).collect();
+    let paths: Vec<String> = meta
+        .paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     let paths = paths.join(" ");
     meta.check(&set).map_err(|why| {
         Failure::nothing_readable(format!(

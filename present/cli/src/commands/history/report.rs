@@ -18,9 +18,9 @@ use crate::units::{duration, grouped, percent};
 
 /// Shows how long attributes had which values, and what numbers were on average.
 ///
-/// A value's share is that of the range; of attributes together, that of all their time. Sums, and numbers with more than 16 values that
-/// measure something, are told by their least, average (over time) and greatest value; those that name something, as threads and
-/// interrupts, always by value.
+/// A value's share is that of the range; of attributes together, that of all their time. Sums, and
+/// numbers with more than 16 values that measure something, are told by their least, average (over
+/// time) and greatest value; those that name something, as threads and interrupts, always by value.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history report TRACE.history 'cpu/*/state'
@@ -70,7 +70,13 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     if args.together {
         rows = together(rows);
     }
-    let known = |(_, report): &Row| report.values.values().map(|times| times.total_ns).sum::<u64>();
+    let known = |(_, report): &Row| {
+        report
+            .values
+            .values()
+            .map(|times| times.total_ns)
+            .sum::<u64>()
+    };
     let shown = Shown {
         history: &history,
         whole: match args.together {
@@ -217,13 +223,21 @@ impl Shown<'_> {
         for (attribute, report) in rows {
             let path = self.path(*attribute);
             for (value, times) in &report.values {
-                let cells = [times.total_ns, times.times, times.longest_ns].map(|number| number.to_string());
+                let cells = [times.total_ns, times.times, times.longest_ns]
+                    .map(|number| number.to_string());
                 let nothing = vec![String::new(); 5];
-                csv.add([vec![path.clone(), value.to_string()], cells.to_vec(), nothing].concat());
+                csv.add(
+                    [
+                        vec![path.clone(), value.to_string()],
+                        cells.to_vec(),
+                        nothing,
+                    ]
+                    .concat(),
+                );
             }
             if let Some(numbers) = report.numbers {
-                let cells =
-                    [numbers.min, numbers.max, numbers.first, numbers.last].map(|number| number.to_string());
+                let cells = [numbers.min, numbers.max, numbers.first, numbers.last]
+                    .map(|number| number.to_string());
                 let [min, max, first, last] = cells;
                 let times = [
                     numbers.known_ns.to_string(),

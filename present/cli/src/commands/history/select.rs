@@ -1,4 +1,5 @@
-//! Which attributes a query is about: paths with `*` and `?`, and the machine before them where there are several.
+//! Which attributes a query is about: paths with `*` and `?`, and the machine before them where
+//! there are several.
 
 use tracebraid_history::{Attribute, AttributeKind, History, Subject};
 use tracebraid_language::glob::Glob;
@@ -41,7 +42,8 @@ pub(super) fn path(history: &History, attribute: Attribute) -> String {
     }
 }
 
-/// The attributes that paths and patterns name: of patterns those that have a value at one of some times.
+/// The attributes that paths and patterns name: of patterns those that have a value at one of some
+/// times.
 pub(super) fn attributes(
     history: &History,
     patterns: &[String],
@@ -91,7 +93,10 @@ pub(super) fn nearest_path(history: &History, path: &str) -> Result<String, Fail
         .into_iter()
         .map(|attribute| self::path(history, attribute))
         .collect();
-    Ok(did_you_mean(&Glob::new(path), paths.iter().map(String::as_str)))
+    Ok(did_you_mean(
+        &Glob::new(path),
+        paths.iter().map(String::as_str),
+    ))
 }
 
 fn unknown(history: &History, path: &str, instead: &str) -> String {
@@ -101,7 +106,8 @@ fn unknown(history: &History, path: &str, instead: &str) -> String {
         None => String::new(),
     };
     let kinds = |subject: Subject| {
-        let kinds = tracebraid_history::AttributeKind::all().filter(|kind| kind.subject() == subject);
+        let kinds =
+            tracebraid_history::AttributeKind::all().filter(|kind| kind.subject() == subject);
         kinds.map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     };
     let files = match history.meta().files {

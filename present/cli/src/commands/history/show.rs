@@ -122,7 +122,8 @@ impl Shown<'_> {
         path(self.history, attribute)
     }
 
-    /// The name of the thread that a row is about, that it says runs on a CPU, or whose descriptor it is about; nothing elsewhere.
+    /// The name of the thread that a row is about, that it says runs on a CPU, or whose descriptor
+    /// it is about; nothing elsewhere.
     fn name(&self, row: &Row) -> Result<String, Failure> {
         let time = row.time.or(row.moment).unwrap_or(self.history.meta().end);
         let Some(name) = name_of(row) else {
@@ -154,8 +155,15 @@ impl Shown<'_> {
         }
         let mut cells = Vec::new();
         for row in rows {
-            let time = row.time.map(|time| clock(time, self.zone)).filter(|_| has_times);
-            let rest = [self.path(row.attribute), row.value.to_string(), self.name(row)?];
+            let time = row
+                .time
+                .map(|time| clock(time, self.zone))
+                .filter(|_| has_times);
+            let rest = [
+                self.path(row.attribute),
+                row.value.to_string(),
+                self.name(row)?,
+            ];
             cells.push(time.into_iter().chain(rest).collect());
         }
         Ok(table::render(&columns, cells))
@@ -163,7 +171,9 @@ impl Shown<'_> {
 
     fn json(&self, rows: &[Row]) -> serde_json::Value {
         let row = |row: &Row| match row.time {
-            Some(time) => json!({"time_ns": time, "attribute": self.path(row.attribute), "value": row.value}),
+            Some(time) => {
+                json!({"time_ns": time, "attribute": self.path(row.attribute), "value": row.value})
+            }
             None => json!({"attribute": self.path(row.attribute), "value": row.value}),
         };
         json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
@@ -184,7 +194,8 @@ impl Shown<'_> {
 
     #[cfg(feature = "arrow")]
     fn arrow(&self, rows: &[Row]) -> Result<Vec<u8>, Failure> {
-        let mut paths: std::collections::HashMap<Attribute, std::sync::Arc<str>> = Default::default();
+        let mut paths: std::collections::HashMap<Attribute, std::sync::Arc<str>> =
+            Default::default();
         let row = |row: &Row| tracebraid_export::arrow::Row {
             time: row.time,
             attribute: paths
@@ -201,11 +212,17 @@ impl Shown<'_> {
     }
 
     /// Samples as rows, one behind the other.
-    fn samples(&self, (from, to): (i64, i64), attributes: &[Attribute], rows: Vec<Vec<Value>>) -> Vec<Row> {
+    fn samples(
+        &self,
+        (from, to): (i64, i64),
+        attributes: &[Attribute],
+        rows: Vec<Vec<Value>>,
+    ) -> Vec<Row> {
         let of = |(&attribute, values): (&Attribute, Vec<Value>)| {
             let count = values.len().max(1) as i128;
             let span = i128::from(to) - i128::from(from);
-            let time = move |at: usize| i64::try_from(i128::from(from) + span * at as i128 / count).ok();
+            let time =
+                move |at: usize| i64::try_from(i128::from(from) + span * at as i128 / count).ok();
             let row = move |(at, value)| Row {
                 attribute,
                 time: time(at),
@@ -224,10 +241,16 @@ fn name_of(row: &Row) -> Option<Attribute> {
     let tid = match (attribute.kind(), &row.value) {
         (AttributeKind::ThreadName, _) => return None,
         // The idle thread has no name: each CPU has its own.
-        (AttributeKind::CpuThread, Value::Number(tid)) => u32::try_from(*tid).ok().filter(|&tid| tid != 0)?,
+        (AttributeKind::CpuThread, Value::Number(tid)) => {
+            u32::try_from(*tid).ok().filter(|&tid| tid != 0)?
+        }
         (kind, _) if kind.subject() == Subject::Thread => attribute.id(),
         (kind, _) if kind.subject() == Subject::File => attribute.descriptor().0,
         _ => return None,
     };
-    Some(Attribute::new(AttributeKind::ThreadName, attribute.host(), tid))
+    Some(Attribute::new(
+        AttributeKind::ThreadName,
+        attribute.host(),
+        tid,
+    ))
 }

@@ -32,7 +32,9 @@ impl<'s> Asked<'s> {
         let question = self.server.question()?;
         let answer = match &question.request {
             Request::Stop => return Some(question),
-            Request::Status => Answer::Done(self.status(session.progress(), session.keeps_newest(), elapsed)),
+            Request::Status => {
+                Answer::Done(self.status(session.progress(), session.keeps_newest(), elapsed))
+            }
             Request::Rotate => match session.rotate() {
                 Ok(directory) => Answer::Done(Status {
                     directory: absolute(&directory),
@@ -41,8 +43,7 @@ impl<'s> Asked<'s> {
                 Err(error) => Answer::Failed(error.to_string()),
             },
             Request::Snapshot(_) if !session.keeps_newest() => {
-                let why =
-                    "this recording writes everything, and keeps nothing in memory: start it with --snapshot";
+                let why = "this recording writes everything, and keeps nothing in memory: start it with --snapshot";
                 Answer::Failed(why.to_owned())
             }
             Request::Snapshot(directory) => match session.snapshot(directory) {
@@ -66,7 +67,10 @@ impl<'s> Asked<'s> {
     ) -> Result<ExitCode, Failure> {
         let (answer, code) = match stopped {
             Ok(summary) => {
-                let progress = summary.kernel.map(|kernel| kernel.total).unwrap_or_default();
+                let progress = summary
+                    .kernel
+                    .map(|kernel| kernel.total)
+                    .unwrap_or_default();
                 // What was kept is written by now.
                 let status = self.status(progress, false, elapsed);
                 (Answer::Done(status), ExitCode::SUCCESS)

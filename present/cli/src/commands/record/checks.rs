@@ -11,12 +11,12 @@ use crate::output::say;
 /// The processes of `--pid`. Fails if the arguments name nothing to record.
 pub(super) fn targets(args: &RecordArgs) -> Result<Vec<Target>, Failure> {
     if args.command.is_empty() && args.pid.is_empty() && !args.system {
-        let message =
-            "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
+        let message = "what is to be recorded: a command (-- COMMAND), --pid PID, or the whole machine (--system)?";
         return Err(Failure::usage(message));
     }
     if args.descendants && args.pid.is_empty() {
-        let message = "--descendants needs --pid: it adds the existing descendants of these processes";
+        let message =
+            "--descendants needs --pid: it adds the existing descendants of these processes";
         return Err(Failure::usage(message));
     }
     let processes = args.pid.iter().map(|&process| Target::find(process));

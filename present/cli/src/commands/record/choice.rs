@@ -36,7 +36,12 @@ impl FromStr for Traced {
         Ok(Traced(match text {
             "all" => Syscalls::All,
             "none" => Syscalls::None,
-            names => Syscalls::Only(names.split(',').map(|name| name.trim().to_owned()).collect()),
+            names => Syscalls::Only(
+                names
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .collect(),
+            ),
         }))
     }
 }

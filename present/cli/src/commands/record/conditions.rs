@@ -46,12 +46,14 @@ fn add(expression: &Expr, to: &mut Conditions) -> Result<(), String> {
             let (place, number) = match field {
                 Field::Tid => (&mut to.tid, integer(value)?),
                 Field::Pid => (&mut to.pid, integer(value)?),
-                Field::Path(Where::Anywhere | Where::Payload, names) => match names.join(".").as_str() {
-                    "ret" => (&mut to.result, integer(value)?),
-                    "prio" => (&mut to.prio, integer(value)?),
-                    "duration" => (&mut to.duration, nanoseconds(value)?),
-                    name => return Err(format!("`{name}` cannot be compared here")),
-                },
+                Field::Path(Where::Anywhere | Where::Payload, names) => {
+                    match names.join(".").as_str() {
+                        "ret" => (&mut to.result, integer(value)?),
+                        "prio" => (&mut to.prio, integer(value)?),
+                        "duration" => (&mut to.duration, nanoseconds(value)?),
+                        name => return Err(format!("`{name}` cannot be compared here")),
+                    }
+                }
                 Field::Path(Where::Context, names) => match names.join(".").as_str() {
                     "tid" => (&mut to.tid, integer(value)?),
                     "pid" => (&mut to.pid, integer(value)?),
@@ -86,9 +88,9 @@ fn integer(value: &Value) -> Result<i64, String> {
 fn nanoseconds(value: &Value) -> Result<i64, String> {
     let text = value.text();
     let has_unit = text.ends_with(|last: char| last.is_alphabetic());
-    time::duration(&text)
-        .filter(|_| has_unit)
-        .ok_or_else(|| format!("`{text}` is not a length of time with a unit, such as 500us, 1ms or 2s"))
+    time::duration(&text).filter(|_| has_unit).ok_or_else(|| {
+        format!("`{text}` is not a length of time with a unit, such as 500us, 1ms or 2s")
+    })
 }
 
 fn bounds(operator: Operator, number: i64) -> Result<Bounds, String> {
@@ -186,7 +188,10 @@ mod tests {
     #[test]
     fn comparisons_become_bounds() {
         assert_eq!(of("duration > 1ms").duration, between(1_000_001, i64::MAX));
-        assert_eq!(of("duration >= 1.5 ms").duration, between(1_500_000, i64::MAX));
+        assert_eq!(
+            of("duration >= 1.5 ms").duration,
+            between(1_500_000, i64::MAX)
+        );
         assert_eq!(of("ret < 0").result, between(i64::MIN, -1));
         assert_eq!(of("tid == 5 && prio < 100").tid, between(5, 5));
         assert_eq!(of("tid == 5 && ctx.prio < 100").prio, between(i64::MIN, 99));

@@ -21,13 +21,18 @@ pub(super) fn launch(
 ) -> Result<Launched, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::output(error.to_string());
     let own = own_path().map_err(|error| failed(&error))?;
-    Launched::new(&own, OsStr::new(LAUNCH), command, environment, directory).map_err(|error| failed(&error))
+    Launched::new(&own, OsStr::new(LAUNCH), command, environment, directory)
+        .map_err(|error| failed(&error))
 }
 
-/// This program. A chroot may have no `/proc`, by which the system library finds it: then it is as it was called.
+/// This program. A chroot may have no `/proc`, by which the system library finds it: then it is as
+/// it was called.
 fn own_path() -> std::io::Result<PathBuf> {
     std::env::current_exe().or_else(|error| {
-        let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+        let called = std::env::args_os()
+            .next()
+            .map(PathBuf::from)
+            .unwrap_or_default();
         if called.components().count() > 1 {
             return Ok(called);
         }

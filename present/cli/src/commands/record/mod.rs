@@ -41,10 +41,11 @@ pub(crate) use written::{Written, see_it};
 
 /// Records events of the kernel and of programs as a trace.
 ///
-/// All other commands, babeltrace2 and Trace Compass read the trace. Kernel events are recorded for the whole machine;
-/// system calls and page faults are recorded for the command, or for the processes of --pid, and for the processes that
-/// they start. Recording the kernel needs CAP_BPF and CAP_PERFMON; recording a command's own probes needs no privilege.
-/// The exit code is the command's.
+/// All other commands, babeltrace2 and Trace Compass read the trace. Kernel events are recorded for
+/// the whole machine; system calls and page faults are recorded for the command, or for the
+/// processes of --pid, and for the processes that they start. Recording the kernel needs CAP_BPF
+/// and CAP_PERFMON; recording a command's own probes needs no privilege. The exit code is the
+/// command's.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid record -- ./my-program --its-option
@@ -72,47 +73,51 @@ Groups of kernel events:
   vector  the processor's own interrupts (x86)             lock   waits for the kernel's locks
   work    work queues and io_uring requests")]
 pub(crate) struct RecordArgs {
-    /// Record these groups of kernel events: names, `all` or `none`; default: sched,irq,timer,block,net
+    /// Record these groups of kernel events: names, `all` or `none`; default:
+    /// sched,irq,timer,block,net
     #[arg(long, value_name = "GROUPS")]
     kernel: Option<Groups>,
     /// Record these system calls: names, `all` or `none`; default: all
     #[arg(long, value_name = "CALLS")]
     syscalls: Option<Traced>,
-    /// Record an event of the recorded processes by name; may be repeated. SPEC is tracepoint:CATEGORY:NAME,
-    /// usdt:PATH:NAME or usdt:PATH:PROVIDER:NAME (patterns with * and ?), uprobe:PATH:FUNCTION or
-    /// uprobe:PATH:FUNCTION+OFFSET, uretprobe:PATH:FUNCTION,
+    /// Record an event of the recorded processes by name; may be repeated. SPEC is
+    /// tracepoint:CATEGORY:NAME, usdt:PATH:NAME or usdt:PATH:PROVIDER:NAME (patterns with * and ?),
+    /// uprobe:PATH:FUNCTION or uprobe:PATH:FUNCTION+OFFSET, uretprobe:PATH:FUNCTION,
     /// kprobe:FUNCTION, kretprobe:FUNCTION, or go:PATH for waits of goroutines
     #[arg(long, value_name = "SPEC")]
     event: Vec<EventSpec>,
-    /// Record only the system calls and page faults for which a condition holds; it compares duration and ret of calls, tid,
-    /// pid, prio and procname, joined by &&
+    /// Record only the system calls and page faults for which a condition holds; it compares
+    /// duration and ret of calls, tid, pid, prio and procname, joined by &&
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Condition>,
-    /// Add context values to each kernel event: pid, tid, ppid, vpid, vtid, vppid, procname, prio, nice, pid_ns,
-    /// uid, gid, and counters of the CPU such as perf:cpu:page-faults or perf:cpu:cycles
+    /// Add context values to each kernel event: pid, tid, ppid, vpid, vtid, vppid, procname, prio,
+    /// nice, pid_ns, uid, gid, and counters of the CPU such as perf:cpu:page-faults or
+    /// perf:cpu:cycles
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     context: Vec<Context>,
-    /// Record these event classes of the command's own probes: patterns with * and ?, or `none`; default: *. With patterns,
-    /// programs that are not linked with libtracebraid_probe.so load it
+    /// Record these event classes of the command's own probes: patterns with * and ?, or `none`;
+    /// default: *. With patterns, programs that are not linked with libtracebraid_probe.so load it
     #[arg(long, value_name = "PATTERNS", value_delimiter = ',')]
     probes: Vec<String>,
-    /// Record call stacks: one for each millisecond of CPU time, and one for each wait of 100 us or longer. OPTIONS change
-    /// these values, for example period_us=500,threshold_us=50,depth=64. Programs need no preparation. stack_bytes=0 follows
-    /// frame pointers instead of unwind tables
+    /// Record call stacks: one for each millisecond of CPU time, and one for each wait of 100 us or
+    /// longer. OPTIONS change these values, for example period_us=500,threshold_us=50,depth=64.
+    /// Programs need no preparation. stack_bytes=0 follows frame pointers instead of unwind tables
     #[arg(long, value_name = "OPTIONS", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     stacks: Option<stacks::Wanted>,
-    /// Record system calls and page faults of these processes and of those that they start; the recording ends when the
-    /// given processes have ended
+    /// Record system calls and page faults of these processes and of those that they start; the
+    /// recording ends when the given processes have ended
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["system", "command"])]
     pid: Vec<u32>,
-    /// With --pid: also record the existing descendants of the processes, such as the workers of a server
+    /// With --pid: also record the existing descendants of the processes, such as the workers of a
+    /// server
     #[arg(long)]
     descendants: bool,
     /// Record system calls and page faults of all processes
     #[arg(long)]
     system: bool,
-    /// Record until all descendants of the command or of --pid have also ended, such as the background workers of a server.
-    /// Ctrl-C, --duration and `tracebraid stop` also end such a recording
+    /// Record until all descendants of the command or of --pid have also ended, such as the
+    /// background workers of a server. Ctrl-C, --duration and `tracebraid stop` also end such a
+    /// recording
     #[arg(long)]
     follow_daemons: bool,
     /// Directory of the trace; default: tracebraid-DATE-TIME
@@ -124,8 +129,8 @@ pub(crate) struct RecordArgs {
     /// Stop recording after this time (10s, 500ms, 2min); the command keeps running
     #[arg(long, value_name = "TIME", value_parser = watch::duration)]
     duration: Option<Duration>,
-    /// Write the kernel's trace as chunks, each a complete trace, and begin a new one at a size, after a time, or at
-    /// whichever comes first (1G,10min); `manual`: only by `tracebraid rotate`
+    /// Write the kernel's trace as chunks, each a complete trace, and begin a new one at a size,
+    /// after a time, or at whichever comes first (1G,10min); `manual`: only by `tracebraid rotate`
     #[arg(long, value_name = "SIZE|TIME", conflicts_with = "snapshot")]
     rotate: Option<rotation::Wanted>,
     /// Keep only the newest N chunks, including the one that is being written
@@ -137,16 +142,17 @@ pub(crate) struct RecordArgs {
     /// Leave out the state dump: the processes, files and devices that exist when recording begins
     #[arg(long)]
     no_state_dump: bool,
-    /// Write the kernel's trace as CTF 2, which babeltrace2 reads from 2.1 on, not as CTF 1.8; traces of programs stay CTF 1.8
+    /// Write the kernel's trace as CTF 2, which babeltrace2 reads from 2.1 on, not as CTF 1.8;
+    /// traces of programs stay CTF 1.8
     #[arg(long)]
     ctf2: bool,
-    /// Keep only the newest events, in memory: the last --max-size bytes (default 64M), written when the recording ends or
-    /// by `tracebraid snapshot`
+    /// Keep only the newest events, in memory: the last --max-size bytes (default 64M), written
+    /// when the recording ends or by `tracebraid snapshot`
     #[arg(long)]
     snapshot: bool,
-    /// Write a snapshot when a condition holds, into snapshot-DATE-TIME in the trace's directory, and go on: `syscall >
-    /// 100ms`, `syscall(read,fsync) > 1s`, `latency > 50ms` (from wake-up to running), `rate(EVENT) > 10000/s`, `load > 4`,
-    /// `runnable > 8`, `cpu > 90%`; may be repeated
+    /// Write a snapshot when a condition holds, into snapshot-DATE-TIME in the trace's directory,
+    /// and go on: `syscall > 100ms`, `syscall(read,fsync) > 1s`, `latency > 50ms` (from wake-up to
+    /// running), `rate(EVENT) > 10000/s`, `load > 4`, `runnable > 8`, `cpu > 90%`; may be repeated
     #[arg(long, value_name = "CONDITION", requires = "snapshot")]
     when: Vec<when::When>,
     /// Ignore conditions for this time after a snapshot
@@ -169,14 +175,18 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Records; a session in the background answers questions meanwhile.
-pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Result<ExitCode, Failure> {
+pub(super) fn record(
+    args: &RecordArgs,
+    server: Option<(&str, &Server)>,
+) -> Result<ExitCode, Failure> {
     let processes = checks::targets(args)?;
     checks::probes(args)?;
     let mut options = session_options(args)?;
     checks::recorders(args, &options)?;
     let is_new = make_directory(args.output.as_deref(), &mut options)?;
     let begun = begin(args, &mut options);
-    let (session, mut command, mut signals) = begun.inspect_err(|_| clear(&options.directory, is_new))?;
+    let (session, mut command, mut signals) =
+        begun.inspect_err(|_| clear(&options.directory, is_new))?;
     let limits = Limits {
         time: args.duration,
         processes,
@@ -192,7 +202,9 @@ pub(super) fn record(args: &RecordArgs, server: Option<(&str, &Server)>) -> Resu
         &mut signals,
         &when::Snapshots::new(&options.directory, args.quiet),
     )?;
-    let goes_on = command.as_mut().and_then(|command| goes_on(&ended, command));
+    let goes_on = command
+        .as_mut()
+        .and_then(|command| goes_on(&ended, command));
     let left = match matches!(ended, Ended::Command(_)) || limits.are_gone() {
         true => still_run(&session),
         false => 0,
@@ -277,8 +289,8 @@ fn begin(args: &RecordArgs, options: &mut SessionOptions) -> Result<Begun, Failu
     Ok((session, command, signals))
 }
 
-/// Whether a recording is empty. The library for modules reports it if its directory is gone: what a command left
-/// in the background may begin it yet.
+/// Whether a recording is empty. The library for modules reports it if its directory is gone: what
+/// a command left in the background may begin it yet.
 fn is_empty(options: &SessionOptions) -> bool {
     let has = |name: &str| options.directory.join(name).exists();
     options.kernel.is_none() && options.modules.is_none() && !has("ust")
@@ -322,7 +334,8 @@ const MOST_OF_A_SECOND: u32 = 1000;
 pub(super) fn make_stamped(name: &str) -> Result<PathBuf, Failure> {
     let now = Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let plain = PathBuf::from(format!("{name}-{now}"));
-    let others = (1..MOST_OF_A_SECOND).map(|number| PathBuf::from(format!("{name}-{now}-{number}")));
+    let others =
+        (1..MOST_OF_A_SECOND).map(|number| PathBuf::from(format!("{name}-{now}-{number}")));
     for directory in std::iter::once(plain.clone()).chain(others) {
         match std::fs::create_dir(&directory) {
             Ok(()) => return Ok(directory),

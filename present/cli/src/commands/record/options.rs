@@ -25,8 +25,8 @@ fn patterns(args: &RecordArgs) -> Vec<String> {
     wanted.cloned().collect()
 }
 
-/// Maximum size of the trace in bytes. The file size limit of this process counts too: a file that exceeds it would lack its
-/// end.
+/// Maximum size of the trace in bytes. The file size limit of this process counts too: a file that
+/// exceeds it would lack its end.
 fn size_limit(args: &RecordArgs) -> Option<u64> {
     let of_files = file_size_limit().filter(|_| args.rotate.is_none());
     let limits = [args.max_size, of_files].into_iter().flatten();
@@ -44,7 +44,8 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
     let has_probes = !args.command.is_empty() && !probes.patterns.is_empty();
     let kernel = kernel_options(args)?;
     let modules = stacks::modules(has_probes && probes.has_functions() && !args.snapshot);
-    // Not without being asked: programs of other C libraries or sanitizers may refuse to begin with a library preloaded.
+    // Not without being asked: programs of other C libraries or sanitizers may refuse to begin with
+    // a library preloaded.
     if has_probes && !args.probes.is_empty() && modules.is_none() {
         probes.library = stacks::of_probes();
     }
@@ -56,8 +57,8 @@ pub(super) fn session_options(args: &RecordArgs) -> Result<SessionOptions, Failu
     })
 }
 
-/// Options of the kernel recorder. `None` if the kernel cannot be recorded, no option asks for it, and something else is
-/// recorded.
+/// Options of the kernel recorder. `None` if the kernel cannot be recorded, no option asks for it,
+/// and something else is recorded.
 fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
     let groups = args.kernel.as_ref().map(|groups| groups.0.clone());
     let groups = groups.unwrap_or_else(|| USUAL.to_vec());
@@ -106,7 +107,10 @@ fn kernel_options(args: &RecordArgs) -> Result<Option<Options>, Failure> {
         ring_bytes: args.buffer_size,
         keep: args.snapshot.then(|| args.max_size.unwrap_or(KEPT)),
         limit: size_limit(args),
-        rotation: args.rotate.as_ref().map(|wanted| wanted.of_kernel(args.keep)),
+        rotation: args
+            .rotate
+            .as_ref()
+            .map(|wanted| wanted.of_kernel(args.keep)),
         ctf2: args.ctf2,
         creation: Zoned::now().strftime("%Y%m%dT%H%M%S%z").to_string(),
         state_dump: !args.no_state_dump && !is_unprivileged,
@@ -135,10 +139,13 @@ fn check_sizes(args: &RecordArgs) -> Result<(), Failure> {
 /// The events of `--event`. Fails if privileges are `missing`.
 fn events(args: &RecordArgs, missing: &[&str]) -> Result<ChosenEvents, Failure> {
     if !missing.is_empty() && !args.event.is_empty() {
-        return Err(Failure::usage(format!("--event needs {}", missing.join(" and "))));
+        return Err(Failure::usage(format!(
+            "--event needs {}",
+            missing.join(" and ")
+        )));
     }
-    let events =
-        ChosenEvents::resolve(&args.event).map_err(|why| Failure::usage(format!("--event: {why}")))?;
+    let events = ChosenEvents::resolve(&args.event)
+        .map_err(|why| Failure::usage(format!("--event: {why}")))?;
     for note in events.notes() {
         say!("warning: {note}");
     }
@@ -156,7 +163,8 @@ fn warn_unprivileged(args: &RecordArgs, missing: &[&str]) {
         "warning: kernel events are not recorded, since that needs {}{}: only the command's own probes{stacks} are",
         missing.join(" and "),
         match is_in_user_namespace() {
-            true => " in the initial user namespace (this is another one, as in a rootless container)",
+            true =>
+                " in the initial user namespace (this is another one, as in a rootless container)",
             false => "",
         }
     );

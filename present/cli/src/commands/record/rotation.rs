@@ -74,7 +74,8 @@ impl Wanted {
 /// The directories of the chunks of a recording, oldest first.
 pub(crate) fn chunks_below(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_chunk = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(CHUNK);
+    let is_chunk =
+        |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with(CHUNK);
     let mut chunks: Vec<PathBuf> = entries.filter(is_chunk).map(|entry| entry.path()).collect();
     chunks.sort();
     chunks
@@ -97,7 +98,9 @@ mod tests {
         assert_eq!(read("1G,90s"), Some((Some(1 << 30), seconds(90))));
         assert_eq!(read("90s, 1G"), Some((Some(1 << 30), seconds(90))));
         assert_eq!(read("manual"), Some((None, None)));
-        for wrong in ["", "1", "100", "1K", "1M,2M", "1s,2s", "1ms", "1M,", "often"] {
+        for wrong in [
+            "", "1", "100", "1K", "1M,2M", "1s,2s", "1ms", "1M,", "often",
+        ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
     }

@@ -18,7 +18,9 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     match summary.kernel.as_ref().zip(options.kernel.as_ref()) {
         Some((kernel, wanted)) => {
             let Progress {
-                events, bytes: size, ..
+                events,
+                bytes: size,
+                ..
             } = kernel.total;
             say!(
                 "Recorded {} events in {elapsed}: {} in {directory}{}",
@@ -40,10 +42,9 @@ pub(super) fn summary(options: &SessionOptions, summary: &SessionSummary, elapse
     if let Some(probes) = &summary.probes {
         tell(probes, &options.directory);
     }
-    let has_loaded = summary
-        .probes
-        .as_ref()
-        .is_some_and(|probes| probes.traces > 0 || !probes.running.is_empty() || !probes.failed.is_empty());
+    let has_loaded = summary.probes.as_ref().is_some_and(|probes| {
+        probes.traces > 0 || !probes.running.is_empty() || !probes.failed.is_empty()
+    });
     if let Some(said) = missed(options).filter(|_| !has_loaded) {
         say!("warning: {said}");
     }
@@ -122,26 +123,31 @@ pub(super) fn left(count: usize, has_command: bool, followed: bool) {
 
 /// Why there is no system call in a trace in which there should be some.
 fn lacks_calls(options: &Options, kernel: &Summary) -> Option<&'static str> {
-    if kernel.has_calls || options.syscalls == Syscalls::None || kernel.total.lost > 0 || kernel.disk_is_full
+    if kernel.has_calls
+        || options.syscalls == Syscalls::None
+        || kernel.total.lost > 0
+        || kernel.disk_is_full
     {
         return None;
     }
     if kernel.left_out > 0 {
         return Some("no system call was recorded: the condition of --where held for none");
     }
-    Some(match (&options.syscalls, options.command, &options.processes) {
-        (Syscalls::Only(_), ..) => {
-            "no system call was recorded: none of those that --syscalls names was made; `--syscalls all` records all"
-        }
-        (_, Some(_), _) => {
-            "no system call of the command was recorded, although it ran: record it with --system, and please report this"
-        }
-        (_, None, Some(_)) => {
-            "no system call was recorded: the processes of --pid made none in that time; record for longer, or use \
+    Some(
+        match (&options.syscalls, options.command, &options.processes) {
+            (Syscalls::Only(_), ..) => {
+                "no system call was recorded: none of those that --syscalls names was made; `--syscalls all` records all"
+            }
+            (_, Some(_), _) => {
+                "no system call of the command was recorded, although it ran: record it with --system, and please report this"
+            }
+            (_, None, Some(_)) => {
+                "no system call was recorded: the processes of --pid made none in that time; record for longer, or use \
              --system to include other processes"
-        }
-        _ => "no system call was recorded",
-    })
+            }
+            _ => "no system call was recorded",
+        },
+    )
 }
 
 fn warn(options: &Options, kernel: &Summary) {
@@ -160,7 +166,11 @@ fn warn(options: &Options, kernel: &Summary) {
 
     let lost = kernel.total.lost;
     if lost > 0 {
-        let cpus = kernel.lost.iter().enumerate().filter(|(_, lost)| **lost > 0);
+        let cpus = kernel
+            .lost
+            .iter()
+            .enumerate()
+            .filter(|(_, lost)| **lost > 0);
         let cpus = cpus.map(|(cpu, lost)| format!("{} on CPU {cpu}", grouped(*lost)));
         say!(
             "warning: {} events found no room ({}): record less, or give more memory by --buffer-size",

@@ -56,7 +56,8 @@ impl Wanted {
                 .parse()
                 .ok()
                 .filter(|number| (least..=most).contains(number));
-            number.ok_or_else(|| format!("`{key}` is a number from {least} to {most}, not `{value}`"))
+            number
+                .ok_or_else(|| format!("`{key}` is a number from {least} to {most}, not `{value}`"))
         };
         match key {
             "period_us" if value == "0" => self.period_us = 0,
@@ -101,15 +102,18 @@ impl Wanted {
 
 /// The library with which programs record that are not linked with it.
 pub(super) fn of_probes() -> Option<PathBuf> {
-    let found = find(PRELOADED, "programs that are not linked with it record nothing");
+    let found = find(
+        PRELOADED,
+        "programs that are not linked with it record nothing",
+    );
     if let Err(why) = &found {
         say!("warning: {why}");
     }
     found.ok()
 }
 
-/// The library that records which modules are loaded where, if functions of a command are recorded; without
-/// it these have no names.
+/// The library that records which modules are loaded where, if functions of a command are recorded;
+/// without it these have no names.
 pub(super) fn modules(has_functions: bool) -> Option<Modules> {
     if !has_functions {
         return None;
@@ -124,7 +128,8 @@ pub(super) fn modules(has_functions: bool) -> Option<Modules> {
 }
 
 const MODULES: &str = "libtracebraid_modules.so";
-/// The library to preload. The one for modules contains that for probes, but exists for x86-64 only.
+/// The library to preload. The one for modules contains that for probes, but exists for x86-64
+/// only.
 const PRELOADED: &str = if cfg!(target_arch = "x86_64") {
     MODULES
 } else {
@@ -147,7 +152,10 @@ fn find(name: &str, meaning: &str) -> Result<PathBuf, String> {
         .find(|place| place.is_file())
         .cloned()
         .ok_or_else(|| {
-            let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+            let places: Vec<String> = places
+                .iter()
+                .map(|place| place.display().to_string())
+                .collect();
             format!("{name} is not there, {meaning}: {}", places.join(", "))
         })
 }
@@ -158,7 +166,9 @@ mod tests {
 
     #[test]
     fn options_are_understood_or_refused() {
-        let wanted: Wanted = "period_us=0, depth=64,waits=off,stack_bytes=16K".parse().unwrap();
+        let wanted: Wanted = "period_us=0, depth=64,waits=off,stack_bytes=16K"
+            .parse()
+            .unwrap();
         assert_eq!(
             (
                 wanted.period_us,

@@ -62,9 +62,9 @@ impl Limits {
 
 /// Whether descendants that are followed still run.
 ///
-/// They are those that BPF follows by their forks. A cgroup would need a writable hierarchy, which containers rarely have;
-/// it would also move a command out of the limits of its service. PR_SET_CHILD_SUBREAPER would change the parent that a
-/// daemon sees.
+/// They are those that BPF follows by their forks. A cgroup would need a writable hierarchy, which
+/// containers rarely have; it would also move a command out of the limits of its service.
+/// PR_SET_CHILD_SUBREAPER would change the parent that a daemon sees.
 struct Descendants {
     /// Listing all threads takes a while: not each time.
     looked: Option<Instant>,
@@ -87,7 +87,9 @@ impl Descendants {
     fn have_ended(&mut self, session: &Session) -> bool {
         if self.follows && self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
             // An error would come again: the recording ends with the command then.
-            self.has_ended = session.followed().map_or(true, |followed| followed.is_empty());
+            self.has_ended = session
+                .followed()
+                .map_or(true, |followed| followed.is_empty());
             self.looked = Some(Instant::now());
         }
         self.has_ended
@@ -168,8 +170,8 @@ pub(super) fn watch(
     }
 }
 
-/// Forwards pending signals to the command, if it runs; returns the last signal that ends the recording. Without a command
-/// every signal ends it.
+/// Forwards pending signals to the command, if it runs; returns the last signal that ends the
+/// recording. Without a command every signal ends it.
 fn react(signals: &mut Signals, command: Option<&Launched>) -> Option<Received> {
     let mut last = None;
     while let Some(signal) = signals.receive() {
@@ -196,7 +198,8 @@ impl Line {
         let bar = wanted.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.with_style(
-                ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+                ProgressStyle::with_template("{msg}")
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
             )
         });
         Line {

@@ -38,10 +38,16 @@ impl FromStr for When {
             let number = digits.parse::<f64>().ok();
             number.filter(|number| number.is_finite() && *number >= 0.0)
         };
-        let time = || watch::duration(limit).ok().map(|time| time.as_nanos() as f64);
+        let time = || {
+            watch::duration(limit)
+                .ok()
+                .map(|time| time.as_nanos() as f64)
+        };
         let (watched, limit) = match (name, argument) {
             ("syscall", Some(names)) => (Watched::Call(calls(names)?), time()),
-            ("rate", Some(event)) if !event.is_empty() => (Watched::Rate(event.to_owned()), number("/s")),
+            ("rate", Some(event)) if !event.is_empty() => {
+                (Watched::Rate(event.to_owned()), number("/s"))
+            }
             _ if watched.contains('(') => return Err(no_condition()),
             ("syscall", None) => (Watched::Call(Vec::new()), time()),
             ("latency", None) => (Watched::Latency, time()),
@@ -60,7 +66,10 @@ impl FromStr for When {
 
 /// Names of system calls as the kernel has them.
 fn calls(names: &str) -> Result<Vec<String>, String> {
-    let names: Vec<String> = names.split(',').map(|name| name.trim().to_owned()).collect();
+    let names: Vec<String> = names
+        .split(',')
+        .map(|name| name.trim().to_owned())
+        .collect();
     let calls = Syscalls::Only(names).by_kernel_names();
     match (calls.unknown().first(), calls) {
         (Some(name), _) => Err(format!("there is no system call `{name}`")),
@@ -84,7 +93,9 @@ pub(super) fn of_kernel(args: &RecordArgs, options: &Options) -> Result<Triggeri
     for condition in conditions() {
         check(condition, options)
             .and_then(|()| check_length(condition, args.duration))
-            .map_err(|why| Failure::usage(format!("--when '{}' can never hold: {why}", condition.text)))?;
+            .map_err(|why| {
+                Failure::usage(format!("--when '{}' can never hold: {why}", condition.text))
+            })?;
     }
     Ok(Triggering {
         any: conditions().cloned().collect(),
@@ -99,10 +110,14 @@ fn check(condition: &Condition, options: &Options) -> Result<(), String> {
     match &condition.watched {
         Watched::Call(names) => check_calls(names, limit, options),
         Watched::Latency => needs_switches(options, "which contains wake-ups and switches"),
-        Watched::Rate(_) if limit >= f64::from(u32::MAX) => Err("no machine reaches that rate".to_owned()),
+        Watched::Rate(_) if limit >= f64::from(u32::MAX) => {
+            Err("no machine reaches that rate".to_owned())
+        }
         Watched::Rate(event) => options.records(event),
         Watched::Load | Watched::Runnable => match most_threads() {
-            Some(most) if limit >= most as f64 => Err(format!("this machine runs at most {most} threads")),
+            Some(most) if limit >= most as f64 => {
+                Err(format!("this machine runs at most {most} threads"))
+            }
             _ => Ok(()),
         },
         Watched::Cpu if limit >= 100.0 => Err("the share is at most 100 %".to_owned()),
@@ -113,7 +128,9 @@ fn check(condition: &Condition, options: &Options) -> Result<(), String> {
 fn needs_switches(options: &Options, why: &str) -> Result<(), String> {
     match options.groups.contains(&Group::Sched) {
         true => Ok(()),
-        false => Err(format!("it needs the group sched, {why}: add sched to --kernel")),
+        false => Err(format!(
+            "it needs the group sched, {why}: add sched to --kernel"
+        )),
     }
 }
 
@@ -122,7 +139,9 @@ fn check_calls(names: &[String], limit: f64, options: &Options) -> Result<(), St
         return Err("it needs system calls, which --syscalls none leaves out".to_owned());
     }
     needs_switches(options, "by which calls are charged to threads")?;
-    names.iter().try_for_each(|name| options.records_duration(name))?;
+    names
+        .iter()
+        .try_for_each(|name| options.records_duration(name))?;
     match options.conditions.duration {
         Some(bounds) if !bounds.is_inverted && bounds.most as f64 <= limit => {
             Err("--where leaves out calls that take that long".to_owned())
@@ -154,7 +173,10 @@ fn most_threads() -> Option<u64> {
         let text = fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?;
         text.trim().parse::<u64>().ok()
     };
-    [of("threads-max"), of("pid_max")].into_iter().flatten().min()
+    [of("threads-max"), of("pid_max")]
+        .into_iter()
+        .flatten()
+        .min()
 }
 
 /// Where snapshots go.
@@ -169,14 +191,17 @@ impl<'d> Snapshots<'d> {
         Snapshots { directory, quiet }
     }
 
-    /// Writes a snapshot for each condition that has held. The recording goes on even if that fails.
+    /// Writes a snapshot for each condition that has held. The recording goes on even if that
+    /// fails.
     pub(super) fn write(&self, session: &Session) {
         for Held { condition, value } in session.held() {
             let directory = self.next();
             match session.snapshot(&directory) {
                 Ok(_) if self.quiet => {}
                 Ok(_) => say!("Snapshot in {}: {condition} ({value})", directory.display()),
-                Err(error) => say!("warning: {condition} ({value}), but the snapshot failed: {error}"),
+                Err(error) => {
+                    say!("warning: {condition} ({value}), but the snapshot failed: {error}")
+                }
             }
         }
     }
@@ -202,7 +227,8 @@ mod tests {
 
     #[test]
     fn conditions_are_read() {
-        let call = |names: &[&str]| Watched::Call(names.iter().map(|&name| name.to_owned()).collect());
+        let call =
+            |names: &[&str]| Watched::Call(names.iter().map(|&name| name.to_owned()).collect());
         assert_eq!(read("syscall > 100ms"), Some((call(&[]), 1e8)));
         assert_eq!(
             read("syscall(read, fsync)>2s"),

@@ -28,7 +28,9 @@ impl Written {
             accepts_wrong_indexes: true,
             ..Options::default()
         };
-        let report = fold(&set, &count, options, &Control::default()).ok()?.report;
+        let report = fold(&set, &count, options, &Control::default())
+            .ok()?
+            .report;
         Some(Written {
             events: report.events,
             lost: report.discarded_events,

@@ -1,4 +1,5 @@
-//! Answers, as they are shown: rows are written as they come, but for tables, whose widths depend on all of them.
+//! Answers, as they are shown: rows are written as they come, but for tables, whose widths depend
+//! on all of them.
 
 use tracebraid_sql::{Sink, SqlError, ValueRef};
 
@@ -137,7 +138,8 @@ impl Sink for Answer {
                 let separator = if self.rows > 0 { ",\n " } else { "\n " };
                 self.text.push_str(separator);
                 let members = self.columns.iter().zip(row);
-                let members = members.map(|(name, value)| format!("{}: {}", quoted(name), json(value)));
+                let members =
+                    members.map(|(name, value)| format!("{}: {}", quoted(name), json(value)));
                 let members: Vec<String> = members.collect();
                 self.text.push_str(&format!("{{{}}}", members.join(", ")));
             }
@@ -153,7 +155,9 @@ impl Sink for Answer {
     fn end(&mut self) -> Result<(), SqlError> {
         match self.format {
             Format::Table => self.put_table(),
-            Format::Json => self.text.push_str(if self.rows > 0 { "\n]\n" } else { "]\n" }),
+            Format::Json => self
+                .text
+                .push_str(if self.rows > 0 { "\n]\n" } else { "]\n" }),
             Format::Csv => {}
         }
         self.write()
@@ -230,7 +234,10 @@ mod tests {
     fn values_keep_their_digits() {
         assert_eq!(json(&ValueRef::Integer(i64::MIN)), "-9223372036854775808");
         assert_eq!(json(&ValueRef::Real(f64::INFINITY)), "\"inf\"");
-        assert_eq!(json(&ValueRef::Text(b"a\"\x1b\xff")), "\"a\\\"\\u001b\u{fffd}\"");
+        assert_eq!(
+            json(&ValueRef::Text(b"a\"\x1b\xff")),
+            "\"a\\\"\\u001b\u{fffd}\""
+        );
         assert_eq!(plain(&ValueRef::Blob(&[0, 255])), "00ff");
         assert_eq!(plain(&ValueRef::Real(0.1 + 0.2)), "0.30000000000000004");
         assert_eq!(cell(&ValueRef::Real(1.0 / 3.0)), "0.333333");

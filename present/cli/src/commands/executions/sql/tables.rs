@@ -11,7 +11,11 @@ use crate::terminal_text;
 ///
 /// # Errors
 /// When the database cannot be read, or nothing can be written.
-pub(super) fn show(questions: &Questions, format: Format, answer: &mut Answer) -> Result<(), SqlError> {
+pub(super) fn show(
+    questions: &Questions,
+    format: Format,
+    answer: &mut Answer,
+) -> Result<(), SqlError> {
     let columns = questions.about()?;
     match format {
         Format::Table => answer.put(&text(questions, &columns)),
@@ -30,7 +34,8 @@ fn text(questions: &Questions, columns: &[About]) -> String {
     let mut text = String::new();
     for (name, about) in questions.tables() {
         let of_table = columns.iter().filter(|of| of.table == name);
-        let rows = of_table.map(|of| vec![of.column.clone(), of.kind.to_lowercase(), of.about.clone()]);
+        let rows =
+            of_table.map(|of| vec![of.column.clone(), of.kind.to_lowercase(), of.about.clone()]);
         let shown = [
             Column::text("column"),
             Column::text("type").left_out(1),
