@@ -1,4 +1,4 @@
-//! Corrections as a small file of JSON (documented in `docs/sync.md`).
+//! Corrections as a small file of JSON (documented in `docs/reference/sync.md`).
 
 use serde::{Deserialize, Serialize};
 use tracebraid_ctf::clock::Timestamp;

@@ -1,7 +1,7 @@
 //! Which executions a condition chooses: `duration > 50ms && cause == "disk"`.
 //!
-//! The language is that of filters (`docs/filter.md`); its fields are columns of a [`Table`], and
-//! what is known of each execution's source and thread. Numbers may have a unit.
+//! The language is that of filters (`docs/reference/filter.md`); its fields are columns of a
+//! [`Table`], and what is known of each execution's source and thread. Numbers may have a unit.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

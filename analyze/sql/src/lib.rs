@@ -8,7 +8,7 @@
 //! and of a trace no more is read than a question about a range of time needs. `virtual_table` is
 //! the only module with `unsafe`.
 //!
-//! `docs/executions-sql.md` documents the tables.
+//! `docs/reference/sql.md` documents the tables.
 
 mod asked;
 mod contexts;

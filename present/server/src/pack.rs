@@ -1,8 +1,8 @@
 //! All executions of a kind as one binary document: what the page works on.
 //!
 //! Magic, length of a header, the header in JSON, and sections of numbers, little endian, each at a
-//! multiple of 8 bytes. `docs/view-formats.md` has the format. It is written from a spool, piece by
-//! piece.
+//! multiple of 8 bytes. `docs/reference/view-formats.md` has the format. It is written from a
+//! spool, piece by piece.
 
 use std::io::{self, Write};
 use std::path::Path;

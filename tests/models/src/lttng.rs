@@ -1,5 +1,5 @@
 //! What lttng-analyses 0.6.1 counts, rule by rule, so that its numbers can be had with and
-//! without each of the rules that differ from ours (`docs/differences.md`).
+//! without each of the rules that differ from ours (`docs/explain/differences.md`).
 
 use std::collections::{BTreeMap, HashMap};
 

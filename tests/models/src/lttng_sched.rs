@@ -1,5 +1,5 @@
 //! What the scheduler reports of lttng-analyses 0.6.1 count, rule by rule, as far as no event shows
-//! that it is wrong (`docs/differences.md`).
+//! that it is wrong (`docs/explain/differences.md`).
 
 use std::collections::HashMap;
 

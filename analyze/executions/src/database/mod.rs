@@ -8,7 +8,7 @@
 //! (`column_builder`), with functions renamed (`renames`). `lists` reads the small tables, and
 //! trusts nothing in them.
 //!
-//! `docs/executions-database.md` documents the schema.
+//! `docs/reference/executions-database.md` documents the schema.
 
 mod about;
 mod blobs;

@@ -13,7 +13,7 @@
 //! distinguish (`Form::Any`). Checkpoints list the state in the order of keys, so that their bytes
 //! depend on nothing else.
 //!
-//! `docs/user-analyses.md` describes both forms.
+//! `docs/reference/user-analyses.md` describes both forms.
 
 mod definition;
 mod doubts;

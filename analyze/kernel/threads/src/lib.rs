@@ -12,7 +12,7 @@
 //! of time are played beside each other by [`SliceCell`], with what a [`ThreadDirectory`] has of
 //! threads from before them, and agree with a plain pass.
 //!
-//! `docs/reports-waits.md` has the rules for reasons as a table.
+//! `docs/reference/waits.md` has the rules for reasons as a table.
 #![forbid(unsafe_code)]
 
 mod call_class;

@@ -1,5 +1,5 @@
 //! Wait reasons: the one list of what the time of a thread goes into, and the rules by which a
-//! wake-up decides why its thread waited. `docs/reports-waits.md` has the rules as a table.
+//! wake-up decides why its thread waited. `docs/reference/waits.md` has the rules as a table.
 
 use serde::{Deserialize, Serialize};
 use tracebraid_follow::Interrupt;

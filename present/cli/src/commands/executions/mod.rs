@@ -27,7 +27,7 @@ pub(super) use list::{amount, title};
 /// its critical path across threads, and writes one SQLite file: for each execution the time in
 /// each calling context (functions, system calls, reasons to wait, threads that it waited for),
 /// figures, and captured values. `compare` tells what makes slow executions slow; `view` shows that
-/// in a web page. See docs/executions.md.
+/// in a web page. See docs/reference/executions.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions build TRACE -o requests.db --period 'request : srv:begin :

@@ -28,7 +28,7 @@ use crate::warnings::Warnings;
 /// critical paths (segments), their times by calling context (times, contexts), their threads; and
 /// of the traces that they come from, where those are still there, or of those that --trace names,
 /// the event records (events), what threads did when (intervals), and the threads (trace_threads).
-/// Nothing is ever written. See docs/executions-sql.md.
+/// Nothing is ever written. See docs/reference/sql.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid executions sql requests.db

@@ -31,7 +31,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, short = 'o', value_name = "FILE")]
     output: PathBuf,
     /// Keep what this analysis says, too: a file in TOML, or in Trace Compass's XML
-    /// (docs/user-analyses.md)
+    /// (docs/reference/user-analyses.md)
     #[arg(long, value_name = "FILE")]
     analysis: Option<PathBuf>,
     /// Keep what the descriptors of processes are, and what is read and written: takes about twice

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 /// `build` reads a kernel trace once and writes a history, some per cent of the trace's size;
 /// `query` answers from it at once, however long the trace; `append` brings it up to date with a
 /// trace that is still being recorded. Analyses of your own (`build --analysis`) say what else is
-/// kept: see docs/history.md and docs/user-analyses.md.
+/// kept: see docs/reference/history.md and docs/reference/user-analyses.md.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid history build TRACE -o TRACE.history
