@@ -48,6 +48,10 @@ lint: ## Check formatting, lints and documentation, as make test does too
 	@scripts/web
 	CARGO='$(CARGO)' scripts/lint
 
+docs: ## Build the documents as a site: .cache/book/index.html
+	@scripts/setup docs
+	@scripts/docs
+
 screenshots: build $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Take the screenshots in docs/screenshots and of the case studies anew
 	python3 -m venv .cache/screenshots
 	.cache/screenshots/bin/pip install --quiet -r docs/screenshots/requirements.txt
@@ -61,4 +65,4 @@ clean: ## Remove what was built
 	$(CARGO) clean
 	rm -rf .cache
 
-.PHONY: help build tuned demo install test bench lint screenshots fuzz clean
+.PHONY: help build tuned demo install test bench lint docs screenshots fuzz clean
