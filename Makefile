@@ -52,9 +52,12 @@ docs: ## Build the documents as a site: .cache/book/index.html
 	@scripts/setup docs
 	@scripts/docs
 
-screenshots: build $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Take the screenshots in docs/screenshots and of the case studies anew
+pictures: build ## Take the pictures in README and the tutorial anew
 	python3 -m venv .cache/screenshots
 	.cache/screenshots/bin/pip install --quiet -r docs/screenshots/requirements.txt
+	docs/tutorial/pictures $(TARGET)/release/tracebraid .cache/screenshots/bin/python
+
+screenshots: pictures $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Take those in docs/screenshots and of the case studies anew, too
 	.cache/screenshots/bin/python docs/screenshots/take.py $(TARGET)/release/tracebraid $(DATA) docs/screenshots
 	docs/case-studies/common/screenshots $(TARGET)/release/tracebraid .cache/screenshots/bin/python
 
@@ -65,4 +68,4 @@ clean: ## Remove what was built
 	$(CARGO) clean
 	rm -rf .cache
 
-.PHONY: help build tuned demo install test bench lint docs screenshots fuzz clean
+.PHONY: help build tuned demo install test bench lint docs pictures screenshots fuzz clean

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the links between the repository's Markdown pages, and that the site has every page.
 
-Out: path:line: what is wrong. Exit: 0 if nothing is, 1 if something is.
+Out: path:line: mistake. Exit: 0 without mistakes, 1 with mistakes.
 
 A relative link leads to a file of the repository, and its fragment to a heading of that page, as
 GitHub and mdBook name headings. Each page below docs is in docs/SUMMARY.md, since mdBook leaves
@@ -18,7 +18,7 @@ LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)")
 
 
 def prose(text):
-    """(line number, line) of what is outside of fenced blocks and inline code."""
+    """(line number, line) of the text outside of fenced blocks and inline code."""
     fenced = False
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith("```"):

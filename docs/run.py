@@ -161,7 +161,7 @@ def reason_not_to_run(block, options):
     if kind == "not run":
         return f"only its reader can: {value}"
     if kind == "later" and not options.later:
-        return f"the program is to have {value} later"
+        return f"the program does not have {value} yet"
     if kind == "needs":
         names = value.replace(",", " ").split()
         unmet = [name for name in names if not is_met(name, options.program)]
@@ -208,7 +208,7 @@ class Fixtures:
 
 
 class Result:
-    """What came of a page: failures as text, (line, reason) of blocks not run, a number of runs."""
+    """The failures of a page as text, (line, reason) of blocks not run, the number of blocks run."""
 
     def __init__(self, page):
         self.page, self.failures, self.left_out = page, [], []
@@ -249,7 +249,7 @@ def interrupted(number, _frame):
 
 def run_script(script, directory, scratch, options):
     """The exit status of a script, None if it took longer than PAGE_LIMIT; failures are in
-    `scratch/failed`. Everything that the script began is ended."""
+    `scratch/failed`. All processes that the script began are ended."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -408,7 +408,7 @@ def default_program():
 
 
 def report(results):
-    """Prints what came of all pages; True if nothing failed."""
+    """Prints the results of all pages; True without failures."""
     left_out = [(result.page, *each) for result in results for each in result.left_out]
     failures = [failure for result in results for failure in result.failures]
     if left_out:
