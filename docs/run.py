@@ -64,6 +64,7 @@ FIXTURES = {
     # For pages whose commands run at the root of the repository.
     "docs/": ("docs", None),
     "record/": ("record", None),
+    "tests/": ("tests", None),
 }
 FENCE = re.compile(r"^( *)(`{3,})\s*(\S*)(.*)$")
 MARKER = re.compile(r"^\s*<!--\s*(needs|not run|later|output)(?::\s*(.*?))?\s*-->\s*$")
@@ -198,6 +199,8 @@ class Fixtures:
             end = "" if name.endswith("/") else r"(?![\w-])(?!\.\w)"
             if not re.search(rf"(?<![\w./-])(?:\./)?{re.escape(name)}{end}", text):
                 continue
+            if f"{name}.tar.xz" in text and f"{name}.tar.xz" not in self.table:
+                continue  # The page unpacks it itself.
             path = directory / name.rstrip("/")
             if inside is not None:
                 os.symlink(self.unpacked(source) / inside, path)
