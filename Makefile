@@ -59,7 +59,7 @@ pictures: build ## Take the pictures in README and the tutorial anew
 
 screenshots: pictures $(addprefix $(DATA)/,kernel-mix-small kernel-ust-requests twohost) ## Take those in docs/screenshots and of the case studies anew, too
 	.cache/screenshots/bin/python docs/screenshots/take.py $(TARGET)/release/tracebraid $(DATA) docs/screenshots
-	docs/case-studies/common/screenshots $(TARGET)/release/tracebraid .cache/screenshots/bin/python
+	docs/case-studies/common/screenshots $(TARGET)/release/tracebraid
 
 fuzz: ## Fuzz each target for ten minutes
 	fuzz/run 600

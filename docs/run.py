@@ -381,6 +381,8 @@ def run_page(page, fixtures, options):
 
 def run_blocks(result, blocks, runnable, scratch, fixtures, options):
     """Runs the blocks of a page that can run, and compares outputs."""
+    # Servers that give up root use files below.
+    scratch.chmod(0o755)
     directory = scratch / pathlib.Path(result.page).stem.lower()
     for each in (directory, scratch / "out", scratch / "home", scratch / "tmp"):
         each.mkdir()

@@ -12,8 +12,8 @@ skip() {
 }
 
 begin() {
-    study=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd)
-    repository=$(cd "$study/../../.." && pwd)
+    study=$(cd "$(dirname "${BASH_SOURCE[1]}")" && pwd -P)
+    repository=$(cd "$study/../../.." && pwd -P)
     program=${TRACEBRAID:-tracebraid}
     command -v "$program" >/dev/null ||
         skip "$program is not there: cargo build --release, then TRACEBRAID=target/release/tracebraid $0"
