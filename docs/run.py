@@ -20,7 +20,7 @@ A marker in the line before a block says that it cannot run everywhere:
 
 The marker `<!-- output -->` before a block of another language: the block is the whole output of
 the `sh` block before it. A line `...` stands for any lines, `...` within a line for any characters.
---update writes outputs without `...` anew.
+--update writes outputs without `...` anew. --fixtures DIR puts the fixtures into a new directory.
 
 FIXTURES, and each archive of tests/data and case study, are in the directory of a page that names
 them. Fixtures are links: a page writes beside them, not into them.
@@ -134,13 +134,14 @@ def is_met(name, program):
     return NEEDS.get(name, lambda _: shutil.which(name) is not None)(program)
 
 
-def records_the_kernel(program):
-    """Root, and eBPF programs that the kernel accepts."""
-    if os.geteuid() != 0:
+def can_record(*command):
+    """Whether a recorder works here: root may be missing, or refused by the kernel. Its last option
+    takes the path of its output."""
+    if shutil.which(command[0]) is None:
         return False
     with tempfile.TemporaryDirectory() as directory:
-        record = [program, "record", "-q", "--kernel", "sched", "-o", f"{directory}/trace"]
-        return subprocess.run([*record, "--", "true"], capture_output=True).returncode == 0
+        run = [*command, f"{directory}/trace", "--", "true"]
+        return subprocess.run(run, capture_output=True, cwd=directory).returncode == 0
 
 
 def has_postgresql(_program):
@@ -151,7 +152,10 @@ def has_postgresql(_program):
 
 
 NEEDS = {
-    "root": records_the_kernel,
+    "root": lambda program: os.geteuid() == 0
+    and can_record(program, "record", "-q", "--kernel", "sched", "-o"),
+    "perf": lambda _: can_record("perf", "record", "-a", "-e", "sched:sched_switch", "-o"),
+    "trace-cmd": lambda _: can_record("trace-cmd", "record", "-e", "sched_switch", "-o"),
     "postgresql": has_postgresql,
 }
 
@@ -195,23 +199,28 @@ class Fixtures:
 
     def put(self, text, directory):
         """Into the directory of a page: each fixture that its commands name."""
-        for name, (source, inside) in self.table.items():
+        for name in self.table:
             end = "" if name.endswith("/") else r"(?![\w-])(?!\.\w)"
             if not re.search(rf"(?<![\w./-])(?:\./)?{re.escape(name)}{end}", text):
                 continue
             if f"{name}.tar.xz" in text and f"{name}.tar.xz" not in self.table:
                 continue  # The page unpacks it itself.
-            path = directory / name.rstrip("/")
-            if inside is not None:
-                os.symlink(self.unpacked(source) / inside, path)
-            elif (ROOT / source).is_dir():
-                os.symlink(ROOT / source, path)
-            else:
-                shutil.copyfile(ROOT / source, path)
+            self.put_one(name, directory)
+
+    def put_one(self, name, directory):
+        """One fixture."""
+        source, inside = self.table[name]
+        path = directory / name.rstrip("/")
+        if inside is not None:
+            os.symlink(self.unpacked(source) / inside, path)
+        elif (ROOT / source).is_dir():
+            os.symlink(ROOT / source, path)
+        else:
+            shutil.copyfile(ROOT / source, path)
 
 
 class Result:
-    """The failures of a page as text, (line, reason) of blocks not run, the number of blocks run."""
+    """Failures of a page as text; (line, reason) of blocks not run; the number of blocks run."""
 
     def __init__(self, page):
         self.page, self.failures, self.left_out = page, [], []
@@ -260,6 +269,7 @@ def run_script(script, directory, scratch, options):
     }
     environment |= {
         "HOME": f"{scratch}/home",
+        "XDG_RUNTIME_DIR": f"{scratch}/run",
         "TMPDIR": f"{scratch}/tmp",
         "TZ": "UTC",
         "LC_ALL": "C.UTF-8",
@@ -286,6 +296,10 @@ def run_script(script, directory, scratch, options):
             end_group(process.pid)
             process.wait()
             running.discard(process.pid)
+            # Recorders in the background are not in the group.
+            for session in (scratch / "run/tracebraid").glob("*.sock"):
+                stop = [options.program, "stop", session.stem]
+                subprocess.run(stop, env=environment, capture_output=True, timeout=PAGE_LIMIT)
 
 
 def command_at(block, number):
@@ -384,8 +398,9 @@ def run_blocks(result, blocks, runnable, scratch, fixtures, options):
     # Servers that give up root use files below.
     scratch.chmod(0o755)
     directory = scratch / pathlib.Path(result.page).stem.lower()
-    for each in (directory, scratch / "out", scratch / "home", scratch / "tmp"):
+    for each in (directory, *(scratch / name for name in ("out", "home", "run", "tmp"))):
         each.mkdir()
+    (scratch / "run").chmod(0o700)
     fixtures.put("\n".join(line for block in runnable for line in block.lines), directory)
     (scratch / "script").write_text(script_of(runnable))
     status = run_script(scratch / "script", directory, scratch, options)
@@ -394,6 +409,15 @@ def run_blocks(result, blocks, runnable, scratch, fixtures, options):
         result.failures.append(failure_of(result.page, runnable, scratch, status))
     else:
         check_outputs(result, blocks, runnable, scratch, options)
+
+
+def put_all(directory):
+    """The fixtures into a new directory, for a reader who tries the commands of a page."""
+    (directory / ".unpacked").mkdir(parents=True)
+    fixtures = Fixtures(directory / ".unpacked")
+    for name in FIXTURES:
+        if not name.endswith("/"):
+            fixtures.put_one(name, directory)
 
 
 def prepare_programs(program, directory):
@@ -437,8 +461,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("pages", nargs="*", help="pages (default: README.md and docs/**/*.md)")
     parser.add_argument("--later", action="store_true", help="run blocks marked as later, too")
+    parser.add_argument("--fixtures", metavar="DIR", help="only put the fixtures into DIR")
     parser.add_argument("--update", action="store_true", help="write the outputs in pages anew")
     options = parser.parse_args()
+    if options.fixtures:
+        put_all(pathlib.Path(options.fixtures).resolve())
+        return 0
     options.program = os.path.realpath(os.environ.get("TRACEBRAID") or default_program())
     if not os.access(options.program, os.X_OK):
         parser.error(f"{options.program} is no program: build it (cargo build), or set TRACEBRAID")
