@@ -68,6 +68,7 @@ FIXTURES = {
 }
 FENCE = re.compile(r"^( *)(`{3,})\s*(\S*)(.*)$")
 MARKER = re.compile(r"^\s*<!--\s*(needs|not run|later|output)(?::\s*(.*?))?\s*-->\s*$")
+INDENTED = re.compile(r"^( {4}|\t)(\$ |sudo )*tracebraid ")
 # The ERR trap: what failed goes to descriptor 9. 141 is the status of a writer that SIGPIPE ended.
 PROLOGUE = (
     "set -E -o pipefail; trap 'tb_status=$?; [ $tb_status = 141 ] || "
@@ -104,6 +105,8 @@ def blocks_of(page, text):
         elif block is not None and line.strip() == fence:
             found.append(block)
             block, line = None, ""
+        elif block is None and INDENTED.match(line) and not before.strip():
+            raise Mistake(page, number, "commands in an indented block, which do not run: use ```sh")
         elif block is not None:
             block.lines.append(line[block.indent :] if line[: block.indent].isspace() else line)
         before = line

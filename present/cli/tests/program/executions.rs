@@ -128,8 +128,8 @@ fn documented() -> &'static str {
         );
         let docs = std::fs::read_to_string(docs).expect("the documentation");
         let (_, rest) = docs.split_once("\n## An example\n").expect("the example");
-        let (_, rest) = rest.split_once("```text\n").expect("its definitions");
-        let (definitions, _) = rest.split_once("```").expect("their end");
+        let (_, rest) = rest.split_once("<<'END'\n").expect("its definitions");
+        let (definitions, _) = rest.split_once("END\n").expect("their end");
         let directory = TempDir::new().expect("a temporary directory");
         let file = directory.path().join("requests.definitions");
         std::fs::write(&file, definitions).expect("a file");
