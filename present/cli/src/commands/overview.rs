@@ -18,12 +18,13 @@ use crate::lami::Analysis;
 use crate::stack_quality;
 use crate::terminal_text;
 
-/// Shows on one page what to know first of a kernel trace: how long and how loaded, who used most
-/// of the CPUs, disks and network, what took longest and when, what was lost, and what looks wrong,
-/// with the command that digs further.
+/// Summarize a kernel trace on one page, with commands that dig further
 ///
-/// It is made from the reports cpu, io, syscalls, sched, irq, disk and net, in one pass over the
-/// trace. What was not recorded is left out.
+/// Duration and load, the largest users of CPUs, disks and network, the longest operations and when
+/// they occurred, losses, and findings.
+///
+/// The page combines the reports cpu, io, syscalls, sched, irq, disk and net, in one pass over the
+/// trace. Events that were not recorded are left out.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tracebraid report ~/lttng-traces/my-session

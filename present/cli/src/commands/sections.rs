@@ -10,6 +10,7 @@ use tracebraid_tables::{
 use crate::commands::cells;
 use crate::commands::report::Show;
 use crate::commands::tree;
+use crate::glyphs::glyphs;
 use crate::info::tables::View as InfoView;
 use crate::table;
 use crate::terminal_text;
@@ -93,13 +94,21 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
     let kept = section.kept(rows);
     let branches = tree::branches(section, &kept);
-    let row = |(at, row): (usize, &&Vec<Value>)| {
-        let cells = section.columns.iter().zip(row.iter());
-        let cells = cells.filter(|(column, _)| is_shown(column));
+    let largest = largest(section, &kept);
+    let row = |(at, row): (usize, &&Vec<Value>)| -> Vec<table::Cell> {
+        let cells = section.columns.iter().zip(row.iter()).zip(&largest);
+        let cells = cells.filter(|((column, _), _)| is_shown(column));
         cells
-            .flat_map(|(column, value)| match value {
-                Value::Branch(branch) => cells_of_branch(head, branch, branches.get(at)).to_vec(),
-                value => cells_of(head, column, value, zone),
+            .flat_map(|((column, value), &largest)| {
+                let emphasis = emphasis(column, value, largest);
+                let texts = match value {
+                    Value::Branch(branch) => {
+                        cells_of_branch(head, branch, branches.get(at)).to_vec()
+                    }
+                    value => cells_of(head, column, value, zone),
+                };
+                let cell = move |text| table::Cell { text, emphasis };
+                texts.into_iter().map(cell)
             })
             .collect()
     };
@@ -124,6 +133,40 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     .into_iter()
     .chain(notes)
     .collect()
+}
+
+/// For each column of durations, sizes or shares, its largest value in several rows.
+fn largest(section: &Section, rows: &[&Vec<Value>]) -> Vec<Option<f64>> {
+    let of = |(at, column): (usize, &Column)| {
+        let is_measured = matches!(column.unit, Unit::Duration | Unit::Bytes | Unit::Share);
+        let values = rows.iter().filter_map(|row| row.get(at)?.number());
+        let largest = values.filter(|_| is_measured).reduce(f64::max);
+        largest.filter(|&largest| largest > 0.0 && rows.len() > 1)
+    };
+    section.columns.iter().enumerate().map(of).collect()
+}
+
+/// Words in the keys of columns that count failures.
+const TROUBLES: [&str; 7] = [
+    "error",
+    "lost",
+    "loss",
+    "drop",
+    "discarded",
+    "retrans",
+    "reset",
+];
+
+fn emphasis(column: &Column, value: &Value, largest: Option<f64>) -> table::Emphasis {
+    let number = value.number();
+    let is_trouble = column.unit == Unit::Count
+        && number.is_some_and(|number| number > 0.0)
+        && TROUBLES.iter().any(|word| column.key.contains(word));
+    match (is_trouble, largest) {
+        (true, _) => table::Emphasis::Trouble,
+        (false, Some(largest)) if number == Some(largest) => table::Emphasis::Largest,
+        _ => table::Emphasis::None,
+    }
 }
 
 /// Threads take several columns.
@@ -161,8 +204,18 @@ fn cells_of(head: &Head, column: &Column, value: &Value, zone: &TimeZone) -> Vec
         Value::None if column.unit != Unit::Priority => {
             vec!["-".to_owned(); columns_of(column).len()]
         }
+        value if is_zero(column.unit, value) => vec![String::new()],
         value => vec![cell(head, column.unit, value, Some(zone))],
     }
+}
+
+/// True for an amount of 0, whose cell is empty: the others stand out.
+fn is_zero(unit: Unit, value: &Value) -> bool {
+    let is_amount = matches!(
+        unit,
+        Unit::Count | Unit::Bytes | Unit::Duration | Unit::Share
+    );
+    is_amount && value.number() == Some(0.0)
 }
 
 /// A process behind the lines that lead to it.
@@ -258,7 +311,7 @@ fn histogram(head: &Head, section: &Section) -> String {
             let mut cells: Vec<String> = (section.columns.iter().zip(row).skip(1))
                 .map(|(column, value)| cell(head, column.unit, value, None))
                 .collect();
-            cells.push("█".repeat(length as usize));
+            cells.push(glyphs().bar.to_string().repeat(length as usize));
             cells
         };
         let name = group
