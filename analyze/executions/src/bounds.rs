@@ -39,7 +39,7 @@ struct Sizes {
     /// Bytes of the state of all merged chunks.
     partial: usize,
     /// Lengths of the debug output of the graph, the turns and the time series in `Known`, which
-    /// cannot be serialized, after everything that can be dropped has been dropped.
+    /// cannot be serialized, after all droppable state has been dropped.
     known: [usize; 3],
 }
 

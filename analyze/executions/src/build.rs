@@ -168,7 +168,7 @@ pub struct BuildRules {
 }
 
 impl BuildRules {
-    /// One second after the end of an execution, everything on which it depends is known; only
+    /// One second after the end of an execution, all events on which it depends are known; only
     /// operations that no thread waits for may end later.
     pub const BEHIND_NS: u64 = 1_000_000_000;
     /// The slice size of the engine. With 8 MiB the serial share on a machine with 16 CPUs was 4.8

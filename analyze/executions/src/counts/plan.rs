@@ -56,7 +56,7 @@ pub(crate) fn counters(set: &TraceSet) -> Vec<String> {
 }
 
 /// Quantities of a class, from lists of counters and values with the index of each quantity. `None`
-/// if the class records none of these quantities.
+/// without any.
 pub(crate) fn class(
     (trace, stream, event): (&Trace, &StreamLayout, usize),
     counters: &[(u16, &str)],

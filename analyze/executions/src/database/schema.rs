@@ -1,22 +1,22 @@
-//! The schema.
+//! The SQL schema.
 
 use crate::database::table::Column;
 
 /// SQLite's `application_id` of databases of executions: "tbex".
 pub const APPLICATION: i32 = 0x7462_6578;
 
-/// The version of the schema: SQLite's `user_version`.
+/// Version of the schema: SQLite's `user_version`.
 pub const VERSION: i64 = 1;
 
-/// All tables but for the columns of figures and values of executions, which are added.
+/// All tables. The columns of metrics and values are added to `execution` later.
 pub(super) const TABLES: &str = "
 CREATE TABLE source (
     id INTEGER PRIMARY KEY,  -- from 1
-    label TEXT NOT NULL,     -- of the recording: a version of the program, for instance
+    label TEXT NOT NULL,     -- of the recording, for instance a version of the program
     path TEXT NOT NULL,      -- the trace
-    host TEXT,               -- its machine, if the trace tells
-    recording INTEGER NOT NULL, -- what was read together has one number, from 1
-    sync TEXT                -- what related the clocks of its machines: auto, or a file
+    host TEXT,               -- hostname, if the trace contains it
+    recording INTEGER NOT NULL, -- from 1; the same for traces that were read together
+    sync TEXT                -- source of the relation of the machines' clocks: auto, or a file
 );
 CREATE TABLE kind (
     id INTEGER PRIMARY KEY,  -- from 1
@@ -67,26 +67,26 @@ CREATE VIEW executions AS
         LEFT JOIN thread ON thread.id = execution.thread;
 ";
 
-/// Columns that every execution has, in the order in which they are written; figures and values
-/// have other names.
+/// Columns of every execution, in the order in which they are written. Columns of metrics and
+/// values must have other names.
 pub(super) const COLUMNS: [&str; 8] = [
     "id", "kind", "source", "number", "begin_ns", "thread", "times", "path",
 ];
 
-/// What the view adds.
+/// Columns that the view adds.
 pub(super) const VIEW_COLUMNS: [&str; 6] =
     ["kind_name", "label", "host", "trace", "tid", "thread_name"];
 
-/// What SQLite calls the number of a row.
+/// SQLite's names of the row id.
 const ROWID: [&str; 3] = ["rowid", "oid", "_rowid_"];
 
-/// A name as SQL takes it.
+/// A name quoted for SQL.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The column of a value: its own name, unless a column that every execution has, or one of those,
-/// is called that, a figure also without its unit.
+/// Column of a value: its name, unless it is the name of a fixed column, of a column in `columns`,
+/// or of a metric without its unit.
 pub(crate) fn value_column(name: &str, columns: &[Column]) -> String {
     let fixed = COLUMNS.into_iter().chain(VIEW_COLUMNS).chain(ROWID);
     let mut taken = fixed.chain(columns.iter().map(|column| column.name.as_str()));
