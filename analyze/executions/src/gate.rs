@@ -34,9 +34,8 @@ impl Gate {
     /// # Errors
     /// A message for the user if the text does not have that form.
     pub fn parse(text: &str) -> Result<Gate, String> {
-        let wrong = || {
-            format!("`{text}`: write METRIC > AMOUNT, as `duration > 5%` or `context > 1ms`")
-        };
+        let wrong =
+            || format!("`{text}`: write METRIC > AMOUNT, as `duration > 5%` or `context > 1ms`");
         // The name of a frame may contain `>`.
         let (what, most) = text.rsplit_once('>').ok_or_else(wrong)?;
         let (what, most) = (what.trim(), most.trim());

@@ -98,9 +98,7 @@ impl Quantities {
             Measured::Counter(name) => Some(ExtraMetric {
                 name: name.clone(),
                 unit: "",
-                description: format!(
-                    "growth of the counter {name} while threads on the path ran"
-                ),
+                description: format!("growth of the counter {name} while threads on the path ran"),
                 is_value: false,
             }),
             Measured::Value(value) => Some(ExtraMetric {

@@ -203,10 +203,7 @@ impl Writer {
             Keeps::Paged(paged) => paged.finish().map_err(&sqlite)?,
             Keeps::Writing(writing, _) => writing.finish().map_err(&sqlite)?,
             Keeps::Store(_) | Keeps::Nothing => {
-                return Err(DatabaseError::damaged(
-                    &self.place,
-                    "writing it failed",
-                ));
+                return Err(DatabaseError::damaged(&self.place, "writing it failed"));
             }
         };
         *of_thread = store.busy_ns;
