@@ -185,8 +185,8 @@ impl Values<'_> {
             }
             Values::Both(parts) => {
                 let texts = parts[1].compare(operator, value)?;
-                // Numbers and texts in one column: comparing a text with a number has no order, and
-                // they are not equal.
+                // In a column of numbers and texts, a text has no order relative to a number, and
+                // is not equal to it.
                 match (parts[0].compare(operator, value), operator) {
                     (Ok(numbers), Operator::Equal | Operator::NotEqual) => {
                         Ok(either(numbers, texts))

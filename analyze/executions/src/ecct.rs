@@ -42,7 +42,8 @@ impl Ecct {
 pub struct ExecutionStep {
     /// Nanoseconds, at least 1.
     pub duration: u64,
-    /// The thread on the path. If another thread has its CPU, only the context contains that one.
+    /// The thread on the path. If another thread has its CPU, only the context contains the other
+    /// thread.
     pub actor: Option<ActorId>,
     /// The context. For a wait for a block device, the context of the thread's own share.
     pub context: ContextId,

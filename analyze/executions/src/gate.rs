@@ -141,7 +141,8 @@ impl Outcome {
         }
     }
 
-    /// Result of several gates: failed if one failed, otherwise undecidable if one is undecidable.
+    /// Result of several gates: failed if one failed, otherwise undecidable if one is undecidable,
+    /// otherwise passed.
     pub fn of_all(decisions: &[Decision]) -> Outcome {
         let has = |outcome| decisions.iter().any(|of| of.outcome == outcome);
         let decided = [Outcome::Failed, Outcome::Undecidable]
@@ -178,7 +179,7 @@ pub enum Reason {
     Nowhere(String),
 }
 
-/// Result of a gate, with the figures that led to it.
+/// Result of a gate, with the numbers that led to it.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The condition, as the user wrote it.

@@ -26,8 +26,7 @@ struct Octave {
     sum: u128,
 }
 
-/// Binary logarithm of the shortest time with an octave of its own: times below 2^11 ns (2 µs)
-/// share one octave.
+/// Times below 2^(`FIRST` + 1) ns (2 µs) share one octave.
 const FIRST: u32 = 10;
 /// Times of 2^35 ns (34 s) and more are one octave.
 const OCTAVES: u32 = 26;

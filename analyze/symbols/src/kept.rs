@@ -3,7 +3,7 @@
 //!
 //! Each source file of names has a cache file. It is a text: the first line contains the version of
 //! the program, the second line the source file with its size and time. Each further line contains
-//! an address and, separated by tabs, the functions there, the innermost first. A cache file of
+//! a position and, separated by tabs, the functions there, the innermost first. A cache file of
 //! another version, or of a source file that has changed, is ignored and written again. A cache
 //! file that cannot be read or written is ignored.
 

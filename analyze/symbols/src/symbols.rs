@@ -156,7 +156,7 @@ impl Symbols {
     }
 
     /// An address in a module as an address of the file: the begin of the function there, if the
-    /// file shows it. Stands for functions without a name.
+    /// file shows it. Identifies functions without a name.
     pub fn place(&mut self, module: &Module, address: u64) -> u64 {
         let Some(told) = self.source(module) else {
             let offset = match module.placed {

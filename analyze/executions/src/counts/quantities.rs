@@ -191,7 +191,7 @@ impl Keep {
 fn described(value: &Attached) -> String {
     let events = value.events.text();
     match value.how {
-        How::Count => format!("number of event records {events}"),
+        How::Count => format!("number of {events} event records"),
         how => format!("{} of the values of {events}", how.name()),
     }
 }

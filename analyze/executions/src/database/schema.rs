@@ -25,23 +25,23 @@ CREATE TABLE kind (
 );
 CREATE TABLE metric (
     name TEXT PRIMARY KEY,   -- a column of execution
-    unit TEXT NOT NULL,      -- ns, bytes, or nothing: a number; text: no number
+    unit TEXT NOT NULL,      -- ns, bytes, or empty
     description TEXT NOT NULL,
-    is_value INTEGER NOT NULL -- it is a value of delimiting events or of the program; else a figure
+    is_value INTEGER NOT NULL -- 1: a value of events; 0: a metric of the critical path
 ) WITHOUT ROWID;
 CREATE TABLE name (
     id INTEGER PRIMARY KEY,  -- from 0
     text TEXT NOT NULL
 );
 CREATE TABLE context (
-    id INTEGER PRIMARY KEY,  -- from 1: 0 is the one without frames
+    id INTEGER PRIMARY KEY,  -- from 1; 0 is the context without frames
     around INTEGER NOT NULL, -- less than id
-    kind INTEGER NOT NULL,   -- of its innermost frame: 0 function, 1 call, 2 thread, 3 reason, 4 detail
+    kind INTEGER NOT NULL,   -- kind of the innermost frame: 0 function, 1 call, 2 thread, 3 reason, 4 detail
     name INTEGER NOT NULL REFERENCES name(id)
 );
 CREATE TABLE rename (
-    old TEXT PRIMARY KEY,    -- functions of that name
-    new TEXT NOT NULL        -- are taken for those of that one
+    old TEXT PRIMARY KEY,    -- name of functions
+    new TEXT NOT NULL        -- name under which they are shown
 ) WITHOUT ROWID;
 CREATE TABLE thread (
     id INTEGER PRIMARY KEY,  -- from 0
@@ -53,12 +53,12 @@ CREATE TABLE execution (
     id INTEGER PRIMARY KEY,  -- from 1
     kind INTEGER NOT NULL REFERENCES kind(id),
     source INTEGER NOT NULL REFERENCES source(id),
-    number NOT NULL,         -- its own; of one within others, as text, theirs before it: 3.1
+    number NOT NULL,         -- an integer; within other executions a text with their numbers first: 3.1
     begin_ns INTEGER NOT NULL, -- from the origin of the traces' clock
     thread INTEGER REFERENCES thread(id), -- in which it ends
-    times BLOB,              -- LEB128: for each context, in their order, how much more its id is, and the time in it;
-                             -- NULL if that is what the steps of the path add up to
-    path BLOB NOT NULL       -- LEB128: for each step, twice its context, and 1 more if a thread follows; the thread; the duration
+    times BLOB,              -- LEB128: for each context, ascending, the difference to the previous id, and its own time;
+                             -- NULL if the steps of the path add up to the same times
+    path BLOB NOT NULL       -- LEB128: for each step, 2 * context, plus 1 if a thread follows; 1 + thread, 0 if unknown; duration
 );
 CREATE VIEW executions AS
     SELECT execution.*, kind.name AS kind_name, source.label AS label, source.host AS host, source.path AS trace,

@@ -203,7 +203,10 @@ impl Writer {
             Keeps::Paged(paged) => paged.finish().map_err(&sqlite)?,
             Keeps::Writing(writing, _) => writing.finish().map_err(&sqlite)?,
             Keeps::Store(_) | Keeps::Nothing => {
-                return Err(DatabaseError::damaged(&self.place, "writing it failed"));
+                return Err(DatabaseError::damaged(
+                    &self.place,
+                    "an earlier write failed",
+                ));
             }
         };
         *of_thread = store.busy_ns;
@@ -290,14 +293,14 @@ impl Writer {
     }
 
     fn broken(&self) -> DatabaseError {
-        DatabaseError::damaged(&self.place, "writing it failed")
+        DatabaseError::damaged(&self.place, "an earlier write failed")
     }
 
     fn paged(&mut self) -> Result<&mut Paged, DatabaseError> {
         let place = &self.place;
         match &mut self.keeps {
             Keeps::Paged(paged) => Ok(paged),
-            _ => Err(DatabaseError::damaged(place, "writing it failed")),
+            _ => Err(DatabaseError::damaged(place, "an earlier write failed")),
         }
     }
 

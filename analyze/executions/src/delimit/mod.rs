@@ -234,8 +234,7 @@ impl DelimitedAnalysis {
             .chain(partial.user.open())
     }
 
-    /// Upper bound of the number of executions that [`DelimitedAnalysis::open`] visits: the highest
-    /// number that was open so far.
+    /// Upper bound of the number of executions that [`DelimitedAnalysis::open`] visits.
     pub fn room(&self, partial: &DelimitedPartial) -> usize {
         let periods = self.periods.as_ref();
         let periods = periods.map_or(0, |periods| periods.room(&partial.periods));
