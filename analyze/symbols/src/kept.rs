@@ -1,10 +1,10 @@
 //! Cache of function names in files, because unpacking debug information takes longer than most
 //! reports.
 //!
-//! Each source file of names has a cache file. It is a text: the first line contains the version of
-//! the program, the second line the source file with its size and time. Each further line contains
+//! Each program file has a cache file. It is a text: the first line contains the version of
+//! the program, the second line the program file with its size and time. Each further line contains
 //! a position and, separated by tabs, the functions there, the innermost first. A cache file of
-//! another version, or of a source file that has changed, is ignored and written again. A cache
+//! another version, or of a program file that has changed, is ignored and written again. A cache
 //! file that cannot be read or written is ignored.
 
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use std::time::SystemTime;
 
 use tracebraid_storage::aside;
 
-/// Position in a source file: the unit (`v` for addresses, `o` for offsets), and the number.
+/// Position in a program file: the unit (`v` for addresses, `o` for offsets), and the number.
 pub(crate) type SymbolKey = (char, u64);
 
-/// Cached names of a source file.
+/// Cached names of a program file.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     /// The first two lines of the cache file.
@@ -37,7 +37,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const MOST_FILES: usize = 512;
 
 impl Kept {
-    /// Reads the names of a source file from the cache; `None` if the source file cannot be
+    /// Reads the names of a program file from the cache; `None` if the program file cannot be
     /// accessed.
     pub(crate) fn read(directory: &Path, of: &Path) -> Option<Kept> {
         let mut kept = Kept {
@@ -69,7 +69,7 @@ impl Kept {
     /// Writes the cache file, if names were added. If several processes write at the same time, the
     /// last one wins.
     pub(crate) fn write(&self, directory: &Path, of: &Path) {
-        // The source file must not have changed since it was read.
+        // The program file must not have changed since it was read.
         if !self.is_new || head(of).as_ref() != Some(&self.head) {
             return;
         }
@@ -95,7 +95,7 @@ fn entry(line: &str) -> Option<(SymbolKey, Vec<String>)> {
     Some(((letter, number), parts.map(str::to_owned).collect()))
 }
 
-/// The first two lines of the cache file for the current state of a source file.
+/// The first two lines of the cache file for the current state of a program file.
 fn head(of: &Path) -> Option<String> {
     let about = of.metadata().ok()?;
     let version = env!("CARGO_PKG_VERSION");
