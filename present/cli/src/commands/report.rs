@@ -1,5 +1,6 @@
 //! What the commands that make reports do alike: open, choose, run, show, and tell what was lost.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -169,6 +170,11 @@ impl ReportArgs {
             until,
             &mut subject.warnings,
         )
+    }
+
+    /// The traces, as they were given.
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.input.paths
     }
 
     /// Rows of each list, so many if the user does not say.

@@ -88,7 +88,7 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     // Of one machine, everything is.
     let is_shown = |column: &Column| {
         let is_of_several = !matches!(column.key, "host" | "trace") || head.hosts.len() > 1;
-        is_of_several && column.forms.contain(Forms::TEXT)
+        is_of_several && column.unit != Unit::Command && column.forms.contain(Forms::TEXT)
     };
     let columns = section.columns.iter().filter(|column| is_shown(column));
     let columns: Vec<table::Column<'static>> = columns.flat_map(columns_of).collect();
@@ -132,7 +132,46 @@ fn table_of(head: &Head, section: &Section, rows: usize, zone: &TimeZone) -> Str
     ]
     .into_iter()
     .chain(notes)
+    .chain([commands(section, &kept)])
     .collect()
+}
+
+/// Longest first cell of a row that names the row's command.
+const SHORT_NAME: usize = 12;
+
+/// The commands of the rows, below the table: as a column they would be too wide to be copied. Each
+/// has its row's first cell before it where that is short.
+fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
+    let Some(at) = section
+        .columns
+        .iter()
+        .position(|of| of.unit == Unit::Command)
+    else {
+        return String::new();
+    };
+    let mut lines: Vec<(&str, &str)> = Vec::new();
+    for row in rows {
+        let name = match row.first() {
+            Some(Value::Text(name)) if name.len() <= SHORT_NAME => name,
+            _ => "",
+        };
+        match row.get(at) {
+            Some(Value::Text(command)) if !lines.contains(&(name, command)) => {
+                lines.push((name, command));
+            }
+            _ => {}
+        }
+    }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let gap = if width > 0 { 3 } else { 0 };
+    let line = |(name, command): &(&str, &str)| {
+        format!(
+            "  {name:<width$}{:gap$}{}\n",
+            "",
+            terminal_text::printable(command)
+        )
+    };
+    lines.iter().map(line).collect()
 }
 
 /// For each column of durations, sizes or shares, its largest value in several rows.
