@@ -43,16 +43,15 @@ enum GoesOn {
     Done(u32),
 }
 
-/// The requests of a slice.
 #[derive(Debug, Default)]
 pub(crate) struct SliceRequests {
     /// First event of each key.
     earlier: ByKey<Earlier>,
-    /// In flight by key; `None` where none is.
+    /// In progress, by key; `None` after completion.
     open: ByKey<Option<Open>>,
     done: Vec<Request>,
     last: ByCpu<Option<u32>>,
-    /// Events were lost: no earlier request is in flight.
+    /// True if events were lost: no earlier request is then in flight.
     has_lost: bool,
 }
 
