@@ -1,4 +1,4 @@
-//! The longest system calls: possible begins of critical paths.
+//! The longest system calls: possible starts of critical paths.
 
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use tracebraid_follow::ThreadKey;
 use tracebraid_kernel_model::Syscall;
 
-/// A system call with its begin and end.
+/// A system call with its start and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongCall {
     /// The system call.
     pub call: Syscall,
     /// The calling thread.
     pub thread: ThreadKey,
-    /// Begin in nanoseconds from the origin.
+    /// Start in nanoseconds from the origin.
     pub begin: i64,
     /// End in nanoseconds from the origin.
     pub end: i64,

@@ -55,7 +55,7 @@ impl CpuStretch {
         self.acts.exit(exited, classes)
     }
 
-    /// Forgets the state of a call; no interrupt is in progress at its begin and end.
+    /// Forgets the state of a call; no interrupt is in progress at its start and end.
     fn clear(&mut self) {
         self.context = CpuContext::default();
         self.interrupted_since = 0;

@@ -13,7 +13,7 @@ use crate::kept::Kept;
 /// A state of a thread, up to the next stretch of its time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// Begin, in nanoseconds from the origin.
+    /// Start, in nanoseconds from the origin.
     pub begin: i64,
     /// State of the thread in this stretch.
     pub state: State,
@@ -72,7 +72,7 @@ pub struct Actor {
     pub called: Comm,
     /// First time at which the thread is known, if that part of the time line was dropped.
     pub since: Option<i64>,
-    /// Begin of the last dropped wait.
+    /// Start of the last dropped wait.
     pub waited: Option<i64>,
     /// Stretches in the order of time.
     pub line: Vec<Stretch>,
@@ -243,7 +243,7 @@ pub struct Graph {
     /// The longest system calls that the options request.
     pub calls: Vec<LongCall>,
     /// Longest duration of a request, in nanoseconds: the maximum distance from the end of a
-    /// request to its begin.
+    /// request to its start.
     pub longest_request: i64,
 }
 

@@ -301,7 +301,7 @@ impl Growing {
             || users.any(|request| request.by.is_some_and(|by| self.is_nameless(by)))
     }
 
-    /// The earliest begin of the requests that were in progress at a time; the time itself without
+    /// The earliest start of the requests that were in progress at a time; the time itself without
     /// such requests.
     pub fn requests_since(&self, time: i64) -> i64 {
         let done = self.graph.requests.recent();

@@ -1,6 +1,6 @@
 //! Paths of executions that begin in one thread and end in another.
 //!
-//! Such an execution is handed over between its begin and its end. Until then the last thread works
+//! Such an execution is handed over between its start and its end. Until then the last thread works
 //! on other executions, so the path leaves its time line there. Three cases, from the most to the
 //! least certain:
 //!
@@ -33,7 +33,7 @@ pub struct Passed {
     pub first: ActorId,
     /// The thread in which the execution ends.
     pub last: ActorId,
-    /// Begin of the execution.
+    /// Start of the execution.
     pub begin: i64,
     /// End of the execution.
     pub end: i64,
@@ -45,8 +45,8 @@ pub struct Passed {
     /// True if the last thread had ended an execution before this one began: it does no other work
     /// since then.
     pub was_free: bool,
-    /// True if the first thread wrote the begin record itself. Otherwise, without a recorded
-    /// hand-over, the path is that of the last thread alone.
+    /// True if the first thread wrote the record that starts the execution. Otherwise, without a
+    /// recorded hand-over, the path is that of the last thread alone.
     pub is_sure: bool,
 }
 
@@ -292,8 +292,8 @@ struct Gap {
 }
 
 impl Passed {
-    /// True if the first thread hands the execution over itself: the begin records an action of
-    /// that thread only, unlike a switch to or from the last thread.
+    /// True if the first thread hands the execution over itself: the record that starts it is of an
+    /// action of that thread only, unlike a switch to or from the last thread.
     fn is_of_first(&self, graph: &Graph) -> bool {
         let state = graph
             .actor(self.first)

@@ -19,9 +19,9 @@ use crate::graph::{Actor, Graph, NO_OBJECT, Occupant, Queue, State};
 /// A part of a critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Segment {
-    /// Begin in nanoseconds from the origin.
+    /// Start in nanoseconds from the origin.
     pub begin: i64,
-    /// End, which is the begin of the next segment.
+    /// End, which is the start of the next segment.
     pub end: i64,
     /// Index in [`Path::hops`] of the hop whose time it is.
     pub hop: u32,
@@ -71,7 +71,7 @@ pub struct Hop {
     pub actor: ActorId,
     /// The hop that waits for this one; `None` for the first.
     pub parent: Option<u32>,
-    /// Begin of the window, in nanoseconds from the origin.
+    /// Start of the window, in nanoseconds from the origin.
     pub begin: i64,
     /// End of the window, where the waiting hop continues.
     pub end: i64,
@@ -131,7 +131,7 @@ pub enum Link {
 /// A critical path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Path {
-    /// Segments without gaps, from the begin of the path to its end.
+    /// Segments without gaps, from the start of the path to its end.
     pub segments: Vec<Segment>,
     /// Threads on the path; the first is the one whose path was requested. Each hop comes after its
     /// parent.
@@ -188,7 +188,7 @@ impl Path {
     }
 }
 
-/// A window of time: begin and end.
+/// A window of time: start and end.
 pub(crate) type Window = (i64, i64);
 
 /// A path under construction.

@@ -109,7 +109,7 @@ impl Graph {
         })
     }
 
-    /// As [`Graph::detail`], but more exact. `begin` is the begin of the stretch: for a thread
+    /// As [`Graph::detail`], but more exact. `begin` is the start of the stretch: for a thread
     /// without a CPU, the occupant of that CPU at this time is named, though others may follow
     /// within the stretch.
     pub fn detail_of(&self, trace: u32, state: State, begin: i64) -> String {

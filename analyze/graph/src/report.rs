@@ -27,7 +27,7 @@ pub struct PathRow {
     pub thread: Thread,
     /// Name of the system call that the path covers, if any.
     pub call: Option<String>,
-    /// Begin in nanoseconds from the origin.
+    /// Start in nanoseconds from the origin.
     pub begin_ns: i64,
     /// End in nanoseconds from the origin.
     pub end_ns: i64,
@@ -45,7 +45,7 @@ pub struct PathRow {
 /// A segment of a critical path.
 #[derive(Clone, Debug, Serialize)]
 pub struct SegmentRow {
-    /// Begin in nanoseconds from the origin.
+    /// Start in nanoseconds from the origin.
     pub begin_ns: i64,
     /// Duration in nanoseconds.
     pub duration_ns: u64,
@@ -69,7 +69,7 @@ fn name<S: Serializer>(reason: &WaitReason, serializer: S) -> Result<S::Ok, S::E
 pub struct Asked {
     /// The thread in the graph.
     pub actor: ActorId,
-    /// Begin of the window, in nanoseconds from the origin.
+    /// Start of the window, in nanoseconds from the origin.
     pub begin: i64,
     /// End of the window.
     pub end: i64,

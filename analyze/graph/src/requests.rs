@@ -46,7 +46,7 @@ impl Open {
         open
     }
 
-    /// Completes a request; without `open`, its begin is unknown.
+    /// Completes a request; without `open`, its start is unknown.
     pub(crate) fn done(open: Option<Open>, (trace, device): (u32, Device), time: i64) -> Request {
         let open = open.unwrap_or(Open {
             begin: time,
@@ -126,7 +126,7 @@ impl Requests {
         open.any(|((of, key), open)| *of == trace && key.device == device.0 && open.begin < until)
     }
 
-    /// Begins of the requests in progress.
+    /// Starts of the requests in progress.
     pub(crate) fn begins(&self) -> impl Iterator<Item = i64> {
         self.open.open().map(|(_, open)| open.begin)
     }

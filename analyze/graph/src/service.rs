@@ -102,7 +102,7 @@ fn in_service(request: &Request, (begin, end): (i64, i64)) -> Option<InService> 
 
 /// Adds to the share of each thread, in fractions of nanoseconds.
 fn share(requests: &[InService], shares: &mut [u128]) {
-    // Ends and begins by time. Their order at equal times has no effect, since no time passes in
+    // Ends and starts by time. Their order at equal times has no effect, since no time passes in
     // between.
     let ends = requests
         .iter()

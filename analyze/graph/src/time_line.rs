@@ -37,7 +37,7 @@ impl Actor {
     }
 
     /// Drops stretches that ended before a time, except for the last [`Growing::KEPT_BEFORE`].
-    /// Returns the number of dropped stretches. The begin of the time line and of the last wait are
+    /// Returns the number of dropped stretches. The start of the time line and of the last wait are
     /// kept.
     pub(crate) fn drop_before(&mut self, cut: i64) -> usize {
         let count = self

@@ -1,7 +1,7 @@
 //! Brings a history up to date with a trace that has grown.
 //!
 //! New packets may belong to times that the history covers already: CPUs write their packets at
-//! different times. So the history is cut at the begin of a slice that precedes all new packets
+//! different times. So the history is cut at the start of a slice that precedes all new packets
 //! ([`cut`]). The part up to there stays and yields the values of attributes ([`crate::resume`]);
 //! packets that reach past the cut, and all later ones, are read as in a build.
 
@@ -124,7 +124,7 @@ pub fn append(
     let slices = Slices::of(set, &recorded);
     let times = checkpoint::times(&slices);
     let ground = Ground::of(set, &recorded, asked, &times)?;
-    // If other CPUs turn out to be missing, other values are unknown from the begin on, so the
+    // If other CPUs turn out to be missing, other values are unknown from the start on, so the
     // whole trace must be read.
     let is_known = begins(&index.meta.not_recorded) == begins(&ground.not_recorded());
     let cut = is_known.then(|| cut(set, &slices, &index, (growth, &ground)));
@@ -244,7 +244,7 @@ fn nothing(
     })
 }
 
-/// The time from which the history is rebuilt: the begin of a slice that precedes all new packets
+/// The time from which the history is rebuilt: the start of a slice that precedes all new packets
 /// and that no block spans; if there is a user analysis, the time of a checkpoint. `None` to
 /// rebuild the whole history.
 fn cut(
@@ -281,7 +281,7 @@ fn cut(
 }
 
 /// Packets that begin earlier than the end of a preceding packet have held times, so all such
-/// packets must be read. Returns the begin of such a packet, if it precedes a time that the
+/// packets must be read. Returns the start of such a packet, if it precedes a time that the
 /// preceding packets reach.
 fn held(set: &TraceSet, cut: i64) -> Option<i64> {
     let of_trace = set.traces.iter().flat_map(|trace| {

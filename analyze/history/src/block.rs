@@ -1,15 +1,15 @@
 //! A block: the changes of all attributes in a slice of time, as bytes.
 //!
 //! ```text
-//! head       48 bytes, little-endian: magic, level, flags, 2 zeros; begin, end, grid and length of
+//! head       48 bytes, little-endian: magic, level, flags, 2 zeros; start, end, grid and length of
 //!            the body (i64 or u64 each); CRC-32 of the preceding bytes and the body, 4 zeros
 //! texts      count; for each text of this block its number in the file (codes of texts in runs are
 //!            indexes into this list, from 1)
-//! snapshot   if flag 1 is set: count; for each attribute with a value at the begin of the block:
+//! snapshot   if flag 1 is set: count; for each attribute with a value at the start of the block:
 //!            attribute minus the previous one, code
 //! directory  count; for each run: attribute minus the previous one, time of the first change since
-//!            the begin in grids, its code, number of further changes; if there are any, the code of
-//!            the last one and their size in bytes; for counters the code at the begin of the block
+//!            the start in grids, its code, number of further changes; if there are any, the code of
+//!            the last one and their size in bytes; for counters the code at the start of the block
 //! runs       see [`crate::run`]; times in grids
 //! ```
 //! If flag 2 is set, the rest after the head is packed (see [`crate::packing`]). Numbers of the
@@ -36,7 +36,7 @@ pub(crate) struct BlockSpan {
     pub(crate) level: u8,
     /// Unit of times in nanoseconds.
     pub(crate) grid: i64,
-    /// Begin in nanoseconds from the origin, inclusive.
+    /// Start in nanoseconds from the origin, inclusive.
     pub(crate) begin: i64,
     /// End in nanoseconds from the origin, exclusive.
     pub(crate) end: i64,
@@ -47,7 +47,7 @@ pub(crate) struct BlockSpan {
 pub(crate) struct Content {
     pub(crate) texts: Vec<u64>,
     pub(crate) snapshot: Option<Vec<(Attribute, u64)>>,
-    /// Runs with times in grids, each with the code of its attribute at the begin of the block.
+    /// Runs with times in grids, each with the code of its attribute at the start of the block.
     pub(crate) runs: Vec<(Attribute, Run, u64)>,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct Entry {
     /// In nanoseconds.
     pub(crate) first: Change,
     pub(crate) last: u64,
-    /// Of a counter: its code at the begin of the block.
+    /// Of a counter: its code at the start of the block.
     base: u64,
     begin: usize,
     end: usize,

@@ -1,5 +1,5 @@
-//! The part of the state at the begin of a slice that values of attributes do not contain: stacks,
-//! begin times of values and open segments of a user analysis, descriptors, and open calls. It is
+//! The part of the state at the start of a slice that values of attributes do not contain: stacks,
+//! start times of values and open segments of a user analysis, descriptors, and open calls. It is
 //! stored at some times, from which an append can continue.
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const MOST_KEPT: usize = 12;
 const SHARE: u64 = 2;
 const FEW_BYTES: u64 = 1 << 20;
 
-/// The stored state at the begin of a slice.
+/// The stored state at the start of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpoint {
     pub(crate) time: i64,
@@ -46,7 +46,7 @@ pub(crate) struct State {
     files: Option<files::Kept>,
 }
 
-/// The state at the begin of reading, besides the values of attributes.
+/// The state at the start of reading, besides the values of attributes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Knowledge {
     /// State of a user analysis.
@@ -96,7 +96,7 @@ pub(crate) fn parse(bytes: &[u8], follows: Follows, follows_files: bool) -> Opti
     (fits && files_fit).then_some(Knowledge { machine, files })
 }
 
-/// Times of checkpoints: begins of slices, denser towards the end, where a trace grows.
+/// Times of checkpoints: starts of slices, denser towards the end, where a trace grows.
 pub(crate) fn times(slices: &Slices) -> Vec<i64> {
     let distances = (0..MOST).map(|power| STEP.pow(power));
     let mut times: Vec<i64> = distances

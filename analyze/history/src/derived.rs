@@ -197,7 +197,7 @@ impl History {
             if let Some(last) = changes.into_iter().skip(1).last() {
                 return Ok(Some(last));
             }
-            // A change at the begin of an interval is the last one of the preceding interval.
+            // A change at the start of an interval is the last one of the preceding interval.
             (end, span) = (
                 begin.saturating_add(i64::from(begin > first)),
                 span.saturating_mul(2),

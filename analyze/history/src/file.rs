@@ -130,7 +130,7 @@ pub(crate) struct Index {
     pub(crate) texts: Vec<String>,
     /// In the order of writing, which is the order of time within each level.
     pub(crate) blocks: Vec<BlockRef>,
-    /// Slices in which events were lost: begin and number of losses.
+    /// Slices in which events were lost: start and number of losses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) losses: Vec<(i64, u64)>,
     /// Checkpoints in the order of time.

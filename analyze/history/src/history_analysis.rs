@@ -27,7 +27,7 @@ use crate::writer::Writer;
 #[derive(Debug)]
 pub(crate) struct HistoryAnalysis {
     pub(crate) ground: Ground,
-    /// Values of attributes at the begin of reading.
+    /// Values of attributes at the start of reading.
     pub(crate) known: BTreeMap<Attribute, u64>,
     /// The rest of the state at that time.
     pub(crate) knowledge: Knowledge,

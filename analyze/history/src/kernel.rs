@@ -301,7 +301,7 @@ impl Partial {
         self.handed_on = self.handed_on.max(ready);
     }
 
-    /// Adds the changes at ends of CPUs. Each end is the begin of a slice.
+    /// Adds the changes at ends of CPUs. Each end is the start of a slice.
     fn end_cpus(
         &mut self,
         slices: &Slices,

@@ -183,7 +183,7 @@ impl Level {
         );
     }
 
-    /// Begin of the first block that may still receive changes, if no change before `until`
+    /// Start of the first block that may still receive changes, if no change before `until`
     /// follows.
     fn first_open(&self, until: i64) -> i64 {
         match until {

@@ -25,16 +25,16 @@
 //! the bytes written since the last snapshot, bound how far back a query reads. Coarse levels
 //! (`levels`) have the same form: values at the multiples of a grid. A history tree, as in Trace
 //! Compass, stores intervals, which must be known to their ends before they can be written; changes
-//! need only their begin, take half the space, and are written in order. The description of the
+//! need only their start, take half the space, and are written in order. The description of the
 //! traces is at the end and, as far as it is known in advance, at the beginning (`origin`), for
 //! truncated files. The state of a CPU follows from other attributes and is not stored (`derived`).
 //!
 //! **A trace that grows** (`append`, `marks`, `resume`): the history contains the state that a
-//! chunk needs from earlier chunks. So it is cut at the begin of a slice that precedes all new
+//! chunk needs from earlier chunks. So it is cut at the start of a slice that precedes all new
 //! packets, seeded from itself, and the fold starts there. Blocks become the same, byte for byte,
 //! as in a build of the whole trace, because the earlier part of the packet table stays the same.
-//! State that values do not contain (stacks of user analyses, open calls) is stored at the begin of
-//! some slices (`checkpoint`), and the cut is at the begin of such a slice.
+//! State that values do not contain (stacks of user analyses, open calls) is stored at the start of
+//! some slices (`checkpoint`), and the cut is at the start of such a slice.
 //!
 //! `user` contains the analyses that users define.
 #![forbid(unsafe_code)]

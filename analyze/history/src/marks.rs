@@ -121,7 +121,7 @@ fn of_stream(trace: &Trace, stream: &Stream, first: usize) -> Option<Growth> {
     let clock = trace.clock(stream);
     let new = stream.packets.get(first..)?;
     let begins = new.iter().map(|packet| time(clock, packet.begin));
-    // Events of the last packet after its recorded end count from the begin of the next packet.
+    // Events of the last packet after its recorded end count from the start of the next packet.
     let before = first
         .checked_sub(1)
         .and_then(|before| stream.packets.get(before));

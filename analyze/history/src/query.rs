@@ -174,7 +174,7 @@ impl History {
         self.code_before(level, at, attribute)
     }
 
-    /// The code of an attribute's value at the begin of a block.
+    /// The code of an attribute's value at the start of a block.
     fn code_before(
         &self,
         level: &Level,

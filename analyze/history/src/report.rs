@@ -28,7 +28,7 @@ pub struct Report {
 pub struct Times {
     /// Total duration in nanoseconds.
     pub total_ns: u64,
-    /// Number of occurrences, including one at the begin of the range.
+    /// Number of occurrences, including one at the start of the range.
     pub times: u64,
     /// Duration of the longest occurrence, in nanoseconds.
     pub longest_ns: u64,
@@ -43,7 +43,7 @@ pub struct Numbers {
     pub average: f64,
     /// Maximum.
     pub max: i64,
-    /// Value at the begin of the range, or the first value after it.
+    /// Value at the start of the range, or the first value after it.
     pub first: i64,
     /// Value at the end of the range, or the last value before it.
     pub last: i64,
@@ -111,8 +111,8 @@ impl History {
         Ok(Report { values, numbers })
     }
 
-    /// Whether the average of the attribute's numbers is meaningful: see [`Kind::is_quantity`].
-    /// Also known for attributes of probes.
+    /// Whether the average of the attribute's numbers is meaningful: see
+    /// `AttributeKind::is_quantity`. Also known for attributes of probes.
     fn is_quantity(&self, attribute: Attribute) -> bool {
         attribute.kind().is_quantity() && !user::names_thread(&self.path(attribute))
     }

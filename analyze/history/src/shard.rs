@@ -16,10 +16,10 @@ use crate::run::Run;
 use crate::texts::SliceTexts;
 use crate::varint::NULL;
 
-/// Runs of a block, each with the code at the begin of the block.
+/// Runs of a block, each with the code at the start of the block.
 pub(crate) type Runs = Vec<(Attribute, Run, u64)>;
 
-/// Values at the begin of a block, in the order of attributes.
+/// Values at the start of a block, in the order of attributes.
 pub(crate) type Snapshot = Vec<(Attribute, u64)>;
 
 /// A subset of the attributes.
@@ -54,11 +54,11 @@ pub(crate) struct Settled {
 /// A shard's part of a slice.
 #[derive(Debug, Default)]
 pub(crate) struct SettledSlice {
-    /// Number of attributes with a value at the begin of the slice.
+    /// Number of attributes with a value at the start of the slice.
     pub(crate) attributes: usize,
     /// Approximate size of the runs, in bytes.
     pub(crate) bytes: u64,
-    /// Values at the begin of the slice, if the block has a snapshot.
+    /// Values at the start of the slice, if the block has a snapshot.
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) runs: Runs,
 }

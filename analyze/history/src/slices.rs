@@ -1,6 +1,6 @@
 //! The slices of time that correspond to the blocks of a history.
 //!
-//! Slices begin at the begins of packets, so that each contains about the same number of bytes of
+//! Slices begin at the starts of packets, so that each contains about the same number of bytes of
 //! the trace, whatever the rate of events, and so that they do not depend on the chunks of a build.
 //! A slice also begins where the recording of a CPU ends, since values change there without an
 //! event.
@@ -14,14 +14,14 @@ const SLICE_BYTES: u64 = 512 << 10;
 /// Consecutive slices of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slices {
-    /// Begins of all slices but the first, which begins with the first event. Strictly ascending.
+    /// Starts of all slices but the first, which begins with the first event. Strictly ascending.
     begins: Vec<i64>,
-    /// Begin of the first slice, if earlier slices are not included.
+    /// Start of the first slice, if earlier slices are not included.
     first: Option<i64>,
 }
 
 impl Slices {
-    /// Slices of a trace set; each of `recorded.ends()` is the begin of a slice.
+    /// Slices of a trace set; each of `recorded.ends()` is the start of a slice.
     pub(crate) fn of(set: &TraceSet, recorded: &Recorded) -> Slices {
         let mut packets: Vec<(i64, u64)> = Vec::new();
         for trace in &set.traces {
@@ -46,7 +46,7 @@ impl Slices {
         slices
     }
 
-    /// Slices of packets, given their begins and sizes in the order of time.
+    /// Slices of packets, given their starts and sizes in the order of time.
     fn new(packets: &[(i64, u64)], threshold: u64) -> Slices {
         let mut begins: Vec<i64> = Vec::new();
         let mut bytes: u64 = 0;
@@ -64,7 +64,7 @@ impl Slices {
         }
     }
 
-    /// The last begin of a slice at or before a time.
+    /// The last start of a slice at or before a time.
     pub(crate) fn last_begin(&self, time: i64) -> Option<i64> {
         let behind = self.begins.partition_point(|&begin| begin <= time);
         self.begins.get(behind.checked_sub(1)?).copied()
@@ -82,7 +82,7 @@ impl Slices {
         }
     }
 
-    /// Begin of a slice; `i64::MIN` for the first slice of the trace.
+    /// Start of a slice; `i64::MIN` for the first slice of the trace.
     pub(crate) fn begin(&self, slice: usize) -> i64 {
         match slice.checked_sub(1) {
             Some(before) => self.end(before),

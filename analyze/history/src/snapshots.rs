@@ -24,7 +24,7 @@ pub(crate) const LATER: usize = 16;
 pub(crate) struct Weight {
     /// Approximate size of the changes, in bytes.
     pub(crate) bytes: u64,
-    /// Number of attributes with a value at the begin of the block.
+    /// Number of attributes with a value at the start of the block.
     pub(crate) attributes: usize,
 }
 

@@ -23,7 +23,7 @@ impl Interrupted {
     }
 
     /// Name of the innermost interrupt on the event record's CPU; `None` if the thread itself runs.
-    /// The event records that begin and end an interrupt belong to the interrupt.
+    /// The event records at the start and the end of an interrupt belong to the interrupt.
     pub(crate) fn see(
         &mut self,
         trace: usize,

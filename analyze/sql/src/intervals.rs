@@ -37,7 +37,7 @@ impl Table for IntervalTable {
             Column::integer("tid", "the thread's id"),
             Column::text("thread", "its last known name"),
             Column::integer("begin_ns", "time since the origin of the traces' clock"),
-            Column::integer("end_ns", "begin of the thread's next interval"),
+            Column::integer("end_ns", "start of the thread's next interval"),
             Column::integer("duration_ns", "length of the interval"),
             Column::text("state", "running, or the reason of the wait"),
             Column::integer("cpu", "CPU on which the thread runs, or would run"),

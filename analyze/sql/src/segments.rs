@@ -88,7 +88,7 @@ struct SegmentRows {
     found: Recorded,
     /// Number of its steps that were returned, the current one included.
     place: usize,
-    /// Begin of the current step.
+    /// Start of the current step.
     begin: i64,
 }
 

@@ -92,7 +92,7 @@ fn ranges_of_time_are_exact() {
             expected,
             "{from} {to}"
         );
-        // The running thread follows from earlier records and does not depend on the begin of the
+        // The running thread follows from earlier records and does not depend on the start of the
         // range.
         let from_all = format!(
             "SELECT total(tid) FROM (SELECT time_ns + 0 AS time, tid FROM events) WHERE time BETWEEN {from} AND {to}"

@@ -14,7 +14,7 @@ use crate::slice::PlayedSlice;
 #[derive(Debug)]
 pub struct CutSlice {
     items: Items<GraphItem>,
-    /// The begin of the interval, in nanoseconds from the origin, and the facts known about
+    /// The start of the interval, in nanoseconds from the origin, and the facts known about
     /// threads; `None` if the interval can be played only on the graph.
     before: Option<(i64, ThreadDirectory)>,
     /// Composed slices, freed by the thread that plays this slice.

@@ -27,7 +27,7 @@ pub(crate) struct Script {
     lost: Option<(u32, u64)>,
 }
 
-/// A segment of a path: begin, end, thread, reason and detail.
+/// A segment of a path: start, end, thread, reason and detail.
 pub(crate) type Part = (i64, i64, i32, &'static str, String);
 
 const HEAD: &str = r#"/* CTF 1.8 */

@@ -73,7 +73,7 @@ enum Literal {
     Text(String),
 }
 
-/// A segment with a begin and an end.
+/// A segment with a start and an end.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Segment {
