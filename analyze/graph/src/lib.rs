@@ -39,7 +39,7 @@
 //! **Querying a graph while it grows** ([`Growing`]): it is composed up to a time, queried for
 //! paths, and composed further. A path is final once each thread on it has since changed its state;
 //! a [`Question`] names the open condition. Data that no later path needs is dropped (`dropping`),
-//! at about every doubling of the graph, so the total cost is linear; places of requests and
+//! at about every doubling of the graph, so the total cost is linear; indexes of requests and
 //! segments stay valid (`kept`). Names arrive as items in the order of time, so the graph of a time
 //! does not depend on the order in which chunks are read.
 //!

@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(of(&packets, place), (Some(10), Some(1)));
         let place = packets.wakes(acknowledges);
         assert_eq!(of(&packets, place), (Some(20), Some(1)));
-        // A part of it, after the sequence numbers wrapped around.
+        // A part of the segment, after the sequence numbers wrapped around.
         let part = Segment {
             sequence: 60,
             length: 20,

@@ -39,7 +39,7 @@ fn until(by: ActorId) -> State {
 
 const TIMER: Wake = Wake::Timer;
 
-/// A graph of threads 10, 11 and so on, given their states with begins.
+/// A graph of threads 10, 11 and so on, given their states with start times.
 fn graph(lines: &[&[(i64, State)]]) -> Graph {
     let actor = |(tid, line): (i32, &&[(i64, State)])| Actor {
         key: ThreadKey { trace: 0, tid },

@@ -112,7 +112,7 @@ impl Files {
         self.0.packet(&mut partial.seen, packet);
     }
 
-    /// An event.
+    /// Takes an event.
     #[inline(never)]
     pub(crate) fn event(&self, partial: &mut Partial, event: &Event<'_>, body: &mut Body<'_, '_>) {
         if self.wants(&event.model.event) {

@@ -22,7 +22,7 @@ type ByKey<T> = HashMap<Key, T, BuildHasherDefault<KeyHasher>>;
 /// Fate of a request in flight at the beginning of the slice, if there was one with that key.
 #[derive(Clone, Copy, Debug)]
 enum Earlier {
-    /// Completed: place of the request in the slice.
+    /// Completed: index of the request in the slice.
     Done(u32),
     /// Issued again with that number of sectors; the same request only if the number is equal.
     GoesOn {
@@ -39,7 +39,7 @@ enum GoesOn {
     Open,
     /// Replaced by another request, or lost.
     Gone,
-    /// Completed: place of the request in the slice.
+    /// Completed: index of the request in the slice.
     Done(u32),
 }
 
