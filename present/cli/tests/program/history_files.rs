@@ -44,7 +44,7 @@ fn damaged_histories_are_built_again() {
     fs::write(&file, &good[..100]).unwrap();
     let (code, said) = failure(&question);
     assert!(
-        code == 3 && said.contains("the file has been cut"),
+        code == 3 && said.contains("the file is truncated"),
         "{said}"
     );
 }
