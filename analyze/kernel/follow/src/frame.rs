@@ -353,7 +353,7 @@ impl Input {
     }
 
     /// The packet, whatever its events. Yields one packet for each CPU that shares the stream, since
-    /// lost events may be of any of these CPUs.
+    /// lost events may belong to any such CPU.
     pub fn any_packets(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
         let source = self.sources.source(place.stream);
         let of = |packet: Packet| {
