@@ -139,7 +139,7 @@ impl<K: Held> Contents<K> {
     pub(crate) fn is_same_since(&self, table: ThreadKey, fd: i32, time: i64) -> bool {
         let kind = self.at(table, fd, time).kind;
         let mut later = self.history(table, fd).iter().rev();
-        // A new entry may only repeat or change the close-on-exec flag.
+        // Later entries may differ only in the close-on-exec flag.
         later
             .by_ref()
             .take_while(|since| since.time > time)
@@ -363,7 +363,7 @@ impl<K: Held> Contents<K> {
             self.set(from, fd, time, K::default(), false);
         }
         if to != from {
-            // Descriptors that are not known to be open do not count.
+            // Descriptors that are not known to be open are gone from this table too.
             self.apply(time, Effect::Left(from));
         }
     }

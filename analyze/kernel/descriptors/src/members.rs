@@ -74,7 +74,7 @@ impl Members {
         page.entries.get(page.find(bit)?)
     }
 
-    /// Like [`Members::find`], for changing the entry; copies the page if another copy shares it.
+    /// Like [`Members::find`], mutable; copies the page if another copy shares it.
     pub(crate) fn find_mut(&mut self, thread: ThreadKey) -> Option<&mut ThreadEntry> {
         let (page, bit) = page(thread);
         let page = self.pages.find_mut(page)?;

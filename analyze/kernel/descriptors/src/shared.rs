@@ -31,7 +31,7 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// The value, for changing it; copies it if there are clones.
+    /// The value, mutable; copies it if there are clones.
     pub fn change(&mut self) -> &mut T {
         Arc::make_mut(&mut self.0)
     }

@@ -21,7 +21,7 @@ impl Directories {
         self.0.entries().next().is_none()
     }
 
-    /// The paths, for changing them.
+    /// All paths, mutable.
     pub(crate) fn paths(&mut self) -> impl Iterator<Item = &mut Text> {
         self.0.values().flatten()
     }

@@ -33,9 +33,10 @@ pub(crate) enum FileAction {
 /// A change of descriptors, or a call that names descriptors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FileItem {
-    /// The first event of a call since the thread came is an entry: no call of the thread was open.
+    /// The first event of a call since the thread was switched in is an entry: no call of the
+    /// thread was open.
     Enters(i32),
-    /// The first event of a call since the thread came is an exit.
+    /// The first event of a call since the thread was switched in is an exit.
     Arrives(i32, Box<Exited>),
     /// The thread leaves its CPU in a call.
     Leaves(i32, Box<Entered>),

@@ -196,7 +196,7 @@ impl<E: Beginning> CallStretch<E> {
         self.enter_any(Some(entered))
     }
 
-    /// Begins a call, or with `None` a call that needs not be followed; true if this is the
+    /// Begins a call, or with `None` a call that need not be followed; true if this is the
     /// stretch's first event of a call.
     #[inline(always)]
     pub fn enter_any(&mut self, entered: Option<E>) -> bool {

@@ -27,8 +27,8 @@ pub trait KernelAnalysis: Analysis<Report: KernelReport> + Sized {
     /// Options besides the selection: views, patterns, bounds.
     type Options: Clone + Default;
 
-    /// The analysis of a selection with options. Shares `recorded` with other analyses if it is
-    /// known.
+    /// The analysis of a selection with options. Uses `recorded` if given: analyses of a pass share
+    /// it.
     fn sharing(
         set: &TraceSet,
         recorded: Option<&Arc<Recorded>>,
@@ -81,7 +81,7 @@ pub trait KernelReport: Serialize {
 /// Time range, machines and gaps of a report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Head {
-    /// Begin of the range: the first event record, or the requested begin.
+    /// Start of the range: the first event record, or the requested start.
     #[serde(serialize_with = "nanoseconds", rename = "begin_ns")]
     pub begin: Option<Timestamp>,
     /// End of the range: the last event record, or the requested end.
@@ -225,8 +225,8 @@ impl Input {
         Input::sharing(set, None, selection, wants)
     }
 
-    /// The wanted events of a selection. Shares `recorded` with other analyses of the pass if it is
-    /// known.
+    /// The wanted events of a selection. Uses `recorded` if given: analyses of a pass share
+    /// it.
     pub fn sharing(
         set: &TraceSet,
         recorded: Option<&Arc<Recorded>>,
@@ -352,8 +352,8 @@ impl Input {
             .filter(|packet| packet.tells_switches)
     }
 
-    /// The packet, whatever its events. Yields one packet for each CPU that shares the stream, since
-    /// lost events may belong to any such CPU.
+    /// The packet, whatever its events. Yields one packet for each CPU that shares the stream,
+    /// since lost events may belong to any such CPU.
     pub fn any_packets(&self, place: &StreamPlace<'_>) -> impl Iterator<Item = Packet> + '_ {
         let source = self.sources.source(place.stream);
         let of = |packet: Packet| {

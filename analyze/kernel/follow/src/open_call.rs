@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::calls::{Beginning, CallItem, Ending, Entered, Exited};
 use crate::sources::CpuKey;
 
-/// A thread's calls that span several stretches, as far as known. The end of a stretch may be known
-/// long after its thread has left: if no event shows the end, or the event was lost, the next
-/// thread's first event does.
+/// A thread's calls that span several stretches, as far as known. A stretch may end long after its
+/// thread has left the CPU: if no event shows the switch, or the event was lost, the next thread's
+/// first event ends the stretch.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OpenCall<E = Entered, X = Exited> {
     /// The call that was open at the end of the last stretch.

@@ -112,7 +112,8 @@ impl People {
         self.merge_by(later, Identity::merge);
     }
 
-    /// Sums values of threads by process. `add` must not depend on the order.
+    /// Sums values of threads by process. The result must not depend on the order of calls of
+    /// `add`.
     pub fn processes<T, S: Default>(
         &self,
         threads: impl IntoIterator<Item = (Thread, T)>,

@@ -107,7 +107,8 @@ impl<W> Runs<W> {
         lost
     }
 
-    /// Handles an uncounted loss of events from `time` on. Returns the stretch that ended with it.
+    /// Handles a loss of events from `time` on that no counter shows. Returns the stretch that
+    /// ended with it.
     pub fn cut(&mut self, time: i64) -> Option<Stretch<W>> {
         self.losses += 1;
         let until = Some(time);

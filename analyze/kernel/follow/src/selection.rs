@@ -41,7 +41,7 @@ impl Selection {
 /// A window of time, including `from` and excluding `to`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Begin of the window; `None` for that of the trace.
+    /// Start of the window; `None` for that of the trace.
     pub from: Option<Timestamp>,
     /// End of the window; `None` for that of the trace.
     pub to: Option<Timestamp>,

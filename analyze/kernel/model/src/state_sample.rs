@@ -17,7 +17,7 @@ const SWITCHES: usize = 1 << 14;
 const PACKETS: usize = 8;
 /// Maximum number of streams read.
 const STREAMS: usize = 32;
-/// Switches read at a time, few because the evidence may soon be enough.
+/// Switches read at a time: few, since the evidence may soon be enough.
 const BATCH: usize = 256;
 
 /// Fields of a switch with the thread that leaves and its state.

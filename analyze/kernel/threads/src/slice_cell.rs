@@ -33,7 +33,7 @@ pub struct SliceCell<C> {
     /// The thread makes no calls and does not die, from the beginning of the trace to the end of
     /// the slice.
     is_plain: bool,
-    /// The cell has changed since [`SliceCell::news`] were taken.
+    /// The cell has changed since its news was last taken ([`SliceCell::news`]).
     has_news: bool,
     /// Lower bound of the times of the slice's items, in nanoseconds from the origin.
     begin: i64,
@@ -42,8 +42,8 @@ pub struct SliceCell<C> {
 /// Flags for the parts of a cell that are known.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// The thread was created in the slice, and no news of it were taken: the cell replaces the old
-    /// cell.
+    /// The thread was created in the slice, and its news has not been taken yet: the cell replaces
+    /// the old cell.
     pub(crate) is_new: bool,
     /// State, its begin time, and wake-ups that may apply.
     pub(crate) state: bool,
@@ -79,7 +79,7 @@ impl Known {
     }
 }
 
-/// Effect of an exit that is the first event of a call since the thread came to its CPU.
+/// Effect of an exit that is the first event of a call since the thread was switched in.
 #[derive(Clone, Copy, Debug)]
 pub enum Arrival {
     /// Unknown: the item must be kept.
@@ -90,7 +90,7 @@ pub enum Arrival {
     Ends(BegunCall),
 }
 
-/// How to apply the activity of a thread since it came to its CPU.
+/// How to apply the activity of a thread since it was switched in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParkUse {
     /// Play it.
@@ -155,8 +155,8 @@ impl<C: Copy> SliceCell<C> {
         self.cell.state
     }
 
-    /// True if the thread runs on `cpu` and no events were lost since it came. Valid only if the
-    /// state is known.
+    /// True if the thread runs on `cpu` and no events were lost since it was switched in. Valid
+    /// only if the state is known.
     #[inline]
     pub fn runs_on(&self, cpu: CpuKey, losses: &Losses) -> bool {
         self.cell.runs_on(cpu, losses.of_cpu(cpu))
@@ -235,7 +235,7 @@ impl<C: Copy> SliceCell<C> {
         is_at_disk || self.known.requested && self.known.waited_for
     }
 
-    /// Applies the entry of a call by a thread that was in no call when it came to its CPU. The
+    /// Applies the entry of a call by a thread that was in no call when it was switched in. The
     /// result is valid only if the state was known.
     #[inline]
     pub fn enter(&mut self, at: (CpuKey, i64), tid: i32, losses: &Losses) -> PastStretch<C> {
@@ -273,7 +273,7 @@ impl<C: Copy> SliceCell<C> {
         }
     }
 
-    /// Ends the call that was open when the thread came to its CPU. Valid only if
+    /// Ends the call that was open when the thread was switched in. Valid only if
     /// [`SliceCell::arrival`] is known.
     #[inline]
     pub fn arrive(
@@ -306,7 +306,7 @@ impl<C: Copy> SliceCell<C> {
         self.has_news = true;
     }
 
-    /// How to apply the thread's activity since it came to its CPU. A call that began before the
+    /// How to apply the thread's activity since it was switched in. A call that began before the
     /// calls became known may be the call that a kept exit ends.
     pub fn parking(&self, parked: &ParkedThread) -> ParkUse {
         let Some(open) = parked.open else {
@@ -330,7 +330,7 @@ impl<C: Copy> SliceCell<C> {
         }
     }
 
-    /// Applies the activity of the thread since it came to its CPU. Only for [`ParkUse::Play`].
+    /// Applies the activity of the thread since it was switched in. Only for [`ParkUse::Play`].
     pub fn park(&mut self, at: (CpuKey, i64), parked: &ParkedThread) -> Parking {
         if let Some(open) = parked.open.filter(|_| !self.known.calls) {
             self.knows_calls(open.time, false);
@@ -361,22 +361,22 @@ impl<C: Copy> SliceCell<C> {
         self.has_news = true;
     }
 
-    /// Applies that the thread leaves its CPU. Valid only if the state is known.
+    /// Switches the thread out. Valid only if the state is known.
     #[inline]
     pub fn leave(&mut self, at: (CpuKey, i64), left: LeftAs, losses: &Losses) -> PastStretch<C> {
         self.has_news = true;
         self.cell.leave(at, left, losses)
     }
 
-    /// Updates the known parts after a leave that was kept. The thread may have been woken while it
-    /// ran, so its state is known afterwards only if it does not wait.
+    /// Updates the known parts after a switch-out that was kept. The thread may have been woken
+    /// while it ran, so its state is known afterwards only if it does not wait.
     pub fn leave_kept(&mut self, at: (CpuKey, i64), left: LeftAs, losses: &Losses) {
         self.cell.leave(at, left, losses);
         self.known.state = self.cell.state != ThreadState::Blocked;
         self.has_news = true;
     }
 
-    /// Applies that the thread comes to a CPU. Valid only if the state is known.
+    /// Switches the thread in. Valid only if the state is known.
     #[inline]
     pub fn come(&mut self, at: (CpuKey, i64), losses: &Losses) -> PastStretch<C> {
         self.has_news = true;
@@ -390,7 +390,7 @@ impl<C: Copy> SliceCell<C> {
         self.cell.come(at, losses, true)
     }
 
-    /// Updates the known parts after a coming that was kept.
+    /// Updates the known parts after a switch-in that was kept.
     pub fn come_kept(&mut self, (cpu, time): (CpuKey, i64), losses: &Losses) {
         let state = ThreadState::Running(ThreadState::number(cpu.cpu));
         self.cell.begin(time, state, losses.of_cpu(cpu));
@@ -474,7 +474,7 @@ impl<C: Copy> SliceCell<C> {
         self.may_have_waited();
     }
 
-    /// Applies the death of the thread. If its calls are unknown, the death must be kept too, since
+    /// Marks the thread as dying. If its calls are unknown, the death must be kept too, since
     /// the open call will not end.
     pub fn die(&mut self) {
         self.cell.die();

@@ -40,7 +40,7 @@ impl Beginning for BegunCall {
     }
 }
 
-/// Activity of a thread since it came to its CPU.
+/// Activity of a thread since it was switched in.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadActs {
     /// The thread's calls.
@@ -60,7 +60,7 @@ pub struct ThreadActs {
 pub struct ParkedThread {
     /// Id of the thread.
     pub tid: i32,
-    /// The open call, if it began since the thread came.
+    /// The open call, if it began since the thread was switched in.
     pub open: Option<BegunCall>,
     /// Time at which a call last began or ended, in nanoseconds from the origin; the least number
     /// if none did.
@@ -94,7 +94,7 @@ impl ThreadActs {
         }
     }
 
-    /// Begins a call; true if this is the first event of a call since the thread came.
+    /// Begins a call; true if this is the first event of a call since the thread was switched in.
     #[inline(always)]
     pub fn enter(&mut self, begun: BegunCall) -> bool {
         self.called = Some(begun.time);

@@ -237,8 +237,8 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// True if the thread runs on `cpu` and no events were lost since it came. `losses` is the
-    /// CPU's current count ([`Losses::of_cpu`](tracebraid_follow::Losses::of_cpu)).
+    /// True if the thread runs on `cpu` and no events were lost since it was switched in. `losses`
+    /// is the CPU's current count ([`Losses::of_cpu`](tracebraid_follow::Losses::of_cpu)).
     #[inline]
     pub fn runs_on(&self, cpu: CpuKey, losses: u64) -> bool {
         self.state == ThreadState::Running(ThreadState::number(cpu.cpu)) && self.losses == losses
@@ -294,7 +294,7 @@ impl<C: Copy> ThreadCell<C> {
         stretch
     }
 
-    /// Applies the entry of a call by a thread that was in no call when it came to its CPU.
+    /// Applies the entry of a call by a thread that was in no call when it was switched in.
     #[inline]
     pub fn enter(
         &mut self,
@@ -307,7 +307,7 @@ impl<C: Copy> ThreadCell<C> {
         self.is_seen_running((cpu, time), losses)
     }
 
-    /// Ends the call that was open when the thread came to its CPU.
+    /// Ends the call that was open when the thread was switched in.
     #[inline]
     pub fn arrive(
         &mut self,
@@ -321,7 +321,7 @@ impl<C: Copy> ThreadCell<C> {
         (stretch, self.calls.play(cpu, exited.time, &item))
     }
 
-    /// Applies the activity of the thread since it came to its CPU.
+    /// Applies the activity of the thread since it was switched in.
     #[inline]
     pub fn park(&mut self, (cpu, time): (CpuKey, i64), parked: &ParkedThread) -> Parking {
         if parked.called > i64::MIN {
@@ -352,7 +352,7 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// Applies that the thread leaves its CPU.
+    /// Switches the thread out.
     pub fn leave(
         &mut self,
         (cpu, time): (CpuKey, i64),
@@ -377,7 +377,7 @@ impl<C: Copy> ThreadCell<C> {
         stretch
     }
 
-    /// Applies that the thread comes to a CPU. `is_whole`: all CPUs are recorded.
+    /// Switches the thread in. `is_whole`: all CPUs are recorded.
     pub fn come(
         &mut self,
         (cpu, time): (CpuKey, i64),
@@ -535,7 +535,7 @@ impl<C: Copy> ThreadCell<C> {
         }
     }
 
-    /// Applies the death of the thread, by a call or by a signal: its open call will not end.
+    /// Marks the thread as dying, by a call or by a signal: its open call will not end.
     pub fn die(&mut self) {
         self.is_dying = true;
         self.calls.parked = None;

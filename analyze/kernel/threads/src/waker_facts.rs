@@ -10,7 +10,7 @@ use crate::call_class::CallClass;
 pub enum WakerFacts {
     /// No thread, or an unknown one.
     Nobody,
-    /// A thread that has made calls since it came to the CPU, or dies.
+    /// A thread that has made calls since it was switched in, or dies.
     Caller {
         /// Id of the thread.
         tid: i32,
@@ -25,7 +25,7 @@ pub enum WakerFacts {
     Other {
         /// Id of the thread.
         tid: i32,
-        /// The thread has issued block requests since it came.
+        /// The thread has issued block requests since it was switched in.
         requested: bool,
     },
 }
