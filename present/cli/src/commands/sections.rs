@@ -171,7 +171,12 @@ fn commands(section: &Section, rows: &[&Vec<Value>]) -> String {
             terminal_text::printable(command)
         )
     };
-    lines.iter().map(line).collect()
+    match lines.is_empty() {
+        true => String::new(),
+        false => std::iter::once("  Look closer:\n".to_owned())
+            .chain(lines.iter().map(line))
+            .collect(),
+    }
 }
 
 /// For each column of durations, sizes or shares, its largest value in several rows.

@@ -93,9 +93,6 @@ pub(super) fn run(args: &BuildArgs) -> Result<ExitCode, Failure> {
         other_definitions(&before, &definitions, &mut warnings)
     });
     warnings.opening(&set);
-    if let Some(message) = options::several_clocks(&set) {
-        warnings.note(&message);
-    }
     let mut about = About {
         renames: renames.into_iter().map(|of| (of.old, of.new)).collect(),
         sync: args.input.sync.as_deref().map(sync),
