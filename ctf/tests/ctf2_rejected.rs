@@ -61,7 +61,7 @@ fn sequences() {
     rejected(&[], "missing preamble");
     rejected(&[PREAMBLE], "missing data stream class");
     rejected(&[STREAM], "the first fragment must be the preamble");
-    rejected(&[PREAMBLE, &format!("▲{PREAMBLE}")], "no other preamble");
+    rejected(&[PREAMBLE, &format!("▲{PREAMBLE}")], "duplicate preamble");
     rejected(
         &[PREAMBLE, r#"{"type": ▲"stream-class"}"#],
         "expecting `clock-class`, `data-stream-class`",
