@@ -5,6 +5,7 @@
 //! fields are decoded only on demand. Promise: no input makes this crate panic, hang or allocate
 //! without bound; damage is reported with its position, and no undamaged record is lost. This crate
 //! knows nothing of Linux.
+//!
 //! From bytes to event records:
 //!
 //! 1. [`metadata`] unpacks packetized metadata and calls the front end of its version: [`tsdl`]
@@ -37,7 +38,7 @@
 //!
 //! **Nesting.** No function recurses over nested fields or types. Open levels are kept in a list
 //! (`descent` where a nested result is built), the nodes of a scope form a single list, and nested
-//! values are freed one by one. So the depth of a trace's fields is not bounded by the size of a
+//! values are freed one at a time. So the depth of a trace's fields is not bounded by the size of a
 //! thread's stack.
 //!
 //! **Corrections.** The relation between a trace's clock and those of other hosts is applied only

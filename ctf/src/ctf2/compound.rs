@@ -1,7 +1,7 @@
 //! Field classes that contain others: arrays, structures, optionals and variants.
 //!
-//! Their parts are field classes too, so each is read in steps: its own properties, then its parts
-//! one by one, then the result.
+//! Their parts are field classes too, so each is read in steps: its own properties, then each part
+//! in turn, then the result.
 
 use std::collections::HashSet;
 use std::slice::Iter;

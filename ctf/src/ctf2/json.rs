@@ -77,7 +77,7 @@ impl Value {
     }
 }
 
-/// Frees nested values one by one, without recursion.
+/// Frees nested values one at a time, without recursion.
 impl Drop for Value {
     fn drop(&mut self) {
         let mut left = Vec::new();

@@ -8,7 +8,7 @@ use crate::schema::{IntRange, Name};
 #[derive(Clone, Copy)]
 pub(super) struct Object<'a> {
     pub(super) at: usize,
-    /// What the object represents, for messages: "structure field class".
+    /// The kind of object, for messages: "structure field class".
     what: &'a str,
     properties: &'a [Property],
 }

@@ -166,7 +166,7 @@ impl RawClass {
     }
 }
 
-/// Frees nested classes one by one, without recursion.
+/// Frees nested classes one at a time, without recursion.
 impl Drop for RawClass {
     fn drop(&mut self) {
         if self.depth > 0 {
