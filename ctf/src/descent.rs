@@ -1,5 +1,5 @@
-//! Walks down a nested structure and builds a result on the way up, without recursion, so that the
-//! depth of nesting is not bounded by the size of a thread's stack.
+//! Visits a nested structure and builds a result from the leaves upwards, without recursion, so
+//! that the depth of nesting is not bounded by the size of a thread's stack.
 
 /// The state of a node after it was entered.
 pub(crate) enum Visited<O, M> {

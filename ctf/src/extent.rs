@@ -61,7 +61,7 @@ pub(crate) fn extent(head: &PacketHead, rest: u64, has_magic: bool) -> Extent {
         ))
     } else if total < needed || content < needed {
         Some(format!(
-            "the packet's size ({total} bits, content {content}) is smaller than its own head ({needed} bits)"
+            "the packet's size ({total} bits, content {content}) is smaller than its head ({needed} bits)"
         ))
     } else if content > total {
         Some(format!(

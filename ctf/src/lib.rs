@@ -16,8 +16,8 @@
 //! 2. [`layout`] compiles the schema. Each scope gets a tree of nodes for walking over all fields,
 //!    with registers (slots) for lengths and selectors. Each event class gets a skip program over
 //!    its body, which for most classes is a single addition, and a shape if all steps of that
-//!    program begin at byte boundaries. A header whose id and timestamp are at constant offsets gets the compact
-//!    form that the scanner needs. The path to a single field is compiled on demand.
+//!    program begin at byte boundaries. A header with id and timestamp at constant offsets gets the
+//!    compact form that the scanner needs. The path to a single field is compiled on demand.
 //! 3. `open` finds the files, reads LTTng's index or the heads of all packets (`packets`,
 //!    [`index`]), and joins rotated files into streams and archives into a single [`trace::Trace`].
 //!    The head of a packet is its packet header and packet context. A [`trace::TraceSet`] holds

@@ -1,9 +1,9 @@
-//! Shapes: skip programs whose every step leads from one byte to another, compiled further so that
-//! getting over an event record takes a handful of instructions.
+//! Shapes: skip programs whose steps all begin and end at byte boundaries, compiled further so that
+//! skipping an event record takes a handful of instructions.
 //!
-//! A shape is a graph. An `Exit` adds a constant number of bytes and leads to the next `Part`:
-//! a string, an array, a choice by the value of a field. Lengths and selectors are found by their
-//! distance before the part that uses them, or in a register where something of variable size lies
+//! A shape is a graph. An `Exit` adds a constant number of bytes and leads to the next `Part`: a
+//! string, an array, or a branch on the value of a field. A length or selector is read at its
+//! distance before the part that uses it, or from a register if a part of variable size lies
 //! between.
 
 use super::header::BitField;
@@ -15,51 +15,51 @@ use crate::bits::FixedRead;
 /// A compiled shape. All distances are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// From the byte in which the body begins.
+    /// Exit from the byte in which the body begins.
     pub(crate) first: Exit,
     pub(crate) parts: Vec<Part>,
-    /// The last byte may be used in part.
+    /// The event record may end within its last byte.
     pub(crate) ends_in_byte: bool,
 }
 
-/// The way to the next part.
+/// An edge to the next part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) bytes: u32,
     pub(crate) to: To,
 }
 
-/// What an exit leads to.
+/// Target of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     /// The end of the event record.
     End,
-    /// The part of that index.
+    /// The part with this index.
     Part(u32),
-    /// Nothing that sound data can have.
+    /// Unreachable with valid data.
     Nowhere,
 }
 
-/// A part of variable size, or a decision.
+/// A part of variable size, or a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A null-terminated string of bytes.
     Text(Exit),
     /// A variable-length integer.
     VarInt(Exit),
-    /// Elements of so many bytes.
+    /// Elements of this number of bytes each.
     Array(Source, u32, Exit),
     /// `(N, M)`: elements of N bits each, then M bits of other fields, rounded up to a byte.
     Bits(Source, (u32, u32), Exit),
-    /// Padding up to a multiple of so many bytes from the packet's start.
+    /// Padding to a multiple of this number of bytes from the packet's start.
     Align(u32, Exit),
-    /// Keeps a value in a register.
+    /// Stores a value in a register.
     Keep(Near, u8, Exit),
-    /// The exit by the value: those of 0 to 255. Greater ones lead nowhere.
+    /// An exit for each value from 0 to at most 255. Larger values are invalid.
     Branch(Source, Box<[Exit]>),
 }
 
-/// Where a length or selector is found.
+/// Location of a length or selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Near(Near),
@@ -69,30 +69,30 @@ pub(crate) enum Source {
 /// A value in the bytes before a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Near {
-    /// From the first of the eight bytes that it lies in to the part.
+    /// Distance from the first of the eight bytes that contain the value to the part.
     pub(crate) back: u32,
-    /// How to read it there.
     pub(crate) field: BitField,
 }
 
-/// Registers of a shape.
+/// Number of registers of a shape.
 pub(crate) const REGISTERS: usize = 4;
-/// More would not be worth the memory; this bounds the recursion as well.
+/// Largest number of parts. A larger shape would not be worth its memory. Also bounds the
+/// recursion.
 const MOST_PARTS: usize = 96;
-/// Least widths in bits of signed counts and selectors: see [`Finder::source`].
+/// Minimum widths in bits of signed counts and selectors: see [`Finder::source`].
 const SIGNED_COUNT: u8 = 32;
 const SIGNED_SELECTOR: u8 = 9;
-/// A count of elements is less than this, or else left to the general way.
+/// Number of elements from which an array is left to the skip program.
 pub(crate) const MOST_ELEMENTS: u64 = 1 << 28;
-/// An element that is not whole bytes has fewer bits than this, or else is left to the general way.
+/// Size in bits from which an element that is not whole bytes is left to the skip program.
 pub(crate) const MOST_ELEMENT_BITS: u64 = 1 << 8;
-/// An exit passes at most so many bytes.
+/// Largest number of bytes that an exit adds.
 const MOST_BYTES: u32 = 1 << 24;
 
 impl Shape {
-    /// Finds the shape of a program that starts at a position which is `residue` bits past a byte
-    /// boundary. `None` if it has none, or if the event record might end within a byte and
-    /// `ends_in_byte` does not allow that.
+    /// Finds the shape of a program that starts `residue` bits past a byte boundary. `None` if the
+    /// program has no shape, or if the event record might end within a byte and `ends_in_byte` does
+    /// not allow it.
     pub(super) fn new(ops: &[Op], residue: u64, ends_in_byte: bool) -> Option<Shape> {
         let mut finder = Finder {
             ops,
@@ -118,7 +118,7 @@ impl Shape {
             .any(|part| matches!(part, Part::Align(..)))
     }
 
-    /// The lengths and selectors that it reads.
+    /// The lengths and selectors that the shape reads.
     pub(crate) fn values(&self) -> impl Iterator<Item = Near> {
         self.parts.iter().filter_map(|part| match part {
             Part::Array(Source::Near(near), ..)
@@ -135,11 +135,11 @@ struct Finder<'a> {
     may_end_in_byte: bool,
     ends_in_byte: bool,
     parts: Vec<Part>,
-    /// Parts that are made or being made.
+    /// Number of parts that are finished or under construction.
     begun: usize,
-    /// Slots whose values lie before something of variable size.
+    /// Slots whose values lie before a part of variable size.
     earlier: Vec<Slot>,
-    /// The slot that each register is for.
+    /// The slot of each register.
     registers: Vec<Slot>,
 }
 
