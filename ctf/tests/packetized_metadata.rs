@@ -208,7 +208,7 @@ fn wrong_packets_are_refused_with_their_place() {
                 content_bits: Some(37 * 8 + 3),
                 ..Packet::new(TEXT)
             },
-            "no multiples of 8",
+            "not multiples of 8",
         ),
         (
             Packet {
@@ -223,7 +223,7 @@ fn wrong_packets_are_refused_with_their_place() {
                 packet_bits: Some(u32::MAX - 7),
                 ..Packet::new(TEXT)
             },
-            "its content is cut",
+            "its content is truncated",
         ),
     ];
     let first = Packet {
@@ -274,7 +274,7 @@ fn packets_must_agree_with_the_first() {
             .bytes(),
             "no magic number",
         ),
-        (b"nonsense".to_vec(), "its header is cut"),
+        (b"nonsense".to_vec(), "its header is truncated"),
         (vec![b'x'; 100], "no magic number"),
     ];
     for (second, fragment) in cases {

@@ -147,8 +147,8 @@ struct Finder<'a> {
 type Saved = Vec<(Slot, u64, FixedRead)>;
 
 impl Finder<'_> {
-    /// Follows the program from an op on: the last exit ended at the byte at bit `anchor`, the
-    /// position is `bits`.
+    /// Follows the program from the op at `at`. The last exit ended at bit `anchor`, which begins a
+    /// byte; the current position is `bits`.
     fn exit(
         &mut self,
         mut at: usize,
@@ -172,14 +172,14 @@ impl Finder<'_> {
             at += 1;
             match op {
                 Op::Add(more) => bits = bits.checked_add(*more)?,
-                // Stretches begin at bytes.
+                // The parts of a shape begin at byte boundaries.
                 Op::Align(align @ ..=8) => {
                     bits = bits.checked_next_multiple_of(u64::from(*align))?
                 }
                 Op::Save(read, ahead, slot) => {
                     saved.push((*slot, bits.checked_add(u64::from(*ahead))?, *read));
                 }
-                // Jumps lead forward only.
+                // Jumps only lead forward.
                 Op::Jump(target) => at = *target as usize,
                 op => {
                     break Exit {
@@ -193,7 +193,7 @@ impl Finder<'_> {
         Some(exit)
     }
 
-    /// The part that is made of an op, and what follows behind it at `at`.
+    /// Builds the part for an op; `at` is the index of the next op.
     fn part(&mut self, op: &Op, at: usize, bits: u64, saved: &mut Saved) -> Option<u32> {
         self.begun += 1;
         if self.begun > MOST_PARTS {
@@ -242,7 +242,7 @@ impl Finder<'_> {
             match self.ops.get(at) {
                 Some(Op::Add(more)) => bits = bits.checked_add(*more)?,
                 Some(Op::Align(1)) => {}
-                // A greater alignment begins at the byte boundary.
+                // A larger alignment begins at the byte boundary.
                 Some(Op::Align(8..)) => return Some((bits, at)),
                 None if self.may_end_in_byte => {
                     self.ends_in_byte = true;
@@ -259,7 +259,7 @@ impl Finder<'_> {
         self.parts.len() as u32 - 1
     }
 
-    /// What follows behind something of variable size.
+    /// The exit from a part of variable size; `at` is the index of the next op.
     fn behind(&mut self, at: usize, saved: &Saved) -> Option<Exit> {
         let before = self.earlier.len();
         self.earlier.extend(saved.iter().map(|(slot, ..)| *slot));
@@ -268,11 +268,11 @@ impl Finder<'_> {
         exit
     }
 
-    /// Keeps the values that are needed behind a part of variable size.
+    /// Adds parts that store the values which are needed after a part of variable size.
     fn keep(&mut self, part: u32, bits: u64, saved: &Saved) -> Option<u32> {
         let mut first = part;
         if matches!(self.parts.get(part as usize), Some(Part::Branch(..))) {
-            // Its exits know the values by their distance.
+            // The exits of a branch read the values at their distance.
             return Some(first);
         }
         for register in 0..self.registers.len() {
@@ -290,9 +290,8 @@ impl Finder<'_> {
         Some(first)
     }
 
-    /// Where the value of a slot is, seen from a part at `bits`. It is read as an unsigned number,
-    /// so a signed one must have at least `signed` bits: negative values are then too large to lead
-    /// anywhere.
+    /// The source of a slot's value for a part at `bits`. The value is read as an unsigned number,
+    /// so a signed field must have at least `signed` bits: negative values are then out of range.
     fn source(&mut self, slot: Slot, bits: u64, saved: &Saved, signed: u8) -> Option<Source> {
         if let Some((_, at, read)) = saved.iter().rev().find(|(saved, ..)| *saved == slot) {
             return (!read.signed || read.length >= signed)
@@ -352,7 +351,7 @@ fn bytes(from: u64, to: u64) -> Option<u32> {
         .filter(|&bytes| bytes < MOST_BYTES)
 }
 
-/// The value at bit `at`, seen from `bits`.
+/// The value at bit `at`, relative to `bits`.
 fn near(at: u64, read: FixedRead, bits: u64) -> Option<Near> {
     let unsigned = FixedRead {
         signed: false,
