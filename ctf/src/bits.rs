@@ -149,10 +149,7 @@ impl std::fmt::Display for DecodeError {
                 write!(f, "the selector value {selector} matches no option")
             }
             DecodeError::Length { length, .. } | DecodeError::TooLong { length, .. } => {
-                write!(
-                    f,
-                    "a length of {length} is more than the packet can contain"
-                )
+                write!(f, "a length of {length} is more than the packet can hold")
             }
             DecodeError::VarIntTooLong { .. } => {
                 write!(f, "a variable-length integer has more than 64 bits")

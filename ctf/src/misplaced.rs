@@ -20,12 +20,12 @@ use crate::stream::{Packet, Stream};
 use crate::trace::Trace;
 
 impl Stream {
-    /// Corrects the times of misplaced packets and reports each of them. The stream has a single
+    /// Corrects the times of misplaced packets and reports each packet. The stream has a single
     /// file.
     pub(crate) fn mend_times(&mut self, path: &Path, damage: &mut Vec<Damage>) {
         let misplaced = misplaced(&self.packets);
         let runs: Vec<&[usize]> = misplaced.chunk_by(|one, next| one + 1 == *next).collect();
-        // With so many misplaced packets, the right ones cannot be determined.
+        // If half of the packets are misplaced, the right ones cannot be determined.
         let is_unclear = misplaced.len() * 2 >= self.packets.len();
         if is_unclear || runs.iter().any(|run| !self.is_where_it_was_written(run)) {
             if let Some(packet) = misplaced.first().and_then(|&index| self.packets.get(index)) {
@@ -99,7 +99,7 @@ impl Stream {
 
 /// Notes on streams whose last packet begins so late after the rest of the trace that its time may
 /// be wrong: later than the end of all other packets, of this stream and of others, by more than
-/// all of these span.
+/// the time that all these packets span.
 ///
 /// A tracer that stops ends the packets of all streams, so the streams of a valid trace end close
 /// to each other.
