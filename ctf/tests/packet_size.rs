@@ -194,7 +194,7 @@ fn a_file_instead_of_a_directory_is_told_what_to_give() {
     for name in ["metadata", "stream"] {
         let file = place.path().join(name);
         let expected = format!(
-            "{}: this is a file: a trace is a directory; give the one that this file is in: {}",
+            "{}: this is a file, but a trace is a directory; use the directory of this file: {}",
             file.display(),
             place.path().display()
         );
