@@ -396,7 +396,7 @@ const FAILURES: &[Failure] = &[
         "struct s { u8 a[stream.x.y]; };",
         0,
         17,
-        "is not the place of a field",
+        "is not the location of a field",
     ),
     (
         "struct s { u8 a[event.fields]; };",

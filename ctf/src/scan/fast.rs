@@ -42,8 +42,8 @@ pub(super) struct Fast {
 }
 
 /// The possible offsets of event records modulo the largest alignment of their fields, if it
-/// exceeds the alignment of the records. The size of a record depends on this offset, called its
-/// place.
+/// exceeds the alignment of the records. This offset is called the place of the record; the size of
+/// the record depends on it.
 #[derive(Clone, Copy, Debug)]
 struct RecordPlaces {
     /// Binary logarithm of the distance between places, in bytes.
@@ -282,7 +282,7 @@ impl Fast {
 
     #[inline(always)]
     fn entry_of(&self, header: Header, entries: &[u64], id: u64, at: usize) -> u64 {
-        // If no field is aligned to more than a byte, there is only one place.
+        // If no field is aligned to more than a byte, all records have the same place.
         let index = match header.is_padded {
             false => id as usize,
             true if id < IDS as u64 => self.places.index(id, at),

@@ -4,7 +4,7 @@
 //! constants there: LTTng's two headers with their extended forms, and the header of babeltrace2
 //! and barectf (64-bit id, 64-bit time). For all other headers, byte order and padding are
 //! constants; offsets, shifts and masks are read from the table, either once into registers or, if
-//! fields are aligned to more than the header, for each record by its place.
+//! fields are aligned to more than the header, for each record by the place of the record.
 
 use crate::layout::StreamLayout;
 use crate::layout::header::{BitField, FastHeader, HeaderForm};
