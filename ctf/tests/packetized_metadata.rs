@@ -1,4 +1,4 @@
-//! Metadata in packets: both byte orders, both versions, and what is wrong with packets.
+//! Metadata in packets: both byte orders, both versions, and invalid packets.
 
 use tracebraid_ctf::metadata;
 use tracebraid_ctf::packetized::unpack_metadata;
@@ -6,7 +6,7 @@ use tracebraid_ctf::schema::{ByteOrder, CtfVersion};
 
 const TEXT: &str = "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n";
 
-/// A metadata packet, to be made wrong.
+/// A metadata packet with fields that can be made invalid.
 struct Packet {
     byte_order: ByteOrder,
     uuid: [u8; 16],
@@ -281,7 +281,7 @@ fn packets_must_agree_with_the_first() {
         let error = metadata::parse(&[first.clone(), second].concat()).unwrap_err();
         assert!(error.message.contains(fragment), "{fragment}: {error}");
     }
-    // Padding that the packet's size does not count, and padding that is missing.
+    // Padding beyond the packet's size, and missing padding.
     metadata::parse(&[first.clone(), vec![0; 50]].concat()).unwrap();
     metadata::parse(
         &Packet {
