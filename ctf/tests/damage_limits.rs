@@ -174,7 +174,7 @@ fn time_and_memory_are_bounded() {
     endless[0] = 3;
     let outcome = bounded("a string without end", LENGTHS, &endless, 160 * MIB);
     assert!(
-        outcome.told[0].contains("a string has no end"),
+        outcome.told[0].contains("a string is not terminated"),
         "{:?}",
         outcome.told
     );

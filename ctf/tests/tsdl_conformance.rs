@@ -215,7 +215,7 @@ const FAILURES: &[Failure] = &[
         "typealias floating_point { exp_dig = 8; mant_dig = 53; } := x;",
         0,
         11,
-        "no IEEE 754 format",
+        "not an IEEE 754 format",
     ),
     (
         "typealias string { encoding = 8; } := x;",

@@ -65,7 +65,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Packet number `sequence` of a stream, with an event record at each of these times.
+    /// Packet number `sequence` of a stream, with an event record at each time in `times`.
     pub fn new(instance: u64, sequence: u64, times: &[u64]) -> Self {
         let events = times
             .iter()
