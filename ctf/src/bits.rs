@@ -39,7 +39,7 @@ pub enum DecodeError {
         /// The selector's raw value.
         selector: u64,
     },
-    /// The length cannot be represented in bits.
+    /// The length of an array or string is larger than the packet.
     Length {
         /// Position of the array or string, in bits.
         at: u64,

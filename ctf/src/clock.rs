@@ -127,8 +127,8 @@ fn saturated(nanoseconds: i128) -> i64 {
     i64::try_from(nanoseconds).unwrap_or(least)
 }
 
-/// Whether times of two clocks are comparable: both clocks have the same standard origin, or both
-/// belong to the same trace family and have the same UUID.
+/// Whether times of two clocks are comparable: both clocks have the same known origin, or the same
+/// uid (CTF 1.8: UUID).
 pub fn comparable(a: &ClockClass, b: &ClockClass) -> bool {
     match (&a.origin, &b.origin) {
         (ClockOrigin::UnixEpoch, ClockOrigin::UnixEpoch) => true,

@@ -3,8 +3,8 @@
 //!
 //! In: bytes of metadata and data streams. Out: a [`schema::TraceClass`], and event records whose
 //! fields are decoded only on demand. Promise: no input makes this crate panic, hang or allocate
-//! without bound; damage is reported with its position, and no undamaged record is lost. This crate
-//! knows nothing of Linux.
+//! without bound; damage is reported with its position and does not affect data elsewhere. This
+//! crate knows nothing of Linux.
 //!
 //! From bytes to event records:
 //!

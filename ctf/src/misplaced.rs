@@ -25,7 +25,7 @@ impl Stream {
     pub(crate) fn mend_times(&mut self, path: &Path, damage: &mut Vec<Damage>) {
         let misplaced = misplaced(&self.packets);
         let runs: Vec<&[usize]> = misplaced.chunk_by(|one, next| one + 1 == *next).collect();
-        // If half of the packets are misplaced, the right ones cannot be determined.
+        // If half of the packets or more are misplaced, the right packets cannot be determined.
         let is_unclear = misplaced.len() * 2 >= self.packets.len();
         if is_unclear || runs.iter().any(|run| !self.is_where_it_was_written(run)) {
             if let Some(packet) = misplaced.first().and_then(|&index| self.packets.get(index)) {

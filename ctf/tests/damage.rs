@@ -1,5 +1,5 @@
-//! Damaged traces: damage is reported with its position, no undamaged record is lost, and no damage
-//! causes a panic, a hang or unbounded memory.
+//! Damaged traces: damage is reported with its position and does not affect data elsewhere, and no
+//! damage causes a panic, a hang or unbounded memory.
 //!
 //! `DAMAGE_SEEDS` sets the number of seeds for each format and each kind of damage.
 

@@ -3,8 +3,8 @@
 //! In: a file. Out: the directory of a CTF 1.8 trace in LTTng's layout, whose event classes have
 //! the kernel's names and fields of tracepoints (`sched:sched_switch`, `next_pid`), with a stream
 //! for each CPU; and a [`Summary`] of the imported data and its limitations. Promise: no file makes
-//! the import panic, hang or allocate without bound; damage is reported with its position, and no
-//! undamaged record is lost; if the import fails, no directory is left.
+//! the import panic, hang or allocate without bound; damage is reported with its position and does
+//! not affect data elsewhere; if the import fails, no directory is left.
 //!
 //! From top to bottom: `perf` and `ftrace` read the two formats, `tracepoint` the `format` files
 //! that both contain, and `output` writes event classes as they are encountered. Records of perf

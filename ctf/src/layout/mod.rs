@@ -99,10 +99,9 @@ pub struct EventLayout {
     pub body: SkipProgram,
 }
 
-/// Known position of bodies.
+/// Known positions of bodies, as `(modulus, residue)` in bits.
 #[derive(Clone, Copy, Debug)]
 struct BodyPlace {
-    // `(modulus, residue)` in bits.
     known: (u64, u64),
     /// The same if event records begin at byte boundaries; `None` if there is no fast header, or if
     /// its forms end at different bits of a byte.

@@ -209,10 +209,10 @@ impl Steps {
         })
     }
 
-    /// The offset past an event record of variable size. `big`: values are big endian;
-    /// `is_aligned`: fields may be aligned to more than a byte; then the offset at which the part
-    /// of variable size begins, and the first step. `None` if the available bytes do not contain
-    /// the whole record or are invalid.
+    /// The offset past an event record of variable size. Values are big endian if `big`; fields may
+    /// be aligned to more than a byte if `is_aligned`. `at` is the offset of the part of variable
+    /// size, `first` its first step. `None` if the available bytes are invalid or do not contain
+    /// the whole record.
     #[inline(always)]
     pub(super) fn follow(
         &self,

@@ -83,7 +83,7 @@ pub struct StreamWriter<S> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Packet {
     is_open: bool,
-    /// The caller began this packet, so it is written even if it has no events.
+    /// The caller requested this packet, so it is written even if it has no events.
     is_wanted: bool,
     has_events: bool,
     /// Clock value at the beginning, in cycles.

@@ -58,7 +58,7 @@ fn size(record: &Record) -> usize {
 }
 
 impl Order {
-    /// Adds a record. If the buffer is full, returns the oldest records in order.
+    /// Adds a record. If the buffer is full, returns the older half of the records in order.
     pub(crate) fn add(&mut self, record: Record) -> Vec<Record> {
         self.bytes += size(&record);
         self.latest = self.latest.max(record.time);
