@@ -118,7 +118,13 @@ fn schemas_are_converted_to_ctf_2() {
             Err(error) => {
                 refused += 1;
                 let told = error.to_string();
-                let is_known = ["bits", "no selector value selects", "of a variant", "range", "empty"];
+                let is_known = [
+                    "bits",
+                    "no selector value selects",
+                    "of a variant",
+                    "range",
+                    "empty",
+                ];
                 assert!(
                     is_known.iter().any(|known| told.contains(known)),
                     "seed {seed}: {told}"

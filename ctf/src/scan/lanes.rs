@@ -11,7 +11,7 @@
 //!
 //! # Safety argument
 //! A header loads at most [`Header::reach`] bytes from its start, whatever the place of the record.
-//! A lane stops if less than `reach` bytes of its slice are left, and `reach` is at least that, so
+//! A lane stops if fewer than `reach` bytes of its slice are left, and `reach` is at least that, so
 //! each load of a header is inside the lane's slice. The loads of a body of variable size are
 //! compared with the end of the slice one at a time ([`Raw`]). A count is incremented only for an
 //! id whose entry in the table has a size; the table has as many ids as there are counts. The tests
@@ -430,7 +430,7 @@ event { name = lists; id = 4; fields := struct {
             assert!(stopped < LANES);
             let mut checked = vec![0u64; 5];
             for lane in 0..LANES {
-                // The checked loop continues when less than `reach` bytes are left, so the times
+                // The checked loop continues when fewer than `reach` bytes are left, so the times
                 // differ.
                 let up_to = if counted[lane] == 0 {
                     0
