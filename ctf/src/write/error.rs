@@ -69,7 +69,9 @@ pub enum WriteError {
 pub enum FieldProblem {
     /// The field has no value.
     Missing,
-    /// A value follows the last field. TooMany, The value has a different kind from the field.
+    /// A value follows the last field.
+    TooMany,
+    /// The value has a different kind from the field.
     Kind,
     /// The value does not fit the bits or bytes of the field.
     Range,
