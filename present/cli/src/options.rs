@@ -20,8 +20,8 @@ use crate::time::{self, TimeSpec};
 /// The traces.
 #[derive(Args, Debug)]
 pub(crate) struct InputArgs {
-    /// Trace directories, or directories that contain traces at any depth; perf.data and trace.dat
-    /// files
+    /// Trace directories, or directories that contain traces at any depth; archives of these (.tar,
+    /// .tar.gz, .tar.xz, .tar.zst, .zip); perf.data and trace.dat files
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Exit with code 1 if anything was damaged
